@@ -1,1 +1,12 @@
-//! To be written.
+//! SQL values and types: what a value is, how it compares, converts, prints, and how it is laid out in a record or a key.
+//!
+//! Knows nothing of sessions, tables, statements or storage. Everything that depends on a session setting
+//! (time zone, SQL mode) takes it as an argument.
+
+mod bytes;
+mod data_type;
+mod value;
+
+pub use bytes::SqlBytes;
+pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
+pub use value::Value;

@@ -1,1 +1,23 @@
-//! To be written.
+//! The storage contract: what the SQL layers may ask of an engine, and nothing about how an engine does it.
+//!
+//! Rows cross this border as records (`types::record`), rows are named by locators (the clustered key's bytes), ranges are
+//! byte ranges over order-preserving keys (`types::key`). An engine derives every index key itself from the `TableDef`.
+//!
+//! Invariant: no SQL text, plan, session or packet appears here; no caller needs to know the concrete engine.
+
+mod cancel;
+mod commit;
+mod definition;
+mod engine;
+mod error;
+mod rows;
+
+pub use cancel::CancelToken;
+pub use commit::{CommitHandle, CommitWait};
+pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+pub use engine::{
+    Direction, Engine, EngineStat, GetOutcome, IsolationLevel, KeyBound, KeyRange, RangeEstimate,
+    RowLock, Savepoint, ScanSpec, TableStats, Transaction, TxnOptions, WaitPolicy, CursorId,
+};
+pub use error::{EngineError, EngineResult};
+pub use rows::{RowBatch, RowBuf, RowRef};

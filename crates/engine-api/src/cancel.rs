@@ -1,0 +1,67 @@
+//! How a statement is told to stop: KILL, a time limit, or a client that went away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Shared by a connection, its running statement and whoever may cancel it. Cloning shares.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicU8>);
+
+const RUNNING: u8 = 0;
+const QUERY_KILLED: u8 = 1;
+const TIMED_OUT: u8 = 2;
+const CONNECTION_KILLED: u8 = 3;
+
+impl CancelToken {
+    /// A token that nobody cancelled.
+    pub fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// KILL QUERY: the statement ends with 1317, the connection lives.
+    pub fn kill_query(&self) {
+        self.0.fetch_max(QUERY_KILLED, Ordering::Release);
+    }
+
+    /// `max_execution_time` ran out: the statement ends with 3024.
+    pub fn time_out(&self) {
+        self.0.fetch_max(TIMED_OUT, Ordering::Release);
+    }
+
+    /// KILL CONNECTION, or the client is gone.
+    pub fn kill_connection(&self) {
+        self.0.fetch_max(CONNECTION_KILLED, Ordering::Release);
+    }
+
+    /// Whether the connection must end.
+    pub fn is_connection_killed(&self) -> bool {
+        self.0.load(Ordering::Acquire) == CONNECTION_KILLED
+    }
+
+    /// Whether anything asked the statement to stop. One relaxed load: cheap enough for every batch of rows.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != RUNNING
+    }
+
+    /// The error that a cancelled statement ends with.
+    ///
+    /// # Errors
+    /// 1317 or 3024 when cancelled.
+    pub fn check(&self) -> errors::Result<()> {
+        use errors::{Error, ErrorCode};
+        match self.0.load(Ordering::Acquire) {
+            RUNNING => Ok(()),
+            TIMED_OUT => Err(Error::with(ErrorCode::QUERY_TIMEOUT, &[])),
+            _ => Err(Error::with(ErrorCode::QUERY_INTERRUPTED, &[])),
+        }
+    }
+
+    /// Forgets a cancelled statement before the next one starts. A killed connection stays killed.
+    pub fn reset_statement(&self) {
+        let state = self.0.load(Ordering::Acquire);
+        if state != RUNNING && state != CONNECTION_KILLED {
+            // A kill that arrives between the load and this store aimed at the statement that just ended.
+            let _ = self.0.compare_exchange(state, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+}

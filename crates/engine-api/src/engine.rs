@@ -1,0 +1,375 @@
+//! The two traits: an engine, and a transaction in it.
+
+use std::time::Duration;
+
+use crate::{
+    CancelToken, CommitHandle, EngineResult, IndexDef, IndexId, RowBatch, RowBuf, TableDef, TableId,
+};
+
+/// Isolation levels as the reference means them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum IsolationLevel {
+    /// Newest version, committed or not.
+    ReadUncommitted,
+    /// A new snapshot each statement; record locks only.
+    ReadCommitted,
+    /// Snapshot at the first read; next-key locks for locking reads and writes.
+    #[default]
+    RepeatableRead,
+    /// As repeatable read, and plain reads lock in shared mode (the SQL layer asks for it).
+    Serializable,
+}
+
+/// How a transaction starts.
+#[derive(Clone, Debug)]
+pub struct TxnOptions {
+    /// Isolation level.
+    pub isolation: IsolationLevel,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// How long a row lock is waited for.
+    pub lock_wait_timeout: Duration,
+    /// Stops waits and long calls.
+    pub cancel: CancelToken,
+}
+
+/// Lock taken on each row that a read returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RowLock {
+    /// Consistent read from the snapshot.
+    #[default]
+    None,
+    /// `FOR SHARE`.
+    Shared,
+    /// `FOR UPDATE` and the read half of UPDATE and DELETE.
+    Exclusive,
+}
+
+/// What to do when a row is locked by another transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WaitPolicy {
+    /// Wait up to `lock_wait_timeout`.
+    #[default]
+    Wait,
+    /// Error `LockNotAvailable` at once.
+    NoWait,
+    /// Leave the row out.
+    SkipLocked,
+}
+
+/// One end of a range over key bytes. A bound may be a prefix of a key: `Included` then takes in every key that starts with it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum KeyBound {
+    /// No limit.
+    #[default]
+    Unbounded,
+    /// Keys equal to, or starting with, these bytes belong to the range.
+    Included(Vec<u8>),
+    /// Keys equal to, or starting with, these bytes do not belong.
+    Excluded(Vec<u8>),
+}
+
+/// A range of an index in key order. Secondary keys compare by their SQL columns first, then by locator.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct KeyRange {
+    /// Lower end.
+    pub lower: KeyBound,
+    /// Upper end.
+    pub upper: KeyBound,
+}
+
+impl KeyRange {
+    /// The whole index.
+    pub const ALL: KeyRange = KeyRange { lower: KeyBound::Unbounded, upper: KeyBound::Unbounded };
+
+    /// Every key that starts with `prefix`.
+    pub fn prefix(prefix: Vec<u8>) -> KeyRange {
+        KeyRange { lower: KeyBound::Included(prefix.clone()), upper: KeyBound::Included(prefix) }
+    }
+}
+
+/// Order in which a cursor moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Ascending keys.
+    #[default]
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// What a cursor reads.
+#[derive(Clone, Debug)]
+pub struct ScanSpec {
+    /// The table.
+    pub table: TableId,
+    /// The index that gives order and range.
+    pub index: IndexId,
+    /// The range.
+    pub range: KeyRange,
+    /// Forward or backward.
+    pub direction: Direction,
+    /// Lock on each returned row (and, by isolation level, on the gaps).
+    pub lock: RowLock,
+    /// What to do with rows locked by others.
+    pub wait: WaitPolicy,
+}
+
+/// Names an open cursor of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CursorId(pub u32);
+
+/// A place in a transaction's undo to which it can return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(pub u64);
+
+/// Outcome of a point read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GetOutcome {
+    /// The row is in the buffer.
+    Found,
+    /// No visible row has the key.
+    NotFound,
+    /// The row is locked and the policy is `SkipLocked`.
+    Skipped,
+}
+
+/// Sizes and distribution of a table, all estimates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableStats {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the clustered index.
+    pub data_bytes: u64,
+    /// Bytes of all other indexes.
+    pub index_bytes: u64,
+    /// For each index in definition order, distinct keys of each prefix of its parts.
+    pub distinct: Vec<Vec<u64>>,
+}
+
+/// Estimated size of a key range.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct RangeEstimate {
+    /// Rows in the range.
+    pub rows: u64,
+    /// Whether it was counted, not guessed.
+    pub exact: bool,
+}
+
+/// A named counter or setting of an engine, for information tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineStat {
+    /// Group: `log`, `pool`, `locks`, `recovery`, ...
+    pub group: &'static str,
+    /// Full words, with the unit last.
+    pub name: String,
+    /// Value as text.
+    pub value: String,
+}
+
+/// A storage engine.
+pub trait Engine: Send + Sync {
+    /// Name as in `ENGINE=`.
+    fn name(&self) -> &'static str;
+
+    /// One line for SHOW ENGINES.
+    fn comment(&self) -> &'static str;
+
+    /// Whether an acknowledged commit survives the process.
+    fn is_durable(&self) -> bool;
+
+    /// A transaction object in state "not started"; a session keeps one for its life.
+    fn new_transaction(&self) -> Box<dyn Transaction>;
+
+    /// Whether `table` exists, committed.
+    fn has_table(&self, table: TableId) -> bool;
+
+    /// Size and distribution.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn table_stats(&self, table: TableId) -> EngineResult<TableStats>;
+
+    /// How many rows `range` of an index holds. Cheap: at most two descents.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn estimate_range(
+        &self,
+        table: TableId,
+        index: IndexId,
+        range: &KeyRange,
+    ) -> EngineResult<RangeEstimate>;
+
+    /// Draws `count` values of `offset + k * increment`, at least the table's next value, and returns the first. Not rolled back.
+    ///
+    /// # Errors
+    /// `UnknownTable`; 1467 when the counter is exhausted.
+    fn auto_increment_reserve(
+        &self,
+        table: TableId,
+        count: u64,
+        increment: u64,
+        offset: u64,
+    ) -> EngineResult<u64>;
+
+    /// Raises the counter so that the next drawn value is larger than `value`.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn auto_increment_raise(&self, table: TableId, value: u64) -> EngineResult<()>;
+
+    /// Sets the next value (`ALTER TABLE ... AUTO_INCREMENT`); never below the largest value in use, which the caller has checked.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn auto_increment_set(&self, table: TableId, next: u64) -> EngineResult<()>;
+
+    /// The next value that would be drawn with increment 1.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn auto_increment_next(&self, table: TableId) -> EngineResult<u64>;
+
+    /// Counters and settings for information tables.
+    fn stats(&self) -> Vec<EngineStat>;
+
+    /// Verifies every invariant of a table; the strings describe what is wrong.
+    ///
+    /// # Errors
+    /// `UnknownTable`, I/O.
+    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>>;
+
+    /// Stops background work after making everything durable.
+    ///
+    /// # Errors
+    /// I/O.
+    fn shutdown(&self) -> EngineResult<()>;
+}
+
+/// A transaction. One thread uses it at a time. `start` begins, `commit` or `rollback` ends, then it can start again.
+pub trait Transaction: Send {
+    /// Begins. Costs nothing until the first read or write; the snapshot is taken at the first read.
+    ///
+    /// # Errors
+    /// Too many transactions.
+    fn start(&mut self, options: &TxnOptions) -> EngineResult<()>;
+
+    /// Whether it is started and not ended.
+    fn is_started(&self) -> bool;
+
+    /// Whether it has written anything.
+    fn has_written(&self) -> bool;
+
+    /// Takes the snapshot now (`WITH CONSISTENT SNAPSHOT`).
+    fn take_snapshot(&mut self);
+
+    /// A statement begins: READ COMMITTED and READ UNCOMMITTED take their snapshot anew.
+    fn begin_statement(&mut self);
+
+    /// A place to return to.
+    fn savepoint(&mut self) -> Savepoint;
+
+    /// Undoes everything since `savepoint`. Locks stay, as in the reference.
+    ///
+    /// # Errors
+    /// I/O.
+    fn rollback_to(&mut self, savepoint: Savepoint) -> EngineResult<()>;
+
+    /// Ends, keeping the changes. Closes all cursors.
+    ///
+    /// # Errors
+    /// The transaction was rolled back instead.
+    fn commit(&mut self) -> EngineResult<CommitHandle>;
+
+    /// Ends, undoing the changes. Closes all cursors. A no-op when not started.
+    ///
+    /// # Errors
+    /// I/O; the transaction is ended all the same.
+    fn rollback(&mut self) -> EngineResult<()>;
+
+    /// Reads the row with the full key `key` of a unique index. `out` is cleared first. Does not allocate when `out` has room.
+    ///
+    /// # Errors
+    /// Lock and I/O errors.
+    fn get(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        key: &[u8],
+        lock: RowLock,
+        wait: WaitPolicy,
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome>;
+
+    /// Opens a cursor. It sees the transaction's own later writes to rows that it has not passed.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId>;
+
+    /// Appends up to `limit` rows to `batch` and returns how many; 0 at the end. A locking cursor locks only rows it returns.
+    ///
+    /// # Errors
+    /// Lock and I/O errors, `Cancelled`.
+    fn fetch(
+        &mut self,
+        cursor: CursorId,
+        limit: usize,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize>;
+
+    /// Closes a cursor; unknown ids are ignored.
+    fn close_cursor(&mut self, cursor: CursorId);
+
+    /// Gives back the lock on a row that the statement did not match; only below REPEATABLE READ, else a no-op.
+    fn unlock_row(&mut self, table: TableId, locator: &[u8]);
+
+    /// Inserts a record. On `DuplicateKey` nothing has changed and the conflicting row is locked in shared mode.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, lock and I/O errors, `ReadOnly`.
+    fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()>;
+
+    /// Replaces the row at `locator`, whose key may change. Locks it exclusively when it is not.
+    ///
+    /// # Errors
+    /// `DuplicateKey` (nothing has changed), `RowNotFound`, lock and I/O errors, `ReadOnly`.
+    fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()>;
+
+    /// Deletes the row at `locator`.
+    ///
+    /// # Errors
+    /// `RowNotFound`, lock and I/O errors, `ReadOnly`.
+    fn delete(&mut self, table: TableId, locator: &[u8]) -> EngineResult<()>;
+
+    /// Creates an empty table, visible to others at commit.
+    ///
+    /// # Errors
+    /// I/O, limits.
+    fn create_table(&mut self, def: &TableDef) -> EngineResult<()>;
+
+    /// Drops a table at commit. The caller holds its metadata lock exclusively.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn drop_table(&mut self, table: TableId) -> EngineResult<()>;
+
+    /// Replaces the definition without touching rows: names, trailing columns with `instant_default`, widened types of equal encoding.
+    ///
+    /// # Errors
+    /// 1235 when the change is not instant: the caller then copies the table.
+    fn alter_table(&mut self, def: &TableDef) -> EngineResult<()>;
+
+    /// Builds a secondary index over the present rows.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, I/O.
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()>;
+
+    /// Drops a secondary index at commit.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()>;
+}

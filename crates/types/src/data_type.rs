@@ -175,8 +175,17 @@ impl DataType {
         use TypeKind::*;
         matches!(
             self.kind,
-            TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob
-                | Json | Geometry | Vector
+            TinyText
+                | Text
+                | MediumText
+                | LongText
+                | TinyBlob
+                | Blob
+                | MediumBlob
+                | LongBlob
+                | Json
+                | Geometry
+                | Vector
         )
     }
 

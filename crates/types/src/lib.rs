@@ -5,8 +5,13 @@
 
 mod bytes;
 mod data_type;
+pub mod decimal;
+pub mod temporal;
 mod value;
 
 pub use bytes::SqlBytes;
+pub use charset::CollationId;
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
+pub use decimal::Decimal;
+pub use temporal::{Date, DateTime, Time};
 pub use value::Value;

@@ -1,1 +1,32 @@
-//! To be written.
+//! Every plugin slot except storage: functions, aggregates, authentication, listeners, information tables, statement rewriters,
+//! and the registry that the server builds from them at boot.
+//!
+//! Invariant: a plugin sees the server only through the types here; there is no way from here to a session, a plan or the catalog.
+
+mod authentication;
+mod function;
+mod information;
+mod listener;
+mod registry;
+mod rewrite;
+mod session;
+
+pub use authentication::{
+    AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
+};
+pub use function::{
+    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, BoundFunction,
+    Coercion, FunctionContext, Kernel, NullRule, ScalarFunction, SessionServices, Volatility,
+};
+pub use information::{AccountView, 
+    ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
+    InformationContext, InformationTable, ProcessView, TableView, VariableView,
+};
+pub use listener::{Listener, ListenerContext, RunningListener};
+pub use registry::{Plugin, PluginInfo, Registrar, Registry};
+pub use rewrite::{RewriteContext, StatementRewriter};
+pub use session::{
+    AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest,
+    LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
+    SessionHandle, SessionState, StateChange,
+};

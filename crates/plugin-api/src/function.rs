@@ -1,0 +1,303 @@
+//! The slots for scalar functions and aggregates. A function is defined once, in its family's plugin: types in, type out,
+//! what NULL does, and the kernel.
+
+use std::fmt;
+
+use errors::{Diagnostics, Result};
+use types::{DataType, DateTime, SqlMode, Value, ZoneRules};
+
+/// How many arguments a function takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// Fewest.
+    pub min: usize,
+    /// Most; `usize::MAX` for no limit.
+    pub max: usize,
+}
+
+impl Arity {
+    /// Exactly `count`.
+    pub const fn exactly(count: usize) -> Arity {
+        Arity { min: count, max: count }
+    }
+    /// `min` to `max`.
+    pub const fn between(min: usize, max: usize) -> Arity {
+        Arity { min, max }
+    }
+    /// `min` or more.
+    pub const fn at_least(min: usize) -> Arity {
+        Arity { min, max: usize::MAX }
+    }
+}
+
+/// When a function gives another answer for the same arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    /// Never: may be folded at bind time.
+    Immutable,
+    /// Only from statement to statement (`NOW()`, `DATABASE()`): evaluated once a statement when its arguments are constant.
+    Stable,
+    /// From call to call (`RAND()`, `UUID()`, `SLEEP()`), or it has an effect.
+    Volatile,
+}
+
+/// What is known of an argument at bind time.
+#[derive(Clone, Debug)]
+pub struct ArgInfo {
+    /// Its type.
+    pub ty: DataType,
+    /// Its value, when it is a literal or folded constant.
+    pub constant: Option<Value>,
+}
+
+/// Session facts that a function's type may depend on.
+#[derive(Clone, Debug)]
+pub struct BindContext {
+    /// SQL mode.
+    pub sql_mode: SqlMode,
+    /// `collation_connection`, the collation of literals and of numbers turned to text.
+    pub collation_connection: types::CollationId,
+    /// `div_precision_increment`.
+    pub div_precision_increment: u8,
+    /// `group_concat_max_len`, bytes.
+    pub group_concat_max_len: u64,
+    /// `max_allowed_packet`, bytes.
+    pub max_allowed_packet: u64,
+}
+
+/// To what the caller converts an argument before the kernel sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Coercion {
+    /// Nothing: the kernel takes the value as it is, with the argument's own type.
+    AsIs,
+    /// To `Value::Int` or, when unsigned, `Value::UInt`, rounding.
+    Integer,
+    /// To `Value::Double`.
+    Double,
+    /// To `Value::Decimal`.
+    Decimal,
+    /// To `Value::Bytes`: numbers and temporal values print as the text protocol does, ENUM and SET by name.
+    Text,
+    /// To `Value::Date`; what is no date becomes NULL with a warning.
+    Date,
+    /// To `Value::DateTime`, likewise.
+    DateTime,
+    /// To `Value::Time`, likewise.
+    Time,
+    /// To `Value::Json`: text is parsed (error 3141 when malformed), SQL values become scalars.
+    Json,
+    /// To this type, as CAST does.
+    To(DataType),
+}
+
+/// What a NULL argument does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullRule {
+    /// Any NULL argument gives NULL without calling the kernel.
+    Propagate,
+    /// The kernel sees NULLs.
+    Kernel,
+}
+
+/// A scalar function's code. Arguments are already coerced.
+pub type Kernel =
+    std::sync::Arc<dyn Fn(&mut FunctionContext<'_>, &[Value]) -> Result<Value> + Send + Sync>;
+
+/// A function after its argument types are known.
+#[derive(Clone)]
+pub struct BoundFunction {
+    /// Result type.
+    pub ty: DataType,
+    /// One for each argument; when shorter, the last one repeats.
+    pub coercions: Vec<Coercion>,
+    /// NULL rule.
+    pub nulls: NullRule,
+    /// Code.
+    pub kernel: Kernel,
+}
+
+impl BoundFunction {
+    /// A function with one coercion for all arguments and NULL propagation.
+    pub fn new(
+        ty: DataType,
+        coercions: Vec<Coercion>,
+        kernel: impl Fn(&mut FunctionContext<'_>, &[Value]) -> Result<Value> + Send + Sync + 'static,
+    ) -> BoundFunction {
+        BoundFunction { ty, coercions, nulls: NullRule::Propagate, kernel: std::sync::Arc::new(kernel) }
+    }
+
+    /// The kernel handles NULL itself.
+    pub fn with_nulls(mut self) -> BoundFunction {
+        self.nulls = NullRule::Kernel;
+        self
+    }
+
+    /// The coercion of argument `index`.
+    pub fn coercion(&self, index: usize) -> &Coercion {
+        self.coercions.get(index).or(self.coercions.last()).unwrap_or(&Coercion::AsIs)
+    }
+}
+
+impl fmt::Debug for BoundFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundFunction").field("ty", &self.ty).finish_non_exhaustive()
+    }
+}
+
+/// A scalar function as its plugin declares it.
+#[derive(Clone)]
+pub struct ScalarFunction {
+    /// Upper case.
+    pub name: &'static str,
+    /// Other names, upper case.
+    pub aliases: &'static [&'static str],
+    /// Number of arguments; 1582 otherwise.
+    pub arity: Arity,
+    /// See the type.
+    pub volatility: Volatility,
+    /// For the help tables: one line of syntax, then a sentence or two.
+    pub help: &'static str,
+    /// Resolves types and picks the kernel.
+    pub bind: fn(&BindContext, &[ArgInfo]) -> Result<BoundFunction>,
+}
+
+impl fmt::Debug for ScalarFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScalarFunction({})", self.name)
+    }
+}
+
+/// State of one group of an aggregate.
+pub trait Accumulator: Send {
+    /// Takes in a row's coerced arguments. The caller has already removed duplicates for DISTINCT.
+    ///
+    /// # Errors
+    /// Overflow, memory limit.
+    fn update(&mut self, ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<()>;
+    /// The result so far; may be called again after more updates (window frames).
+    ///
+    /// # Errors
+    /// Overflow.
+    fn result(&mut self, ctx: &mut FunctionContext<'_>) -> Result<Value>;
+    /// Back to the empty group.
+    fn reset(&mut self);
+    /// Heap bytes held.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// An aggregate after its argument types are known.
+pub struct BoundAggregate {
+    /// Result type.
+    pub ty: DataType,
+    /// As in `BoundFunction`.
+    pub coercions: Vec<Coercion>,
+    /// Rows with a NULL argument do not reach `update`.
+    pub skip_nulls: bool,
+    /// A new empty group.
+    pub accumulator: std::sync::Arc<dyn Fn() -> Box<dyn Accumulator> + Send + Sync>,
+}
+
+/// An aggregate function as its plugin declares it.
+#[derive(Clone)]
+pub struct AggregateFunction {
+    /// Upper case.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// Number of arguments (`COUNT(*)` has none).
+    pub arity: Arity,
+    /// For the help tables.
+    pub help: &'static str,
+    /// Resolves types. `separator` is what only GROUP_CONCAT has.
+    pub bind: fn(&BindContext, &[ArgInfo], Option<&[u8]>) -> Result<BoundAggregate>,
+}
+
+impl fmt::Debug for AggregateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AggregateFunction({})", self.name)
+    }
+}
+
+/// What a kernel may know of its statement, and may do to it.
+pub struct FunctionContext<'a> {
+    /// SQL mode.
+    pub sql_mode: SqlMode,
+    /// Session time zone.
+    pub time_zone: &'a dyn ZoneRules,
+    /// Start of the statement (or `SET timestamp`), microseconds since 1970 UTC.
+    pub now_micros: i64,
+    /// Start of the statement in the session time zone.
+    pub now: DateTime,
+    /// `div_precision_increment`.
+    pub div_precision_increment: u8,
+    /// `max_allowed_packet`, bytes.
+    pub max_allowed_packet: u64,
+    /// Warnings go here.
+    pub diagnostics: &'a mut Diagnostics,
+    /// The session, as far as functions may use it.
+    pub session: &'a mut dyn SessionServices,
+}
+
+/// What functions may ask of the session.
+pub trait SessionServices {
+    /// `CONNECTION_ID()`.
+    fn connection_id(&self) -> u64;
+    /// `USER()`: the name and host that the client gave.
+    fn user(&self) -> String;
+    /// `CURRENT_USER()`: the account that matched.
+    fn current_user(&self) -> String;
+    /// `CURRENT_ROLE()`.
+    fn current_role(&self) -> String {
+        "NONE".into()
+    }
+    /// `DATABASE()`.
+    fn database(&self) -> Option<String>;
+    /// `LAST_INSERT_ID()`.
+    fn last_insert_id(&self) -> u64;
+    /// `LAST_INSERT_ID(expr)`.
+    fn set_last_insert_id(&mut self, value: u64);
+    /// `ROW_COUNT()`.
+    fn row_count(&self) -> i64;
+    /// `FOUND_ROWS()`.
+    fn found_rows(&self) -> u64;
+    /// `@name`.
+    fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
+    /// `@name := value`.
+    fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);
+    /// `@@name`, as text; `None` when there is no such variable.
+    fn system_variable(&self, name: &str) -> Option<Value>;
+    /// The session's random numbers: a uniform double in [0, 1).
+    fn random(&mut self) -> f64;
+    /// A named time zone's rules; `SYSTEM`, `+05:30`, `Europe/Prague`.
+    fn time_zone(&self, name: &str) -> Option<std::sync::Arc<dyn ZoneRules>>;
+    /// Waits; returns false when the statement was cancelled meanwhile.
+    fn sleep(&mut self, duration: std::time::Duration) -> bool;
+    /// Error when the statement was cancelled.
+    ///
+    /// # Errors
+    /// 1317, 3024.
+    fn check_cancelled(&self) -> Result<()>;
+    /// `GET_LOCK(name, seconds)`: negative waits for ever. Granted?
+    ///
+    /// # Errors
+    /// Deadlock (3058), cancelled.
+    fn get_user_lock(&mut self, name: &str, timeout_seconds: f64) -> Result<bool>;
+    /// `RELEASE_LOCK`: `None` when nobody holds it, `Some(false)` when another does.
+    fn release_user_lock(&mut self, name: &str) -> Option<bool>;
+    /// `RELEASE_ALL_LOCKS`: how many (counting repeats).
+    fn release_all_user_locks(&mut self) -> u64;
+    /// `IS_USED_LOCK`: connection that holds it.
+    fn user_lock_holder(&self, name: &str) -> Option<u64>;
+    /// A new value of a sequence, its last value, or an error naming it.
+    ///
+    /// # Errors
+    /// 1235 until sequences exist.
+    fn sequence_next(&mut self, _schema: Option<&str>, _name: &str) -> Result<i64> {
+        Err(errors::Error::not_supported("sequences"))
+    }
+    /// Server version string.
+    fn version(&self) -> &str;
+}
+

@@ -1,0 +1,282 @@
+//! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*.
+
+use std::sync::Arc;
+
+use errors::Result;
+use types::{DataType, Value};
+
+/// A column of an information table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InfoColumn {
+    /// Name as shown.
+    pub name: &'static str,
+    /// Type.
+    pub ty: DataType,
+}
+
+/// Equality conditions that the WHERE clause has on a table's look-up columns; a table may use them to produce fewer rows,
+/// the executor filters all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfoFilter {
+    /// `column = 'literal'` pairs, column names in lower case.
+    pub equals: Vec<(String, String)>,
+}
+
+impl InfoFilter {
+    /// The literal that `column` (lower case) must equal.
+    pub fn value(&self, column: &str) -> Option<&str> {
+        self.equals.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A table of facts.
+pub trait InformationTable: Send + Sync {
+    /// `information_schema`, `performance_schema`, `data_dictionary`, `mysql` or `sys`.
+    fn schema(&self) -> &'static str;
+    /// Name as shown.
+    fn name(&self) -> &'static str;
+    /// Columns.
+    fn columns(&self) -> &[InfoColumn];
+    /// Produces the rows.
+    ///
+    /// # Errors
+    /// What `emit` returns, and cancelled statements.
+    fn rows(
+        &self,
+        ctx: &dyn InformationContext,
+        filter: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// A table or view of the catalog, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableView {
+    /// Schema name.
+    pub schema: String,
+    /// Table name.
+    pub name: String,
+    /// `BASE TABLE`, `VIEW`, `SYSTEM VIEW`, `SEQUENCE`.
+    pub table_type: &'static str,
+    /// Engine name; `None` for views.
+    pub engine: Option<String>,
+    /// Default collation name.
+    pub collation: String,
+    /// Comment.
+    pub comment: String,
+    /// As given in CREATE TABLE, for `CREATE_OPTIONS`.
+    pub create_options: String,
+    /// `ROW_FORMAT` shown.
+    pub row_format: String,
+    /// Next AUTO_INCREMENT value, when the table has such a column.
+    pub auto_increment: Option<u64>,
+    /// Estimated rows.
+    pub rows: u64,
+    /// Bytes of data and of indexes.
+    pub data_bytes: u64,
+    /// Bytes of indexes other than the clustered one.
+    pub index_bytes: u64,
+    /// Creation time, microseconds since 1970 UTC.
+    pub created_micros: i64,
+    /// Columns in order.
+    pub columns: Vec<ColumnView>,
+    /// Indexes, primary first.
+    pub indexes: Vec<IndexView>,
+    /// Primary, unique, foreign keys and checks.
+    pub constraints: Vec<ConstraintView>,
+    /// Full text of SHOW CREATE TABLE or SHOW CREATE VIEW.
+    pub create_statement: String,
+    /// Defining SELECT of a view.
+    pub view_definition: Option<String>,
+    /// `user@host` of a view.
+    pub definer: String,
+    /// CREATE TEMPORARY.
+    pub temporary: bool,
+}
+
+/// A column, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnView {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: DataType,
+    /// `COLUMN_TYPE`, for example `int unsigned`.
+    pub column_type: String,
+    /// Default as text, or the text of an expression default.
+    pub default: Option<String>,
+    /// The default is an expression (`DEFAULT_GENERATED`).
+    pub default_is_expression: bool,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// `CURRENT_TIMESTAMP(n)` of ON UPDATE.
+    pub on_update: Option<String>,
+    /// Expression of a generated column, and whether it is stored.
+    pub generated: Option<(String, bool)>,
+    /// Comment.
+    pub comment: String,
+    /// INVISIBLE.
+    pub invisible: bool,
+    /// `PRI`, `UNI`, `MUL` or empty.
+    pub key: &'static str,
+}
+
+/// An index, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexView {
+    /// Name; `PRIMARY` for the primary key.
+    pub name: String,
+    /// UNIQUE or PRIMARY.
+    pub unique: bool,
+    /// `BTREE`, `FULLTEXT`, `SPATIAL`, `HASH`.
+    pub kind: &'static str,
+    /// Column name (or expression), prefix length, descending, distinct keys up to this part.
+    pub parts: Vec<(Option<String>, Option<String>, Option<u32>, bool, u64)>,
+    /// Comment.
+    pub comment: String,
+    /// Not INVISIBLE.
+    pub visible: bool,
+}
+
+/// What a constraint demands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstraintKind {
+    /// PRIMARY KEY over these columns.
+    Primary(Vec<String>),
+    /// UNIQUE over these columns.
+    Unique(Vec<String>),
+    /// FOREIGN KEY.
+    Foreign {
+        /// Own columns.
+        columns: Vec<String>,
+        /// Schema, table and columns referenced.
+        referenced: (String, String, Vec<String>),
+        /// Name of the referenced unique key.
+        unique_name: String,
+        /// `RESTRICT`, `CASCADE`, `SET NULL`, `NO ACTION`, `SET DEFAULT`.
+        on_update: &'static str,
+        /// Likewise.
+        on_delete: &'static str,
+    },
+    /// CHECK with its expression, and whether it is enforced.
+    Check(String, bool),
+}
+
+/// A constraint, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstraintView {
+    /// Name.
+    pub name: String,
+    /// What it demands.
+    pub kind: ConstraintKind,
+}
+
+/// A system variable, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariableView {
+    /// Name.
+    pub name: String,
+    /// Session value (global one when it has none), printed as SHOW VARIABLES does.
+    pub session: String,
+    /// Global value; `None` for session-only variables.
+    pub global: Option<String>,
+    /// Whether SET can change it while the server runs.
+    pub dynamic: bool,
+    /// Where the value comes from: `COMPILED`, `COMMAND_LINE`, `PERSISTED`, `DYNAMIC`.
+    pub source: &'static str,
+    /// One sentence with the unit.
+    pub description: &'static str,
+}
+
+/// A connection, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessView {
+    /// Connection id.
+    pub id: u64,
+    /// User.
+    pub user: String,
+    /// Host and port, or `localhost`.
+    pub host: String,
+    /// Current schema.
+    pub database: Option<String>,
+    /// `Sleep`, `Query`, `Execute`, ...
+    pub command: &'static str,
+    /// Seconds in the state.
+    pub seconds: u64,
+    /// What it does, or empty.
+    pub state: &'static str,
+    /// Text of the running statement.
+    pub info: Option<String>,
+}
+
+/// What information tables may ask of the server. Every answer is filtered by what the session's account may see.
+pub trait InformationContext {
+    /// Schemas in name order: name, default collation name.
+    fn schemas(&self) -> Vec<(String, String)>;
+    /// Tables of a schema in name order, information tables included. Pass `name` to get one.
+    ///
+    /// # Errors
+    /// Cancelled.
+    fn tables(&self, schema: &str, name: Option<&str>) -> Result<Vec<Arc<TableView>>>;
+    /// CREATE DATABASE text of a schema.
+    fn schema_create_statement(&self, schema: &str) -> Option<String>;
+    /// All system variables in name order.
+    fn variables(&self) -> Vec<VariableView>;
+    /// Status counters in name order; session values when `global` is false.
+    fn status(&self, global: bool) -> Vec<(String, String)>;
+    /// Connections.
+    fn processes(&self) -> Vec<ProcessView>;
+    /// Warnings of the last statement: level, code, message.
+    fn conditions(&self) -> Vec<(&'static str, u16, String)>;
+    /// Engines: name, support (`YES`, `DEFAULT`), comment, transactions, XA, savepoints.
+    fn engines(&self) -> Vec<(String, &'static str, String, bool, bool, bool)>;
+    /// Engine counters: engine, group, name, value.
+    fn engine_stats(&self) -> Vec<(String, String, String, String)>;
+    /// Plugins.
+    fn plugins(&self) -> Vec<(crate::PluginInfo, Vec<(&'static str, String)>)>;
+    /// Functions: name, help text.
+    fn functions(&self) -> Vec<(&'static str, &'static str)>;
+    /// Plan cache entries: schema, text, hits, bytes, total execution nanoseconds.
+    fn plan_cache(&self) -> Vec<(String, String, u64, u64, u64)>;
+    /// Rows of one of the account tables (`user`, `db`, `tables_priv`, `role_edges`...), columns as `InformationTable::columns` of it.
+    fn accounts(&self) -> Vec<AccountView>;
+    /// Grants of an account as statements, `None` for the session's own.
+    ///
+    /// # Errors
+    /// 1141.
+    fn grants(&self, account: Option<&str>) -> Result<Vec<String>>;
+    /// The session's current schema.
+    fn database(&self) -> Option<String>;
+    /// The session's `user@host`.
+    fn current_user(&self) -> String;
+    /// Server start, microseconds since 1970 UTC.
+    fn started_micros(&self) -> i64;
+    /// Error when the statement was cancelled.
+    ///
+    /// # Errors
+    /// 1317.
+    fn check_cancelled(&self) -> Result<()>;
+}
+
+/// An account, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AccountView {
+    /// User name.
+    pub user: String,
+    /// Host pattern.
+    pub host: String,
+    /// Authentication method.
+    pub plugin: String,
+    /// Stored secret; empty unless the session may read it.
+    pub authentication_string: String,
+    /// Global privileges, names as GRANT spells them.
+    pub privileges: Vec<String>,
+    /// Schema privileges: schema pattern, names.
+    pub schema_privileges: Vec<(String, Vec<String>)>,
+    /// Table privileges: schema, table, names.
+    pub table_privileges: Vec<(String, String, Vec<String>)>,
+    /// WITH GRANT OPTION, global.
+    pub grant_option: bool,
+    /// ACCOUNT LOCK.
+    pub locked: bool,
+}

@@ -1,0 +1,380 @@
+//! Stored programs: routines, triggers, events, and the statements only they may hold.
+
+use super::{
+    CreateFlags, DataType, Expr, Ident, IntervalUnit, ObjectName, Query, Span, SqlSecurity,
+    Statement, UserName,
+};
+
+/// The body of a stored program: its text and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Body {
+    /// The text, from the first to the last byte of the body.
+    pub span: Span,
+    /// What it says.
+    pub kind: BodyKind,
+}
+
+/// The languages of bodies.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BodyKind {
+    /// One SQL statement, mostly a block.
+    Sql(Box<Statement>),
+    /// `AS 'text'` or `AS $$text$$` of another language.
+    External(Box<str>),
+}
+
+/// `CREATE PROCEDURE|FUNCTION`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateRoutine {
+    /// Procedure or function.
+    pub kind: RoutineKind,
+    /// `OR REPLACE` (MariaDB), `IF NOT EXISTS`.
+    pub flags: CreateFlags,
+    /// MariaDB's stored `AGGREGATE` function.
+    pub aggregate: bool,
+    /// `DEFINER`.
+    pub definer: Option<UserName>,
+    /// The routine.
+    pub name: ObjectName,
+    /// Its parameters.
+    pub params: Vec<RoutineParam>,
+    /// The text between the parentheses of the parameter list.
+    pub params_span: Span,
+    /// `RETURNS`, of functions.
+    pub returns: Option<DataType>,
+    /// The characteristics.
+    pub options: RoutineOptions,
+    /// What it does.
+    pub body: Body,
+}
+
+/// The kinds of routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum RoutineKind {
+    Procedure,
+    Function,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct RoutineParam {
+    /// None: nothing said.
+    pub mode: Option<ParamMode>,
+    pub name: Ident,
+    pub data_type: DataType,
+}
+
+/// Parameter modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ParamMode {
+    In,
+    Out,
+    InOut,
+}
+
+/// Characteristics of routines.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct RoutineOptions {
+    pub comment: Option<Box<str>>,
+    pub language: Option<Ident>,
+    pub deterministic: Option<bool>,
+    pub data_access: Option<DataAccess>,
+    pub security: Option<SqlSecurity>,
+    /// `USING (library [AS alias], ..)`.
+    pub libraries: Vec<(ObjectName, Option<Ident>)>,
+}
+
+/// What data a routine touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum DataAccess {
+    ContainsSql,
+    NoSql,
+    ReadsSqlData,
+    ModifiesSqlData,
+}
+
+/// `CREATE [AGGREGATE] FUNCTION name RETURNS type SONAME 'file'`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateLoadableFunction {
+    pub aggregate: bool,
+    pub flags: CreateFlags,
+    pub name: ObjectName,
+    /// `STRING`, `INTEGER`, `REAL` or `DECIMAL`.
+    pub returns: Ident,
+    pub soname: Box<str>,
+}
+
+/// `ALTER PROCEDURE|FUNCTION`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct AlterRoutine {
+    pub kind: RoutineKind,
+    pub name: ObjectName,
+    pub options: RoutineOptions,
+}
+
+/// `DROP PROCEDURE|FUNCTION`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DropRoutine {
+    pub kind: RoutineKind,
+    pub if_exists: bool,
+    pub name: ObjectName,
+}
+
+/// `CREATE TRIGGER`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateTrigger {
+    pub flags: CreateFlags,
+    pub definer: Option<UserName>,
+    pub name: ObjectName,
+    pub before: bool,
+    pub event: TriggerEvent,
+    pub table: ObjectName,
+    /// `FOLLOWS` (true) or `PRECEDES` another trigger.
+    pub order: Option<(bool, Ident)>,
+    pub body: Body,
+}
+
+/// What fires a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum TriggerEvent {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// `CREATE EVENT`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateEvent {
+    pub flags: CreateFlags,
+    pub definer: Option<UserName>,
+    pub name: ObjectName,
+    pub schedule: Schedule,
+    pub preserve: Option<bool>,
+    pub status: Option<EventStatus>,
+    pub comment: Option<Box<str>>,
+    pub body: Body,
+}
+
+/// `ALTER EVENT`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct AlterEvent {
+    pub definer: Option<UserName>,
+    pub name: ObjectName,
+    pub schedule: Option<Schedule>,
+    pub preserve: Option<bool>,
+    pub rename: Option<ObjectName>,
+    pub status: Option<EventStatus>,
+    pub comment: Option<Box<str>>,
+    pub body: Option<Body>,
+}
+
+/// When an event runs.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Schedule {
+    At(Expr),
+    Every { amount: Expr, unit: IntervalUnit, starts: Option<Expr>, ends: Option<Expr> },
+}
+
+/// Whether an event runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum EventStatus {
+    Enable,
+    Disable,
+    DisableOnReplica,
+}
+
+/// `CREATE LIBRARY`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateLibrary {
+    pub flags: CreateFlags,
+    pub name: ObjectName,
+    pub comment: Option<Box<str>>,
+    pub language: Ident,
+    pub source: Box<str>,
+}
+
+/// `ALTER LIBRARY`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct AlterLibrary {
+    pub name: ObjectName,
+    pub comment: Box<str>,
+}
+
+/// Statements that exist only inside stored programs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// `[label:] BEGIN .. END`.
+    Block(Block),
+    /// `IF`.
+    If {
+        /// `IF`/`ELSEIF` conditions with what follows.
+        branches: Vec<(Expr, Vec<ProgramStatement>)>,
+        /// `ELSE`.
+        otherwise: Option<Vec<ProgramStatement>>,
+    },
+    /// `CASE`.
+    Case {
+        /// The operand of the simple form.
+        operand: Option<Expr>,
+        /// `WHEN`.
+        whens: Vec<(Expr, Vec<ProgramStatement>)>,
+        /// `ELSE`.
+        otherwise: Option<Vec<ProgramStatement>>,
+    },
+    /// `LOOP`.
+    Loop {
+        /// `label:`.
+        label: Option<Ident>,
+        /// What is repeated.
+        body: Vec<ProgramStatement>,
+    },
+    /// `WHILE`.
+    While {
+        /// `label:`.
+        label: Option<Ident>,
+        /// As long as.
+        condition: Expr,
+        /// What is repeated.
+        body: Vec<ProgramStatement>,
+    },
+    /// `REPEAT`.
+    Repeat {
+        /// `label:`.
+        label: Option<Ident>,
+        /// What is repeated.
+        body: Vec<ProgramStatement>,
+        /// Until.
+        until: Expr,
+    },
+    /// `LEAVE label`.
+    Leave(Ident),
+    /// `ITERATE label`.
+    Iterate(Ident),
+    /// `RETURN expr`.
+    Return(Expr),
+    /// `OPEN cursor`.
+    Open(Ident),
+    /// `CLOSE cursor`.
+    Close(Ident),
+    /// `FETCH cursor INTO a, ..`.
+    Fetch {
+        /// The cursor.
+        cursor: Ident,
+        /// The variables.
+        into: Vec<Ident>,
+    },
+}
+
+/// A statement of a stored program and its text.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ProgramStatement {
+    pub statement: Statement,
+    pub span: Span,
+}
+
+/// A block.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Block {
+    pub label: Option<Ident>,
+    pub declarations: Vec<Declaration>,
+    pub body: Vec<ProgramStatement>,
+}
+
+/// A declaration of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Declaration {
+    /// `DECLARE a, b type [DEFAULT expr]`.
+    Variables {
+        /// Names.
+        names: Vec<Ident>,
+        /// Their type.
+        data_type: DataType,
+        /// `DEFAULT`.
+        default: Option<Expr>,
+    },
+    /// `DECLARE name CONDITION FOR value`.
+    Condition {
+        /// Its name.
+        name: Ident,
+        /// What it means.
+        value: ConditionValue,
+    },
+    /// `DECLARE name CURSOR FOR query`.
+    Cursor {
+        /// Its name.
+        name: Ident,
+        /// Its query.
+        query: Box<Query>,
+        /// The text of the query.
+        span: Span,
+    },
+    /// `DECLARE CONTINUE|EXIT HANDLER FOR value, .. statement`.
+    Handler {
+        /// What happens afterwards.
+        action: HandlerKind,
+        /// For what.
+        conditions: Vec<ConditionValue>,
+        /// What is done.
+        body: Box<ProgramStatement>,
+    },
+}
+
+/// What a handler does afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum HandlerKind {
+    Continue,
+    Exit,
+    Undo,
+}
+
+/// Conditions.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ConditionValue {
+    SqlState(Box<str>),
+    ErrorCode(u64),
+    Name(Ident),
+    SqlWarning,
+    NotFound,
+    SqlException,
+}
+
+/// `SIGNAL`, `RESIGNAL`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Signal {
+    pub resignal: bool,
+    pub condition: Option<ConditionValue>,
+    /// `SET item = value, ..`.
+    pub items: Vec<(Ident, Expr)>,
+}
+
+/// `GET DIAGNOSTICS`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct GetDiagnostics {
+    pub stacked: bool,
+    /// `CONDITION n`.
+    pub condition: Option<Expr>,
+    /// Target and item name.
+    pub items: Vec<(super::IntoVariable, Ident)>,
+}

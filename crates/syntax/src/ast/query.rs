@@ -1,0 +1,413 @@
+//! Queries: SELECT and what surrounds it.
+
+use super::{DataType, Expr, Ident, JsonOn, ObjectName, Span, WindowSpec};
+
+/// A query expression with everything that may follow it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// `WITH`.
+    pub with: Option<With>,
+    /// What is computed.
+    pub body: SetExpr,
+    /// `ORDER BY` of the whole.
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT` of the whole.
+    pub limit: Option<Limit>,
+    /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE`.
+    pub locking: Vec<Locking>,
+    /// `INTO`.
+    pub into: Option<Into>,
+    /// Its source text, without enclosing parentheses.
+    pub span: Span,
+}
+
+/// `WITH [RECURSIVE] cte, ...`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct With {
+    pub recursive: bool,
+    pub ctes: Vec<Cte>,
+}
+
+/// `name [(columns)] AS (query)`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Cte {
+    pub name: Ident,
+    pub columns: Vec<Ident>,
+    pub query: Box<Query>,
+}
+
+/// The body of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetExpr {
+    /// `SELECT`.
+    Select(Box<Select>),
+    /// `VALUES ROW(..), ...`.
+    Values(Vec<Vec<Expr>>),
+    /// `TABLE t`.
+    Table(ObjectName),
+    /// `a UNION b ...`.
+    SetOp(Box<SetOp>),
+    /// `(query)`.
+    Query(Box<Query>),
+}
+
+/// A chain of set operations of one precedence, applied from left to right. `INTERSECT` binds
+/// tighter and so makes a chain of its own inside.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct SetOp {
+    pub first: SetExpr,
+    /// At least one.
+    pub rest: Vec<SetOpTerm>,
+}
+
+/// `UNION [ALL] right` and kin.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct SetOpTerm {
+    pub op: SetOperator,
+    pub all: bool,
+    pub right: SetExpr,
+}
+
+/// The set operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum SetOperator {
+    Union,
+    Except,
+    Intersect,
+}
+
+/// `SELECT ...` up to the WINDOW clause.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Select {
+    /// `DISTINCT` and kin.
+    pub options: SelectOptions,
+    /// The text between `/*+` and `*/`, where there was one.
+    pub hints: Option<Box<str>>,
+    /// The select list.
+    pub items: Vec<SelectItem>,
+    /// Comma-separated table references; empty without FROM and for `FROM DUAL`.
+    pub from: Vec<TableFactor>,
+    /// `FROM DUAL`.
+    pub from_dual: bool,
+    /// `WHERE`.
+    pub filter: Option<Expr>,
+    /// `GROUP BY`.
+    pub group_by: Option<GroupBy>,
+    /// `HAVING`.
+    pub having: Option<Expr>,
+    /// `WINDOW name AS (..), ...`.
+    pub windows: Vec<(Ident, WindowSpec)>,
+    /// `QUALIFY`.
+    pub qualify: Option<Expr>,
+    /// Its source text.
+    pub span: Span,
+}
+
+/// The words between SELECT and the select list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SelectOptions {
+    pub distinct: bool,
+    pub all: bool,
+    pub straight_join: bool,
+    pub high_priority: bool,
+    pub small_result: bool,
+    pub big_result: bool,
+    pub buffer_result: bool,
+    pub no_cache: bool,
+    pub calc_found_rows: bool,
+}
+
+/// One item of a select list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectItem {
+    /// What.
+    pub kind: SelectItemKind,
+    /// The source text without the alias: the caption of an expression that has none
+    /// (see [`crate::caption`]).
+    pub span: Span,
+}
+
+/// What an item of a select list is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItemKind {
+    /// An expression.
+    Expr {
+        /// It.
+        expr: Expr,
+        /// `[AS] alias`.
+        alias: Option<Ident>,
+    },
+    /// `*`.
+    Wildcard,
+    /// `[schema.]table.*`.
+    QualifiedWildcard(ObjectName),
+}
+
+/// `GROUP BY`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupBy {
+    /// The expressions; with MariaDB's and old MySQL's ASC|DESC.
+    pub items: Vec<OrderItem>,
+    /// How they are grouped.
+    pub modifier: GroupModifier,
+    /// `GROUPING SETS (...)` lists; only with that modifier.
+    pub sets: Vec<Vec<Expr>>,
+}
+
+/// How GROUP BY makes super-aggregates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupModifier {
+    /// None.
+    #[default]
+    None,
+    /// `WITH ROLLUP`, `ROLLUP (...)`.
+    Rollup,
+    /// `CUBE (...)`.
+    Cube,
+    /// `GROUPING SETS (...)`.
+    GroupingSets,
+}
+
+/// One expression of ORDER BY.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct OrderItem {
+    pub expr: Expr,
+    pub desc: bool,
+}
+
+/// `LIMIT`: row count and offset are integer literals, parameters or program variables.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Limit {
+    pub count: Expr,
+    pub offset: Option<Expr>,
+}
+
+/// A table reference.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableFactor {
+    /// A table, view or common table expression by name.
+    Table(Box<NamedTable>),
+    /// `[LATERAL] (query) alias`.
+    Derived(Box<DerivedTable>),
+    /// `JSON_TABLE(...) alias`.
+    JsonTable(Box<JsonTable>),
+    /// `a JOIN b`.
+    Join(Box<Join>),
+    /// `(a, b, ...)`: two or more.
+    List(Vec<TableFactor>),
+}
+
+/// A table by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NamedTable {
+    /// Its name.
+    pub name: ObjectName,
+    /// `PARTITION (p, ...)`.
+    pub partitions: Vec<Ident>,
+    /// `FOR SYSTEM_TIME`.
+    pub system_time: Option<SystemTime>,
+    /// `[AS] alias`.
+    pub alias: Option<Ident>,
+    /// `TABLESAMPLE`.
+    pub sample: Option<TableSample>,
+    /// Index hints in order.
+    pub index_hints: Vec<IndexHint>,
+}
+
+/// `TABLESAMPLE {SYSTEM|BERNOULLI} (percent)`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TableSample {
+    pub bernoulli: bool,
+    pub percent: Expr,
+}
+
+/// `FOR SYSTEM_TIME ...` of system-versioned tables.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum SystemTime {
+    AsOf(SystemPoint),
+    Between(SystemPoint, SystemPoint),
+    FromTo(SystemPoint, SystemPoint),
+    All,
+}
+
+/// A point of system time.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum SystemPoint {
+    Timestamp(Box<Expr>),
+    Transaction(Box<Expr>),
+}
+
+/// `USE|IGNORE|FORCE INDEX [FOR ..] (..)`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct IndexHint {
+    pub kind: IndexHintKind,
+    pub scope: IndexHintScope,
+    /// Empty only for `USE INDEX ()`.
+    pub indexes: Vec<Ident>,
+}
+
+/// What an index hint asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IndexHintKind {
+    Use,
+    Ignore,
+    Force,
+}
+
+/// What an index hint is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IndexHintScope {
+    #[default]
+    All,
+    Join,
+    OrderBy,
+    GroupBy,
+}
+
+/// `[LATERAL] (query) [AS] alias [(columns)]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DerivedTable {
+    pub lateral: bool,
+    pub query: Query,
+    pub alias: Ident,
+    pub columns: Vec<Ident>,
+}
+
+/// `JSON_TABLE(doc, path COLUMNS (...)) [AS] alias`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct JsonTable {
+    pub doc: Expr,
+    pub path: Box<str>,
+    pub columns: Vec<JsonTableColumn>,
+    pub alias: Ident,
+}
+
+/// A column of JSON_TABLE.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum JsonTableColumn {
+    Ordinality(Ident),
+    Path {
+        name: Ident,
+        data_type: Box<DataType>,
+        path: Box<str>,
+        on_empty: Option<JsonOn>,
+        on_error: Option<JsonOn>,
+    },
+    Exists {
+        name: Ident,
+        data_type: Box<DataType>,
+        path: Box<str>,
+    },
+    Nested {
+        path: Box<str>,
+        columns: Vec<JsonTableColumn>,
+    },
+}
+
+/// A join.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Join {
+    pub kind: JoinKind,
+    pub left: TableFactor,
+    pub right: TableFactor,
+    pub condition: JoinCondition,
+}
+
+/// The kinds of join. `CROSS JOIN` and `JOIN` are `Inner`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum JoinKind {
+    Inner,
+    /// `STRAIGHT_JOIN`: inner, left side first.
+    Straight,
+    Left,
+    Right,
+    /// `FULL [OUTER] JOIN`; the reference has none.
+    Full,
+}
+
+/// On what tables are joined.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum JoinCondition {
+    None,
+    On(Expr),
+    Using(Vec<Ident>),
+    Natural,
+}
+
+/// `FOR UPDATE|SHARE [OF t, ..] [NOWAIT|SKIP LOCKED]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Locking {
+    pub strength: LockStrength,
+    pub of: Vec<ObjectName>,
+    pub wait: LockWait,
+}
+
+/// How rows are locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LockStrength {
+    Update,
+    Share,
+    /// `LOCK IN SHARE MODE`.
+    ShareMode,
+}
+
+/// What happens at a lock held by another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LockWait {
+    #[default]
+    Wait,
+    NoWait,
+    SkipLocked,
+    /// MariaDB's `WAIT n`.
+    Seconds(u64),
+}
+
+/// Where a query's rows go instead of to the client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Into {
+    /// `INTO OUTFILE`.
+    Outfile {
+        /// The file.
+        file: Box<str>,
+        /// `CHARACTER SET`.
+        charset: Option<Ident>,
+        /// Its format.
+        format: Box<super::FileFormat>,
+    },
+    /// `INTO DUMPFILE`.
+    Dumpfile(Box<str>),
+    /// `INTO @a, b, ...`.
+    Variables(Vec<IntoVariable>),
+}
+
+/// A target of `INTO` and of GET DIAGNOSTICS.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum IntoVariable {
+    User(Ident),
+    /// A parameter or local variable of a stored program.
+    Local(Ident),
+}

@@ -1,1 +1,25 @@
-//! To be written.
+//! What a statement means and how it will run, as data: expressions, logical and physical operators, write plans.
+//!
+//! Invariant: data only. Functions are named, tables are named by id, nothing here can run; `exec` gives it life.
+//!
+//! All rows of a statement live in one register file: every column instance of every table reference, and every computed value,
+//! has a register of its own (`Register`). Operators fill registers, expressions read them; a correlated subquery reads the outer
+//! query's registers directly. Operators that keep rows (sort, hash, materialise) save and restore the registers they are told to.
+
+mod expr;
+mod physical;
+mod statement;
+
+pub use expr::{
+    AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, QuantifiedOp, Register,
+    SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
+};
+pub use physical::{
+    Access, AggregateMode, CteId, IndexKeySource, JoinKind, Physical, RangeBound, RangeSpec,
+    RowLocking, SetOperation, TableAccess,
+};
+pub use statement::{
+    Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, InsertMode,
+    InsertPlan, InsertSource, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery, TableWrite,
+    UpdatePlan, WrittenColumn,
+};

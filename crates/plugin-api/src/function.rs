@@ -123,7 +123,12 @@ impl BoundFunction {
         coercions: Vec<Coercion>,
         kernel: impl Fn(&mut FunctionContext<'_>, &[Value]) -> Result<Value> + Send + Sync + 'static,
     ) -> BoundFunction {
-        BoundFunction { ty, coercions, nulls: NullRule::Propagate, kernel: std::sync::Arc::new(kernel) }
+        BoundFunction {
+            ty,
+            coercions,
+            nulls: NullRule::Propagate,
+            kernel: std::sync::Arc::new(kernel),
+        }
     }
 
     /// The kernel handles NULL itself.
@@ -300,4 +305,3 @@ pub trait SessionServices {
     /// Server version string.
     fn version(&self) -> &str;
 }
-

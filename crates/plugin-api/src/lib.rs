@@ -18,8 +18,8 @@ pub use function::{
     Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, BoundFunction,
     Coercion, FunctionContext, Kernel, NullRule, ScalarFunction, SessionServices, Volatility,
 };
-pub use information::{AccountView, 
-    ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
+pub use information::{
+    AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
     InformationContext, InformationTable, ProcessView, TableView, VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};

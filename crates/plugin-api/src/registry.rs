@@ -97,7 +97,11 @@ impl Registry {
     }
 
     /// An information table by schema and name, without regard to case.
-    pub fn information_table(&self, schema: &str, name: &str) -> Option<&Arc<dyn InformationTable>> {
+    pub fn information_table(
+        &self,
+        schema: &str,
+        name: &str,
+    ) -> Option<&Arc<dyn InformationTable>> {
         self.information.iter().find(|table| {
             table.schema().eq_ignore_ascii_case(schema) && table.name().eq_ignore_ascii_case(name)
         })

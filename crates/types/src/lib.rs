@@ -11,7 +11,6 @@ mod value;
 
 pub use bytes::SqlBytes;
 pub use charset::CollationId;
-pub use charset::CollationId;
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
 pub use temporal::{Date, DateTime, Time};

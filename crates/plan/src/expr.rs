@@ -1,0 +1,245 @@
+//! Expressions after name and type resolution.
+
+use std::sync::Arc;
+
+use types::{CollationId, DataType, Value};
+
+/// A place in the statement's register file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Register(pub u32);
+
+/// A subquery of the statement, index into `QueryPlan::subqueries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SubqueryId(pub u32);
+
+/// One operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    Negate,
+    BitNot,
+    /// Three-valued NOT.
+    Not,
+    IsNull,
+    IsNotNull,
+    IsTrue,
+    IsNotTrue,
+    IsFalse,
+    IsNotFalse,
+}
+
+/// Two operands. Comparisons convert by the reference's rules for the operands' static types; text uses `collation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    IntegerDivide,
+    Modulo,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    Equal,
+    NullSafeEqual,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// Three-valued, evaluates the right side only when needed.
+    And,
+    /// Likewise.
+    Or,
+    Xor,
+}
+
+/// What a subquery is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubqueryKind {
+    /// Its single value, or NULL; error 1242 on a second row.
+    Scalar,
+    /// Whether it has a row.
+    Exists,
+    /// `left IN (subquery)`, three-valued; rows compare column by column.
+    In(Vec<Expr>),
+    /// `left op ANY|ALL (subquery)`.
+    Quantified(Vec<Expr>, BinaryOp, QuantifiedOp),
+    /// Its single row, for row comparisons: the values land in the subquery's output registers.
+    Row,
+}
+
+/// ANY (SOME) or ALL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QuantifiedOp {
+    Any,
+    All,
+}
+
+/// Where a conversion comes from, which decides what a lossy one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CastKind {
+    /// CAST or CONVERT: warnings.
+    Explicit,
+    /// The binder put it there (enum to text, literal to the type of the column compared with): warnings as the reference.
+    Implicit,
+    /// `TIMESTAMP` column read: UTC to session time zone.
+    TimestampToLocal,
+    /// Value for a `TIMESTAMP` column: session time zone to UTC.
+    TimestampToUtc,
+}
+
+/// An expression. Every node can tell its type (`ty`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A constant.
+    Literal { value: Value, ty: DataType },
+    /// Parameter `index` of a prepared statement, or a literal lifted by the plan cache.
+    Parameter { index: u32, ty: DataType },
+    /// A register.
+    Column { register: Register, ty: DataType },
+    /// `@name`; evaluated each time.
+    UserVariable { name: Arc<str>, ty: DataType },
+    /// `@name := value`.
+    AssignUserVariable { name: Arc<str>, value: Box<Expr> },
+    /// `@@name`, read once when the statement starts.
+    SystemVariable { name: Arc<str>, global: bool, ty: DataType },
+    /// One operand.
+    Unary { op: UnaryOp, operand: Box<Expr>, ty: DataType },
+    /// Two operands.
+    Binary { op: BinaryOp, left: Box<Expr>, right: Box<Expr>, collation: CollationId, ty: DataType },
+    /// `operand BETWEEN low AND high`, negated or not.
+    Between {
+        operand: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        negated: bool,
+        collation: CollationId,
+    },
+    /// `operand IN (list)`; `exec` hashes long constant lists.
+    InList { operand: Box<Expr>, list: Vec<Expr>, negated: bool, collation: CollationId },
+    /// `operand LIKE pattern ESCAPE escape`.
+    Like {
+        operand: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        negated: bool,
+        collation: CollationId,
+    },
+    /// `CASE`: with an operand each WHEN is compared with it.
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+        collation: CollationId,
+        ty: DataType,
+    },
+    /// Conversion to `ty`.
+    Cast { operand: Box<Expr>, kind: CastKind, ty: DataType },
+    /// `COLLATE`, or an introducer: the same bytes under another collation.
+    Collate { operand: Box<Expr>, ty: DataType },
+    /// A function of the registry; `exec` binds it again to get the kernel.
+    Function { name: Arc<str>, args: Vec<Expr>, ty: DataType },
+    /// Row constructor; only as operand of comparisons, IN and BETWEEN.
+    Row(Vec<Expr>),
+    /// A subquery.
+    Subquery { id: SubqueryId, kind: SubqueryKind, negated: bool, ty: DataType },
+}
+
+impl Expr {
+    /// A reference to `register`.
+    pub fn column(register: Register, ty: DataType) -> Expr {
+        Expr::Column { register, ty }
+    }
+
+    /// A constant.
+    pub fn literal(value: Value, ty: DataType) -> Expr {
+        Expr::Literal { value, ty }
+    }
+
+    /// The static type. A row has the type of its first element.
+    pub fn ty(&self) -> DataType {
+        match self {
+            Expr::Literal { ty, .. }
+            | Expr::Parameter { ty, .. }
+            | Expr::Column { ty, .. }
+            | Expr::UserVariable { ty, .. }
+            | Expr::SystemVariable { ty, .. }
+            | Expr::Unary { ty, .. }
+            | Expr::Binary { ty, .. }
+            | Expr::Case { ty, .. }
+            | Expr::Cast { ty, .. }
+            | Expr::Collate { ty, .. }
+            | Expr::Function { ty, .. }
+            | Expr::Subquery { ty, .. } => ty.clone(),
+            Expr::AssignUserVariable { value, .. } => value.ty(),
+            Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => DataType::boolean(),
+            Expr::Row(items) => items.first().map_or_else(DataType::null, Expr::ty),
+        }
+    }
+}
+
+/// ORDER BY element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SortKey {
+    /// What to sort by; text by its type's collation, NULLs first when ascending.
+    pub expr: Expr,
+    /// DESC.
+    pub descending: bool,
+}
+
+/// A call of an aggregate function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateCall {
+    /// Registry name.
+    pub function: Arc<str>,
+    /// Arguments; none for `COUNT(*)`.
+    pub args: Vec<Expr>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// Order in which rows reach the function (GROUP_CONCAT, JSON_ARRAYAGG).
+    pub order_by: Vec<SortKey>,
+    /// SEPARATOR.
+    pub separator: Option<Box<[u8]>>,
+    /// Where the result goes.
+    pub output: Register,
+    /// Result type.
+    pub ty: DataType,
+}
+
+/// ROWS or RANGE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameUnit {
+    Rows,
+    Range,
+}
+
+/// End of a window frame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+/// A window frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowFrame {
+    pub unit: FrameUnit,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+/// A call over a window. `function` is an aggregate of the registry or one of ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST,
+/// NTILE, LEAD, LAG, FIRST_VALUE, LAST_VALUE, NTH_VALUE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowCall {
+    pub function: Arc<str>,
+    pub args: Vec<Expr>,
+    pub frame: WindowFrame,
+    pub output: Register,
+    pub ty: DataType,
+}

@@ -1,0 +1,242 @@
+//! Operators as `exec` runs them: a tree that is pulled row by row.
+
+use std::sync::Arc;
+
+use types::DataType;
+
+use crate::{AggregateCall, Expr, Register, SortKey, WindowCall};
+
+/// A common table expression or derived table that is computed once and read several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CteId(pub u32);
+
+/// Locks asked for by FOR UPDATE, FOR SHARE, UPDATE, DELETE or SERIALIZABLE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RowLocking {
+    #[default]
+    None,
+    Shared,
+    SharedNoWait,
+    SharedSkipLocked,
+    Exclusive,
+    ExclusiveNoWait,
+    ExclusiveSkipLocked,
+}
+
+/// A stored table in a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableAccess {
+    /// The engine's id for it (`engine_api::TableId`).
+    pub table: u64,
+    /// Engine that holds it.
+    pub engine: Arc<str>,
+    /// Alias, for EXPLAIN and errors.
+    pub alias: Arc<str>,
+    /// Types of all stored columns in record order: the record layout.
+    pub layout: Arc<[DataType]>,
+    /// Columns that the statement needs: `(index in layout, register)`.
+    pub columns: Vec<(usize, Register)>,
+    /// Register that receives the locator as `Value::Bytes`, when rows will be written or locked later.
+    pub locator: Option<Register>,
+    /// Row locks.
+    pub locking: RowLocking,
+}
+
+/// Part of a key that comes from an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexKeySource {
+    /// Evaluated when the operator opens (outer registers are set). NULL matches nothing unless `null_safe`.
+    pub value: Expr,
+    /// Type of the key column: the value is converted to it; if that loses information nothing matches.
+    pub ty: DataType,
+    /// Characters of a prefix index part.
+    pub prefix_length: Option<u32>,
+    /// DESC part.
+    pub descending: bool,
+    /// `<=>` or IS NULL.
+    pub null_safe: bool,
+}
+
+/// One end of a range on the key part after the equal ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeBound {
+    pub key: IndexKeySource,
+    pub inclusive: bool,
+}
+
+/// A range of an index: equal parts, then at most one part with bounds (in SQL order, also for DESC parts).
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RangeSpec {
+    pub equal: Vec<IndexKeySource>,
+    pub lower: Option<RangeBound>,
+    pub upper: Option<RangeBound>,
+}
+
+/// How rows of a table are found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Access {
+    /// At most one row, by all parts of a unique index (`engine_api::IndexId`).
+    Unique { index: u32, key: Vec<IndexKeySource> },
+    /// One or more ranges of an index (an IN list gives several), in index order, without duplicates.
+    Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool },
+    /// The whole index.
+    Full { index: u32, backward: bool },
+}
+
+/// How two inputs combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    Inner,
+    /// Left outer: the inner side's registers become NULL when nothing matches.
+    Left,
+    /// Outer row once when anything matches.
+    Semi,
+    /// Outer row when nothing matches.
+    Anti,
+}
+
+/// How groups are formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateMode {
+    /// No GROUP BY: exactly one row.
+    Scalar,
+    /// Hash table.
+    Hash,
+    /// The input comes in key order.
+    Sorted,
+}
+
+/// UNION, INTERSECT, EXCEPT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOperation {
+    UnionAll,
+    UnionDistinct,
+    IntersectAll,
+    IntersectDistinct,
+    ExceptAll,
+    ExceptDistinct,
+}
+
+/// An operator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Physical {
+    /// One row without columns (`SELECT 1`).
+    OneRow,
+    /// No row.
+    Nothing,
+    /// Rows of a stored table; `filter` sees this table's registers and outer ones.
+    Scan {
+        table: TableAccess,
+        access: Access,
+        filter: Option<Expr>,
+    },
+    /// Rows of an information table. `equals`: look-up conditions, lower-case column name and value.
+    InformationScan {
+        schema: Arc<str>,
+        name: Arc<str>,
+        columns: Vec<(usize, Register)>,
+        equals: Vec<(Arc<str>, Expr)>,
+        filter: Option<Expr>,
+    },
+    /// Literal rows.
+    Values {
+        rows: Vec<Vec<Expr>>,
+        columns: Vec<Register>,
+    },
+    Filter {
+        input: Box<Physical>,
+        predicate: Expr,
+    },
+    /// Computes registers from registers.
+    Project {
+        input: Box<Physical>,
+        columns: Vec<(Register, Expr)>,
+    },
+    /// For each outer row opens `inner` again. `inner_columns`: what becomes NULL for `Left`.
+    NestedLoop {
+        kind: JoinKind,
+        outer: Box<Physical>,
+        inner: Box<Physical>,
+        condition: Option<Expr>,
+        inner_columns: Vec<Register>,
+    },
+    /// Builds a hash table of `inner` once (again when it is correlated), probes with `outer`.
+    HashJoin {
+        kind: JoinKind,
+        outer: Box<Physical>,
+        inner: Box<Physical>,
+        /// Equal pairs: outer expression, inner expression, collation for text.
+        keys: Vec<(Expr, Expr)>,
+        condition: Option<Expr>,
+        /// Registers of the inner side to save.
+        inner_columns: Vec<Register>,
+    },
+    /// Groups. `carried`: registers whose value in the group's first row is kept (functionally dependent columns).
+    Aggregate {
+        input: Box<Physical>,
+        mode: AggregateMode,
+        keys: Vec<(Register, Expr)>,
+        aggregates: Vec<AggregateCall>,
+        carried: Vec<Register>,
+        /// WITH ROLLUP: super-aggregate rows follow their groups; needs sorted input.
+        rollup: bool,
+        /// For each key the register of GROUPING(key), where asked for.
+        grouping: Vec<Option<Register>>,
+    },
+    /// Window functions over one window; input sorted by partition and order.
+    Window {
+        input: Box<Physical>,
+        partition_by: Vec<Expr>,
+        order_by: Vec<SortKey>,
+        calls: Vec<WindowCall>,
+        columns: Vec<Register>,
+    },
+    /// Sorts; stable. `limit`: only the first rows are wanted. `columns`: registers to keep.
+    Sort {
+        input: Box<Physical>,
+        keys: Vec<SortKey>,
+        limit: Option<Expr>,
+        columns: Vec<Register>,
+    },
+    /// First row of each distinct combination.
+    Distinct {
+        input: Box<Physical>,
+        columns: Vec<(Register, DataType)>,
+    },
+    /// `count_all`: SQL_CALC_FOUND_ROWS, the input is read to its end.
+    Limit {
+        input: Box<Physical>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+        count_all: bool,
+    },
+    /// Combines inputs; each gives its output registers, converted to `columns`.
+    SetOperation {
+        operation: SetOperation,
+        inputs: Vec<(Physical, Vec<Expr>)>,
+        columns: Vec<(Register, DataType)>,
+    },
+    /// Computes `input` once per statement (or once per set of outer values when `correlated`) and reads it from memory.
+    Materialize {
+        id: CteId,
+        input: Box<Physical>,
+        outputs: Vec<Expr>,
+        columns: Vec<(Register, DataType)>,
+        correlated: bool,
+    },
+    /// Reads what another `Materialize` of the same id computes (its first user runs it; definition in `QueryPlan::ctes`).
+    CteScan {
+        id: CteId,
+        columns: Vec<(Register, DataType)>,
+    },
+    /// WITH RECURSIVE: `seed`, then `step` until it adds nothing; inside `step`, `CteScan { id }` reads the last round's rows.
+    RecursiveCte {
+        id: CteId,
+        seed: Box<Physical>,
+        seed_outputs: Vec<Expr>,
+        step: Box<Physical>,
+        step_outputs: Vec<Expr>,
+        distinct: bool,
+        columns: Vec<(Register, DataType)>,
+    },
+}

@@ -1,0 +1,231 @@
+//! Whole statements: queries and writes.
+
+use std::sync::Arc;
+
+use types::{DataType, Value};
+
+use crate::{CteId, Expr, Physical, Register};
+
+/// A column of a result set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputColumn {
+    /// Caption.
+    pub name: Arc<str>,
+    /// What it shows.
+    pub expr: Expr,
+    /// Where it comes from, when it is a plain column.
+    pub source: Option<ColumnSource>,
+}
+
+/// The table column behind a result column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSource {
+    pub schema: Arc<str>,
+    /// Alias.
+    pub table: Arc<str>,
+    pub org_table: Arc<str>,
+    pub org_name: Arc<str>,
+    pub primary_key: bool,
+    pub unique_key: bool,
+    pub multiple_key: bool,
+    pub auto_increment: bool,
+    pub no_default: bool,
+    pub on_update_now: bool,
+}
+
+/// A subquery that is evaluated from an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subquery {
+    pub root: Physical,
+    pub outputs: Vec<Expr>,
+    /// Outer registers that it reads; empty: evaluated once and remembered.
+    pub outer: Vec<Register>,
+}
+
+/// A SELECT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryPlan {
+    pub root: Physical,
+    pub outputs: Vec<OutputColumn>,
+    pub subqueries: Vec<Subquery>,
+    /// Plans of shared CTEs: `CteScan` of an id not under its own `Materialize` runs this.
+    pub ctes: Vec<(CteId, Physical, Vec<Expr>)>,
+    /// Size of the register file.
+    pub registers: u32,
+}
+
+/// What a stored column gets when a row is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenColumn {
+    /// Name, for errors.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: DataType,
+    /// Register that holds the column of the row being written (and of the row as read, for UPDATE).
+    pub register: Register,
+    /// Used when the statement gives no value: `None` means no default (1364 when NOT NULL).
+    pub default: Option<Expr>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP(fsp).
+    pub on_update_now: Option<Expr>,
+    /// Generated column: computed after all others, in order.
+    pub generated: Option<Expr>,
+}
+
+/// What a foreign key does to children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignKeyAction {
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+    NoAction,
+}
+
+/// A foreign key as a write has to check it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignKeyCheck {
+    /// Name and full text, for errors 1451 and 1452.
+    pub name: Arc<str>,
+    pub text: Arc<str>,
+    /// The table on the other side.
+    pub other: Arc<TableWrite>,
+    /// Column indexes in the written table.
+    pub columns: Vec<usize>,
+    /// Column indexes in the other table, and the index of the other table to look in.
+    pub other_columns: Vec<usize>,
+    pub other_index: u32,
+    pub on_update: ForeignKeyAction,
+    pub on_delete: ForeignKeyAction,
+}
+
+/// A table that is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableWrite {
+    pub table: u64,
+    pub engine: Arc<str>,
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    /// Stored columns in record order.
+    pub columns: Vec<WrittenColumn>,
+    /// CHECK constraints: name and predicate over the registers; violated when false (3819).
+    pub checks: Vec<(Arc<str>, Expr)>,
+    /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
+    pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
+    /// Foreign keys of this table: parents that must exist.
+    pub parents: Vec<ForeignKeyCheck>,
+    /// Foreign keys that refer to this table. Recursion through cascades is resolved by `exec` by table id, bounded at 15 levels.
+    pub children: Vec<ForeignKeyCheck>,
+}
+
+/// Rows to insert.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertSource {
+    /// VALUES: one expression for each target column; `None` is DEFAULT.
+    Values(Vec<Vec<Option<Expr>>>),
+    /// SELECT: the plan's outputs in target order.
+    Query(Box<QueryPlan>),
+}
+
+/// What an INSERT does with a duplicate key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertMode {
+    /// 1062.
+    Error,
+    /// A warning, next row.
+    Ignore,
+    /// REPLACE.
+    Replace,
+    /// ON DUPLICATE KEY UPDATE. `new_columns[i]` holds the row that failed (VALUES(col), row alias); `columns[i].register` the row in the table.
+    Update { assignments: Vec<Assignment>, new_columns: Vec<Register> },
+}
+
+/// `column = value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// Index in `TableWrite::columns`.
+    pub column: usize,
+    /// `None` is DEFAULT.
+    pub value: Option<Expr>,
+}
+
+/// INSERT and REPLACE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InsertPlan {
+    pub target: TableWrite,
+    /// Target columns in the order of the values.
+    pub targets: Vec<usize>,
+    pub source: InsertSource,
+    pub mode: InsertMode,
+    /// IGNORE: conversion errors and NULLs become warnings too.
+    pub ignore: bool,
+    pub returning: Vec<OutputColumn>,
+    pub subqueries: Vec<Subquery>,
+    pub ctes: Vec<(CteId, Physical, Vec<Expr>)>,
+    pub registers: u32,
+}
+
+/// UPDATE, one or more tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdatePlan {
+    /// Finds the rows; each target's locator and all its columns are in registers.
+    pub root: Physical,
+    /// Tables with their locator register and assignments, in order.
+    pub targets: Vec<(TableWrite, Register, Vec<Assignment>)>,
+    pub ignore: bool,
+    /// Rows must be collected before the first is written (the scan could meet them again, or several tables are written).
+    pub buffered: bool,
+    pub limit: Option<Expr>,
+    pub subqueries: Vec<Subquery>,
+    pub ctes: Vec<(CteId, Physical, Vec<Expr>)>,
+    pub registers: u32,
+}
+
+/// DELETE, one or more tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeletePlan {
+    pub root: Physical,
+    pub targets: Vec<(TableWrite, Register)>,
+    pub ignore: bool,
+    pub buffered: bool,
+    pub limit: Option<Expr>,
+    pub returning: Vec<OutputColumn>,
+    pub subqueries: Vec<Subquery>,
+    pub ctes: Vec<(CteId, Physical, Vec<Expr>)>,
+    pub registers: u32,
+}
+
+/// Facts about a plan that the session needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanFlags {
+    /// Reads or writes stored tables.
+    pub uses_tables: bool,
+    /// Takes row locks or writes.
+    pub locking: bool,
+    /// Optimizer's estimate of rows touched: above a limit the statement hands its reactor over before it runs.
+    pub estimated_rows: u64,
+    /// Must not be kept in the plan cache (depends on a literal's value, reads information tables...).
+    pub uncacheable: bool,
+}
+
+/// A statement that `exec` runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    Query(QueryPlan),
+    Insert(InsertPlan),
+    Update(UpdatePlan),
+    Delete(DeletePlan),
+    /// DO: evaluated, results dropped.
+    Do {
+        exprs: Vec<Expr>,
+        subqueries: Vec<Subquery>,
+        ctes: Vec<(CteId, Physical, Vec<Expr>)>,
+        registers: u32,
+    },
+    /// Constant answer made at bind time (EXPLAIN).
+    Rows {
+        columns: Vec<OutputColumn>,
+        rows: Vec<Vec<Value>>,
+    },
+}

@@ -23,7 +23,7 @@ impl IndexId {
 }
 
 /// A stored column. Virtual columns are not stored and unknown here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDef {
     /// For messages only.
     pub name: String,
@@ -61,7 +61,7 @@ pub struct IndexDef {
 ///
 /// Invariant: when an index with `IndexId::CLUSTERED` exists it is unique, all its columns are NOT NULL, and the locator of a row
 /// is its key bytes; otherwise the engine draws an 8-byte big-endian row id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TableDef {
     /// Id.
     pub id: TableId,

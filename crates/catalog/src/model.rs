@@ -1,0 +1,228 @@
+//! What the catalog knows: immutable descriptions of schemas, tables, views. A change makes a new version; a statement keeps the
+//! version that it was bound with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine_api::{IndexId, TableDef, TableId};
+use types::{CollationId, DataType};
+
+/// Grows with every committed change of any object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct CatalogVersion(pub u64);
+
+/// A schema (database).
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// Name as created; names compare case-sensitively (`lower_case_table_names=0`).
+    pub name: Arc<str>,
+    /// Collation of tables that name none.
+    pub default_collation: CollationId,
+    /// Tables, views and sequences share one name space.
+    pub relations: BTreeMap<Arc<str>, Relation>,
+}
+
+/// What a name in a schema stands for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A stored table.
+    Table(Arc<Table>),
+    /// A view.
+    View(Arc<View>),
+}
+
+/// A stored table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Engine's id.
+    pub id: TableId,
+    /// Schema name.
+    pub schema: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Engine name as the registry knows it.
+    pub engine: Arc<str>,
+    /// CREATE TEMPORARY.
+    pub temporary: bool,
+    /// In order of declaration.
+    pub columns: Vec<Column>,
+    /// Primary first.
+    pub indexes: Vec<Index>,
+    /// Foreign keys of this table.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// Collation of columns that name none.
+    pub collation: CollationId,
+    /// COMMENT.
+    pub comment: String,
+    /// Options kept only to be shown again: `(NAME, value)`.
+    pub options: Vec<(String, String)>,
+    /// Microseconds since 1970 UTC.
+    pub created_micros: i64,
+    /// What the engine was told; `columns[i].stored` indexes into it.
+    pub definition: TableDef,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Name; column names compare without regard to case.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: DataType,
+    /// Position in the record; virtual generated columns have none.
+    pub stored: Option<usize>,
+    /// DEFAULT.
+    pub default: ColumnDefault,
+    /// `ON UPDATE CURRENT_TIMESTAMP`, with its digits.
+    pub on_update_now: Option<u8>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// `GENERATED ALWAYS AS (text)`.
+    pub generated: Option<Generated>,
+    /// INVISIBLE.
+    pub invisible: bool,
+    /// COMMENT.
+    pub comment: String,
+}
+
+/// A generated column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// Canonical text.
+    pub expression: Arc<str>,
+    /// STORED, not VIRTUAL.
+    pub stored: bool,
+    /// The hidden column behind a functional index part: not in `SELECT *`, not in SHOW.
+    pub hidden: bool,
+}
+
+/// DEFAULT of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnDefault {
+    /// None given and none implied: an INSERT must name the column.
+    None,
+    /// A constant, already converted to the column's type. NULL included.
+    Constant(types::Value),
+    /// `CURRENT_TIMESTAMP(n)`.
+    Now(u8),
+    /// `DEFAULT (expression)`, canonical text.
+    Expression(Arc<str>),
+}
+
+/// An index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// Engine's id.
+    pub id: IndexId,
+    /// Name; `PRIMARY`.
+    pub name: Arc<str>,
+    /// PRIMARY or UNIQUE.
+    pub unique: bool,
+    /// Parts.
+    pub parts: Vec<IndexPart>,
+    /// Not INVISIBLE.
+    pub visible: bool,
+    /// COMMENT.
+    pub comment: String,
+}
+
+/// A column of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexPart {
+    /// Index into `Table::columns`.
+    pub column: usize,
+    /// Prefix length.
+    pub prefix_length: Option<u32>,
+    /// DESC.
+    pub descending: bool,
+}
+
+/// What a foreign key does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceAction {
+    /// No clause given: shown as nothing, acts as RESTRICT.
+    NoAction,
+    /// RESTRICT.
+    Restrict,
+    /// CASCADE.
+    Cascade,
+    /// SET NULL.
+    SetNull,
+    /// SET DEFAULT (refused, 1215-like, as the reference's engine does).
+    SetDefault,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignKey {
+    /// Constraint name.
+    pub name: Arc<str>,
+    /// Own columns.
+    pub columns: Vec<usize>,
+    /// Referenced schema and table; may not exist while `foreign_key_checks=0`.
+    pub referenced_schema: Arc<str>,
+    /// Table name.
+    pub referenced_table: Arc<str>,
+    /// Column names.
+    pub referenced_columns: Vec<Arc<str>>,
+    /// ON UPDATE.
+    pub on_update: ReferenceAction,
+    /// ON DELETE.
+    pub on_delete: ReferenceAction,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Name.
+    pub name: Arc<str>,
+    /// Canonical text.
+    pub expression: Arc<str>,
+    /// Not `NOT ENFORCED`.
+    pub enforced: bool,
+}
+
+/// A view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Canonical SELECT with all names qualified.
+    pub definition: Arc<str>,
+    /// Column names, when given, and otherwise as the SELECT names them.
+    pub columns: Vec<Arc<str>>,
+    /// `user@host`.
+    pub definer: Arc<str>,
+    /// `SQL SECURITY INVOKER`.
+    pub invoker: bool,
+    /// `MERGE`, `TEMPTABLE`, `UNDEFINED`.
+    pub algorithm: Arc<str>,
+    /// `LOCAL`, `CASCADED`, `NONE`.
+    pub check_option: Arc<str>,
+}
+
+impl Table {
+    /// The column called `name`, without regard to case.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| same_name(&column.name, name))
+    }
+
+    /// The index called `name`, without regard to case.
+    pub fn index(&self, name: &str) -> Option<&Index> {
+        self.indexes.iter().find(|index| same_name(&index.name, name))
+    }
+
+    /// The primary key.
+    pub fn primary(&self) -> Option<&Index> {
+        self.indexes.iter().find(|index| index.id == IndexId::CLUSTERED)
+    }
+}
+
+/// Column, index and constraint names compare without regard to case.
+pub fn same_name(a: &str, b: &str) -> bool {
+    a == b || a.to_lowercase() == b.to_lowercase()
+}

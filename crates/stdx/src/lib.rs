@@ -1,1 +1,19 @@
-//! To be written.
+//! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash.
+//!
+//! Knows nothing of the project. No allocation beyond what a caller's `Vec` needs.
+
+pub mod bytes;
+mod hash;
+
+pub use hash::{hash_bytes, mix};
+
+/// For a bug that may end one statement but not the server: panics in debug builds, else returns the given error.
+#[macro_export]
+macro_rules! never {
+    ($condition:expr, $error:expr) => {
+        if $condition {
+            debug_assert!(false, "never: {}", stringify!($condition));
+            return Err($error);
+        }
+    };
+}

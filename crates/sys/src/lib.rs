@@ -1,1 +1,12 @@
-//! To be written.
+//! The only door to the operating system: disk, clock, entropy, memory, threads, locks. Real, or simulated for tests.
+//!
+//! Knows nothing of pages, rows or protocols. Everything nondeterministic in the project comes through here.
+#![allow(unsafe_code)]
+
+pub mod clock;
+pub mod disk;
+pub mod entropy;
+pub mod mem;
+pub mod sim;
+pub mod sync;
+pub mod threads;

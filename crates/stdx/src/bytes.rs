@@ -1,0 +1,80 @@
+//! Little-endian reading and writing of stored structures. A reader never panics: running out of bytes is `None`.
+
+/// Reads fields one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+
+    /// Next `count` bytes.
+    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(count)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    /// Next byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|bytes| bytes[0])
+    }
+
+    /// Next 2 bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Next 4 bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Next 8 bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Bytes behind a 4-byte length.
+    pub fn blob(&mut self) -> Option<&'a [u8]> {
+        let count = self.u32()?;
+        self.take(count as usize)
+    }
+
+    /// What is left.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Appends `bytes` behind a 4-byte length.
+pub fn put_blob(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends 8 bytes.
+pub fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends 4 bytes.
+pub fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends 2 bytes.
+pub fn put_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_le_bytes());
+}

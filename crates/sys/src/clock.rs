@@ -1,0 +1,66 @@
+//! Time behind one trait, so that tests decide when it passes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Where time comes from.
+pub trait Clock: Send + Sync {
+    /// Time since some fixed point; never goes back.
+    fn monotonic(&self) -> Duration;
+    /// Time since 1970-01-01 UTC.
+    fn wall(&self) -> Duration;
+}
+
+/// The machine's clocks.
+pub struct RealClock {
+    start: Instant,
+}
+
+impl RealClock {
+    /// Monotonic time starts at zero now.
+    pub fn new() -> RealClock {
+        RealClock { start: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        RealClock::new()
+    }
+}
+
+impl Clock for RealClock {
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+/// A clock that moves when told.
+#[derive(Default)]
+pub struct SimClock(AtomicU64);
+
+impl SimClock {
+    /// A clock at zero.
+    pub fn new() -> SimClock {
+        SimClock::default()
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_nanos() as u64, Ordering::AcqRel);
+    }
+}
+
+impl Clock for SimClock {
+    fn monotonic(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Acquire))
+    }
+
+    fn wall(&self) -> Duration {
+        self.monotonic()
+    }
+}

@@ -1,0 +1,161 @@
+//! The door to files: a flat directory of named files, real or simulated.
+//!
+//! Callers name files, never paths. A write is complete or an error; only `sync` makes it durable, and only `sync_dir` makes
+//! creation, removal and renaming durable. Nothing here knows what the bytes mean.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What to do when a file does or does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It must exist.
+    Existing,
+    /// It is created when missing.
+    OrCreate,
+}
+
+/// An open file. All methods may be called from several threads.
+pub trait File: Send + Sync {
+    /// Fills `buf` from `offset`; returns fewer bytes only at the end of the file.
+    ///
+    /// # Errors
+    /// I/O.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of `buf` at `offset`, growing the file when needed.
+    ///
+    /// # Errors
+    /// I/O; how much was written is then unknown.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes all completed writes durable.
+    ///
+    /// # Errors
+    /// I/O; the caller must assume that any unsynced write is lost and never retry.
+    fn sync(&self) -> io::Result<()>;
+    /// Size in bytes.
+    ///
+    /// # Errors
+    /// I/O.
+    fn size_bytes(&self) -> io::Result<u64>;
+    /// Cuts or grows (with zeros) the file.
+    ///
+    /// # Errors
+    /// I/O.
+    fn set_size(&self, size_bytes: u64) -> io::Result<()>;
+}
+
+/// A directory of files.
+pub trait Disk: Send + Sync {
+    /// Opens a file for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound` in mode `Existing`; I/O.
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Removes a file; durable after `sync_dir`.
+    ///
+    /// # Errors
+    /// `NotFound`, I/O.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Renames a file, replacing the target; durable after `sync_dir`.
+    ///
+    /// # Errors
+    /// `NotFound`, I/O.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Names of all files, in no order.
+    ///
+    /// # Errors
+    /// I/O.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes creations, removals and renames durable.
+    ///
+    /// # Errors
+    /// I/O.
+    fn sync_dir(&self) -> io::Result<()>;
+}
+
+/// Files in a directory of the operating system.
+pub struct RealDisk {
+    root: PathBuf,
+}
+
+impl RealDisk {
+    /// Uses `root`, creating it when missing.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn open(root: &Path) -> io::Result<RealDisk> {
+        std::fs::create_dir_all(root)?;
+        Ok(RealDisk { root: root.to_path_buf() })
+    }
+}
+
+struct RealFile(std::fs::File);
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        let mut done = 0;
+        while done < buf.len() {
+            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        self.0.write_all_at(buf, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_size(&self, size_bytes: u64) -> io::Result<()> {
+        self.0.set_len(size_bytes)
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(mode == OpenMode::OrCreate)
+            .truncate(false)
+            .open(self.root.join(name))?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.root.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.root.join(from), self.root.join(to))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        std::fs::File::open(&self.root)?.sync_all()
+    }
+}

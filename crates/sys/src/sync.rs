@@ -1,0 +1,120 @@
+//! Locks, atomics and parking behind one name, so that a model checker can stand in for the standard library.
+//!
+//! With `--cfg loom` the types are loom's. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
+//! statement boundary reports, and the data under our mutexes is valid at every await of the lock.
+
+#[cfg(loom)]
+use loom::sync as backend;
+#[cfg(not(loom))]
+use std::sync as backend;
+
+use std::time::Duration;
+
+pub use backend::{Arc, MutexGuard};
+
+/// Atomic integers and fences.
+pub mod atomic {
+    #[cfg(loom)]
+    pub use loom::sync::atomic::*;
+    #[cfg(not(loom))]
+    pub use std::sync::atomic::*;
+}
+
+/// A mutex that is never poisoned.
+#[derive(Default, Debug)]
+pub struct Mutex<T>(backend::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// Wraps `value`.
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(backend::Mutex::new(value))
+    }
+
+    /// Waits for the mutex.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes the mutex when it is free.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A condition variable for `Mutex`.
+#[derive(Default, Debug)]
+pub struct Condvar(backend::Condvar);
+
+impl Condvar {
+    /// A new condition.
+    pub fn new() -> Condvar {
+        Condvar(backend::Condvar::new())
+    }
+
+    /// Gives the mutex up until notified.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// As `wait`, for at most `limit`.
+    pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, limit: Duration) -> MutexGuard<'a, T> {
+        self.0.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+
+    /// Wakes one waiter.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all waiters.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// Tells the processor (or the model) that this thread spins.
+pub fn spin_hint() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::hint::spin_loop();
+}
+
+/// Sleeps until `unpark_all` on the same address, unless `still_needed` says no under the queue's lock. May wake early.
+#[cfg(not(loom))]
+pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
+    // SAFETY: the callbacks neither panic nor call into parking_lot, and keys of this crate are addresses of live latch words.
+    unsafe {
+        parking_lot_core::park(
+            address,
+            still_needed,
+            || {},
+            |_, _| {},
+            parking_lot_core::DEFAULT_PARK_TOKEN,
+            None,
+        );
+    }
+}
+
+/// Wakes every thread parked on the address.
+#[cfg(not(loom))]
+pub fn unpark_all(address: usize) {
+    // SAFETY: as for `park`.
+    unsafe {
+        parking_lot_core::unpark_all(address, parking_lot_core::DEFAULT_UNPARK_TOKEN);
+    }
+}
+
+/// Under the model: gives way to other threads.
+#[cfg(loom)]
+pub fn park(_address: usize, _still_needed: impl FnOnce() -> bool) {
+    loom::thread::yield_now();
+}
+
+/// Under the model: nothing sleeps.
+#[cfg(loom)]
+pub fn unpark_all(_address: usize) {}

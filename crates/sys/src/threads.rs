@@ -1,0 +1,49 @@
+//! Threads: named, joined, and numbered for structures that are divided by thread.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A running thread; joined when asked, else detached on drop.
+pub struct Thread(std::thread::JoinHandle<()>);
+
+impl Thread {
+    /// Waits for its end. A panic inside it is swallowed: it was reported when it happened.
+    pub fn join(self) {
+        let _ = self.0.join();
+    }
+}
+
+/// Starts a named thread.
+///
+/// # Errors
+/// The operating system refused.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    std::thread::Builder::new().name(name.to_string()).spawn(body).map(Thread)
+}
+
+static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static NUMBER: usize = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A small number that is this thread's own for its life: spreads threads over lanes and shards, names nothing.
+pub fn number() -> usize {
+    NUMBER.with(|number| *number)
+}
+
+/// Gives the processor to another thread.
+pub fn yield_now() {
+    std::thread::yield_now();
+}
+
+/// Sleeps.
+pub fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// Processors this process may use, at least 1.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,353 @@
+//! Changing a page, and replaying the change. The caller holds the page's exclusive latch; sizes are checked before a change begins.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use stdx::bytes::Reader;
+
+use crate::layout::{
+    FLAG_LOWER, FLAG_UPPER, Fences, HEADER_WORDS, Kind, PageNo, SLOT_BYTES, W_FENCES, W_KIND,
+    W_LINK, W_LSN, W_PAGE, W_SPACE, W_TREE, W_TXN, padded, record_bytes,
+};
+use crate::read::{PageRef, key_head};
+
+const OP_WRITE: u8 = 1;
+const OP_MOVE: u8 = 2;
+const OP_ZERO: u8 = 3;
+const OP_COMPACT: u8 = 4;
+const OP_WORD: u8 = 5;
+
+/// A page that is being changed. Each change is appended to `ops` as well, marked with the page's place in its mini-transaction.
+pub struct PageMut<'a> {
+    words: &'a [AtomicU64],
+    ops: &'a mut Vec<u8>,
+    place: u8,
+}
+
+fn store_bytes(words: &[AtomicU64], offset: usize, bytes: &[u8]) {
+    // Callers pass word-aligned offsets; the last word is padded with zeros.
+    for (index, chunk) in bytes.chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        words[offset / 8 + index].store(u64::from_le_bytes(word), Relaxed);
+    }
+}
+
+fn move_words(words: &[AtomicU64], to: usize, from: usize, count: usize) {
+    let copy = |index: usize| words[to + index].store(words[from + index].load(Relaxed), Relaxed);
+    if to <= from {
+        (0..count).for_each(copy);
+    } else {
+        (0..count).rev().for_each(copy);
+    }
+}
+
+/// Slides live records together so that all garbage becomes contiguous. Deterministic: replay calls it too.
+fn compact(words: &[AtomicU64]) {
+    let page = PageRef::new(words);
+    let mut image = vec![0_u64; words.len()];
+    let mut end = page.size_bytes();
+    let mut take = |offset: usize, len: usize| {
+        end -= len;
+        for index in 0..len / 8 {
+            image[end / 8 + index] = page.word(offset / 8 + index);
+        }
+        end as u64
+    };
+    let fences = page.word(W_FENCES);
+    let (lower, lower_len) = (fences & 0xFFFF, fences >> 16 & 0xFFFF);
+    let (upper, upper_len) = (fences >> 32 & 0xFFFF, fences >> 48);
+    let lower = take(lower as usize, padded(lower_len as usize));
+    let upper = take(upper as usize, padded(upper_len as usize));
+    let count = page.count();
+    let mut slots = Vec::with_capacity(count);
+    for index in 0..count {
+        let offset = take(page.slot(index).offset, page.slot_record_bytes(index));
+        slots.push(page.word(HEADER_WORDS + index) & !0xFFFF | offset);
+    }
+    for index in end / 8..words.len() {
+        words[index].store(image[index], Relaxed);
+    }
+    for (index, slot) in slots.into_iter().enumerate() {
+        words[HEADER_WORDS + index].store(slot, Relaxed);
+    }
+    words[W_FENCES].store(lower | lower_len << 16 | upper << 32 | upper_len << 48, Relaxed);
+    let space = page.word(W_SPACE) & 0xFFFF_0000_0000_FFFF;
+    words[W_SPACE].store(space | (end as u64) << 16, Relaxed);
+}
+
+impl<'a> PageMut<'a> {
+    /// Edits page memory; `ops` collects the redo operations of page number `place` of the mini-transaction.
+    pub fn new(words: &'a [AtomicU64], ops: &'a mut Vec<u8>, place: u8) -> PageMut<'a> {
+        PageMut { words, ops, place }
+    }
+
+    /// For reading.
+    pub fn page(&self) -> PageRef<'_> {
+        PageRef::new(self.words)
+    }
+
+    fn op(&mut self, code: u8) {
+        self.ops.extend_from_slice(&[code, self.place]);
+    }
+
+    fn set_word(&mut self, index: usize, value: u64) {
+        if self.words[index].load(Relaxed) == value {
+            return;
+        }
+        self.words[index].store(value, Relaxed);
+        self.op(OP_WORD);
+        self.ops.extend_from_slice(&(index as u16).to_le_bytes());
+        self.ops.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        store_bytes(self.words, offset, bytes);
+        self.op(OP_WRITE);
+        self.ops.extend_from_slice(&(offset as u16).to_le_bytes());
+        self.ops.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+        self.ops.extend_from_slice(bytes);
+    }
+
+    fn move_slots(&mut self, to: usize, from: usize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let (to, from) = (HEADER_WORDS + to, HEADER_WORDS + from);
+        move_words(self.words, to, from, count);
+        self.op(OP_MOVE);
+        for field in [to, from, count] {
+            self.ops.extend_from_slice(&(field as u16).to_le_bytes());
+        }
+    }
+
+    fn update_space(&mut self, count: usize, heap: usize, garbage: usize) {
+        let prefix = self.page().prefix_len() as u64;
+        let word = count as u64 | (heap as u64) << 16 | (garbage as u64) << 32 | prefix << 48;
+        self.set_word(W_SPACE, word);
+    }
+
+    /// Empties the page and gives it a kind, a level and a tree.
+    pub fn format(&mut self, no: PageNo, kind: Kind, level: u8, tree: u64) {
+        self.words.iter().for_each(|word| word.store(0, Relaxed));
+        self.op(OP_ZERO);
+        self.set_word(W_KIND, (kind as u64) << 32 | u64::from(level) << 40);
+        self.set_word(W_PAGE, u64::from(no.0));
+        self.set_word(W_TREE, tree);
+        self.set_word(W_SPACE, (self.page().size_bytes() as u64) << 16);
+    }
+
+    /// Formats a tree page that covers `fences`.
+    pub fn format_node(&mut self, no: PageNo, level: u8, tree: u64, fences: &Fences) {
+        self.format(no, Kind::Node, level, tree);
+        let mut heap = self.page().size_bytes();
+        let mut flags = 0;
+        let mut place = |this: &mut Self, fence: &Option<Vec<u8>>, flag: u64| {
+            let bytes = fence.as_deref().unwrap_or(&[]);
+            heap -= padded(bytes.len());
+            if fence.is_some() {
+                flags |= flag;
+            }
+            if !bytes.is_empty() {
+                this.write(heap, bytes);
+            }
+            heap as u64 | (bytes.len() as u64) << 16
+        };
+        let lower = place(self, &fences.lower, FLAG_LOWER);
+        let upper = place(self, &fences.upper, FLAG_UPPER);
+        self.set_word(W_FENCES, lower | upper << 32);
+        let kind = self.page().word(W_KIND);
+        self.set_word(W_KIND, kind & 0x0000_FFFF_FFFF_FFFF | flags << 48);
+        let prefix = fences.prefix_length() as u64;
+        self.set_word(W_SPACE, (heap as u64) << 16 | prefix << 48);
+    }
+
+    /// Sets the link to the next page.
+    pub fn set_link(&mut self, next: PageNo) {
+        self.set_word(W_LINK, u64::from(next.0));
+    }
+
+    /// Sets the largest transaction id, or the bytes used in a blob.
+    pub fn set_max_txn(&mut self, value: u64) {
+        self.set_word(W_TXN, value);
+    }
+
+    /// Stores raw bytes behind the header of a page that is no tree page.
+    pub fn write_body(&mut self, offset: usize, bytes: &[u8]) {
+        debug_assert!(offset.is_multiple_of(8) && self.page().kind() != Kind::Node);
+        self.write(HEADER_WORDS * 8 + offset, bytes);
+    }
+
+    /// Whether a record would fit at its place, perhaps after a compaction.
+    pub fn fits(&self, key_len: usize, value_len: usize) -> bool {
+        let suffix = key_len.saturating_sub(self.page().prefix_len());
+        record_bytes(suffix, value_len) + SLOT_BYTES <= self.page().free_bytes()
+    }
+
+    fn allocate(&mut self, bytes: usize, extra_slots: usize) -> usize {
+        if self.page().contiguous() < bytes + extra_slots * SLOT_BYTES {
+            compact(self.words);
+            self.op(OP_COMPACT);
+        }
+        self.page().heap_start() - bytes
+    }
+
+    fn write_record(&mut self, offset: usize, suffix: &[u8], value: &[u8]) {
+        let mut record = Vec::with_capacity(record_bytes(suffix.len(), value.len()));
+        record.extend_from_slice(&(value.len() as u64).to_le_bytes());
+        record.extend_from_slice(suffix);
+        record.resize(8 + padded(suffix.len()), 0);
+        record.extend_from_slice(value);
+        self.write(offset, &record);
+    }
+
+    /// Inserts a record at `slot`. False, and nothing changed, when it does not fit.
+    pub fn insert(&mut self, slot: usize, key: &[u8], value: &[u8]) -> bool {
+        if !self.fits(key.len(), value.len()) {
+            return false;
+        }
+        let suffix = &key[self.page().prefix_len()..];
+        let bytes = record_bytes(suffix.len(), value.len());
+        let offset = self.allocate(bytes, 1);
+        let (count, garbage) = (self.page().count(), self.page().garbage());
+        self.write_record(offset, suffix, value);
+        self.move_slots(slot + 1, slot, count - slot);
+        self.set_slot(slot, offset, suffix);
+        self.update_space(count + 1, offset, garbage);
+        true
+    }
+
+    fn set_slot(&mut self, slot: usize, offset: usize, suffix: &[u8]) {
+        let head = u64::from(key_head(suffix));
+        self.set_word(
+            HEADER_WORDS + slot,
+            offset as u64 | (suffix.len() as u64) << 16 | head << 32,
+        );
+    }
+
+    /// Replaces the value at `slot`. False, and nothing changed, when it does not fit.
+    pub fn replace_value(&mut self, slot: usize, value: &[u8]) -> bool {
+        let at = self.page().slot(slot);
+        let old = self.page().slot_record_bytes(slot);
+        let bytes = record_bytes(at.suffix_len, value.len());
+        if bytes == old {
+            if self.page().value_length(slot) != value.len() {
+                self.set_word(at.offset / 8, value.len() as u64);
+            }
+            self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
+            return true;
+        }
+        if bytes > self.page().free_bytes() + old {
+            return false;
+        }
+        let mut suffix = Vec::new();
+        self.page().copy_suffix(slot, &mut suffix);
+        self.remove(slot);
+        let offset = self.allocate(bytes, 1);
+        let (count, garbage) = (self.page().count(), self.page().garbage());
+        self.write_record(offset, &suffix, value);
+        self.move_slots(slot + 1, slot, count - slot);
+        self.set_slot(slot, offset, &suffix);
+        self.update_space(count + 1, offset, garbage);
+        true
+    }
+
+    /// Writes only from the first to the last changed word: most updates touch a few columns.
+    fn write_changed(&mut self, offset: usize, bytes: &[u8]) {
+        let word_at = |start: usize| {
+            let mut word = [0; 8];
+            let chunk = &bytes[start..bytes.len().min(start + 8)];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        };
+        let differs = |start: &usize| self.page().word((offset + start) / 8) != word_at(*start);
+        let Some(first) = (0..bytes.len()).step_by(8).find(differs) else { return };
+        let last = (first..bytes.len()).step_by(8).filter(differs).last().unwrap_or(first);
+        self.write(offset + first, &bytes[first..bytes.len().min(last + 8)]);
+    }
+
+    /// Overwrites one word of the value at `slot`.
+    pub fn set_value_word(&mut self, slot: usize, index: usize, value: u64) {
+        let at = self.page().slot(slot);
+        self.set_word((at.offset + 8 + padded(at.suffix_len)) / 8 + index, value);
+    }
+
+    /// Removes the record at `slot`.
+    pub fn remove(&mut self, slot: usize) {
+        let bytes = self.page().slot_record_bytes(slot);
+        let (count, heap, garbage) =
+            (self.page().count(), self.page().heap_start(), self.page().garbage());
+        self.move_slots(slot, slot + 1, count - slot - 1);
+        self.update_space(count - 1, heap, garbage + bytes);
+    }
+
+    /// Sets the ticket of the mini-transaction. Not part of the operations: replay sets it from the record.
+    pub fn set_lsn(words: &[AtomicU64], ticket: u64) {
+        words[W_LSN].store(ticket, Relaxed);
+    }
+}
+
+/// Replays the operations that belong to page `place`. `None` when they are malformed: the log is damaged.
+pub fn apply_ops(words: &[AtomicU64], ops: &[u8], place: u8) -> Option<()> {
+    let mut reader = Reader::new(ops);
+    while !reader.is_empty() {
+        let code = reader.u8()?;
+        let mine = reader.u8()? == place;
+        match code {
+            OP_WRITE => {
+                let (offset, len) = (reader.u16()? as usize, reader.u16()? as usize);
+                let bytes = reader.take(len)?;
+                if mine {
+                    words.get(offset / 8..(offset + padded(len)) / 8)?;
+                    store_bytes(words, offset, bytes);
+                }
+            }
+            OP_MOVE => {
+                let (to, from) = (reader.u16()? as usize, reader.u16()? as usize);
+                let count = reader.u16()? as usize;
+                if mine {
+                    words.get(to.max(from)..to.max(from) + count)?;
+                    move_words(words, to, from, count);
+                }
+            }
+            OP_ZERO if mine => words.iter().for_each(|word| word.store(0, Relaxed)),
+            OP_COMPACT if mine => compact(words),
+            OP_ZERO | OP_COMPACT => {}
+            OP_WORD => {
+                let (index, value) = (reader.u16()? as usize, reader.u64()?);
+                if mine {
+                    words.get(index)?.store(value, Relaxed);
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// Whether the first operation for page `place` empties it, so that its former content does not matter.
+pub fn starts_with_zero(ops: &[u8], place: u8) -> bool {
+    let mut reader = Reader::new(ops);
+    let mut first = || -> Option<bool> {
+        loop {
+            let code = reader.u8()?;
+            if reader.u8()? == place {
+                return Some(code == OP_ZERO);
+            }
+            match code {
+                OP_WRITE => {
+                    reader.u16()?;
+                    let len = reader.u16()? as usize;
+                    reader.take(len)?;
+                }
+                OP_MOVE => {
+                    reader.take(6)?;
+                }
+                OP_WORD => {
+                    reader.take(10)?;
+                }
+                _ => {}
+            }
+        }
+    };
+    first().unwrap_or(false)
+}

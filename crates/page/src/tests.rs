@@ -1,0 +1,103 @@
+//! A node against a sorted map, replay against the edited page, and total functions on garbage.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use proptest::prelude::*;
+
+use crate::*;
+
+fn words(page: &[AtomicU64]) -> Vec<u64> {
+    page.iter().map(|word| word.load(Relaxed)).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key =
+        prop::collection::vec(0_u8..4, 0..12).prop_map(|tail| [b"pre".to_vec(), tail].concat());
+    let value = prop::collection::vec(any::<u8>(), 0..40);
+    prop_oneof![
+        3 => (key.clone(), value).prop_map(|(key, value)| Step::Put(key, value)),
+        1 => key.prop_map(Step::Remove),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn node_is_a_sorted_map_and_replays(steps in prop::collection::vec(step(), 1..120)) {
+        let page = private_page(1024);
+        let mut ops = Vec::new();
+        let fences = Fences { lower: Some(b"pre".to_vec()), upper: Some(b"prf".to_vec()) };
+        let mut edit = PageMut::new(&page, &mut ops, 3);
+        edit.format_node(PageNo(7), 0, 9, &fences);
+        let mut model = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Put(key, value) => {
+                    let (slot, found) = edit.page().search(&key);
+                    let done = if found {
+                        edit.replace_value(slot, &value)
+                    } else {
+                        edit.insert(slot, &key, &value)
+                    };
+                    if done {
+                        model.insert(key, value);
+                    }
+                }
+                Step::Remove(key) => {
+                    let (slot, found) = edit.page().search(&key);
+                    prop_assert_eq!(found, model.remove(&key).is_some());
+                    if found {
+                        edit.remove(slot);
+                    }
+                }
+            }
+            prop_assert_eq!(edit.page().check_node(), Vec::<String>::new());
+        }
+        let view = edit.page();
+        prop_assert_eq!(view.count(), model.len());
+        for (slot, (key, value)) in model.iter().enumerate() {
+            let (mut stored_key, mut stored_value) = (Vec::new(), Vec::new());
+            view.copy_key(slot, &mut stored_key);
+            view.copy_value(slot, &mut stored_value);
+            prop_assert_eq!(&stored_key, key);
+            prop_assert_eq!(&stored_value, value);
+        }
+        let copy = private_page(1024);
+        copy.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+        prop_assert!(starts_with_zero(&ops, 3));
+        prop_assert!(apply_ops(&copy, &ops, 3).is_some());
+        prop_assert_eq!(words(&copy), words(&page));
+    }
+
+    #[test]
+    fn reading_garbage_ends(seed in prop::collection::vec(any::<u64>(), 128), key in prop::collection::vec(any::<u8>(), 0..30)) {
+        let page: Vec<AtomicU64> = seed.into_iter().map(AtomicU64::new).collect();
+        let view = PageRef::new(&page);
+        let mut out = Vec::new();
+        let (slot, _) = view.search(&key);
+        view.copy_value(slot, &mut out);
+        view.copy_key(slot, &mut out);
+        view.child(view.child_slot(&key));
+        view.covers(&key);
+        view.upper_fence(&mut out);
+    }
+}
+
+#[test]
+fn a_sealed_page_knows_its_number() {
+    let mut image = vec![0_u8; 512];
+    image[4] = Kind::Free as u8;
+    image[8] = 5;
+    seal(&mut image);
+    assert!(verify(&image, PageNo(5)) && !verify(&image, PageNo(6)));
+    image[100] ^= 1;
+    assert!(!verify(&image, PageNo(5)));
+}

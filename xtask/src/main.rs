@@ -1,1 +1,49 @@
-fn main() {}
+//! Development tasks: `cargo xtask <task>`.
+//!
+//! Knows the workspace from outside only, through `cargo metadata` and the files.
+
+mod ci;
+mod layers;
+mod lines;
+mod run;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask <task>
+
+  ci      everything that must pass before a change lands
+  tidy    layers, file headers, banned calls, documents
+  size    lines by crate, and the kernel's share
+  bench   workloads against Squall and a peer in one run (see benches/README.md)
+  help    this text
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let task = args.next().unwrap_or_else(|| "help".into());
+    let rest: Vec<String> = args.collect();
+    let result = match task.as_str() {
+        "ci" => ci::ci(&rest),
+        "tidy" => tidy::tidy(),
+        "size" => lines::size(),
+        "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("no task called {other}\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {task}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn prefixed(first: &str, rest: &[String]) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(rest.iter().cloned()).collect()
+}

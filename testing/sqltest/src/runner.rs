@@ -1,0 +1,116 @@
+//! Runs one script: connections, background statements, comparison, update.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+use crate::answer::{View, ask};
+use crate::script::{Item, Mode, parse, print};
+
+/// How long a background statement may take before its answer is `waits`.
+const BLOCKED_AFTER: Duration = Duration::from_millis(300);
+/// How long any answer is waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// A connection with the thread that talks on it.
+struct Client {
+    statements: Sender<(String, View)>,
+    answers: Receiver<String>,
+}
+
+impl Client {
+    fn connect(address: &str, schema: &str) -> Result<Client, String> {
+        let mut conn = open(address, Some(schema))?;
+        let (statements, requests) = channel::<(String, View)>();
+        let (replies, answers) = channel();
+        std::thread::spawn(move || {
+            while let Ok((sql, view)) = requests.recv() {
+                if replies.send(ask(&mut conn, &sql, view)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Client { statements, answers })
+    }
+
+    fn answer(&self, within: Duration) -> Option<String> {
+        self.answers.recv_timeout(within).ok()
+    }
+}
+
+fn open(address: &str, schema: Option<&str>) -> Result<Conn, String> {
+    let (host, port) = address.rsplit_once(':').ok_or("the server's address is host:port")?;
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some(host))
+        .tcp_port(port.parse().map_err(|_| "the port is no number")?)
+        .user(Some("root"))
+        .db_name(schema)
+        .prefer_socket(false);
+    Conn::new(options).map_err(|error| format!("cannot connect to {address}: {error}"))
+}
+
+/// Runs the script `file` in a fresh schema `test`.
+///
+/// # Errors
+/// What differs, or why it cannot run.
+pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let mut admin = open(address, None)?;
+    let fresh = ["DROP DATABASE IF EXISTS test", "CREATE DATABASE test"];
+    for sql in fresh {
+        admin.query_drop(sql).map_err(|error| format!("{sql}: {error}"))?;
+    }
+    let mut clients: BTreeMap<String, Client> = BTreeMap::new();
+    let mut view = View::default();
+    let mut items = parse(&text);
+    let mut differences = String::new();
+    for item in &mut items {
+        let Item::Step { connection, mode, sql, expected, .. } = item else {
+            if let Item::Verbatim(line) = item {
+                direct(line, &mut view);
+            }
+            continue;
+        };
+        if !clients.contains_key(connection) {
+            clients.insert(connection.clone(), Client::connect(address, "test")?);
+        }
+        let actual = step(&clients[connection], *mode, sql, view);
+        if actual != *expected {
+            if update {
+                *expected = actual;
+            } else {
+                differences +=
+                    &format!("  {sql}\n  expected:\n{expected}\n  answered:\n{actual}\n");
+            }
+        }
+        view = View::default();
+    }
+    if update {
+        std::fs::write(file, print(&items)).map_err(|error| error.to_string())?;
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences) }
+}
+
+/// Directives stand in comments above a statement: `# @types @sort`.
+fn direct(line: &str, view: &mut View) {
+    if let Some(comment) = line.strip_prefix("# ") {
+        view.types |= comment.split(' ').any(|word| word == "@types");
+        view.sorted |= comment.split(' ').any(|word| word == "@sort");
+    }
+}
+
+fn step(client: &Client, mode: Mode, sql: &str, mut view: View) -> String {
+    const NONE: &str = "no answer";
+    view.prepared = mode == Mode::Prepared;
+    if mode != Mode::Reap && client.statements.send((sql.to_owned(), view)).is_err() {
+        return NONE.into();
+    }
+    match mode {
+        Mode::Background => client.answer(BLOCKED_AFTER).unwrap_or_else(|| "waits".into()),
+        _ => client.answer(ANSWER_WITHIN).unwrap_or_else(|| NONE.into()),
+    }
+}

@@ -1,0 +1,72 @@
+//! A squalld of our own, on a port and in a folder of its own.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long the server may take until it accepts connections.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// A running server; ends with this value.
+pub struct Server {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts `program`.
+    ///
+    /// # Errors
+    /// It does not start or does not accept connections in time.
+    pub fn start(program: &Path, options: &[String]) -> Result<Server, String> {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.map_err(|error| error.to_string())?.port();
+        let folder =
+            std::env::temp_dir().join(format!("squall-sqltest-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let log = std::fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
+        let child = Command::new(program)
+            .arg(format!("--datadir={}", folder.join("data").display()))
+            .arg(format!("--port={port}"))
+            .arg(format!("--socket={}", folder.join("s").display()))
+            .arg("--insecure-root")
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let mut server = Server { child, port, folder };
+        server.wait()?;
+        Ok(server)
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        let started = Instant::now();
+        while started.elapsed() < START_WITHIN {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return Ok(());
+            }
+            if self.child.try_wait().ok().flatten().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        Err(format!("the server did not start:\n{log}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

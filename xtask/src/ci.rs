@@ -1,0 +1,54 @@
+//! `cargo xtask ci`: what must pass before a change lands, in the order in which it fails fastest.
+
+use std::time::Instant;
+
+use crate::{lines, run, tidy};
+
+type Step = (&'static str, fn() -> Result<(), String>);
+
+const STEPS: &[Step] = &[
+    ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
+    ("tidy", tidy::tidy),
+    ("clippy", clippy),
+    ("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"])),
+    ("release server", || {
+        run::command(
+            "cargo",
+            &["build", "--release", "--locked", "--bins", "--workspace", "--exclude", "xtask"],
+        )
+    }),
+    ("SQL tests", || {
+        run::command("cargo", &["run", "--quiet", "--release", "--package", "sqltest"])
+    }),
+    ("clients", || run::command("bash", &["tests/clients/run"])),
+    ("size", lines::size),
+];
+
+/// Runs all steps, or those named in `only`.
+///
+/// # Errors
+/// The first step that fails.
+pub fn ci(only: &[String]) -> Result<(), String> {
+    let started = Instant::now();
+    let mut passed = 0;
+    for (name, step) in STEPS {
+        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        println!("==> {name}");
+        let step_started = Instant::now();
+        step().map_err(|error| format!("{name}: {error}"))?;
+        println!("    {name}: {:.0} s", step_started.elapsed().as_secs_f64());
+        passed += 1;
+    }
+    println!("ci: all steps in {:.0} s", started.elapsed().as_secs_f64());
+    println!("{passed} passed, 0 failed");
+    Ok(())
+}
+
+fn clippy() -> Result<(), String> {
+    run::command(
+        "cargo",
+        &["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"],
+    )
+}

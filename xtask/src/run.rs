@@ -1,0 +1,41 @@
+//! Running other programs from the root of the checkout.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Root of the checkout.
+pub fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lives in the workspace").to_owned()
+}
+
+/// Runs `program` with `args`; its output goes to ours.
+///
+/// # Errors
+/// It cannot be started or does not exit with 0.
+pub fn command<A: AsRef<str>>(program: &str, args: &[A]) -> Result<(), String> {
+    let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
+    let line = format!("{program} {}", args.join(" "));
+    let status = Command::new(program)
+        .args(&args)
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("cannot start {line}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
+}
+
+/// What `program` prints.
+///
+/// # Errors
+/// It cannot be started, fails, or prints what is not UTF-8.
+pub fn output(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("failed: {program} {}", args.join(" ")));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{program} printed no text"))
+}

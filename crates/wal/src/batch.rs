@@ -1,0 +1,72 @@
+//! The bytes of a batch and of the records inside it.
+
+use stdx::bytes::Reader;
+
+/// Bytes of a batch header.
+pub(crate) const HEADER_BYTES: usize = 64;
+const MAGIC: u32 = 0x4C57_5153; // "SQWL"
+/// Bytes in front of a record's body: length of the body:32, kind:8, unused:24, ticket:64.
+pub(crate) const RECORD_HEADER_BYTES: usize = 16;
+
+/// Header of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub epoch: u32,
+    pub number: u64,
+    /// Every ticket below it is in this batch or an earlier one.
+    pub low: u64,
+    /// One more than the largest ticket in this batch or an earlier one.
+    pub high: u64,
+    pub length: u32,
+    pub previous_crc: u32,
+}
+
+impl Header {
+    /// Fills the first bytes of `batch`, whose payload is in place, and returns the checksum.
+    pub fn seal(self, batch: &mut [u8]) -> u32 {
+        let mut head = Vec::with_capacity(HEADER_BYTES);
+        head.extend_from_slice(&MAGIC.to_le_bytes());
+        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&self.number.to_le_bytes());
+        head.extend_from_slice(&self.low.to_le_bytes());
+        head.extend_from_slice(&self.high.to_le_bytes());
+        head.extend_from_slice(&self.epoch.to_le_bytes());
+        head.extend_from_slice(&self.length.to_le_bytes());
+        head.extend_from_slice(&self.previous_crc.to_le_bytes());
+        head.resize(HEADER_BYTES, 0);
+        batch[..HEADER_BYTES].copy_from_slice(&head);
+        let end = HEADER_BYTES + self.length as usize;
+        let crc = crc32c::crc32c(&batch[8..end]);
+        batch[4..8].copy_from_slice(&crc.to_le_bytes());
+        crc
+    }
+
+    /// Reads a header; `None` when it is none. The checksum is the second result, not verified here.
+    pub fn parse(bytes: &[u8]) -> Option<(Header, u32)> {
+        let mut reader = Reader::new(bytes);
+        if reader.u32()? != MAGIC {
+            return None;
+        }
+        let crc = reader.u32()?;
+        let (number, low, high) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (epoch, length, previous_crc) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        Some((Header { epoch, number, low, high, length, previous_crc }, crc))
+    }
+}
+
+/// Appends a record.
+pub(crate) fn put_record(out: &mut Vec<u8>, kind: u8, ticket: u64, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    out.extend_from_slice(&[kind, 0, 0, 0]);
+    out.extend_from_slice(&ticket.to_le_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Length of the record that starts `bytes`, header included.
+pub(crate) fn record_length(bytes: &[u8]) -> Option<usize> {
+    let length = Reader::new(bytes).u32()? as usize + RECORD_HEADER_BYTES;
+    (length <= bytes.len()).then_some(length)
+}

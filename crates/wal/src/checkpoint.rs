@@ -1,0 +1,98 @@
+//! The checkpoint file: two blocks written in turn, so that one is always whole.
+
+use std::io;
+use std::sync::Arc;
+
+use stdx::bytes::{Reader, put_u32, put_u64};
+use sys::disk::{Disk, File, OpenMode};
+
+use crate::log::LogPosition;
+
+const FILE_NAME: &str = "checkpoint";
+const BLOCK_BYTES: usize = 4096;
+const MAGIC: u32 = 0x4B43_5153; // "SQCK"
+
+/// A point from which recovery can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Counts checkpoints; the larger one of the two blocks counts. Names the straddle file.
+    pub number: u64,
+    /// No page lacks a change below it.
+    pub redo_from: u64,
+    /// Where to read from.
+    pub position: LogPosition,
+    /// Tickets below it may have been drawn.
+    pub next_ticket: u64,
+    /// Bytes of a page; fixed at creation.
+    pub page_bytes: u32,
+}
+
+/// The open file.
+pub struct CheckpointFile {
+    file: Arc<dyn File>,
+}
+
+impl Checkpoint {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; 8];
+        put_u64(&mut out, self.number);
+        put_u64(&mut out, self.redo_from);
+        put_u64(&mut out, self.next_ticket);
+        put_u64(&mut out, self.position.segment);
+        put_u64(&mut out, self.position.batch);
+        put_u64(&mut out, self.position.low);
+        put_u64(&mut out, self.position.high);
+        put_u32(&mut out, self.position.epoch);
+        put_u32(&mut out, self.position.previous_crc);
+        put_u32(&mut out, self.page_bytes);
+        out.resize(BLOCK_BYTES, 0);
+        let crc = crc32c::crc32c(&out[8..]);
+        out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..8].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(block: &[u8]) -> Option<Checkpoint> {
+        let mut reader = Reader::new(block);
+        let magic = reader.u32()?;
+        let crc = reader.u32()?;
+        if magic != MAGIC || crc != crc32c::crc32c(block.get(8..)?) {
+            return None;
+        }
+        let (number, redo_from, next_ticket) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (segment, batch) = (reader.u64()?, reader.u64()?);
+        let (low, high) = (reader.u64()?, reader.u64()?);
+        let (epoch, previous_crc) = (reader.u32()?, reader.u32()?);
+        let position = LogPosition { segment, epoch, batch, previous_crc, low, high };
+        Some(Checkpoint { number, redo_from, position, next_ticket, page_bytes: reader.u32()? })
+    }
+}
+
+impl CheckpointFile {
+    /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn open(disk: &dyn Disk) -> io::Result<(CheckpointFile, Option<Checkpoint>)> {
+        let file = disk.open(FILE_NAME, OpenMode::OrCreate)?;
+        disk.sync_dir()?;
+        let mut bytes = vec![0; 2 * BLOCK_BYTES];
+        let count = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(count);
+        let newest = bytes
+            .chunks_exact(BLOCK_BYTES)
+            .filter_map(Checkpoint::decode)
+            .max_by_key(|checkpoint| checkpoint.number);
+        Ok((CheckpointFile { file }, newest))
+    }
+
+    /// Stores a checkpoint over the older one and makes it durable.
+    ///
+    /// # Errors
+    /// I/O; the checkpoint before it still counts.
+    pub fn store(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        let offset = (checkpoint.number % 2) * BLOCK_BYTES as u64;
+        self.file.write_at(&checkpoint.encode(), offset)?;
+        self.file.sync()
+    }
+}

@@ -1,0 +1,424 @@
+//! What a collation does: compare, hash, sort keys and key bytes, case. Patterns are in `like`.
+
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+use crate::charset::{Charset, Encoding};
+use crate::id::CollationId;
+use crate::tables::{self, Case};
+use crate::utf8;
+use crate::weights::{
+    Bytes, General, Level, PlainUnits, Source, Uca400, Uca520, Units, skip_common,
+};
+
+/// Whether spaces at the end count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PadAttribute {
+    /// Spaces at the end do not count.
+    PadSpace,
+    /// They do.
+    NoPad,
+}
+
+/// How a collation orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Plain bytes, no padding.
+    Binary,
+    /// Code points, PAD SPACE.
+    Bin,
+    /// One weight per character.
+    General,
+    /// UCA 9.0.0 with this many levels.
+    Unicode900(u8),
+    Unicode520,
+    Unicode400,
+    /// 8-bit character set (first) with weights (second).
+    Bytes(u8, u8),
+}
+
+/// A collation. Text is always UTF-8, whatever its character set (`binary` excepted).
+#[derive(Debug)]
+pub struct Collation {
+    /// Number on the wire.
+    pub id: CollationId,
+    /// Name.
+    pub name: &'static str,
+    /// Its character set.
+    pub charset: &'static Charset,
+    /// Whether spaces at the end count.
+    pub pad: PadAttribute,
+    /// Default of its character set.
+    pub is_default: bool,
+    /// `SORTLEN` of the information schema.
+    pub sort_length: u8,
+    /// False when a language's own rules are not applied: it orders as its base.
+    pub tailored: bool,
+    pub(crate) rule: Rule,
+}
+
+/// Runs `$body` with `$units` bound to a function from text to weights.
+macro_rules! with_units {
+    ($rule:expr, $source:ident => $body:expr, $bin:expr, $binary:expr, $deep:expr) => {
+        match $rule {
+            Rule::Binary => $binary,
+            Rule::Bin => $bin,
+            Rule::General => {
+                let $source = General;
+                $body
+            }
+            Rule::Unicode520 => {
+                let $source = Uca520;
+                $body
+            }
+            Rule::Unicode400 => {
+                let $source = Uca400;
+                $body
+            }
+            Rule::Bytes(charset, weights) => {
+                let $source = Bytes { charset, weights };
+                $body
+            }
+            Rule::Unicode900(levels) => $deep(levels),
+        }
+    };
+}
+
+impl Collation {
+    /// Bytes compare as they are, without padding.
+    pub fn is_binary(&self) -> bool {
+        self.rule == Rule::Binary
+    }
+
+    /// A `_bin` collation or `binary`: equal texts are equal bytes, spaces at the end apart.
+    pub fn is_bin(&self) -> bool {
+        matches!(self.rule, Rule::Binary | Rule::Bin) || self.name.ends_with("_bin")
+    }
+
+    /// Order of two texts.
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if self.rule == Rule::Binary {
+            return a.cmp(b);
+        }
+        let (a, b) = skip_common(a, b);
+        if a.is_empty() && b.is_empty() {
+            return Ordering::Equal;
+        }
+        with_units!(
+            self.rule,
+            source => compare_padded(Units::new(a, source), Units::new(b, source), source.space()),
+            compare_padded(PlainUnits(a.iter()), PlainUnits(b.iter()), 0x20),
+            a.cmp(b),
+            |levels| compare_levels(a, b, levels)
+        )
+    }
+
+    /// Whether two texts are equal.
+    pub fn equal(&self, a: &[u8], b: &[u8]) -> bool {
+        a == b || self.compare(a, b) == Ordering::Equal
+    }
+
+    /// Feeds the hasher so that equal texts hash alike.
+    pub fn hash<H: Hasher>(&self, text: &[u8], state: &mut H) {
+        with_units!(
+            self.rule,
+            source => hash_padded(Units::new(text, source), source.space(), state),
+            state.write(trim_spaces(text)),
+            state.write(text),
+            |levels| hash_levels(text, levels, state)
+        );
+        state.write_u8(0xff);
+    }
+
+    /// Weights as `WEIGHT_STRING()` shows them.
+    pub fn sort_key(&self, text: &[u8], out: &mut Vec<u8>) {
+        with_units!(
+            self.rule,
+            source => write_units(Units::new(text, source), source, out),
+            Units::new(text, General).text_points(out),
+            out.extend_from_slice(text),
+            |levels| write_levels(text, levels, out)
+        );
+    }
+
+    /// Key bytes: plain order is the collation's order, and no key is a prefix of another.
+    pub fn write_key(&self, text: &[u8], out: &mut Vec<u8>) {
+        with_units!(
+            self.rule,
+            source => write_padded(Units::new(text, source), source.space(), width(source), out),
+            write_padded(PlainUnits(text.iter()), 0x20, 1, out),
+            write_escaped(text, out),
+            |levels| {
+                write_levels(text, levels, out);
+                out.extend_from_slice(&[0, 0]);
+            }
+        );
+    }
+
+    /// The start that the key of every text with this beginning shares; for ranges. Spaces at its end are dropped.
+    pub fn write_key_prefix(&self, text: &[u8], out: &mut Vec<u8>) {
+        let text = if self.pad == PadAttribute::PadSpace { trim_spaces(text) } else { text };
+        let start = out.len();
+        match self.rule {
+            Rule::Binary => {
+                write_escaped(text, out);
+                out.truncate(out.len() - 2);
+            }
+            Rule::Unicode900(_) => write_levels(text, 1, out),
+            Rule::Bin | Rule::General | Rule::Unicode520 | Rule::Unicode400 | Rule::Bytes(..) => {
+                self.write_key(text, out);
+                let terminator =
+                    if matches!(self.rule, Rule::Bin | Rule::Bytes(..)) { 2 } else { 3 };
+                out.truncate((out.len() - terminator).max(start));
+            }
+        }
+    }
+
+    fn case_table(&self) -> Case {
+        match self.rule {
+            Rule::Unicode900(_) => Case::V900,
+            Rule::Binary if self.id == CollationId::UTF8MB4_0900_BIN => Case::V900,
+            Rule::Unicode520 => Case::V520,
+            Rule::Binary | Rule::Bin | Rule::General | Rule::Unicode400 | Rule::Bytes(..) => {
+                Case::V300
+            }
+        }
+    }
+
+    /// Upper case. Bytes of `binary` stay as they are.
+    pub fn upper(&self, text: &[u8]) -> Vec<u8> {
+        self.map_case(text, |byte| byte.to_ascii_uppercase(), |(upper, _)| upper)
+    }
+
+    /// Lower case. Bytes of `binary` stay as they are.
+    pub fn lower(&self, text: &[u8]) -> Vec<u8> {
+        self.map_case(text, |byte| byte.to_ascii_lowercase(), |(_, lower)| lower)
+    }
+
+    fn map_case(&self, text: &[u8], ascii: fn(u8) -> u8, pick: fn((u32, u32)) -> u32) -> Vec<u8> {
+        if self.charset.encoding == Encoding::Binary {
+            return text.to_vec();
+        }
+        let table = self.case_table();
+        let mut out = Vec::with_capacity(text.len());
+        let mut at = 0;
+        while at < text.len() {
+            if text[at] < 0x80 {
+                out.push(ascii(text[at]));
+                at += 1;
+                continue;
+            }
+            let (point, length) = utf8::decode(&text[at..]);
+            match tables::case(table, point).map(pick) {
+                Some(mapped) if self.charset.can_encode(mapped) => utf8::push(mapped, &mut out),
+                _ => out.extend_from_slice(&text[at..at + length]),
+            }
+            at += length;
+        }
+        out
+    }
+
+    /// Characters of a text (bytes when binary).
+    pub fn char_length(&self, text: &[u8]) -> usize {
+        if self.charset.encoding == Encoding::Binary { text.len() } else { utf8::char_length(text) }
+    }
+
+    /// Bytes of the first `chars` characters.
+    pub fn char_prefix(&self, text: &[u8], chars: usize) -> usize {
+        if self.charset.encoding == Encoding::Binary {
+            chars.min(text.len())
+        } else {
+            utf8::char_prefix(text, chars)
+        }
+    }
+
+    /// Whether two single characters are equal.
+    pub(crate) fn same_char(&self, a: u32, b: u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let ascii = a < 0x80 && b < 0x80;
+        match self.rule {
+            Rule::Binary | Rule::Bin => false,
+            Rule::General => tables::general(a) == tables::general(b),
+            Rule::Unicode900(1) if ascii => Level::<0>.ascii(a as u8) == Level::<0>.ascii(b as u8),
+            Rule::Unicode900(levels) => {
+                let same = |x: bool, enough: u8| x || levels < enough;
+                same(same_run(Level::<0>, a, b), 1)
+                    && same(same_run(Level::<1>, a, b), 2)
+                    && same(same_run(Level::<2>, a, b), 3)
+            }
+            Rule::Unicode520 => same_run(Uca520, a, b),
+            Rule::Unicode400 => same_run(Uca400, a, b),
+            Rule::Bytes(charset, weights) => same_run(Bytes { charset, weights }, a, b),
+        }
+    }
+}
+
+const fn width<S: Source>(_: S) -> usize {
+    S::WIDTH
+}
+
+fn same_run<S: Source>(source: S, a: u32, b: u32) -> bool {
+    let (mut x, mut y) = (source.run(a), source.run(b));
+    loop {
+        match (x.next(), y.next()) {
+            (None, None) => return true,
+            (left, right) if left == right => {}
+            _ => return false,
+        }
+    }
+}
+
+/// `text` without spaces at its end.
+pub(crate) fn trim_spaces(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+fn compare_padded(
+    mut a: impl Iterator<Item = u16>,
+    mut b: impl Iterator<Item = u16>,
+    space: u16,
+) -> Ordering {
+    loop {
+        match (a.next(), b.next()) {
+            (Some(x), Some(y)) if x == y => {}
+            (Some(x), Some(y)) => return x.cmp(&y),
+            (None, None) => return Ordering::Equal,
+            (Some(x), None) if x == space => {}
+            (Some(x), None) => return x.cmp(&space),
+            (None, Some(y)) if y == space => {}
+            (None, Some(y)) => return space.cmp(&y),
+        }
+    }
+}
+
+fn compare_levels(a: &[u8], b: &[u8], levels: u8) -> Ordering {
+    let mut order = Units::new(a, Level::<0>).cmp(Units::new(b, Level::<0>));
+    if order.is_eq() && levels > 1 {
+        order = Units::new(a, Level::<1>).cmp(Units::new(b, Level::<1>));
+    }
+    if order.is_eq() && levels > 2 {
+        order = Units::new(a, Level::<2>).cmp(Units::new(b, Level::<2>));
+    }
+    order
+}
+
+fn hash_padded<H: Hasher>(units: impl Iterator<Item = u16>, space: u16, state: &mut H) {
+    let mut spaces = 0;
+    for unit in units {
+        if unit == space {
+            spaces += 1;
+            continue;
+        }
+        for _ in 0..spaces {
+            state.write_u16(space);
+        }
+        spaces = 0;
+        state.write_u16(unit);
+    }
+}
+
+fn hash_levels<H: Hasher>(text: &[u8], levels: u8, state: &mut H) {
+    Units::new(text, Level::<0>).for_each(|unit| state.write_u16(unit));
+    if levels > 1 {
+        Units::new(text, Level::<1>).for_each(|unit| state.write_u16(unit));
+    }
+    if levels > 2 {
+        Units::new(text, Level::<2>).for_each(|unit| state.write_u16(unit));
+    }
+}
+
+fn write_units<S: Source>(units: Units<'_, S>, _: S, out: &mut Vec<u8>) {
+    for unit in units {
+        if S::WIDTH == 2 {
+            out.extend_from_slice(&unit.to_be_bytes());
+        } else {
+            out.push(unit as u8);
+        }
+    }
+}
+
+fn write_levels(text: &[u8], levels: u8, out: &mut Vec<u8>) {
+    out.reserve(text.len() * 2 + 2);
+    write_units(Units::new(text, Level::<0>), Level::<0>, out);
+    if levels > 1 {
+        out.extend_from_slice(&[0, 0]);
+        write_units(Units::new(text, Level::<1>), Level::<1>, out);
+    }
+    if levels > 2 {
+        out.extend_from_slice(&[0, 0]);
+        write_units(Units::new(text, Level::<2>), Level::<2>, out);
+    }
+}
+
+/// 00 becomes 00 FF, the end is 00 00.
+fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
+    let mut rest = text;
+    while let Some(zero) = rest.iter().position(|&byte| byte == 0) {
+        out.extend_from_slice(&rest[..zero]);
+        out.extend_from_slice(&[0, 0xff]);
+        rest = &rest[zero + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// Byte after a space weight that ends the text.
+const END: u8 = 0x60;
+/// Longest run of spaces that is told in one byte.
+const SHORT_RUN: u32 = 63;
+
+/// PAD SPACE: the end of a text compares like spaces without end. So the end and every run of spaces begin with the
+/// weight of a space, and a byte that follows puts them in order: a run before something lower, the end, a run before
+/// something higher. Among the first longer runs are higher, among the last they are lower.
+fn write_padded(units: impl Iterator<Item = u16>, space: u16, width: usize, out: &mut Vec<u8>) {
+    let push = |unit: u16, out: &mut Vec<u8>| {
+        if width == 2 {
+            out.extend_from_slice(&unit.to_be_bytes());
+        } else {
+            out.push(unit as u8);
+        }
+    };
+    let mut spaces = 0u32;
+    for unit in units {
+        if unit == space {
+            spaces = spaces.saturating_add(1);
+            continue;
+        }
+        if spaces > 0 {
+            push(space, out);
+            match (unit > space, spaces <= SHORT_RUN) {
+                (true, true) => out.push(0xc0 - spaces as u8),
+                (true, false) => {
+                    out.push(0x80);
+                    out.extend_from_slice(&(!spaces).to_be_bytes());
+                }
+                (false, true) => out.push(spaces as u8),
+                (false, false) => {
+                    out.push(0x40);
+                    out.extend_from_slice(&spaces.to_be_bytes());
+                }
+            }
+            spaces = 0;
+        }
+        push(unit, out);
+    }
+    push(space, out);
+    out.push(END);
+}
+
+impl Units<'_, General> {
+    /// Three bytes per code point, as `WEIGHT_STRING()` of a `_bin` collation shows them.
+    fn text_points(self, out: &mut Vec<u8>) {
+        let text = self.into_text();
+        let mut at = 0;
+        while at < text.len() {
+            let (point, length) = utf8::decode(&text[at..]);
+            out.extend_from_slice(&point.to_be_bytes()[1..]);
+            at += length;
+        }
+    }
+}

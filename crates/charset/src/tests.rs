@@ -1,0 +1,115 @@
+//! Collations: known pairs, and the laws that tie comparison, keys and hashes together.
+
+use std::cmp::Ordering;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+
+use proptest::prelude::*;
+
+use crate::{Collation, CollationId, charset_by_name, collation, collation_by_name, collations};
+
+fn of(name: &str) -> &'static Collation {
+    collation_by_name(name).expect(name)
+}
+
+fn key(collation: &Collation, text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    collation.write_key(text, &mut out);
+    out
+}
+
+fn hash(collation: &Collation, text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    collation.hash(text, &mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn known_pairs() {
+    let ai = of("utf8mb4_0900_ai_ci");
+    assert!(ai.equal("É".as_bytes(), b"e"));
+    assert!(ai.equal("ß".as_bytes(), b"SS"));
+    assert!(!ai.equal(b"a", b"a "));
+    assert!(!of("utf8mb4_0900_as_cs").equal(b"a", b"A"));
+    assert!(of("utf8mb4_0900_as_ci").equal(b"a", b"A"));
+    assert!(of("utf8mb4_general_ci").equal("É".as_bytes(), b"e  "));
+    assert!(!of("utf8mb4_general_ci").equal("ß".as_bytes(), b"ss"));
+    assert!(of("utf8mb4_unicode_ci").equal("ß".as_bytes(), b"ss"));
+    assert!(of("utf8mb4_bin").equal(b"a", b"a "));
+    assert_eq!(of("utf8mb4_bin").compare(b"a\t", b"a"), Ordering::Less);
+    assert!(of("latin1_german2_ci").equal("ä".as_bytes(), b"AE"));
+    assert!(of("latin1_swedish_ci").equal("ü".as_bytes(), b"y"));
+    assert_eq!(of("utf8_general_ci").id, CollationId::UTF8MB3_GENERAL_CI);
+    assert_eq!(ai.upper("straße é".as_bytes()), "STRAßE É".as_bytes());
+    assert_eq!(ai.char_length("aé😀".as_bytes()), 3);
+    let mut weights = Vec::new();
+    ai.sort_key("a각".as_bytes(), &mut weights);
+    assert_eq!(weights, [0x1c, 0x47, 0x3b, 0xf5, 0x3c, 0x73, 0x3c, 0xd1]);
+}
+
+#[test]
+fn patterns() {
+    let ai = of("utf8mb4_0900_ai_ci");
+    let like = |pattern: &str, text: &str| ai.like(pattern.as_bytes(), text.as_bytes(), Some('\\'));
+    assert!(like("%ÉL_o%", "xx hello world"));
+    assert!(like("", "") && like("%", "") && !like("_", "") && like("%%%", "a"));
+    assert!(like("a\\%", "A%") && !like("a\\%", "ab"));
+    assert!(!like("a", "a ") && like("a_", "a "));
+    assert!(like("%aab", "aaaaaab") && !like("%aab", "aaaaaa"));
+    assert!(!of("utf8mb4_bin").like(b"A%", b"ab", None));
+}
+
+#[test]
+fn conversions() {
+    let latin1 = charset_by_name("latin1").unwrap();
+    assert_eq!(latin1.encode("é€".as_bytes()).bytes, [0xe9, 0x80]);
+    assert_eq!(latin1.decode(&[0xe9, 0x80]).bytes, "é€".as_bytes());
+    assert_eq!(latin1.encode("a漢".as_bytes()).first_bad, Some(1));
+    let utf16 = charset_by_name("utf16").unwrap();
+    assert_eq!(utf16.encode("😀".as_bytes()).bytes, [0xd8, 0x3d, 0xde, 0x00]);
+    assert_eq!(utf16.decode(&[0xd8, 0x3d, 0xde, 0x00]).bytes, "😀".as_bytes());
+    assert_eq!(charset_by_name("utf8mb4").unwrap().find_malformed(b"ab\xff"), Some(2));
+    assert!(collations().iter().all(|c| collation(c.id).is_some_and(|found| found.name == c.name)));
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    proptest::string::string_regex("[aAbéÉßæ \t\u{1}zZ\u{301}가각漢😀]{0,8} {0,3}")
+        .expect("a regex")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn keys_and_hashes_agree_with_comparison(a in texts(), b in texts()) {
+        for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_as_ci", "utf8mb4_0900_bin", "utf8mb4_bin",
+            "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "latin1_german2_ci", "binary"] {
+            let c = of(name);
+            let order = c.compare(a.as_bytes(), b.as_bytes());
+            let (x, y) = (key(c, a.as_bytes()), key(c, b.as_bytes()));
+            prop_assert_eq!(x.cmp(&y), order, "{} {:?} {:?}", name, a, b);
+            prop_assert!(x == y || !x.starts_with(&y));
+            prop_assert_eq!(c.compare(b.as_bytes(), a.as_bytes()), order.reverse());
+            if order.is_eq() {
+                prop_assert_eq!(hash(c, a.as_bytes()), hash(c, b.as_bytes()));
+            }
+            let mut prefix = Vec::new();
+            let cut = a.char_indices().nth(2).map_or(a.len(), |(at, _)| at);
+            c.write_key_prefix(&a.as_bytes()[..cut], &mut prefix);
+            prop_assert!(x.starts_with(&prefix), "{} {:?}", name, a);
+        }
+    }
+
+    #[test]
+    fn any_bytes(a in proptest::collection::vec(any::<u8>(), 0..20), b in proptest::collection::vec(any::<u8>(), 0..20)) {
+        for c in collations() {
+            c.compare(&a, &b);
+            key(c, &a);
+            hash(c, &a);
+            c.like(&a, &b, Some('a'));
+            c.upper(&a);
+            c.charset.decode(&a);
+            c.charset.encode(&a);
+        }
+    }
+}

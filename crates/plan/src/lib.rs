@@ -7,12 +7,20 @@
 //! query's registers directly. Operators that keep rows (sort, hash, materialise) save and restore the registers they are told to.
 
 mod expr;
+mod logical;
 mod physical;
+pub mod print;
 mod statement;
+mod walk;
 
 pub use expr::{
     AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, QuantifiedOp, Register,
     SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
+};
+pub use logical::{
+    ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, Logical, LogicalCte,
+    LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan, LogicalQuery,
+    LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
 };
 pub use physical::{
     Access, AggregateMode, CteId, IndexKeySource, JoinKind, Physical, RangeBound, RangeSpec,
@@ -23,3 +31,4 @@ pub use statement::{
     InsertPlan, InsertSource, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery, TableWrite,
     UpdatePlan, WrittenColumn,
 };
+pub use walk::RegisterSet;

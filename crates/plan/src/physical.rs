@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::DataType;
+use types::{CollationId, DataType};
 
 use crate::{AggregateCall, Expr, Register, SortKey, WindowCall};
 
@@ -57,7 +57,8 @@ pub struct IndexKeySource {
     pub null_safe: bool,
 }
 
-/// One end of a range on the key part after the equal ones.
+/// One end of a range on the key part after the equal ones. Here the conversion to the key's type rounds and clamps instead of
+/// matching nothing; where that could matter the optimizer makes the bound inclusive and keeps the filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeBound {
     pub key: IndexKeySource,
@@ -166,7 +167,7 @@ pub enum Physical {
         outer: Box<Physical>,
         inner: Box<Physical>,
         /// Equal pairs: outer expression, inner expression, collation for text.
-        keys: Vec<(Expr, Expr)>,
+        keys: Vec<(Expr, Expr, CollationId)>,
         condition: Option<Expr>,
         /// Registers of the inner side to save.
         inner_columns: Vec<Register>,

@@ -42,7 +42,8 @@ pub struct Subquery {
     pub outer: Vec<Register>,
 }
 
-/// A SELECT.
+/// A SELECT. As the source of an INSERT it shares the statement's register file and subquery numbers: `subqueries`, `ctes` and
+/// `registers` are then the same as the INSERT's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryPlan {
     pub root: Physical,

@@ -1,0 +1,284 @@
+//! Statements after binding and before planning: relational operators over registers, without access paths or join order.
+//!
+//! Invariant: a register is defined by exactly one operator of the statement (a group key that is a plain column keeps its register).
+
+use std::sync::Arc;
+
+use types::DataType;
+
+use crate::{
+    AggregateCall, Assignment, CteId, Expr, OutputColumn, Register, RowLocking, SetOperation,
+    SortKey, TableWrite, WindowCall,
+};
+
+/// A table reference of the statement, index into `LogicalPlan::instances`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceId(pub u32);
+
+/// What an index hint of a table reference asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexHintKind {
+    Use,
+    Ignore,
+    Force,
+}
+
+/// What an index hint is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexHintScope {
+    All,
+    Join,
+    OrderBy,
+    GroupBy,
+}
+
+/// `USE|IGNORE|FORCE INDEX`: names resolved to engine index ids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexHint {
+    pub kind: IndexHintKind,
+    pub scope: IndexHintScope,
+    pub indexes: Vec<u32>,
+}
+
+/// One reference to a stored table. Column `i` of the catalog's table has register `base + i`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableInstance {
+    /// Index into the statement's list of catalog tables.
+    pub table: usize,
+    /// Alias.
+    pub alias: Arc<str>,
+    /// Number of the query block, for EXPLAIN.
+    pub block: u32,
+    /// Register of column 0.
+    pub base: Register,
+    /// Number of columns.
+    pub columns: u32,
+    /// Virtual generated columns that the statement uses, in column order.
+    pub virtuals: Vec<(Register, Expr)>,
+    /// Register of the locator, for rows that will be written.
+    pub locator: Option<Register>,
+    /// All stored columns are needed (the row will be written).
+    pub all_columns: bool,
+    /// Row locks.
+    pub locking: RowLocking,
+    /// Index hints.
+    pub hints: Vec<IndexHint>,
+}
+
+impl TableInstance {
+    /// Whether `register` is one of the instance's columns; its index then.
+    pub fn column_of(&self, register: Register) -> Option<usize> {
+        let offset = register.0.checked_sub(self.base.0)?;
+        (offset < self.columns).then_some(offset as usize)
+    }
+
+    /// The register of column `index`.
+    pub fn register(&self, index: usize) -> Register {
+        Register(self.base.0 + index as u32)
+    }
+}
+
+/// How two inputs of a logical join combine. RIGHT is turned into `Left` by the binder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogicalJoinKind {
+    Inner,
+    /// STRAIGHT_JOIN: left side first.
+    Straight,
+    Left,
+}
+
+/// A logical operator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Logical {
+    /// One row without columns.
+    OneRow,
+    /// No row.
+    Nothing,
+    /// All rows of a table.
+    Get(InstanceId),
+    /// All rows of an information table: column index, name in lower case, register.
+    InformationGet {
+        schema: Arc<str>,
+        name: Arc<str>,
+        alias: Arc<str>,
+        columns: Vec<(usize, Arc<str>, Register, DataType)>,
+    },
+    Values {
+        rows: Vec<Vec<Expr>>,
+        columns: Vec<(Register, DataType)>,
+    },
+    Filter {
+        input: Box<Logical>,
+        predicate: Expr,
+    },
+    Project {
+        input: Box<Logical>,
+        columns: Vec<(Register, Expr)>,
+    },
+    /// `right` may use registers of `left` when it is lateral.
+    Join {
+        kind: LogicalJoinKind,
+        left: Box<Logical>,
+        right: Box<Logical>,
+        on: Option<Expr>,
+    },
+    /// Groups; without keys exactly one row unless `rollup`. `scalar`: no GROUP BY clause.
+    Aggregate {
+        input: Box<Logical>,
+        keys: Vec<(Register, Expr)>,
+        aggregates: Vec<AggregateCall>,
+        scalar: bool,
+        rollup: bool,
+        grouping: Vec<Option<Register>>,
+    },
+    Window {
+        input: Box<Logical>,
+        partition_by: Vec<Expr>,
+        order_by: Vec<SortKey>,
+        calls: Vec<WindowCall>,
+    },
+    Sort {
+        input: Box<Logical>,
+        keys: Vec<SortKey>,
+    },
+    Distinct {
+        input: Box<Logical>,
+        columns: Vec<(Register, DataType)>,
+    },
+    Limit {
+        input: Box<Logical>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+        count_all: bool,
+    },
+    SetOperation {
+        operation: SetOperation,
+        inputs: Vec<(Logical, Vec<Expr>)>,
+        columns: Vec<(Register, DataType)>,
+    },
+    /// A derived table or view that could not be merged; `columns` are the registers that it shows.
+    Derived {
+        input: Box<Logical>,
+        columns: Vec<(Register, DataType)>,
+        alias: Arc<str>,
+        block: u32,
+        lateral: bool,
+    },
+    /// A reference to a CTE of `LogicalPlan::ctes`, or inside the step of a recursive one its last round.
+    CteScan {
+        id: CteId,
+        columns: Vec<(Register, DataType)>,
+        alias: Arc<str>,
+    },
+    RecursiveCte {
+        id: CteId,
+        seed: Box<Logical>,
+        seed_outputs: Vec<Expr>,
+        step: Box<Logical>,
+        step_outputs: Vec<Expr>,
+        distinct: bool,
+        columns: Vec<(Register, DataType)>,
+    },
+}
+
+/// A subquery that stands in an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalSubquery {
+    pub root: Logical,
+    pub outputs: Vec<Expr>,
+    /// Registers of outer blocks that it reads.
+    pub outer: Vec<Register>,
+    /// Number of its query block, for EXPLAIN.
+    pub block: u32,
+}
+
+/// A query with its result columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalQuery {
+    pub root: Logical,
+    pub outputs: Vec<OutputColumn>,
+}
+
+/// A common table expression that is computed once and read by several `CteScan`s.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalCte {
+    pub id: CteId,
+    pub name: Arc<str>,
+    pub root: Logical,
+    pub outputs: Vec<Expr>,
+}
+
+/// Rows to insert.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogicalInsertSource {
+    Values(Vec<Vec<Option<Expr>>>),
+    Query(LogicalQuery),
+}
+
+/// INSERT and REPLACE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalInsert {
+    pub target: TableWrite,
+    pub targets: Vec<usize>,
+    pub source: LogicalInsertSource,
+    pub mode: crate::InsertMode,
+    pub ignore: bool,
+    pub returning: Vec<OutputColumn>,
+}
+
+/// A table that UPDATE or DELETE writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalTarget {
+    pub instance: InstanceId,
+    pub write: TableWrite,
+    /// UPDATE: index in `TableWrite::columns` and value.
+    pub assignments: Vec<Assignment>,
+}
+
+/// UPDATE or DELETE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalWrite {
+    pub root: Logical,
+    pub targets: Vec<LogicalTarget>,
+    pub ignore: bool,
+    pub limit: Option<Expr>,
+    /// ORDER BY was given.
+    pub ordered: bool,
+    /// Multi-table syntax.
+    pub multi_table: bool,
+    pub returning: Vec<OutputColumn>,
+}
+
+/// What EXPLAIN prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainFormat {
+    Traditional,
+    Json,
+    Tree,
+}
+
+/// The statements that have a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogicalStatement {
+    Query(LogicalQuery),
+    Insert(Box<LogicalInsert>),
+    Update(Box<LogicalWrite>),
+    Delete(Box<LogicalWrite>),
+    Do(Vec<Expr>),
+    Explain { statement: Box<LogicalStatement>, format: ExplainFormat, analyze: bool },
+}
+
+/// A bound statement with everything that its parts refer to by number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogicalPlan {
+    pub statement: LogicalStatement,
+    pub instances: Vec<TableInstance>,
+    pub subqueries: Vec<LogicalSubquery>,
+    pub ctes: Vec<LogicalCte>,
+    /// Size of the register file so far; the optimizer may add registers.
+    pub registers: u32,
+    /// STRAIGHT_JOIN was given as a SELECT option somewhere.
+    pub straight_join: bool,
+    /// The plan depends on a literal's value or on information tables.
+    pub uncacheable: bool,
+}

@@ -46,3 +46,13 @@ impl CommitHandle {
         }
     }
 }
+
+impl std::fmt::Debug for CommitHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_durable() {
+            "CommitHandle(durable)"
+        } else {
+            "CommitHandle(pending)"
+        })
+    }
+}

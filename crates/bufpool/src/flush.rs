@@ -1,0 +1,203 @@
+//! Writing pages back: copies under shared latches, the doublewrite batch, in place, clean.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use page::{PageNo, checksum, seal, verify};
+use stdx::bytes::{Reader, put_u32};
+use sys::disk::File;
+
+use crate::pool::Pool;
+
+/// Pages of one doublewrite batch.
+const BATCH_PAGES: usize = 64;
+/// The header block: magic, checksum of the rest, count, checksum of each page.
+const HEADER_BYTES: usize = 4096;
+const MAGIC: u32 = 0x5744_5153; // "SQDW"
+
+/// The one thread that writes pages holds this.
+pub(crate) struct PageWriter {
+    doublewrite: Arc<dyn File>,
+    page_bytes: usize,
+    staging: Vec<u8>,
+    pages: Vec<(u32, PageNo)>,
+}
+
+impl PageWriter {
+    pub fn new(doublewrite: Arc<dyn File>, page_bytes: usize) -> PageWriter {
+        PageWriter { doublewrite, page_bytes, staging: Vec::new(), pages: Vec::new() }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut out = vec![0; 8];
+        put_u32(&mut out, self.pages.len() as u32);
+        for image in self.staging[HEADER_BYTES..].chunks_exact(self.page_bytes) {
+            put_u32(&mut out, checksum(image));
+        }
+        out.resize(HEADER_BYTES, 0);
+        let crc = crc(&out);
+        out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        out[4..8].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
+
+fn crc(header: &[u8]) -> u32 {
+    // The page checksum skips the first four bytes; so does this one, behind magic and checksum.
+    checksum(&header[4..])
+}
+
+/// Copies a page that stands still.
+fn copy_out(words: &[AtomicU64], out: &mut Vec<u8>) {
+    let count = size_of_val(words);
+    out.reserve(count);
+    let end = out.len();
+    // SAFETY: the caller holds the shared latch, so no thread stores to these words, and racing atomic loads may run beside a plain
+    // read; the reserved tail is ours, of at least `count` bytes, and overlaps nothing. Little-endian order is the memory's own order
+    // on the platforms that are built for (checked below).
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            words.as_ptr().cast::<u8>(),
+            out.as_mut_ptr().add(end),
+            count,
+        );
+        out.set_len(end + count);
+    }
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "page copies assume little-endian memory");
+
+impl Pool {
+    /// Writes up to `limit` pages whose oldest change is below `below`, oldest first. Returns how many.
+    ///
+    /// # Errors
+    /// I/O; the pages stay dirty and are written again later.
+    pub fn flush(&self, limit: usize, below: u64) -> io::Result<usize> {
+        let mut writer = self.writer.lock();
+        let mut candidates: Vec<(u64, u32)> = Vec::new();
+        for (frame, descriptor) in self.descriptors().iter().enumerate() {
+            let oldest = descriptor.oldest_change();
+            if oldest != 0 && oldest < below {
+                candidates.push((oldest, frame as u32));
+            }
+        }
+        candidates.sort_unstable();
+        candidates.truncate(limit);
+        let mut count = 0;
+        for batch in candidates.chunks(BATCH_PAGES) {
+            count += self.flush_batch(&mut writer, batch)?;
+        }
+        Ok(count)
+    }
+
+    fn flush_batch(&self, writer: &mut PageWriter, batch: &[(u64, u32)]) -> io::Result<usize> {
+        writer.staging.clear();
+        writer.staging.resize(HEADER_BYTES, 0);
+        writer.pages.clear();
+        let mut lsn = 0;
+        for (_, frame) in batch {
+            lsn = lsn.max(self.stage(writer, *frame)?);
+        }
+        if writer.pages.is_empty() {
+            return Ok(0);
+        }
+        if let Some(log) = self.log() {
+            log.flush_to(lsn)?; // B7
+        }
+        writer.staging[HEADER_BYTES..].chunks_exact_mut(writer.page_bytes).for_each(seal);
+        let header = writer.header();
+        writer.staging[..HEADER_BYTES].copy_from_slice(&header);
+        writer.doublewrite.write_at(&writer.staging, 0)?;
+        writer.doublewrite.sync()?;
+        let images = writer.staging[HEADER_BYTES..].chunks_exact(writer.page_bytes);
+        for ((_, no), image) in writer.pages.iter().zip(images) {
+            self.file.write_at(image, u64::from(no.0) * writer.page_bytes as u64)?;
+        }
+        self.file.sync()?;
+        for (frame, _) in &writer.pages {
+            // B6: from here a zero `first_change` means clean.
+            self.descriptor(*frame).in_flight.store(0, Ordering::Release);
+        }
+        self.writes.fetch_add(writer.pages.len() as u64, Ordering::Relaxed);
+        Ok(writer.pages.len())
+    }
+
+    /// Copies a page into the batch and returns its LSN; 0 when it is latched or moved away.
+    fn stage(&self, writer: &mut PageWriter, frame: u32) -> io::Result<u64> {
+        let descriptor = self.descriptor(frame);
+        let no = PageNo(descriptor.page.load(Ordering::Acquire));
+        if no.0 == u32::MAX {
+            return Ok(0);
+        }
+        let entry = self.entry(no)?;
+        if !entry.latch.try_lock_shared() {
+            return Ok(0);
+        }
+        let mut lsn = 0;
+        if entry.frame.load(Ordering::Acquire) == frame && descriptor.oldest_change() != 0 {
+            copy_out(self.frame_words(frame), &mut writer.staging);
+            lsn = page::PageRef::new(self.frame_words(frame)).lsn();
+            writer.pages.push((frame, no));
+            // B6: in this order.
+            descriptor.in_flight.store(descriptor.oldest_change(), Ordering::Release);
+            descriptor.first_change.store(0, Ordering::Release);
+        }
+        entry.latch.unlock_shared();
+        Ok(lsn)
+    }
+
+    /// The smallest ticket that redo needs: `ceiling`, or the oldest change that is not on disk. Read `ceiling` before the call.
+    pub fn oldest_change(&self, ceiling: u64) -> u64 {
+        let dirty = self.descriptors().iter().map(|descriptor| descriptor.oldest_change());
+        dirty.filter(|ticket| *ticket != 0).fold(ceiling, u64::min)
+    }
+
+    /// Puts back the pages of the last doublewrite batch that are torn in place (B8). Returns how many.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn restore_torn(
+        file: &dyn File,
+        doublewrite: &dyn File,
+        page_bytes: usize,
+    ) -> io::Result<usize> {
+        let mut bytes = vec![0; doublewrite.size_bytes()? as usize];
+        let count = doublewrite.read_at(&mut bytes, 0)?;
+        bytes.truncate(count);
+        let Some(images) = whole_batch(&bytes, page_bytes) else { return Ok(0) };
+        let mut restored = 0;
+        let mut present = vec![0; page_bytes];
+        for image in images {
+            let no = PageNo(u32::from_le_bytes([image[8], image[9], image[10], image[11]]));
+            let offset = u64::from(no.0) * page_bytes as u64;
+            let count = file.read_at(&mut present, offset)?;
+            if count < page_bytes || !verify(&present, no) {
+                file.write_at(image, offset)?;
+                restored += 1;
+            }
+        }
+        // Also makes durable what an earlier process wrote and did not sync.
+        file.sync()?;
+        Ok(restored)
+    }
+}
+
+fn whole_batch(bytes: &[u8], page_bytes: usize) -> Option<Vec<&[u8]>> {
+    let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
+    let mut reader = Reader::new(header);
+    if reader.u32()? != MAGIC || reader.u32()? != crc(header) {
+        return None;
+    }
+    let count = reader.u32()? as usize;
+    let images: Vec<&[u8]> = body.chunks_exact(page_bytes).take(count).collect();
+    if images.len() < count {
+        return None;
+    }
+    for image in &images {
+        if reader.u32()? != checksum(image) {
+            return None;
+        }
+    }
+    Some(images)
+}

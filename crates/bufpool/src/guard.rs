@@ -1,0 +1,116 @@
+//! Ways to hold a page: look without a latch, share it, own it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use page::{PageNo, PageRef};
+
+use crate::pool::{Entry, Pool};
+
+/// A look without a latch. What was read counts only if `validate` says so afterwards (B3).
+#[derive(Clone, Copy)]
+pub struct Optimistic<'p> {
+    pub(crate) pool: &'p Pool,
+    pub(crate) entry: &'p Entry,
+    pub(crate) number: PageNo,
+    pub(crate) frame: u32,
+    pub(crate) version: u64,
+}
+
+impl<'p> Optimistic<'p> {
+    /// The bytes, possibly changing.
+    #[inline]
+    pub fn page(&self) -> PageRef<'p> {
+        PageRef::new(self.pool.frame_words(self.frame))
+    }
+
+    /// Number of the page.
+    pub fn number(&self) -> PageNo {
+        self.number
+    }
+
+    /// Whether everything read so far was one state.
+    #[inline]
+    pub fn validate(&self) -> bool {
+        self.entry.latch.validate(self.version)
+    }
+
+    /// The exclusive latch, when the page has not changed since.
+    pub fn upgrade(self) -> Option<Exclusive<'p>> {
+        self.entry.latch.upgrade(self.version).then(|| Exclusive {
+            pool: self.pool,
+            entry: self.entry,
+            number: self.number,
+            frame: self.frame,
+        })
+    }
+
+    /// The shared latch, when the page has not changed since. Does not wait for a writer.
+    pub fn share(self) -> Option<Shared<'p>> {
+        if !self.entry.latch.try_lock_shared() {
+            return None;
+        }
+        let shared = Shared { pool: self.pool, entry: self.entry, frame: self.frame };
+        // A failed validation drops `shared`, which unlocks.
+        self.entry.latch.validate(self.version).then_some(shared)
+    }
+}
+
+/// The shared latch: the page stands still.
+pub struct Shared<'p> {
+    pool: &'p Pool,
+    entry: &'p Entry,
+    frame: u32,
+}
+
+impl<'p> Shared<'p> {
+    /// The bytes.
+    pub fn page(&self) -> PageRef<'_> {
+        PageRef::new(self.pool.frame_words(self.frame))
+    }
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        self.entry.latch.unlock_shared();
+    }
+}
+
+/// The exclusive latch: the page may be changed.
+pub struct Exclusive<'p> {
+    pub(crate) pool: &'p Pool,
+    pub(crate) entry: &'p Entry,
+    pub(crate) number: PageNo,
+    pub(crate) frame: u32,
+}
+
+impl<'p> Exclusive<'p> {
+    /// The bytes, for reading.
+    pub fn page(&self) -> PageRef<'p> {
+        PageRef::new(self.pool.frame_words(self.frame))
+    }
+
+    /// The bytes, for `PageMut`.
+    pub fn words(&self) -> &'p [AtomicU64] {
+        self.pool.frame_words(self.frame)
+    }
+
+    /// Number of the page.
+    pub fn number(&self) -> PageNo {
+        self.number
+    }
+
+    /// Marks the page changed. `ticket_floor` is at or below the ticket that the change will draw, and is stored before it is drawn (B6).
+    pub fn mark_dirty(&self, ticket_floor: u64) {
+        let first_change = &self.pool.descriptor(self.frame).first_change;
+        if first_change.load(Ordering::Relaxed) == 0 {
+            // Release pairs with the acquire load of the page writer and of the checkpoint.
+            first_change.store(ticket_floor.max(1), Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        self.entry.latch.unlock_exclusive();
+    }
+}

@@ -1,0 +1,392 @@
+//! Translation, frames, reading in and eviction.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use page::{PageNo, verify};
+use sys::disk::File;
+use sys::mem::Region;
+use sys::sync::Mutex;
+use wal::Log;
+
+use crate::flush::PageWriter;
+use crate::guard::{Exclusive, Optimistic, Shared};
+use crate::latch::Latch;
+
+/// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
+const SEGMENT_ENTRIES: usize = 4096;
+const NO_FRAME: u32 = u32::MAX;
+/// Rounds of the clock before an allocation gives up: each flushes dirty pages, so only latched frames are left.
+const EVICTION_ROUNDS_MAX: usize = 1000;
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// Size of a page, a power of two of at most 32 KiB.
+    pub page_bytes: usize,
+    /// Number of frames, at least 32.
+    pub frames: usize,
+    /// Largest page number plus one.
+    pub pages_max: usize,
+}
+
+/// Counters since start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoolStats {
+    /// Frames in all.
+    pub frames: u64,
+    /// Frames that hold a page.
+    pub used_frames: u64,
+    /// Frames with changes not yet on disk.
+    pub dirty_frames: u64,
+    /// Pages read in.
+    pub reads: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// Frames taken from a page.
+    pub evictions: u64,
+}
+
+/// Translation of one page number.
+pub(crate) struct Entry {
+    pub latch: Latch,
+    pub frame: AtomicU32,
+}
+
+/// What a frame holds.
+pub(crate) struct Descriptor {
+    pub page: AtomicU32,
+    referenced: AtomicU8,
+    /// B6.
+    pub first_change: AtomicU64,
+    /// B6.
+    pub in_flight: AtomicU64,
+}
+
+impl Descriptor {
+    /// Ticket floor of the oldest change not on disk; 0 when clean.
+    pub fn oldest_change(&self) -> u64 {
+        let first = self.first_change.load(Ordering::Acquire);
+        let flying = self.in_flight.load(Ordering::Acquire);
+        match (first, flying) {
+            (0, other) | (other, 0) => other,
+            (first, flying) => first.min(flying),
+        }
+    }
+}
+
+type Segment = Box<[Entry]>;
+
+/// The buffer pool of one space.
+pub struct Pool {
+    config: PoolConfig,
+    page_words: usize,
+    region: Region,
+    descriptors: Box<[Descriptor]>,
+    directory: Box<[OnceLock<Segment>]>,
+    free: Mutex<Vec<u32>>,
+    hand: AtomicUsize,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) writer: Mutex<PageWriter>,
+    log: OnceLock<Arc<Log>>,
+    reads: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    evictions: AtomicU64,
+}
+
+fn damaged(no: PageNo) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("page {} is damaged", no.0))
+}
+
+impl Pool {
+    /// A pool over a data file and its doublewrite file, whose batch was put back already (`restore_torn`).
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub fn new(
+        config: PoolConfig,
+        file: Arc<dyn File>,
+        doublewrite: Arc<dyn File>,
+    ) -> io::Result<Pool> {
+        assert!(config.page_bytes.is_power_of_two() && (256..=32768).contains(&config.page_bytes));
+        let page_words = config.page_bytes / 8;
+        let frames = config.frames.max(32);
+        let descriptor = |_| Descriptor {
+            page: AtomicU32::new(NO_FRAME),
+            referenced: AtomicU8::new(0),
+            first_change: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+        };
+        let segments = config.pages_max.div_ceil(SEGMENT_ENTRIES);
+        Ok(Pool {
+            page_words,
+            region: Region::map(page_words * frames)?,
+            descriptors: (0..frames).map(descriptor).collect(),
+            directory: (0..segments).map(|_| OnceLock::new()).collect(),
+            free: Mutex::new((0..frames as u32).rev().collect()),
+            hand: AtomicUsize::new(0),
+            file,
+            writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
+            log: OnceLock::new(),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            config,
+        })
+    }
+
+    /// Connects the log. Before, during redo, every page's changes are durable already.
+    pub fn connect(&self, log: Arc<Log>) {
+        assert!(self.log.set(log).is_ok(), "a pool has one log");
+    }
+
+    /// The log, once connected.
+    pub fn log(&self) -> Option<&Arc<Log>> {
+        self.log.get()
+    }
+
+    /// Size of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.config.page_bytes
+    }
+
+    #[inline]
+    pub(crate) fn frame_words(&self, frame: u32) -> &[AtomicU64] {
+        let start = frame as usize * self.page_words;
+        &self.region.words()[start..start + self.page_words]
+    }
+
+    pub(crate) fn descriptor(&self, frame: u32) -> &Descriptor {
+        &self.descriptors[frame as usize]
+    }
+
+    pub(crate) fn descriptors(&self) -> &[Descriptor] {
+        &self.descriptors
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, no: PageNo) -> io::Result<&Entry> {
+        let index = no.0 as usize;
+        let segment = self.directory.get(index / SEGMENT_ENTRIES).ok_or_else(|| damaged(no))?;
+        let segment = match segment.get() {
+            Some(segment) => segment,
+            None => segment.get_or_init(|| {
+                let entry = |_| Entry { latch: Latch::new(), frame: AtomicU32::new(NO_FRAME) };
+                (0..SEGMENT_ENTRIES).map(entry).collect()
+            }),
+        };
+        Ok(&segment[index % SEGMENT_ENTRIES])
+    }
+
+    /// Looks at a page without a latch, reading it in when needed.
+    ///
+    /// # Errors
+    /// I/O; `InvalidData` for a damaged page; `OutOfMemory` when every frame is latched.
+    #[inline]
+    pub fn optimistic(&self, no: PageNo) -> io::Result<Optimistic<'_>> {
+        let entry = self.entry(no)?;
+        loop {
+            let version = entry.latch.version();
+            let frame = entry.frame.load(Ordering::Relaxed);
+            if frame != NO_FRAME {
+                self.touch(frame);
+                return Ok(Optimistic { pool: self, entry, number: no, frame, version });
+            }
+            self.read_in(no, entry)?;
+        }
+    }
+
+    /// As `optimistic`, but `None` instead of waiting for a writer: for callers that hold a latch out of order.
+    ///
+    /// # Errors
+    /// As `optimistic`.
+    pub fn try_optimistic(&self, no: PageNo) -> io::Result<Option<Optimistic<'_>>> {
+        let entry = self.entry(no)?;
+        let Some(version) = entry.latch.try_version() else { return Ok(None) };
+        let frame = entry.frame.load(Ordering::Relaxed);
+        if frame == NO_FRAME {
+            return Ok(None);
+        }
+        Ok(Some(Optimistic { pool: self, entry, number: no, frame, version }))
+    }
+
+    #[inline]
+    fn touch(&self, frame: u32) {
+        let referenced = &self.descriptor(frame).referenced;
+        // Hot pages are not written by readers.
+        if referenced.load(Ordering::Relaxed) == 0 {
+            referenced.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the shared latch.
+    ///
+    /// # Errors
+    /// As `optimistic`.
+    pub fn shared(&self, no: PageNo) -> io::Result<Shared<'_>> {
+        loop {
+            if let Some(shared) = self.optimistic(no)?.share() {
+                return Ok(shared);
+            }
+        }
+    }
+
+    /// Takes the exclusive latch.
+    ///
+    /// # Errors
+    /// As `optimistic`.
+    pub fn exclusive(&self, no: PageNo) -> io::Result<Exclusive<'_>> {
+        let entry = self.entry(no)?;
+        entry.latch.lock_exclusive();
+        self.fill_latched(no, entry, Missing::Read)
+    }
+
+    /// Takes the exclusive latch of a page whose content does not matter, without reading it.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn create(&self, no: PageNo) -> io::Result<Exclusive<'_>> {
+        let entry = self.entry(no)?;
+        entry.latch.lock_exclusive();
+        self.fill_latched(no, entry, Missing::Zero)
+    }
+
+    /// For redo: as `exclusive`, but a damaged or missing page is blank, with LSN 0, when `may_be_blank`.
+    ///
+    /// # Errors
+    /// As `optimistic`.
+    pub fn exclusive_for_redo(
+        &self,
+        no: PageNo,
+        may_be_blank: impl FnOnce() -> bool,
+    ) -> io::Result<Exclusive<'_>> {
+        match self.exclusive(no) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData && may_be_blank() => {
+                self.create(no)
+            }
+            other => other,
+        }
+    }
+
+    /// `entry` is latched exclusively; makes it resident. On failure the latch is given back.
+    fn fill_latched<'p>(
+        &'p self,
+        no: PageNo,
+        entry: &'p Entry,
+        missing: Missing,
+    ) -> io::Result<Exclusive<'p>> {
+        let mut guard = Exclusive { pool: self, entry, number: no, frame: NO_FRAME };
+        guard.frame = entry.frame.load(Ordering::Relaxed);
+        if guard.frame == NO_FRAME {
+            let frame = self.take_frame()?;
+            let filled = match missing {
+                Missing::Read => self.read_page(no, frame),
+                Missing::Zero => {
+                    let words = self.frame_words(frame);
+                    words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                    Ok(())
+                }
+            };
+            if let Err(error) = filled {
+                self.free.lock().push(frame);
+                return Err(error);
+            }
+            self.descriptor(frame).page.store(no.0, Ordering::Release);
+            entry.frame.store(frame, Ordering::Release);
+            guard.frame = frame;
+        }
+        self.touch(guard.frame);
+        Ok(guard)
+    }
+
+    fn read_in(&self, no: PageNo, entry: &Entry) -> io::Result<()> {
+        entry.latch.lock_exclusive();
+        self.fill_latched(no, entry, Missing::Read).map(drop)
+    }
+
+    fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
+        let mut image = vec![0; self.config.page_bytes];
+        let offset = u64::from(no.0) * self.config.page_bytes as u64;
+        let count = self.file.read_at(&mut image, offset)?;
+        if count < image.len() || !verify(&image, no) {
+            return Err(damaged(no));
+        }
+        let words = self.frame_words(frame);
+        for (word, bytes) in words.iter().zip(image.chunks_exact(8)) {
+            let value = bytes.try_into().map_or(0, u64::from_le_bytes);
+            word.store(value, Ordering::Relaxed);
+        }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn take_frame(&self) -> io::Result<u32> {
+        for round in 0..EVICTION_ROUNDS_MAX {
+            if let Some(frame) = self.free.lock().pop() {
+                return Ok(frame);
+            }
+            if let Some(frame) = self.evict() {
+                return Ok(frame);
+            }
+            self.flush(64, u64::MAX)?;
+            if round > 2 {
+                sys::threads::yield_now();
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::OutOfMemory, "every frame of the pool is latched"))
+    }
+
+    /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most.
+    fn evict(&self) -> Option<u32> {
+        for _ in 0..2 * self.descriptors.len() {
+            let frame = self.hand.fetch_add(1, Ordering::Relaxed) % self.descriptors.len();
+            let descriptor = &self.descriptors[frame];
+            if descriptor.referenced.load(Ordering::Relaxed) != 0 {
+                descriptor.referenced.store(0, Ordering::Relaxed);
+                continue;
+            }
+            let no = descriptor.page.load(Ordering::Acquire);
+            if no == NO_FRAME || descriptor.oldest_change() != 0 {
+                continue;
+            }
+            let Ok(entry) = self.entry(PageNo(no)) else { continue };
+            if !entry.latch.try_lock_exclusive() {
+                continue;
+            }
+            let still = entry.frame.load(Ordering::Relaxed) == frame as u32
+                && descriptor.oldest_change() == 0;
+            if still {
+                entry.frame.store(NO_FRAME, Ordering::Release);
+                descriptor.page.store(NO_FRAME, Ordering::Release);
+            }
+            entry.latch.unlock_exclusive();
+            if still {
+                self.evictions.fetch_add(1, Ordering::Relaxed);
+                return Some(frame as u32);
+            }
+        }
+        None
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> PoolStats {
+        let used = |descriptor: &&Descriptor| descriptor.page.load(Ordering::Relaxed) != NO_FRAME;
+        let dirty = |descriptor: &&Descriptor| descriptor.oldest_change() != 0;
+        PoolStats {
+            frames: self.descriptors.len() as u64,
+            used_frames: self.descriptors.iter().filter(used).count() as u64,
+            dirty_frames: self.descriptors.iter().filter(dirty).count() as u64,
+            reads: self.reads.load(Ordering::Relaxed),
+            writes: self.writes.load(Ordering::Relaxed),
+            evictions: self.evictions.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What to do with a page that has no frame.
+#[derive(Clone, Copy)]
+enum Missing {
+    Read,
+    Zero,
+}

@@ -1,0 +1,158 @@
+//! The latch under the model checker; pages through eviction, flush and torn writes.
+
+#[cfg(loom)]
+mod model {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+
+    use crate::Latch;
+
+    #[test]
+    fn a_validated_read_is_one_state() {
+        loom::model(|| {
+            let page = Arc::new((Latch::new(), AtomicU64::new(0), AtomicU64::new(0)));
+            let writer = Arc::clone(&page);
+            let thread = loom::thread::spawn(move || {
+                let version = writer.0.version();
+                if writer.0.upgrade(version) {
+                    writer.1.store(1, Ordering::Relaxed);
+                    writer.2.store(1, Ordering::Relaxed);
+                    writer.0.unlock_exclusive();
+                }
+            });
+            if let Some(version) = page.0.try_version() {
+                let left = page.1.load(Ordering::Relaxed);
+                let right = page.2.load(Ordering::Relaxed);
+                if page.0.validate(version) {
+                    assert_eq!(left, right);
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn exclusive_excludes() {
+        loom::model(|| {
+            let page = Arc::new((Latch::new(), AtomicU64::new(0)));
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let page = Arc::clone(&page);
+                    loom::thread::spawn(move || {
+                        if page.0.try_lock_exclusive() {
+                            let value = page.1.load(Ordering::Relaxed);
+                            page.1.store(value + 1, Ordering::Relaxed);
+                            page.0.unlock_exclusive();
+                            1
+                        } else {
+                            0
+                        }
+                    })
+                })
+                .collect();
+            let done: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            assert_eq!(page.1.load(Ordering::Relaxed), done);
+        });
+    }
+}
+
+#[cfg(not(loom))]
+mod pages {
+    use std::sync::Arc;
+
+    use page::{Kind, PageMut, PageNo};
+    use sys::disk::{Disk, OpenMode};
+    use sys::entropy::SplitMix;
+    use sys::sim::SimDisk;
+
+    use crate::{Pool, PoolConfig};
+
+    const CONFIG: PoolConfig = PoolConfig { page_bytes: 1024, frames: 32, pages_max: 10_000 };
+
+    fn open(disk: &SimDisk) -> Pool {
+        let file = disk.open("data", OpenMode::OrCreate).unwrap();
+        let doublewrite = disk.open("doublewrite", OpenMode::OrCreate).unwrap();
+        disk.sync_dir().unwrap();
+        Pool::restore_torn(&*file, &*doublewrite, CONFIG.page_bytes).unwrap();
+        Pool::new(CONFIG, file, doublewrite).unwrap()
+    }
+
+    fn put(pool: &Pool, no: u32, value: u64, lsn: u64) -> std::io::Result<()> {
+        let guard = pool.create(PageNo(no))?;
+        let mut ops = Vec::new();
+        let mut edit = PageMut::new(guard.words(), &mut ops, 0);
+        edit.format(PageNo(no), Kind::Blob, 0, 0);
+        for offset in 0..100 {
+            edit.write_body(offset * 8, &value.to_le_bytes());
+        }
+        guard.mark_dirty(lsn);
+        PageMut::set_lsn(guard.words(), lsn);
+        Ok(())
+    }
+
+    #[test]
+    fn more_pages_than_frames() {
+        let disk = SimDisk::new();
+        let pool = open(&disk);
+        for no in 1..200 {
+            put(&pool, no, u64::from(no) * 3, 1).unwrap();
+        }
+        for no in (1..200).rev() {
+            let page = pool.shared(PageNo(no)).unwrap();
+            assert_eq!(
+                page.page().words()[8].load(std::sync::atomic::Ordering::Relaxed),
+                u64::from(no) * 3
+            );
+        }
+        assert!(pool.stats().evictions > 0 && pool.optimistic(PageNo(500)).is_err());
+    }
+
+    #[test]
+    fn no_page_stays_torn_after_a_crash() {
+        for seed in 0..150 {
+            let disk = SimDisk::new();
+            let pool = open(&disk);
+            for no in 1..20 {
+                put(&pool, no, 1, 1).unwrap();
+            }
+            pool.flush(100, u64::MAX).unwrap();
+            let mut random = SplitMix::new(seed);
+            disk.crash_after(random.below(60));
+            for round in 2..100 {
+                let done = (1..20).try_for_each(|no| put(&pool, no, round, round));
+                if done.is_err() || pool.flush(100, u64::MAX).is_err() {
+                    break;
+                }
+            }
+            let pool = open(&disk.after_crash(seed));
+            for no in 1..20 {
+                pool.optimistic(PageNo(no)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn readers_never_see_half_a_change() {
+        let pool = Arc::new(open(&SimDisk::new()));
+        put(&pool, 1, 0, 1).unwrap();
+        let writer = Arc::clone(&pool);
+        let thread = std::thread::spawn(move || {
+            for value in 1..3000 {
+                put(&writer, 1, value, value).unwrap();
+            }
+        });
+        let mut seen = 0;
+        while seen < 2999 {
+            let look = pool.optimistic(PageNo(1)).unwrap();
+            let words = look.page().words();
+            let (first, last) = (&words[8], &words[107]);
+            let first = first.load(std::sync::atomic::Ordering::Relaxed);
+            let last = last.load(std::sync::atomic::Ordering::Relaxed);
+            if look.validate() {
+                assert!(first == last && first >= seen);
+                seen = first;
+            }
+        }
+        thread.join().unwrap();
+    }
+}

@@ -3,10 +3,12 @@
 //! Knows nothing of pages, rows or protocols. Everything nondeterministic in the project comes through here.
 #![allow(unsafe_code)]
 
+pub mod blocking;
 pub mod clock;
 pub mod disk;
 pub mod entropy;
 pub mod mem;
+pub mod net;
 pub mod sim;
 pub mod sync;
 pub mod threads;

@@ -1,6 +1,6 @@
 //! Parameters in binary form: of COM_STMT_EXECUTE, and the query attributes of COM_QUERY.
 
-use types::Value;
+use types::{Decimal, Value};
 
 use crate::{
     Capabilities, ColumnType, CommandCode, CursorFlags, Malformed, Reader, put_binary_date,
@@ -80,18 +80,43 @@ pub fn decode_parameters<'a>(
     if statement_parameters == 0 && !counted {
         return Ok(());
     }
-    let mut count = statement_parameters as u64;
-    let naming = if counted { Naming::Named } else { Naming::Unnamed };
     if counted {
-        count = reader.lenenc_int()?;
+        return read_counted(reader, statement_parameters, types, long_data, values);
     }
+    if !attributes {
+        return read_block(reader, statement_parameters, Naming::Unnamed, types, long_data, values);
+    }
+    // Clients differ on whether the count is there when the flag is not: the reading that uses up the
+    // packet is the right one.
+    let mut attempt = *reader;
+    let mut tried_types = types.clone();
+    let tried = &mut tried_types;
+    let count = statement_parameters;
+    let read = read_block(&mut attempt, count, Naming::Unnamed, tried, long_data, values);
+    if read.is_ok() && attempt.is_empty() {
+        *types = tried_types;
+        *reader = attempt;
+        return Ok(());
+    }
+    values.clear();
+    read_counted(reader, statement_parameters, types, long_data, values)
+}
+
+fn read_counted<'a>(
+    reader: &mut Reader<'_>,
+    statement_parameters: usize,
+    types: &mut Vec<ParameterType>,
+    long_data: &dyn Fn(usize) -> Option<&'a [u8]>,
+    values: &mut Vec<Value>,
+) -> Result<(), Malformed> {
+    let count = reader.lenenc_int()?;
     if count < statement_parameters as u64 || count > PARAMETERS_MAX {
         return Err(Malformed);
     }
     if count == 0 {
         return Ok(());
     }
-    read_block(reader, count as usize, naming, types, long_data, values)
+    read_block(reader, count as usize, Naming::Named, types, long_data, values)
 }
 
 fn read_block<'a>(
@@ -134,7 +159,7 @@ fn read_type(reader: &mut Reader<'_>, naming: Naming) -> Result<ParameterType, M
     Ok(ParameterType { ty, unsigned, name })
 }
 
-/// Reads one value of type `ty`. Decimals come as text in `Value::Bytes`; the binder converts them.
+/// Reads one value of type `ty`. Text that is no decimal stays text; the binder judges it.
 pub(crate) fn decode_value(
     reader: &mut Reader<'_>,
     ty: ColumnType,
@@ -170,9 +195,11 @@ pub(crate) fn decode_value(
             Value::DateTime(decode_binary_datetime(reader)?)
         }
         ColumnType::Time => Value::Time(decode_binary_time(reader)?),
-        ColumnType::Decimal
-        | ColumnType::NewDecimal
-        | ColumnType::VarChar
+        ColumnType::Decimal | ColumnType::NewDecimal => {
+            let text = reader.lenenc_bytes()?;
+            Decimal::parse(text).map_or_else(|| Value::Bytes(text.into()), Value::Decimal)
+        }
+        ColumnType::VarChar
         | ColumnType::Bit
         | ColumnType::Vector
         | ColumnType::Json
@@ -286,8 +313,11 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
         Value::Date(date) => put_binary_date(out, *date),
         Value::Time(time) => put_binary_time(out, *time),
         Value::DateTime(at) => put_binary_datetime(out, *at),
-        // Tools send decimals as text they have anyway.
-        Value::Decimal(_) => put_lenenc_bytes(out, b"0"),
+        Value::Decimal(number) => {
+            let mut text = Vec::new();
+            number.write_text(&mut text);
+            put_lenenc_bytes(out, &text);
+        }
         Value::Bytes(bytes) | Value::Json(bytes) => put_lenenc_bytes(out, bytes),
     }
 }

@@ -6,10 +6,13 @@
 mod authentication;
 mod function;
 mod information;
+pub mod kit;
 mod listener;
 mod registry;
 mod rewrite;
 mod session;
+#[doc(hidden)]
+pub mod test_support;
 
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,

@@ -1,1 +1,50 @@
-//! To be written.
+//! Numeric functions: arithmetic, rounding, powers and logarithms, trigonometry, number bases, comparison, random numbers.
+//!
+//! Knows numbers only; strings come here converted by the caller's coercions.
+
+mod base;
+mod bits;
+mod compare;
+mod format;
+mod math;
+mod random;
+mod rounding;
+mod sign;
+#[cfg(test)]
+mod tests;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NumericFunctions;
+
+/// Short name of the family.
+pub type Numeric = NumericFunctions;
+
+impl Plugin for NumericFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo { name: "functions_numeric", description: "Numeric functions." }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 8] = [
+        sign::FUNCTIONS,
+        rounding::FUNCTIONS,
+        math::FUNCTIONS,
+        base::FUNCTIONS,
+        bits::FUNCTIONS,
+        compare::FUNCTIONS,
+        format::FUNCTIONS,
+        random::FUNCTIONS,
+    ];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

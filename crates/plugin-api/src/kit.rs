@@ -1,0 +1,300 @@
+//! What authors of function plugins share: declaring a function, common result types, reading coerced arguments, and the
+//! errors and warnings that many functions raise. Knows no function.
+
+use std::borrow::Cow;
+
+use errors::{Error, ErrorCode};
+use types::{CollationId, DataType, Decimal, NOT_FIXED_DECIMALS, TypeKind, Value};
+
+use crate::function::{ArgInfo, Arity, BindContext, FunctionContext, ScalarFunction, Volatility};
+
+/// Type of a `ScalarFunction`'s bind function.
+pub type Bind = fn(&BindContext, &[ArgInfo]) -> errors::Result<crate::BoundFunction>;
+
+/// Bytes of a result that a `VARCHAR` can hold; longer ones are TEXT.
+const VARCHAR_BYTES_MAX: u64 = 65_535;
+/// Bytes that a `MEDIUMTEXT` can hold.
+const MEDIUM_BYTES_MAX: u64 = (1 << 24) - 1;
+/// Bytes of a character of utf8mb4.
+const CHARACTER_BYTES_MAX: u64 = 4;
+/// Characters that a string function without a known bound announces.
+pub const UNBOUNDED_CHARACTERS: u64 = 1 << 26;
+
+/// An immutable function without aliases.
+pub const fn scalar(
+    name: &'static str,
+    arity: Arity,
+    help: &'static str,
+    bind: Bind,
+) -> ScalarFunction {
+    ScalarFunction { name, aliases: &[], arity, volatility: Volatility::Immutable, help, bind }
+}
+
+impl ScalarFunction {
+    /// The same with other names.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> ScalarFunction {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The same, evaluated once a statement.
+    pub const fn stable(mut self) -> ScalarFunction {
+        self.volatility = Volatility::Stable;
+        self
+    }
+
+    /// The same, evaluated at every call.
+    pub const fn volatile(mut self) -> ScalarFunction {
+        self.volatility = Volatility::Volatile;
+        self
+    }
+}
+
+/// How a function of numbers sees an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberClass {
+    /// Exact integer.
+    Integer {
+        /// `UNSIGNED`.
+        unsigned: bool,
+    },
+    /// Exact number with a fraction.
+    Decimal,
+    /// Everything else counts as a double.
+    Double,
+}
+
+/// The number class of a type: strings, temporal values and NULL are doubles.
+pub fn number_class(ty: &DataType) -> NumberClass {
+    match ty.kind {
+        TypeKind::Bit | TypeKind::Year => NumberClass::Integer { unsigned: true },
+        TypeKind::Decimal => NumberClass::Decimal,
+        _ if ty.is_integer() => NumberClass::Integer { unsigned: ty.unsigned },
+        _ => NumberClass::Double,
+    }
+}
+
+/// Whether any argument may be NULL.
+pub fn any_nullable(args: &[ArgInfo]) -> bool {
+    args.iter().any(|arg| arg.ty.nullable || arg.ty.kind == TypeKind::Null)
+}
+
+/// A BIGINT of display width `length`.
+pub fn integer_type(length: u32, nullable: bool) -> DataType {
+    DataType::new(TypeKind::BigInt, length, 0).with_nullable(nullable)
+}
+
+/// A DOUBLE with the fixed decimals that the argument's type has, if it has any.
+pub fn double_type_like(ty: &DataType) -> DataType {
+    match ty.kind {
+        TypeKind::Float | TypeKind::Double if ty.decimals < NOT_FIXED_DECIMALS => {
+            DataType::new(TypeKind::Double, 17 + u32::from(ty.decimals), ty.decimals)
+        }
+        _ => DataType::double(),
+    }
+}
+
+/// A string of at most `characters` in `collation`: VARCHAR, MEDIUMTEXT or LONGTEXT by size, binary for the binary collation.
+pub fn text_type(characters: u64, collation: CollationId) -> DataType {
+    if collation == CollationId::BINARY {
+        return binary_type(characters);
+    }
+    let bytes = characters.saturating_mul(CHARACTER_BYTES_MAX);
+    let kind = match bytes {
+        0..=VARCHAR_BYTES_MAX => TypeKind::VarChar,
+        0..=MEDIUM_BYTES_MAX => TypeKind::MediumText,
+        _ => TypeKind::LongText,
+    };
+    let length = characters.min(u64::from(u32::MAX) / CHARACTER_BYTES_MAX) as u32;
+    let mut ty = DataType::new(kind, length, 0);
+    ty.collation = collation;
+    ty
+}
+
+/// A binary string of at most `bytes`.
+pub fn binary_type(bytes: u64) -> DataType {
+    let kind = match bytes {
+        0..=VARCHAR_BYTES_MAX => TypeKind::VarBinary,
+        0..=MEDIUM_BYTES_MAX => TypeKind::MediumBlob,
+        _ => TypeKind::LongBlob,
+    };
+    DataType::new(kind, bytes.min(u64::from(u32::MAX)) as u32, 0)
+}
+
+/// The most characters that a value of this type prints as.
+pub fn text_length(ty: &DataType) -> u64 {
+    let fraction = |whole: u64| match ty.decimals {
+        0 => whole,
+        digits @ 1..=6 => whole + 1 + u64::from(digits),
+        _ => whole + 7,
+    };
+    match ty.kind {
+        TypeKind::Null => 0,
+        TypeKind::Decimal => {
+            u64::from(ty.length) + u64::from(ty.decimals > 0) + u64::from(!ty.unsigned)
+        }
+        TypeKind::Date => 10,
+        TypeKind::Time => fraction(10),
+        TypeKind::DateTime | TypeKind::Timestamp => fraction(19),
+        TypeKind::Year => 4,
+        TypeKind::Bit => u64::from(ty.length.div_ceil(8)),
+        TypeKind::Json => UNBOUNDED_CHARACTERS / CHARACTER_BYTES_MAX,
+        _ => u64::from(ty.length),
+    }
+}
+
+/// The collation of a result made of these arguments: binary when any is a binary string, else that of the first column-like
+/// text, else of the first literal, else the connection's.
+pub fn result_collation(ctx: &BindContext, args: &[ArgInfo]) -> CollationId {
+    if !args.is_empty() && args.iter().all(|arg| arg.ty.kind == TypeKind::Null) {
+        return CollationId::BINARY;
+    }
+    let mut literal = None;
+    let mut column = None;
+    for arg in args {
+        let ty = &arg.ty;
+        if ty.is_binary() {
+            return CollationId::BINARY;
+        }
+        if ty.is_text() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
+            let slot = if arg.constant.is_some() { &mut literal } else { &mut column };
+            if slot.is_none() {
+                *slot = Some(ty.collation);
+            }
+        } else if matches!(ty.kind, TypeKind::Json) && column.is_none() {
+            column = Some(CollationId::UTF8MB4_BIN);
+        }
+    }
+    column.or(literal).unwrap_or(ctx.collation_connection)
+}
+
+/// An integer argument; a double or decimal is rounded, anything else is 0.
+pub fn integer(value: &Value) -> i128 {
+    match value {
+        Value::Int(number) => i128::from(*number),
+        Value::UInt(number) => i128::from(*number),
+        Value::Double(number) => number.round_ties_even() as i128,
+        Value::Decimal(number) => i128::from(number.to_i64().0),
+        _ => 0,
+    }
+}
+
+/// An integer argument clamped to the signed range.
+pub fn integer_i64(value: &Value) -> i64 {
+    integer(value).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+/// A number as a double; what is no number is 0.
+pub fn double(value: &Value) -> f64 {
+    match value {
+        Value::Double(number) => *number,
+        Value::Int(number) => *number as f64,
+        Value::UInt(number) => *number as f64,
+        Value::Decimal(number) => number.to_f64(),
+        _ => 0.0,
+    }
+}
+
+/// A number as a decimal; what is no number is 0.
+pub fn decimal(value: &Value) -> Decimal {
+    match value {
+        Value::Decimal(number) => number.clone(),
+        Value::Int(number) => Decimal::from_i64(*number),
+        Value::UInt(number) => Decimal::from_u64(*number),
+        Value::Double(number) => Decimal::from_f64(*number).unwrap_or_default(),
+        _ => Decimal::ZERO,
+    }
+}
+
+/// The bytes of a text argument; empty for anything else.
+pub fn bytes(value: &Value) -> &[u8] {
+    match value {
+        Value::Bytes(bytes) | Value::Json(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// The bytes that a text has in its own character set: the server keeps all text in UTF-8.
+pub fn native_bytes(collation: CollationId, text: &[u8]) -> Cow<'_, [u8]> {
+    let charset = charset::collation_or_binary(collation).charset;
+    match charset.encoding {
+        charset::Encoding::Binary | charset::Encoding::Utf8mb4 | charset::Encoding::Utf8mb3 => {
+            Cow::Borrowed(text)
+        }
+        charset::Encoding::Ascii => Cow::Borrowed(text),
+        _ => Cow::Owned(charset.encode(text).bytes),
+    }
+}
+
+/// The collation of an argument once it is text: numbers and temporal values take the connection's.
+pub fn text_collation(ctx: &BindContext, arg: &ArgInfo) -> CollationId {
+    result_collation(ctx, std::slice::from_ref(arg))
+}
+
+/// A text argument; bytes that are not UTF-8 become replacement characters.
+pub fn text(value: &Value) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes(value))
+}
+
+/// A double as a result: error 1690 naming the call when it is not finite.
+///
+/// # Errors
+/// 1690.
+pub fn finite(number: f64, name: &str, args: &[Value]) -> errors::Result<Value> {
+    if number.is_finite() {
+        Ok(Value::Double(number))
+    } else {
+        Err(out_of_range("DOUBLE", name, args))
+    }
+}
+
+/// Error 1690: `DOUBLE value is out of range in 'exp(1000)'`.
+#[cold]
+pub fn out_of_range(kind: &str, name: &str, args: &[Value]) -> Error {
+    Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&kind, &call_text(name, args)])
+}
+
+/// A call as the reference prints it in messages, with the arguments' values in place of their expressions.
+pub fn call_text(name: &str, args: &[Value]) -> String {
+    let args: Vec<String> = args.iter().map(argument_text).collect();
+    format!("{name}({})", args.join(","))
+}
+
+fn argument_text(value: &Value) -> String {
+    let number = match value {
+        Value::Null => return "NULL".into(),
+        Value::Int(number) => number.to_string(),
+        Value::UInt(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Decimal(number) => {
+            let mut digits = Vec::new();
+            number.write_text(&mut digits);
+            String::from_utf8_lossy(&digits).into_owned()
+        }
+        Value::Bytes(bytes) => return format!("'{}'", String::from_utf8_lossy(bytes)),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Json(_) => {
+            return format!("{value:?}");
+        }
+    };
+    match number.strip_prefix('-') {
+        Some(magnitude) => format!("-({magnitude})"),
+        None => number,
+    }
+}
+
+impl FunctionContext<'_> {
+    /// Whether a result of `length` bytes fits `max_allowed_packet`; raises warning 1301 for function `name` when not.
+    pub fn fits_packet(&mut self, name: &str, length: u64) -> bool {
+        if length <= self.max_allowed_packet {
+            return true;
+        }
+        let limit = self.max_allowed_packet;
+        self.diagnostics.warn(ErrorCode::WARN_ALLOWED_PACKET_OVERFLOWED, &[&name, &limit]);
+        false
+    }
+
+    /// Warning 1292, `Truncated incorrect DOUBLE value: 'x'`.
+    pub fn warn_truncated(&mut self, kind: &str, value: &str) {
+        self.diagnostics.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&kind, &value]);
+    }
+}

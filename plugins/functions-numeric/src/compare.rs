@@ -1,0 +1,125 @@
+//! GREATEST, LEAST and INTERVAL.
+
+use std::cmp::Ordering;
+
+use errors::Result;
+use plugin_api::kit::{self, NumberClass, any_nullable, number_class, scalar};
+use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use types::{CollationId, DataType, TypeKind, Value};
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "GREATEST",
+        Arity::at_least(2),
+        "GREATEST(value1, value2, ...)\nThe largest argument.",
+        |ctx, args| bind_extreme(ctx, args, Ordering::Greater),
+    ),
+    scalar(
+        "LEAST",
+        Arity::at_least(2),
+        "LEAST(value1, value2, ...)\nThe smallest argument.",
+        |ctx, args| bind_extreme(ctx, args, Ordering::Less),
+    ),
+    scalar(
+        "INTERVAL",
+        Arity::at_least(2),
+        "INTERVAL(N, N1, N2, ...)\nHow many of the ascending numbers N1, N2, ... are not greater than N; -1 when N is NULL.",
+        bind_interval,
+    ),
+];
+
+fn bind_extreme(ctx: &BindContext, args: &[ArgInfo], wanted: Ordering) -> Result<BoundFunction> {
+    let (ty, coercion) = common_type(ctx, args);
+    let collation = ty.collation;
+    Ok(BoundFunction::new(ty, vec![coercion], move |_, args| {
+        let mut best = &args[0];
+        for candidate in &args[1..] {
+            if order(candidate, best, collation) == wanted {
+                best = candidate;
+            }
+        }
+        Ok(best.clone())
+    }))
+}
+
+fn order(left: &Value, right: &Value, collation: CollationId) -> Ordering {
+    match (left, right) {
+        (Value::Bytes(left), Value::Bytes(right)) => {
+            charset::collation_or_binary(collation).compare(left, right)
+        }
+        (Value::Date(left), Value::Date(right)) => left.cmp(right),
+        (Value::Time(left), Value::Time(right)) => left.cmp(right),
+        (Value::DateTime(left), Value::DateTime(right)) => left.cmp(right),
+        (Value::Decimal(left), Value::Decimal(right)) => left.cmp(right),
+        (Value::Double(left), Value::Double(right)) => left.total_cmp(right),
+        _ => kit::integer(left).cmp(&kit::integer(right)),
+    }
+}
+
+/// The type that all arguments are compared in, which is the result's too.
+fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
+    let nullable = any_nullable(args);
+    let known: Vec<&DataType> =
+        args.iter().map(|arg| &arg.ty).filter(|ty| ty.kind != TypeKind::Null).collect();
+    let length = known.iter().map(|ty| kit::text_length(ty)).max().unwrap_or(0);
+    let text = |ty: &&&DataType| {
+        ty.is_string() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Json)
+    };
+    let temporal = known.iter().filter(|ty| ty.is_temporal()).count();
+    if known.iter().any(|ty| text(&ty)) || (temporal > 0 && temporal < known.len()) {
+        let ty = kit::text_type(length, kit::result_collation(ctx, args));
+        return (ty.with_nullable(nullable), Coercion::Text);
+    }
+    let (ty, coercion) = if temporal > 0 { common_temporal(&known) } else { common_number(&known) };
+    (ty.with_nullable(nullable), coercion)
+}
+
+fn common_temporal(known: &[&DataType]) -> (DataType, Coercion) {
+    let decimals = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
+    let length = |base: u32| base + if decimals > 0 { 1 + u32::from(decimals) } else { 0 };
+    if known.iter().all(|ty| ty.kind == TypeKind::Date) {
+        (DataType::new(TypeKind::Date, 10, 0), Coercion::Date)
+    } else if known.iter().all(|ty| ty.kind == TypeKind::Time) {
+        (DataType::new(TypeKind::Time, length(10), decimals), Coercion::Time)
+    } else {
+        (DataType::new(TypeKind::DateTime, length(19), decimals), Coercion::DateTime)
+    }
+}
+
+fn common_number(known: &[&DataType]) -> (DataType, Coercion) {
+    let classes: Vec<NumberClass> = known.iter().map(|ty| number_class(ty)).collect();
+    let length = known.iter().map(|ty| ty.length).max().unwrap_or(1);
+    if classes.contains(&NumberClass::Double) {
+        return (DataType::double(), Coercion::Double);
+    }
+    let signed = classes.contains(&NumberClass::Integer { unsigned: false });
+    let unsigned = classes.contains(&NumberClass::Integer { unsigned: true });
+    let exact = |ty: &&DataType| (ty.length.saturating_sub(ty.decimals.into()), ty.decimals);
+    let wide = known.iter().any(|ty| ty.kind == TypeKind::BigInt && ty.unsigned);
+    if classes.contains(&NumberClass::Decimal) || (signed && wide) {
+        let whole = known.iter().map(|ty| exact(&ty).0).max().unwrap_or(1);
+        let scale = known.iter().map(|ty| exact(&ty).1).max().unwrap_or(0);
+        return (DataType::decimal((whole + u32::from(scale)).min(65), scale), Coercion::Decimal);
+    }
+    let small = known.iter().all(|ty| ty.kind == TypeKind::Int);
+    let kind = if small && !(signed && unsigned) { TypeKind::Int } else { TypeKind::BigInt };
+    let mut ty = DataType::new(kind, length, 0);
+    ty.unsigned = unsigned && !signed;
+    (ty, Coercion::Integer)
+}
+
+fn bind_interval(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let exact = args.iter().all(|arg| number_class(&arg.ty) != NumberClass::Double);
+    let coercion = if exact { Coercion::Decimal } else { Coercion::Double };
+    let ty = kit::integer_type(2, false);
+    let bound = BoundFunction::new(ty, vec![coercion], |_, args| {
+        if args[0].is_null() {
+            return Ok(Value::Int(-1));
+        }
+        let not_above = |limit: &Value| {
+            limit.is_null() || order(limit, &args[0], CollationId::BINARY) != Ordering::Greater
+        };
+        Ok(Value::Int(args[1..].iter().take_while(|limit| not_above(limit)).count() as i64))
+    });
+    Ok(bound.with_nulls())
+}

@@ -1,0 +1,286 @@
+//! Strings as other strings: HEX, UNHEX, TO_BASE64, FROM_BASE64, SOUNDEX, WEIGHT_STRING.
+
+use errors::{ErrorCode, Result};
+use plugin_api::kit::{self, NumberClass, number_class, scalar, text_length, text_type};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+};
+use types::{SqlBytes, TypeKind, Value};
+
+use crate::build::bytes_value;
+use crate::text::Text;
+
+/// Characters in a line of Base64.
+const BASE64_LINE: usize = 76;
+/// Bytes of a character, for lengths of encodings.
+const CHARACTER_BYTES: u64 = 4;
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "HEX",
+        Arity::exactly(1),
+        "HEX(str_or_number)\nThe bytes of a string, or a number, in hexadecimal digits.",
+        bind_hex,
+    ),
+    scalar(
+        "UNHEX",
+        Arity::exactly(1),
+        "UNHEX(str)\nThe bytes that hexadecimal digits stand for.",
+        bind_unhex,
+    ),
+    scalar(
+        "TO_BASE64",
+        Arity::exactly(1),
+        "TO_BASE64(str)\nstr in Base64, in lines of 76 characters.",
+        bind_to_base64,
+    ),
+    scalar(
+        "FROM_BASE64",
+        Arity::exactly(1),
+        "FROM_BASE64(str)\nThe bytes that a Base64 text stands for.",
+        bind_from_base64,
+    ),
+    scalar(
+        "SOUNDEX",
+        Arity::exactly(1),
+        "SOUNDEX(str)\nA code of how str sounds in English.",
+        bind_soundex,
+    ),
+    scalar(
+        "WEIGHT_STRING",
+        Arity::between(1, 3),
+        "WEIGHT_STRING(str [AS {CHAR|BINARY}(N)])\nThe bytes by which str sorts.",
+        bind_weight_string,
+    ),
+];
+
+/// Bytes that an argument may have.
+fn byte_length(arg: &ArgInfo) -> u64 {
+    let length = text_length(&arg.ty);
+    if arg.ty.is_text() { length.saturating_mul(CHARACTER_BYTES) } else { length }
+}
+
+fn hex_digits(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    bytes
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .collect()
+}
+
+fn bind_hex(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let ty = &args[0].ty;
+    let number = number_class(ty) != NumberClass::Double
+        || matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+    if number {
+        let result = text_type(16, ctx.collation_connection);
+        let coercion =
+            if number_class(ty) == NumberClass::Double { Coercion::Double } else { Coercion::AsIs };
+        return Ok(BoundFunction::new(result, vec![coercion], |_, args| {
+            let bits = match &args[0] {
+                Value::UInt(number) => *number,
+                Value::Double(number) if *number >= i64::MAX as f64 => i64::MAX as u64,
+                other => kit::integer_i64(other) as u64,
+            };
+            Ok(Value::from(format!("{bits:X}").as_str()))
+        }));
+    }
+    let collation = kit::text_collation(ctx, &args[0]);
+    let result = text_type(byte_length(&args[0]).saturating_mul(2), ctx.collation_connection);
+    Ok(BoundFunction::new(result, vec![Coercion::Text], move |ctx, args| {
+        let bytes = kit::native_bytes(collation, kit::bytes(&args[0]));
+        if !ctx.fits_packet("hex", bytes.len() as u64 * 2) {
+            return Ok(Value::Null);
+        }
+        Ok(bytes_value(hex_digits(&bytes)))
+    }))
+}
+
+fn bind_unhex(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let ty = kit::binary_type(byte_length(&args[0]).div_ceil(2));
+    Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
+        let text = kit::bytes(&args[0]);
+        match unhex(text) {
+            Some(bytes) => Ok(bytes_value(bytes)),
+            None => {
+                let shown = format!("'{}'", String::from_utf8_lossy(text));
+                ctx.diagnostics
+                    .warn(ErrorCode::WRONG_VALUE_FOR_TYPE, &[&"string", &shown, &"unhex"]);
+                Ok(Value::Null)
+            }
+        }
+    }))
+}
+
+/// An odd number of digits has an implied zero in front.
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let (head, pairs) = text.split_at(text.len() % 2);
+    let mut out = Vec::with_capacity(text.len().div_ceil(2));
+    if let [only] = head {
+        out.push(digit(*only)?);
+    }
+    for pair in pairs.chunks_exact(2) {
+        out.push(digit(pair[0])? << 4 | digit(pair[1])?);
+    }
+    Some(out)
+}
+
+fn bind_to_base64(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let encoded = byte_length(&args[0]).div_ceil(3).saturating_mul(4);
+    let length = encoded + encoded.saturating_sub(1) / BASE64_LINE as u64;
+    Ok(BoundFunction::new(
+        text_type(length, ctx.collation_connection),
+        vec![Coercion::Text],
+        |ctx, args| {
+            let bytes = kit::bytes(&args[0]);
+            let encoded = bytes.len().div_ceil(3) * 4;
+            let length = encoded + encoded.saturating_sub(1) / BASE64_LINE;
+            if !ctx.fits_packet("to_base64", length as u64) {
+                return Ok(Value::Null);
+            }
+            Ok(bytes_value(to_base64(bytes, length)))
+        },
+    ))
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn to_base64(bytes: &[u8], length: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(length);
+    let mut column = 0;
+    for group in bytes.chunks(3) {
+        if column == BASE64_LINE {
+            out.push(b'\n');
+            column = 0;
+        }
+        let word = group
+            .iter()
+            .enumerate()
+            .fold(0u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
+        for at in 0..4 {
+            let digit = ALPHABET[(word >> (18 - 6 * at) & 63) as usize];
+            out.push(if at > group.len() { b'=' } else { digit });
+        }
+        column += 4;
+    }
+    out
+}
+
+fn bind_from_base64(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let ty = kit::binary_type(byte_length(&args[0]) / 4 * 3);
+    Ok(BoundFunction::new(ty, vec![Coercion::Text], |_, args| {
+        Ok(from_base64(kit::bytes(&args[0])).map_or(Value::Null, bytes_value))
+    }))
+}
+
+/// White space is skipped; the rest must be whole groups of four.
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let mut group: Vec<u8> = Vec::with_capacity(4);
+    let mut padding = 0;
+    for &byte in text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != 0x0B) {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' if group.len() >= 2 => {
+                padding += 1;
+                0
+            }
+            _ => return None,
+        };
+        if padding > 0 && byte != b'=' || padding > 2 {
+            return None;
+        }
+        group.push(value);
+        if group.len() == 4 {
+            let word = group.iter().fold(0u32, |word, value| word << 6 | u32::from(*value));
+            out.extend_from_slice(&word.to_be_bytes()[1..4 - padding]);
+            group.clear();
+        }
+    }
+    group.is_empty().then_some(out)
+}
+
+fn bind_soundex(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let ty = text_type(text_length(&args[0].ty).max(4), kit::text_collation(ctx, &args[0]));
+    Ok(BoundFunction::new(ty, vec![Coercion::Text], |_, args| {
+        Ok(Value::from(soundex(&kit::text(&args[0])).as_str()))
+    }))
+}
+
+fn soundex_code(letter: char) -> char {
+    match letter.to_ascii_uppercase() {
+        'B' | 'F' | 'P' | 'V' => '1',
+        'C' | 'G' | 'J' | 'K' | 'Q' | 'S' | 'X' | 'Z' => '2',
+        'D' | 'T' => '3',
+        'L' => '4',
+        'M' | 'N' => '5',
+        'R' => '6',
+        _ => '0',
+    }
+}
+
+/// The first letter, then a digit for each consonant that sounds unlike the one before, at least three.
+fn soundex(text: &str) -> String {
+    let mut letters = text.chars().filter(|c| c.is_ascii_alphabetic() || !c.is_ascii());
+    let Some(first) = letters.next() else {
+        return String::new();
+    };
+    let mut out = String::from(first.to_ascii_uppercase());
+    let mut last = soundex_code(first);
+    for code in letters.map(soundex_code) {
+        if code != '0' && code != last {
+            out.push(code);
+            last = code;
+        }
+    }
+    while out.chars().count() < 4 {
+        out.push('0');
+    }
+    out
+}
+
+/// `AS CHAR(n)` and `AS BINARY(n)` arrive as two more arguments: the word and the number.
+fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let collation = kit::text_collation(ctx, &args[0]);
+    let text = Text::new(collation);
+    let length = byte_length(&args[0]).saturating_mul(16).max(8);
+    let string = args[0].ty.is_string();
+    Ok(BoundFunction::new(kit::binary_type(length), vec![Coercion::AsIs], move |ctx, args| {
+        match &args[0] {
+            Value::Int(number) => {
+                Ok(bytes_value(((*number as u64) ^ 1 << 63).to_be_bytes().to_vec()))
+            }
+            Value::UInt(number) => Ok(bytes_value(number.to_be_bytes().to_vec())),
+            Value::Bytes(bytes) if string => weigh(ctx, text, bytes, &args[1..]),
+            _ => Ok(Value::Null),
+        }
+    }))
+}
+
+fn weigh(ctx: &mut FunctionContext<'_>, text: Text, bytes: &[u8], cast: &[Value]) -> Result<Value> {
+    let wanted = cast.get(1).map_or(0, kit::integer).max(0) as u64;
+    if !ctx.fits_packet("weight_string", wanted.max(bytes.len() as u64)) {
+        return Ok(Value::Null);
+    }
+    let mut out = Vec::new();
+    match cast.first().map(kit::text).as_deref() {
+        Some("BINARY") => {
+            out.extend_from_slice(&bytes[..bytes.len().min(wanted as usize)]);
+            out.resize(wanted as usize, 0);
+        }
+        Some(_) => {
+            let mut padded = text.slice(bytes, 0, wanted as usize).to_vec();
+            let pads = text.collation().pad == charset::PadAttribute::PadSpace;
+            let missing = (wanted as usize).saturating_sub(text.length(&padded));
+            padded.extend(std::iter::repeat_n(b' ', if pads { missing } else { 0 }));
+            text.collation().sort_key(&padded, &mut out);
+        }
+        None => text.collation().sort_key(bytes, &mut out),
+    }
+    Ok(Value::Bytes(SqlBytes::from(out)))
+}

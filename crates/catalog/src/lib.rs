@@ -2,6 +2,26 @@
 //!
 //! Invariant: knows no SQL text beyond the canonical expressions it stores; never parses.
 
+mod account;
+mod codec;
+mod edit;
+mod fields;
+mod metadata_lock;
 mod model;
+mod privilege;
+mod snapshot;
+mod store;
+#[cfg(test)]
+mod tests;
 
+pub use account::{
+    Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, TableGrant, TlsRequirement,
+};
+pub use edit::Edit;
+pub use metadata_lock::{
+    LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage,
+};
 pub use model::*;
+pub use privilege::{PrivilegeSet, is_dynamic_privilege};
+pub use snapshot::{CatalogSnapshot, CatalogView};
+pub use store::Catalog;

@@ -1,0 +1,777 @@
+//! Stored form of the catalog's objects. Documented in docs/format/dictionary.md; tags never change their meaning.
+
+use std::sync::Arc;
+
+use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use errors::Result;
+use types::{
+    CollationId, DataType, Date, DateTime, Decimal, Members, SqlBytes, Time, TypeKind, Value,
+};
+
+use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
+use crate::{
+    Account, AccountName, Check, Column, ColumnDefault, ForeignKey, Generated, Index, IndexPart,
+    PrivilegeSet, ReferenceAction, RoleGrant, Schema, Table, TableGrant, TlsRequirement, View,
+};
+
+/// Numbers of the types. Never reused.
+const KINDS: &[(TypeKind, u64)] = &[
+    (TypeKind::Null, 0),
+    (TypeKind::TinyInt, 1),
+    (TypeKind::SmallInt, 2),
+    (TypeKind::MediumInt, 3),
+    (TypeKind::Int, 4),
+    (TypeKind::BigInt, 5),
+    (TypeKind::Decimal, 6),
+    (TypeKind::Float, 7),
+    (TypeKind::Double, 8),
+    (TypeKind::Bit, 9),
+    (TypeKind::Year, 10),
+    (TypeKind::Date, 11),
+    (TypeKind::Time, 12),
+    (TypeKind::DateTime, 13),
+    (TypeKind::Timestamp, 14),
+    (TypeKind::Char, 15),
+    (TypeKind::VarChar, 16),
+    (TypeKind::Binary, 17),
+    (TypeKind::VarBinary, 18),
+    (TypeKind::TinyText, 19),
+    (TypeKind::Text, 20),
+    (TypeKind::MediumText, 21),
+    (TypeKind::LongText, 22),
+    (TypeKind::TinyBlob, 23),
+    (TypeKind::Blob, 24),
+    (TypeKind::MediumBlob, 25),
+    (TypeKind::LongBlob, 26),
+    (TypeKind::Enum, 27),
+    (TypeKind::Set, 28),
+    (TypeKind::Json, 29),
+    (TypeKind::Vector, 30),
+    (TypeKind::Geometry, 31),
+];
+
+fn type_writer(ty: &DataType) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    let number = KINDS.iter().find(|(kind, _)| *kind == ty.kind).map_or(0, |(_, number)| *number);
+    out.number(1, number);
+    out.flag(2, ty.unsigned);
+    out.flag(3, ty.zerofill);
+    out.flag(4, ty.nullable);
+    out.number(5, u64::from(ty.length));
+    out.number(6, u64::from(ty.decimals));
+    out.number(7, u64::from(ty.collation.0));
+    if let Some(members) = &ty.members {
+        for name in &members.names {
+            out.bytes(8, name);
+        }
+    }
+    out
+}
+
+fn read_type(bytes: &[u8]) -> Result<DataType> {
+    let mut ty = DataType::null().with_nullable(false);
+    let mut names: Vec<Box<[u8]>> = Vec::new();
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => {
+                let number = field.number()?;
+                let known = KINDS.iter().find(|(_, known)| *known == number).ok_or_else(damaged)?;
+                ty.kind = known.0;
+            }
+            2 => ty.unsigned = field.flag()?,
+            3 => ty.zerofill = field.flag()?,
+            4 => ty.nullable = field.flag()?,
+            5 => ty.length = field.narrow()?,
+            6 => ty.decimals = field.narrow()?,
+            7 => ty.collation = CollationId(field.narrow()?),
+            8 => names.push(field.bytes.into()),
+            _ => {}
+        }
+    }
+    if matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
+        ty.members = Some(Arc::new(Members { names }));
+    }
+    Ok(ty)
+}
+
+fn write_value(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut number = |kind: u8, bytes: [u8; 8]| {
+        out.push(kind);
+        out.extend_from_slice(&bytes);
+    };
+    match value {
+        Value::Null => out.push(0),
+        Value::Int(value) => number(1, value.to_le_bytes()),
+        Value::UInt(value) => number(2, value.to_le_bytes()),
+        Value::Double(value) => number(3, value.to_bits().to_le_bytes()),
+        Value::Decimal(value) => {
+            out.push(4);
+            value.write_text(&mut out);
+        }
+        Value::Bytes(value) => {
+            out.push(5);
+            out.extend_from_slice(value);
+        }
+        Value::Date(value) => number(6, u64::from(value.packed()).to_le_bytes()),
+        Value::Time(value) => number(7, value.micros().to_le_bytes()),
+        Value::DateTime(value) => number(8, value.packed().to_le_bytes()),
+        Value::Json(value) => {
+            out.push(9);
+            out.extend_from_slice(value);
+        }
+    }
+    out
+}
+
+fn read_value(bytes: &[u8]) -> Result<Value> {
+    let (kind, rest) = bytes.split_first().ok_or_else(damaged)?;
+    let number = || <[u8; 8]>::try_from(rest).map_err(|_| damaged());
+    Ok(match kind {
+        0 => Value::Null,
+        1 => Value::Int(i64::from_le_bytes(number()?)),
+        2 => Value::UInt(u64::from_le_bytes(number()?)),
+        3 => Value::Double(f64::from_bits(u64::from_le_bytes(number()?))),
+        4 => Value::Decimal(Decimal::parse(rest).ok_or_else(damaged)?),
+        5 => Value::Bytes(SqlBytes::from(rest)),
+        6 => {
+            let packed = u32::try_from(u64::from_le_bytes(number()?)).map_err(|_| damaged())?;
+            Value::Date(Date::from_packed(packed).ok_or_else(damaged)?)
+        }
+        7 => Value::Time(Time::from_micros(i64::from_le_bytes(number()?)).ok_or_else(damaged)?),
+        8 => {
+            let packed = u64::from_le_bytes(number()?);
+            Value::DateTime(DateTime::from_packed(packed).ok_or_else(damaged)?)
+        }
+        9 => Value::Json(SqlBytes::from(rest)),
+        _ => return Err(damaged()),
+    })
+}
+
+/// A schema without its relations: name 1, collation 2.
+pub(crate) fn write_schema(schema: &Schema) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, &schema.name);
+    out.number(2, u64::from(schema.default_collation.0));
+    out.finish()
+}
+
+pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
+    let mut schema = Schema {
+        name: Arc::from(""),
+        default_collation: CollationId::UTF8MB4_0900_AI_CI,
+        relations: Default::default(),
+    };
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => schema.name = field.text()?.into(),
+            2 => schema.default_collation = CollationId(field.narrow()?),
+            _ => {}
+        }
+    }
+    Ok(schema)
+}
+
+/// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
+/// created 11, id 12, engine column 13, engine index 14, engine name 15.
+pub(crate) fn write_table(table: &Table) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, &table.schema);
+    out.text(2, &table.name);
+    out.text(3, &table.engine);
+    for column in &table.columns {
+        out.nest(4, column_writer(column));
+    }
+    for index in &table.indexes {
+        out.nest(5, index_writer(index));
+    }
+    for key in &table.foreign_keys {
+        out.nest(6, foreign_key_writer(key));
+    }
+    for check in &table.checks {
+        let mut nested = FieldWriter::nested();
+        nested.text(1, &check.name);
+        nested.text(2, &check.expression);
+        nested.flag(3, check.enforced);
+        out.nest(7, nested);
+    }
+    out.number(8, u64::from(table.collation.0));
+    out.text(9, &table.comment);
+    for (name, value) in &table.options {
+        let mut nested = FieldWriter::nested();
+        nested.text(1, name);
+        nested.text(2, value);
+        out.nest(10, nested);
+    }
+    out.number(11, table.created_micros as u64);
+    out.number(12, table.id.0);
+    for column in &table.definition.columns {
+        let mut nested = FieldWriter::nested();
+        nested.text(1, &column.name);
+        nested.nest(2, type_writer(&column.ty));
+        if let Some(value) = &column.instant_default {
+            nested.bytes(3, &write_value(value));
+        }
+        out.nest(13, nested);
+    }
+    for index in &table.definition.indexes {
+        out.nest(14, engine_index_writer(index));
+    }
+    out.text(15, &table.definition.name);
+    out.finish()
+}
+
+pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
+    let mut table = Table {
+        id: TableId(0),
+        schema: Arc::from(""),
+        name: Arc::from(""),
+        engine: Arc::from(""),
+        temporary: false,
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        collation: CollationId::BINARY,
+        comment: String::new(),
+        options: Vec::new(),
+        created_micros: 0,
+        definition: TableDef {
+            id: TableId(0),
+            name: String::new(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+        },
+    };
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => table.schema = field.text()?.into(),
+            2 => table.name = field.text()?.into(),
+            3 => table.engine = field.text()?.into(),
+            4 => table.columns.push(read_column(field.bytes)?),
+            5 => table.indexes.push(read_index(field.bytes)?),
+            6 => table.foreign_keys.push(read_foreign_key(field.bytes)?),
+            7 => table.checks.push(read_check(field.bytes)?),
+            8 => table.collation = CollationId(field.narrow()?),
+            9 => table.comment = field.text()?.into(),
+            10 => table.options.push(read_pair(field.bytes)?),
+            11 => table.created_micros = field.number()? as i64,
+            12 => table.id = TableId(field.number()?),
+            13 => table.definition.columns.push(read_engine_column(field.bytes)?),
+            14 => table.definition.indexes.push(read_engine_index(field.bytes)?),
+            15 => table.definition.name = field.text()?.into(),
+            _ => {}
+        }
+    }
+    table.definition.id = table.id;
+    Ok(table)
+}
+
+/// A column: name 1, type 2, stored position + 1 3, default kind 4, default value or text 5, on update digits + 1 6,
+/// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12.
+fn column_writer(column: &Column) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.text(1, &column.name);
+    out.nest(2, type_writer(&column.ty));
+    out.number(3, column.stored.map_or(0, |position| position as u64 + 1));
+    match &column.default {
+        ColumnDefault::None => {}
+        ColumnDefault::Constant(value) => {
+            out.number(4, 1);
+            out.bytes(5, &write_value(value));
+        }
+        ColumnDefault::Now(digits) => {
+            out.number(4, 2);
+            out.bytes(5, &[*digits]);
+        }
+        ColumnDefault::Expression(text) => {
+            out.number(4, 3);
+            out.bytes(5, text.as_bytes());
+        }
+    }
+    out.number(6, column.on_update_now.map_or(0, |digits| u64::from(digits) + 1));
+    out.flag(7, column.auto_increment);
+    if let Some(generated) = &column.generated {
+        out.text(8, &generated.expression);
+        out.flag(9, generated.stored);
+        out.flag(10, generated.hidden);
+    }
+    out.flag(11, column.invisible);
+    out.text(12, &column.comment);
+    out
+}
+
+fn read_column(bytes: &[u8]) -> Result<Column> {
+    let mut column = Column {
+        name: Arc::from(""),
+        ty: DataType::null(),
+        stored: None,
+        default: ColumnDefault::None,
+        on_update_now: None,
+        auto_increment: false,
+        generated: None,
+        invisible: false,
+        comment: String::new(),
+    };
+    let mut default_kind = 0;
+    let (mut stored, mut hidden) = (false, false);
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => column.name = field.text()?.into(),
+            2 => column.ty = read_type(field.bytes)?,
+            3 => column.stored = field.count()?.checked_sub(1),
+            4 => default_kind = field.number()?,
+            5 => column.default = read_default(default_kind, &field)?,
+            6 => column.on_update_now = field.narrow::<u8>()?.checked_sub(1),
+            7 => column.auto_increment = field.flag()?,
+            8 => {
+                let expression = field.text()?.into();
+                column.generated = Some(Generated { expression, stored: false, hidden: false });
+            }
+            9 => stored = field.flag()?,
+            10 => hidden = field.flag()?,
+            11 => column.invisible = field.flag()?,
+            12 => column.comment = field.text()?.into(),
+            _ => {}
+        }
+    }
+    if let Some(generated) = &mut column.generated {
+        generated.stored = stored;
+        generated.hidden = hidden;
+    }
+    Ok(column)
+}
+
+fn read_default(kind: u64, field: &Field<'_>) -> Result<ColumnDefault> {
+    Ok(match kind {
+        1 => ColumnDefault::Constant(read_value(field.bytes)?),
+        2 => ColumnDefault::Now(*field.bytes.first().ok_or_else(damaged)?),
+        3 => ColumnDefault::Expression(field.text()?.into()),
+        _ => return Err(damaged()),
+    })
+}
+
+/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6.
+fn index_writer(index: &Index) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.number(1, u64::from(index.id.0));
+    out.text(2, &index.name);
+    out.flag(3, index.unique);
+    for part in &index.parts {
+        out.nest(4, part_writer(part.column, part.prefix_length, part.descending));
+    }
+    out.flag(5, !index.visible);
+    out.text(6, &index.comment);
+    out
+}
+
+/// A part: column 1, prefix length 2, descending 3.
+fn part_writer(column: usize, prefix_length: Option<u32>, descending: bool) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.number(1, column as u64);
+    out.number(2, prefix_length.map_or(0, u64::from));
+    out.flag(3, descending);
+    out
+}
+
+fn read_part(bytes: &[u8]) -> Result<(usize, Option<u32>, bool)> {
+    let (mut column, mut prefix, mut descending) = (0, None, false);
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => column = field.count()?,
+            2 => prefix = Some(field.narrow()?),
+            3 => descending = field.flag()?,
+            _ => {}
+        }
+    }
+    Ok((column, prefix, descending))
+}
+
+fn read_index(bytes: &[u8]) -> Result<Index> {
+    let mut index = Index {
+        id: IndexId(0),
+        name: Arc::from(""),
+        unique: false,
+        parts: Vec::new(),
+        visible: true,
+        comment: String::new(),
+    };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => index.id = IndexId(field.narrow()?),
+            2 => index.name = field.text()?.into(),
+            3 => index.unique = field.flag()?,
+            4 => {
+                let (column, prefix_length, descending) = read_part(field.bytes)?;
+                index.parts.push(IndexPart { column, prefix_length, descending });
+            }
+            5 => index.visible = !field.flag()?,
+            6 => index.comment = field.text()?.into(),
+            _ => {}
+        }
+    }
+    Ok(index)
+}
+
+/// As an index: id 1, name 2, unique 3, part 4.
+fn engine_index_writer(index: &IndexDef) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.number(1, u64::from(index.id.0));
+    out.text(2, &index.name);
+    out.flag(3, index.unique);
+    for part in &index.parts {
+        out.nest(4, part_writer(part.column, part.prefix_length, part.descending));
+    }
+    out
+}
+
+fn read_engine_index(bytes: &[u8]) -> Result<IndexDef> {
+    let index = read_index(bytes)?;
+    let part = |part: IndexPart| KeyPart {
+        column: part.column,
+        prefix_length: part.prefix_length,
+        descending: part.descending,
+    };
+    Ok(IndexDef {
+        id: index.id,
+        name: index.name.to_string(),
+        unique: index.unique,
+        parts: index.parts.into_iter().map(part).collect(),
+    })
+}
+
+fn read_engine_column(bytes: &[u8]) -> Result<ColumnDef> {
+    let mut column =
+        ColumnDef { name: String::new(), ty: DataType::null(), instant_default: None };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => column.name = field.text()?.into(),
+            2 => column.ty = read_type(field.bytes)?,
+            3 => column.instant_default = Some(read_value(field.bytes)?),
+            _ => {}
+        }
+    }
+    Ok(column)
+}
+
+/// Numbers of the actions.
+const ACTIONS: &[(ReferenceAction, u64)] = &[
+    (ReferenceAction::NoAction, 0),
+    (ReferenceAction::Restrict, 1),
+    (ReferenceAction::Cascade, 2),
+    (ReferenceAction::SetNull, 3),
+    (ReferenceAction::SetDefault, 4),
+];
+
+fn action_number(action: ReferenceAction) -> u64 {
+    ACTIONS.iter().find(|(known, _)| *known == action).map_or(0, |(_, number)| *number)
+}
+
+fn read_action(field: &Field<'_>) -> Result<ReferenceAction> {
+    let number = field.number()?;
+    let known = ACTIONS.iter().find(|(_, known)| *known == number);
+    known.map(|(action, _)| *action).ok_or_else(damaged)
+}
+
+/// A foreign key: name 1, column 2, referenced schema 3, table 4, column 5, on update 6, on delete 7.
+fn foreign_key_writer(key: &ForeignKey) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.text(1, &key.name);
+    for column in &key.columns {
+        out.bytes(2, &(*column as u64).to_le_bytes());
+    }
+    out.text(3, &key.referenced_schema);
+    out.text(4, &key.referenced_table);
+    for column in &key.referenced_columns {
+        out.text(5, column);
+    }
+    out.number(6, action_number(key.on_update));
+    out.number(7, action_number(key.on_delete));
+    out
+}
+
+fn read_foreign_key(bytes: &[u8]) -> Result<ForeignKey> {
+    let mut key = ForeignKey {
+        name: Arc::from(""),
+        columns: Vec::new(),
+        referenced_schema: Arc::from(""),
+        referenced_table: Arc::from(""),
+        referenced_columns: Vec::new(),
+        on_update: ReferenceAction::NoAction,
+        on_delete: ReferenceAction::NoAction,
+    };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => key.name = field.text()?.into(),
+            2 => key.columns.push(field.count()?),
+            3 => key.referenced_schema = field.text()?.into(),
+            4 => key.referenced_table = field.text()?.into(),
+            5 => key.referenced_columns.push(field.text()?.into()),
+            6 => key.on_update = read_action(&field)?,
+            7 => key.on_delete = read_action(&field)?,
+            _ => {}
+        }
+    }
+    Ok(key)
+}
+
+fn read_check(bytes: &[u8]) -> Result<Check> {
+    let mut check = Check { name: Arc::from(""), expression: Arc::from(""), enforced: false };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => check.name = field.text()?.into(),
+            2 => check.expression = field.text()?.into(),
+            3 => check.enforced = field.flag()?,
+            _ => {}
+        }
+    }
+    Ok(check)
+}
+
+fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
+    let mut pair = (String::new(), String::new());
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => pair.0 = field.text()?.into(),
+            2 => pair.1 = field.text()?.into(),
+            _ => {}
+        }
+    }
+    Ok(pair)
+}
+
+/// A view: schema 1, name 2, definition 3, column 4, definer 5, invoker 6, algorithm 7, check option 8.
+pub(crate) fn write_view(view: &View) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, &view.schema);
+    out.text(2, &view.name);
+    out.text(3, &view.definition);
+    for column in &view.columns {
+        out.bytes(4, column.as_bytes());
+    }
+    out.text(5, &view.definer);
+    out.flag(6, view.invoker);
+    out.text(7, &view.algorithm);
+    out.text(8, &view.check_option);
+    out.finish()
+}
+
+pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
+    let none: Arc<str> = Arc::from("");
+    let mut view = View {
+        schema: none.clone(),
+        name: none.clone(),
+        definition: none.clone(),
+        columns: Vec::new(),
+        definer: none.clone(),
+        invoker: false,
+        algorithm: none.clone(),
+        check_option: none,
+    };
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => view.schema = field.text()?.into(),
+            2 => view.name = field.text()?.into(),
+            3 => view.definition = field.text()?.into(),
+            4 => view.columns.push(field.text()?.into()),
+            5 => view.definer = field.text()?.into(),
+            6 => view.invoker = field.flag()?,
+            7 => view.algorithm = field.text()?.into(),
+            8 => view.check_option = field.text()?.into(),
+            _ => {}
+        }
+    }
+    Ok(view)
+}
+
+/// A pair of texts: first 1, second 2, number 3.
+fn pair_writer(first: &str, second: &str, number: u64) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.text(1, first);
+    out.text(2, second);
+    out.number(3, number);
+    out
+}
+
+fn read_triple(bytes: &[u8]) -> Result<(Box<str>, Box<str>, u64)> {
+    let mut triple = (Box::from(""), Box::from(""), 0);
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => triple.0 = field.text()?.into(),
+            2 => triple.1 = field.text()?.into(),
+            3 => triple.2 = field.number()?,
+            _ => {}
+        }
+    }
+    Ok(triple)
+}
+
+/// An account: user 1, host 2, plugin 3, secret 4, locked 5, expired 6, TLS kind 7, TLS texts 8, global 9, dynamic 10,
+/// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18.
+pub(crate) fn write_account(account: &Account) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, &account.name.user);
+    out.text(2, &account.name.host);
+    out.text(3, &account.plugin);
+    out.bytes(4, &account.authentication_string);
+    out.flag(5, account.locked);
+    out.flag(6, account.password_expired);
+    match &account.tls {
+        TlsRequirement::None => {}
+        TlsRequirement::Ssl => out.number(7, 1),
+        TlsRequirement::X509 => out.number(7, 2),
+        TlsRequirement::Specified { subject, issuer, cipher } => {
+            out.number(7, 3);
+            for text in [subject, issuer, cipher] {
+                out.bytes(8, text.as_bytes());
+            }
+        }
+    }
+    out.number(9, account.global.bits());
+    for (name, grantable) in &account.dynamic {
+        out.nest(10, pair_writer(name, "", u64::from(*grantable)));
+    }
+    for (schema, set) in &account.schemas {
+        out.nest(11, pair_writer(schema, "", set.bits()));
+    }
+    for ((schema, table), grant) in &account.tables {
+        let mut nested = pair_writer(schema, table, grant.table.bits());
+        for (column, set) in &grant.columns {
+            nested.nest(4, pair_writer(column, "", set.bits()));
+        }
+        out.nest(12, nested);
+    }
+    for grant in &account.roles {
+        out.nest(13, pair_writer(&grant.role.user, &grant.role.host, u64::from(grant.admin)));
+    }
+    for role in &account.default_roles {
+        out.nest(14, pair_writer(&role.user, &role.host, 0));
+    }
+    out.text(15, &account.attribute);
+    for limit in account.limits {
+        out.bytes(16, &limit.to_le_bytes());
+    }
+    out.number(17, account.password_changed_micros as u64);
+    out.flag(18, account.is_role);
+    out.finish()
+}
+
+pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
+    let mut account = Account::default();
+    let mut tls_kind = 0;
+    let mut tls_texts: Vec<Box<str>> = Vec::new();
+    let mut limits = 0;
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => account.name.user = field.text()?.into(),
+            2 => account.name.host = field.text()?.into(),
+            3 => account.plugin = field.text()?.into(),
+            4 => account.authentication_string = field.bytes.to_vec(),
+            5 => account.locked = field.flag()?,
+            6 => account.password_expired = field.flag()?,
+            7 => tls_kind = field.number()?,
+            8 => tls_texts.push(field.text()?.into()),
+            9 => account.global = PrivilegeSet::from_bits(field.number()?),
+            10 => {
+                let (name, _, grantable) = read_triple(field.bytes)?;
+                account.dynamic.insert(name, grantable != 0);
+            }
+            11 => {
+                let (schema, _, bits) = read_triple(field.bytes)?;
+                account.schemas.insert(schema, PrivilegeSet::from_bits(bits));
+            }
+            12 => {
+                let (key, grant) = read_table_grant(field.bytes)?;
+                account.tables.insert(key, grant);
+            }
+            13 => {
+                let (user, host, admin) = read_triple(field.bytes)?;
+                let role = AccountName { user, host };
+                account.roles.push(RoleGrant { role, admin: admin != 0 });
+            }
+            14 => {
+                let (user, host, _) = read_triple(field.bytes)?;
+                account.default_roles.push(AccountName { user, host });
+            }
+            15 => account.attribute = field.text()?.into(),
+            16 => {
+                if let Some(limit) = account.limits.get_mut(limits) {
+                    *limit = field.number()?;
+                }
+                limits += 1;
+            }
+            17 => account.password_changed_micros = field.number()? as i64,
+            18 => account.is_role = field.flag()?,
+            _ => {}
+        }
+    }
+    account.tls = match (tls_kind, tls_texts.as_slice()) {
+        (0, _) => TlsRequirement::None,
+        (1, _) => TlsRequirement::Ssl,
+        (2, _) => TlsRequirement::X509,
+        (3, [subject, issuer, cipher]) => TlsRequirement::Specified {
+            subject: subject.clone(),
+            issuer: issuer.clone(),
+            cipher: cipher.clone(),
+        },
+        _ => return Err(damaged()),
+    };
+    Ok(account)
+}
+
+type TableKey = (Box<str>, Box<str>);
+
+fn read_table_grant(bytes: &[u8]) -> Result<(TableKey, TableGrant)> {
+    let mut key: TableKey = (Box::from(""), Box::from(""));
+    let mut grant = TableGrant::default();
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => key.0 = field.text()?.into(),
+            2 => key.1 = field.text()?.into(),
+            3 => grant.table = PrivilegeSet::from_bits(field.number()?),
+            4 => {
+                let (column, _, bits) = read_triple(field.bytes)?;
+                grant.columns.insert(column, PrivilegeSet::from_bits(bits));
+            }
+            _ => {}
+        }
+    }
+    Ok((key, grant))
+}
+
+/// A persisted variable: name 1, value 2.
+pub(crate) fn write_variable(name: &str, value: &str) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.text(1, name);
+    out.text(2, value);
+    out.finish()
+}
+
+pub(crate) fn read_variable(bytes: &[u8]) -> Result<(Box<str>, Box<str>)> {
+    let mut pair: (Box<str>, Box<str>) = (Box::from(""), Box::from(""));
+    for field in object_fields(bytes)? {
+        match field.tag {
+            1 => pair.0 = field.text()?.into(),
+            2 => pair.1 = field.text()?.into(),
+            _ => {}
+        }
+    }
+    Ok(pair)
+}
+
+/// A counter: value 1.
+pub(crate) fn write_counter(value: u64) -> Vec<u8> {
+    let mut out = FieldWriter::object();
+    out.number(1, value);
+    out.finish()
+}
+
+pub(crate) fn read_counter(bytes: &[u8]) -> Result<u64> {
+    let mut value = 0;
+    for field in object_fields(bytes)? {
+        if field.tag == 1 {
+            value = field.number()?;
+        }
+    }
+    Ok(value)
+}

@@ -1,0 +1,168 @@
+//! Changes of the catalog, one object at a time, and what each does to a snapshot.
+
+use std::sync::Arc;
+
+use engine_api::TableId;
+use errors::{Result, bail, err};
+use types::CollationId;
+
+use crate::{Account, AccountName, CatalogSnapshot, Relation, Schema, Table, View};
+
+/// One change. A statement applies a list of them atomically, in order.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// CREATE DATABASE.
+    CreateSchema { name: Arc<str>, collation: CollationId },
+    /// ALTER DATABASE.
+    AlterSchema { name: Arc<str>, collation: CollationId },
+    /// DROP DATABASE, after its relations.
+    DropSchema(Arc<str>),
+    /// CREATE TABLE.
+    CreateTable(Arc<Table>),
+    /// ALTER, RENAME and TRUNCATE TABLE: `old` gives way to a table that may have another id and another name.
+    ReplaceTable { old: TableId, new: Arc<Table> },
+    /// DROP TABLE.
+    DropTable(TableId),
+    /// CREATE VIEW.
+    CreateView(Arc<View>),
+    /// CREATE OR REPLACE VIEW, ALTER VIEW, RENAME.
+    ReplaceView { schema: Arc<str>, name: Arc<str>, new: Arc<View> },
+    /// DROP VIEW.
+    DropView { schema: Arc<str>, name: Arc<str> },
+    /// CREATE USER, GRANT, ...: replaces an account of the same name.
+    PutAccount(Account),
+    /// DROP USER.
+    DropAccount(AccountName),
+    /// SET PERSIST.
+    PutVariable { name: Box<str>, value: Box<str> },
+    /// RESET PERSIST.
+    DropVariable(Box<str>),
+}
+
+impl CatalogSnapshot {
+    /// Applies one change to this copy.
+    ///
+    /// # Errors
+    /// 1007, 1050, 1049, 1146 when the catalog changed since the statement looked.
+    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<()> {
+        match edit {
+            Edit::CreateSchema { name, collation } => self.create_schema(name, *collation),
+            Edit::AlterSchema { name, collation } => {
+                self.schema_mut(name)?.default_collation = *collation;
+                Ok(())
+            }
+            Edit::DropSchema(name) => match self.schemas.get(name) {
+                Some(schema) if schema.relations.is_empty() => {
+                    self.schemas.remove(name);
+                    Ok(())
+                }
+                Some(_) => Err(errors::Error::internal("a schema is dropped with its relations")),
+                None => Err(err!(DB_DROP_EXISTS, name)),
+            },
+            Edit::CreateTable(table) => self.add_table(table),
+            Edit::ReplaceTable { old, new } => {
+                self.remove_table(*old)?;
+                self.add_table(new)
+            }
+            Edit::DropTable(id) => self.remove_table(*id),
+            Edit::CreateView(view) => self.add_view(view),
+            Edit::ReplaceView { schema, name, new } => {
+                self.remove_view(schema, name)?;
+                self.add_view(new)
+            }
+            Edit::DropView { schema, name } => self.remove_view(schema, name),
+            Edit::PutAccount(account) => {
+                Arc::make_mut(&mut self.accounts).put(account.clone());
+                Ok(())
+            }
+            Edit::DropAccount(name) => {
+                Arc::make_mut(&mut self.accounts).remove(name);
+                Ok(())
+            }
+            Edit::PutVariable { name, value } => {
+                Arc::make_mut(&mut self.persisted).insert(name.clone(), value.clone());
+                Ok(())
+            }
+            Edit::DropVariable(name) => {
+                Arc::make_mut(&mut self.persisted).remove(name);
+                Ok(())
+            }
+        }
+    }
+
+    fn create_schema(&mut self, name: &Arc<str>, collation: CollationId) -> Result<()> {
+        if self.schemas.contains_key(name) {
+            bail!(DB_CREATE_EXISTS, name);
+        }
+        let schema = Schema {
+            name: name.clone(),
+            default_collation: collation,
+            relations: Default::default(),
+        };
+        self.schemas.insert(name.clone(), Arc::new(schema));
+        Ok(())
+    }
+
+    fn schema_mut(&mut self, name: &str) -> Result<&mut Schema> {
+        match self.schemas.get_mut(name) {
+            Some(schema) => Ok(Arc::make_mut(schema)),
+            None => Err(err!(BAD_DB_ERROR, name)),
+        }
+    }
+
+    fn add_relation(&mut self, schema: &str, name: &Arc<str>, relation: Relation) -> Result<()> {
+        let schema = self.schema_mut(schema)?;
+        if schema.relations.contains_key(name) {
+            bail!(TABLE_EXISTS_ERROR, name);
+        }
+        schema.relations.insert(name.clone(), relation);
+        Ok(())
+    }
+
+    fn add_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.add_relation(&table.schema, &table.name, Relation::Table(table.clone()))?;
+        for key in &table.foreign_keys {
+            let parent = (key.referenced_schema.clone(), key.referenced_table.clone());
+            let children = self.children.entry(parent).or_default();
+            if !children.contains(&table.id) {
+                children.push(table.id);
+            }
+        }
+        self.tables.insert(table.id, table.clone());
+        Ok(())
+    }
+
+    fn remove_table(&mut self, id: TableId) -> Result<()> {
+        let Some(table) = self.tables.remove(&id) else {
+            return Err(errors::Error::internal("a dropped table is not in the catalog"));
+        };
+        self.schema_mut(&table.schema)?.relations.remove(&table.name);
+        for key in &table.foreign_keys {
+            let parent = (key.referenced_schema.clone(), key.referenced_table.clone());
+            if let Some(children) = self.children.get_mut(&parent) {
+                children.retain(|child| *child != id);
+                if children.is_empty() {
+                    self.children.remove(&parent);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_view(&mut self, view: &Arc<View>) -> Result<()> {
+        self.add_relation(&view.schema, &view.name, Relation::View(view.clone()))
+    }
+
+    fn remove_view(&mut self, schema: &str, name: &str) -> Result<()> {
+        let relations = &mut self.schema_mut(schema)?.relations;
+        match relations.get(name) {
+            Some(Relation::View(_)) => {
+                relations.remove(name);
+                Ok(())
+            }
+            Some(Relation::Table(_)) | None => {
+                Err(err!(NO_SUCH_TABLE, schema, name))
+            }
+        }
+    }
+}

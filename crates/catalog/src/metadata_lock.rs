@@ -1,0 +1,296 @@
+//! Metadata locks: a table's definition does not change while a statement or transaction uses it.
+//!
+//! Statements write only to their own session's slot. Whoever changes a definition announces it, then looks through the slots and
+//! waits until none holds the table; a statement that enters its table in its slot looks for announcements afterwards. Both
+//! orders are covered because each side first writes its own mark and then, behind a full fence, reads the other's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_api::{CancelToken, TableId};
+use errors::{Result, bail};
+use hashbrown::HashMap;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How a statement uses a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Usage {
+    /// Reads rows.
+    Read,
+    /// Writes rows.
+    Write,
+}
+
+/// What an announcement forbids to all other sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Writing: LOCK TABLES ... READ, FLUSH TABLES WITH READ LOCK.
+    NoWrite,
+    /// Any use: DDL, LOCK TABLES ... WRITE.
+    Exclusive,
+}
+
+impl LockMode {
+    fn forbids(self, usage: Usage) -> bool {
+        match self {
+            LockMode::Exclusive => true,
+            LockMode::NoWrite => usage == Usage::Write,
+        }
+    }
+}
+
+/// The tables that a session's statement or transaction uses. Its mutex is contended only by DDL.
+#[derive(Debug)]
+pub struct MetadataSlot {
+    owner: u64,
+    held: Mutex<Vec<(TableId, Usage)>>,
+}
+
+impl MetadataSlot {
+    /// How many entries there are: a place for `release_to`.
+    pub fn mark(&self) -> usize {
+        self.held.lock().len()
+    }
+
+    /// Gives back everything entered since `mark`; 0 gives back all.
+    pub fn release_to(&self, mark: usize) {
+        self.held.lock().truncate(mark);
+    }
+
+    fn blocks(&self, table: Option<TableId>, mode: LockMode) -> bool {
+        self.held.lock().iter().any(|(held, usage)| {
+            table.is_none_or(|table| table == *held) && mode.forbids(*usage)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Announcement {
+    owner: u64,
+    /// `None` for all tables.
+    table: Option<TableId>,
+    mode: LockMode,
+    /// Still waiting for others to leave.
+    waiting: bool,
+}
+
+/// The server's metadata locks.
+#[derive(Debug, Default)]
+pub struct MetadataLocks {
+    /// Number of announcements: the only shared thing that a statement reads.
+    announced: AtomicU64,
+    announcements: Mutex<Vec<Announcement>>,
+    slots: Mutex<HashMap<u64, Arc<MetadataSlot>>>,
+}
+
+/// How often a waiter looks again.
+const POLL: Duration = Duration::from_millis(1);
+
+impl MetadataLocks {
+    /// No locks.
+    pub fn new() -> MetadataLocks {
+        MetadataLocks::default()
+    }
+
+    /// A slot for session `owner`.
+    pub fn register(&self, owner: u64) -> Arc<MetadataSlot> {
+        let slot = Arc::new(MetadataSlot { owner, held: Mutex::new(Vec::new()) });
+        self.slots.lock().insert(owner, slot.clone());
+        slot
+    }
+
+    /// The session ended.
+    pub fn unregister(&self, slot: &MetadataSlot) {
+        self.slots.lock().remove(&slot.owner);
+    }
+
+    /// Enters the tables of a statement. Returns whether it had to wait: definitions may have changed then.
+    ///
+    /// # Errors
+    /// 1205 after `timeout`, 1213 when the other side waits for this session, cancelled.
+    pub fn use_tables(
+        &self,
+        slot: &MetadataSlot,
+        tables: &[(TableId, Usage)],
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<bool> {
+        let mark = {
+            let mut held = slot.held.lock();
+            let mark = held.len();
+            held.extend_from_slice(tables);
+            mark
+        };
+        // Pairs with the fence in `announce`.
+        fence(Ordering::SeqCst);
+        if self.announced.load(Ordering::Relaxed) == 0 {
+            return Ok(false);
+        }
+        self.use_tables_slowly(slot, tables, mark, timeout, cancel)
+    }
+
+    #[cold]
+    fn use_tables_slowly(
+        &self,
+        slot: &MetadataSlot,
+        tables: &[(TableId, Usage)],
+        mark: usize,
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<bool> {
+        let mut waited = Duration::ZERO;
+        let mut had_to_wait = false;
+        loop {
+            let Some(circular) = self.conflict(slot, tables) else { return Ok(had_to_wait) };
+            slot.held.lock().truncate(mark);
+            if circular {
+                bail!(LOCK_DEADLOCK);
+            }
+            if waited >= timeout {
+                bail!(LOCK_WAIT_TIMEOUT);
+            }
+            cancel.check()?;
+            had_to_wait = true;
+            sys::threads::sleep(POLL);
+            waited += POLL;
+            slot.held.lock().extend_from_slice(tables);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Whether another session's announcement forbids the use; `Some(true)` when that session waits for this one.
+    fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<bool> {
+        let announcements = self.announcements.lock();
+        let hit = announcements.iter().find(|announcement| {
+            announcement.owner != slot.owner
+                && tables.iter().any(|(table, usage)| {
+                    announcement.table.is_none_or(|locked| locked == *table)
+                        && announcement.mode.forbids(*usage)
+                })
+        })?;
+        let owner = hit.owner;
+        let held = slot.held.lock();
+        let earlier = &held[..held.len().saturating_sub(tables.len())];
+        let circular = announcements.iter().any(|announcement| {
+            announcement.owner == owner
+                && announcement.waiting
+                && earlier.iter().any(|(table, usage)| {
+                    announcement.table.is_none_or(|locked| locked == *table)
+                        && announcement.mode.forbids(*usage)
+                })
+        });
+        Some(circular)
+    }
+
+    /// Locks tables (`None`: all tables) for session `owner` and waits until no other session uses them.
+    ///
+    /// # Errors
+    /// 1205 after `timeout`, cancelled.
+    pub fn lock(
+        self: &Arc<Self>,
+        owner: u64,
+        tables: &[(Option<TableId>, LockMode)],
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<MetadataGuard> {
+        let guard = self.announce(owner, tables, timeout, cancel)?;
+        let mut waited = Duration::ZERO;
+        while self.is_blocked(owner, tables) {
+            if waited >= timeout {
+                bail!(LOCK_WAIT_TIMEOUT);
+            }
+            cancel.check()?;
+            sys::threads::sleep(POLL);
+            waited += POLL;
+        }
+        for announcement in self.announcements.lock().iter_mut() {
+            if announcement.owner == owner {
+                announcement.waiting = false;
+            }
+        }
+        Ok(guard)
+    }
+
+    /// Makes the announcement once no other announcement is in its way.
+    fn announce(
+        self: &Arc<Self>,
+        owner: u64,
+        tables: &[(Option<TableId>, LockMode)],
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<MetadataGuard> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let mut announcements = self.announcements.lock();
+            let clash = announcements.iter().any(|other| {
+                other.owner != owner
+                    && tables.iter().any(|(table, mode)| {
+                        let same = match (table, other.table) {
+                            (Some(table), Some(locked)) => *table == locked,
+                            (None, _) | (_, None) => true,
+                        };
+                        same && (*mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
+                    })
+            });
+            if !clash {
+                announcements.extend(tables.iter().map(|(table, mode)| Announcement {
+                    owner,
+                    table: *table,
+                    mode: *mode,
+                    waiting: true,
+                }));
+                self.announced.fetch_add(tables.len() as u64, Ordering::Relaxed);
+                drop(announcements);
+                // Pairs with the fence in `use_tables`.
+                fence(Ordering::SeqCst);
+                return Ok(MetadataGuard {
+                    locks: self.clone(),
+                    owner,
+                    tables: tables.to_vec(),
+                });
+            }
+            drop(announcements);
+            if waited >= timeout {
+                bail!(LOCK_WAIT_TIMEOUT);
+            }
+            cancel.check()?;
+            sys::threads::sleep(POLL);
+            waited += POLL;
+        }
+    }
+
+    fn is_blocked(&self, owner: u64, tables: &[(Option<TableId>, LockMode)]) -> bool {
+        let slots = self.slots.lock();
+        slots.values().any(|slot| {
+            slot.owner != owner && tables.iter().any(|(table, mode)| slot.blocks(*table, *mode))
+        })
+    }
+}
+
+/// Keeps locks until dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct MetadataGuard {
+    locks: Arc<MetadataLocks>,
+    owner: u64,
+    tables: Vec<(Option<TableId>, LockMode)>,
+}
+
+impl Drop for MetadataGuard {
+    fn drop(&mut self) {
+        let mut announcements = self.locks.announcements.lock();
+        for (table, mode) in &self.tables {
+            let position = announcements.iter().position(|announcement| {
+                announcement.owner == self.owner
+                    && announcement.table == *table
+                    && announcement.mode == *mode
+            });
+            if let Some(position) = position {
+                announcements.swap_remove(position);
+                self.locks.announced.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+

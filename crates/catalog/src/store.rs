@@ -1,0 +1,378 @@
+//! The catalog: the current snapshot, and how changes reach it and the dictionary table together.
+//!
+//! Lock order: `writer`, then whatever the engine takes. Readers take no lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use engine_api::{
+    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineError, IndexDef, IndexId,
+    KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction, TxnOptions,
+    WaitPolicy,
+};
+use errors::{Result, err};
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU64, Ordering};
+use types::{DataType, TypeKind, Value};
+
+use crate::fields::damaged;
+use crate::{CatalogSnapshot, CatalogVersion, Edit, codec};
+
+/// Kinds of dictionary rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Schema = 1,
+    Table = 2,
+    View = 3,
+    Account = 4,
+    Variable = 5,
+    Counter = 6,
+}
+
+impl Kind {
+    fn from_number(number: u64) -> Option<Kind> {
+        [Kind::Schema, Kind::Table, Kind::View, Kind::Account, Kind::Variable, Kind::Counter]
+            .into_iter()
+            .find(|kind| *kind as u64 == number)
+    }
+}
+
+/// The counter of ids.
+const ID_COUNTER: u64 = 1;
+/// How many ids a process reserves at a time.
+const ID_BLOCK: u64 = 1000;
+
+/// What the writer must remember beyond the snapshot: which row holds which named object.
+#[derive(Default)]
+struct Writer {
+    rows: HashMap<(Kind, String), u64>,
+    /// Ids from `next_id` up to here are reserved in the dictionary.
+    reserved: u64,
+}
+
+/// The server's catalog.
+pub struct Catalog {
+    current: ArcSwap<CatalogSnapshot>,
+    engine: Arc<dyn Engine>,
+    writer: Mutex<Writer>,
+    next_id: AtomicU64,
+}
+
+impl Catalog {
+    /// Loads the dictionary of `engine`, making it when there is none.
+    ///
+    /// # Errors
+    /// I/O, a damaged dictionary.
+    pub fn open(engine: Arc<dyn Engine>) -> Result<Catalog> {
+        let cancel = CancelToken::new();
+        let mut txn = engine.new_transaction();
+        start(txn.as_mut(), &cancel)?;
+        let mut catalog = Catalog {
+            current: ArcSwap::from_pointee(CatalogSnapshot::default()),
+            engine: engine.clone(),
+            writer: Mutex::new(Writer::default()),
+            next_id: AtomicU64::new(TableId::FIRST_USER.0),
+        };
+        let word = |error: EngineError| error.into_error(&cancel);
+        if engine.has_table(TableId::DICTIONARY) {
+            catalog.load(txn.as_mut(), &cancel)?;
+            txn.rollback().map_err(word)?;
+        } else {
+            txn.create_table(&dictionary_definition()).map_err(word)?;
+            txn.commit().map_err(word)?.wait().map_err(word)?;
+        }
+        Ok(catalog)
+    }
+
+    /// The current version. Costs no shared write.
+    pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        self.current.load_full()
+    }
+
+    /// Whether `snapshot` is still the current version.
+    pub fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
+        self.current.load().version == snapshot.version
+    }
+
+    /// The engine that holds the dictionary: the default engine.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// Draws an id for a table, never used before.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn new_table_id(&self) -> Result<TableId> {
+        let mut writer = self.writer.lock();
+        self.draw_id(&mut writer).map(TableId)
+    }
+
+    /// Writes the changes in `txn`, commits it and makes them the current version. On an error `txn` is rolled back.
+    ///
+    /// # Errors
+    /// What the edits say of names, engine errors.
+    pub fn commit(
+        &self,
+        txn: &mut dyn Transaction,
+        edits: &[Edit],
+        cancel: &CancelToken,
+    ) -> Result<CommitHandle> {
+        let mut writer = self.writer.lock();
+        let current = self.snapshot();
+        let mut next = CatalogSnapshot::clone(&current);
+        next.version = CatalogVersion(current.version.0 + 1);
+        let mut ids = HashMap::new();
+        let outcome = edits.iter().try_for_each(|edit| {
+            next.apply(edit)?;
+            self.write_edit(&mut writer, &mut ids, txn, edit, &current, &next, cancel)
+        });
+        let committed = outcome
+            .and_then(|()| txn.commit().map_err(|error| error.into_error(cancel)));
+        match committed {
+            Ok(handle) => {
+                for (key, id) in ids {
+                    match id {
+                        Some(id) => writer.rows.insert(key, id),
+                        None => writer.rows.remove(&key),
+                    };
+                }
+                self.current.store(Arc::new(next));
+                Ok(handle)
+            }
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = txn.rollback();
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits changes that touch nothing but the dictionary.
+    ///
+    /// # Errors
+    /// As `commit`.
+    pub fn commit_alone(&self, edits: &[Edit], cancel: &CancelToken) -> Result<CommitHandle> {
+        let mut txn = self.engine.new_transaction();
+        start(txn.as_mut(), cancel)?;
+        self.commit(txn.as_mut(), edits, cancel)
+    }
+
+    /// Writes the rows of one edit. `ids` collects which named object lives in which row, to be remembered after the commit.
+    #[allow(clippy::too_many_arguments)]
+    fn write_edit(
+        &self,
+        writer: &mut Writer,
+        ids: &mut HashMap<(Kind, String), Option<u64>>,
+        txn: &mut dyn Transaction,
+        edit: &Edit,
+        before: &CatalogSnapshot,
+        after: &CatalogSnapshot,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let mut row = |kind: Kind, name: String, bytes: Option<Vec<u8>>| -> Result<()> {
+            let key = (kind, name);
+            let known = ids.get(&key).copied().unwrap_or_else(|| writer.rows.get(&key).copied());
+            match (known, bytes) {
+                (Some(id), Some(bytes)) => update_row(txn, kind, id, &bytes, cancel),
+                (Some(id), None) => {
+                    ids.insert(key, None);
+                    delete_row(txn, kind, id, cancel)
+                }
+                (None, Some(bytes)) => {
+                    let id = self.draw_id(writer)?;
+                    ids.insert(key, Some(id));
+                    insert_row(txn, kind, id, &bytes, cancel)
+                }
+                (None, None) => Ok(()),
+            }
+        };
+        match edit {
+            Edit::CreateSchema { name, .. } | Edit::AlterSchema { name, .. } => {
+                let schema = after.schema(name).ok_or_else(|| err!(BAD_DB_ERROR, name))?;
+                row(Kind::Schema, name.to_string(), Some(codec::write_schema(schema)))
+            }
+            Edit::DropSchema(name) => row(Kind::Schema, name.to_string(), None),
+            Edit::CreateTable(table) => {
+                insert_row(txn, Kind::Table, table.id.0, &codec::write_table(table), cancel)
+            }
+            Edit::ReplaceTable { old, new } if *old == new.id => {
+                update_row(txn, Kind::Table, old.0, &codec::write_table(new), cancel)
+            }
+            Edit::ReplaceTable { old, new } => {
+                delete_row(txn, Kind::Table, old.0, cancel)?;
+                insert_row(txn, Kind::Table, new.id.0, &codec::write_table(new), cancel)
+            }
+            Edit::DropTable(id) => delete_row(txn, Kind::Table, id.0, cancel),
+            Edit::CreateView(view) => {
+                let name = relation_key(&view.schema, &view.name);
+                row(Kind::View, name, Some(codec::write_view(view)))
+            }
+            Edit::ReplaceView { schema, name, new } => {
+                row(Kind::View, relation_key(schema, name), None)?;
+                let name = relation_key(&new.schema, &new.name);
+                row(Kind::View, name, Some(codec::write_view(new)))
+            }
+            Edit::DropView { schema, name } => row(Kind::View, relation_key(schema, name), None),
+            Edit::PutAccount(account) => {
+                let name = account_key(&account.name);
+                row(Kind::Account, name, Some(codec::write_account(account)))
+            }
+            Edit::DropAccount(name) => row(Kind::Account, account_key(name), None),
+            Edit::PutVariable { name, value } => {
+                let bytes = codec::write_variable(name, value);
+                row(Kind::Variable, name.to_string(), Some(bytes))
+            }
+            Edit::DropVariable(name) => {
+                let _ = before;
+                row(Kind::Variable, name.to_string(), None)
+            }
+        }
+    }
+
+    /// Draws an id, reserving a block in a transaction of its own when the last one is used up.
+    fn draw_id(&self, writer: &mut Writer) -> Result<u64> {
+        let id = self.next_id.load(Ordering::Relaxed);
+        if id >= writer.reserved {
+            let cancel = CancelToken::new();
+            let mut txn = self.engine.new_transaction();
+            start(txn.as_mut(), &cancel)?;
+            let reserved = id + ID_BLOCK;
+            let bytes = codec::write_counter(reserved);
+            let counter = (Kind::Counter, String::new());
+            if writer.rows.contains_key(&counter) {
+                update_row(txn.as_mut(), Kind::Counter, ID_COUNTER, &bytes, &cancel)?;
+            } else {
+                insert_row(txn.as_mut(), Kind::Counter, ID_COUNTER, &bytes, &cancel)?;
+            }
+            txn.commit().map_err(|error| error.into_error(&cancel))?;
+            writer.rows.insert(counter, ID_COUNTER);
+            writer.reserved = reserved;
+        }
+        self.next_id.store(id + 1, Ordering::Relaxed);
+        Ok(id)
+    }
+
+    /// Reads all rows into the first snapshot: schemas first, then what lives in them (rows come in order of kind).
+    fn load(&mut self, txn: &mut dyn Transaction, cancel: &CancelToken) -> Result<()> {
+        let mut snapshot = CatalogSnapshot::default();
+        let writer = Writer::default();
+        let mut loaded = Loaded { writer, next_id: TableId::FIRST_USER.0 };
+        read_rows(txn, cancel, |kind, id, bytes| loaded.row(&mut snapshot, kind, id, bytes))?;
+        self.next_id.store(loaded.next_id, Ordering::Relaxed);
+        snapshot.version = CatalogVersion(1);
+        self.writer = Mutex::new(loaded.writer);
+        self.current.store(Arc::new(snapshot));
+        Ok(())
+    }
+}
+
+struct Loaded {
+    writer: Writer,
+    next_id: u64,
+}
+
+impl Loaded {
+    fn row(
+        &mut self,
+        snapshot: &mut CatalogSnapshot,
+        kind: Kind,
+        id: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let name = match kind {
+            Kind::Schema => {
+                let schema = codec::read_schema(bytes)?;
+                let (name, collation) = (schema.name, schema.default_collation);
+                snapshot.apply(&Edit::CreateSchema { name: name.clone(), collation })?;
+                name.to_string()
+            }
+            Kind::Table => {
+                let table = codec::read_table(bytes)?;
+                return snapshot.apply(&Edit::CreateTable(Arc::new(table)));
+            }
+            Kind::View => {
+                let view = codec::read_view(bytes)?;
+                let name = relation_key(&view.schema, &view.name);
+                snapshot.apply(&Edit::CreateView(Arc::new(view)))?;
+                name
+            }
+            Kind::Account => {
+                let account = codec::read_account(bytes)?;
+                let name = account_key(&account.name);
+                snapshot.apply(&Edit::PutAccount(account))?;
+                name
+            }
+            Kind::Variable => {
+                let (name, value) = codec::read_variable(bytes)?;
+                snapshot.apply(&Edit::PutVariable { name: name.clone(), value })?;
+                name.to_string()
+            }
+            Kind::Counter => {
+                self.next_id = codec::read_counter(bytes)?;
+                self.writer.reserved = self.next_id;
+                String::new()
+            }
+        };
+        self.writer.rows.insert((kind, name), id);
+        Ok(())
+    }
+}
+
+fn relation_key(schema: &str, name: &str) -> String {
+    format!("{schema}\0{name}")
+}
+
+fn account_key(name: &crate::AccountName) -> String {
+    format!("{}\0{}", name.user, name.host)
+}
+
+fn start(txn: &mut dyn Transaction, cancel: &CancelToken) -> Result<()> {
+    let options = TxnOptions {
+        isolation: engine_api::IsolationLevel::ReadCommitted,
+        read_only: false,
+        lock_wait_timeout: Duration::from_secs(60),
+        cancel: cancel.clone(),
+    };
+    txn.start(&options).map_err(|error| error.into_error(cancel))
+}
+
+/// The dictionary as its engine sees it.
+fn dictionary_definition() -> TableDef {
+    let columns = dictionary_layout()
+        .into_iter()
+        .zip(["kind", "id", "data"])
+        .map(|(ty, name)| ColumnDef { name: name.to_owned(), ty, instant_default: None })
+        .collect();
+    let part = |column| KeyPart { column, prefix_length: None, descending: false };
+    TableDef {
+        id: TableId::DICTIONARY,
+        name: "data_dictionary.objects".to_owned(),
+        columns,
+        indexes: vec![IndexDef {
+            id: IndexId::CLUSTERED,
+            name: "PRIMARY".to_owned(),
+            unique: true,
+            parts: vec![part(0), part(1)],
+        }],
+    }
+}
+
+fn dictionary_layout() -> [DataType; 3] {
+    let unsigned = |kind, length| DataType {
+        unsigned: true,
+        ..DataType::new(kind, length, 0).with_nullable(false)
+    };
+    [
+        unsigned(TypeKind::TinyInt, 3),
+        unsigned(TypeKind::BigInt, 20),
+        DataType::new(TypeKind::LongBlob, u32::MAX, 0).with_nullable(false),
+    ]
+}
+
+fn encode(kind: Kind, id: u64, bytes: &[u8]) -> Result<Vec<u8>> {
+    let values = [Value::UInt(kind as u64), Value::UInt(id), Value::Bytes(bytes.into())];
+    types::record::encode(&dictionary_layout(), &values)
+}

@@ -1,0 +1,258 @@
+//! System variables: the table of all of them, their values, and how SET changes them.
+//!
+//! A session shares the global values of its start and keeps only what it changed, so that an idle session costs little.
+//! Knows no statement: `session::set` decides who may change what.
+
+mod convert;
+mod definition;
+mod settings;
+mod table_global;
+mod table_session;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use errors::{Result, err};
+use hashbrown::HashMap;
+use sys::sync::Mutex;
+use types::{DataType, TypeKind, Value};
+
+pub(crate) use convert::{Converted, display_text, mode_from_text, mode_to_text};
+pub(crate) use definition::{Definition, Kind, Scope, Source};
+pub(crate) use settings::Settings;
+
+/// Position of a variable in the sorted list of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct VariableId(pub(crate) u16);
+
+/// All definitions, sorted by name.
+pub(crate) struct Definitions {
+    sorted: Vec<&'static Definition>,
+    by_name: HashMap<&'static str, VariableId>,
+}
+
+impl Definitions {
+    pub(crate) fn new() -> Definitions {
+        let mut sorted: Vec<&'static Definition> =
+            table_session::SESSION.iter().chain(table_global::GLOBAL).collect();
+        sorted.sort_by_key(|definition| definition.name);
+        let by_name = sorted
+            .iter()
+            .enumerate()
+            .map(|(position, definition)| (definition.name, VariableId(position as u16)))
+            .collect();
+        Definitions { sorted, by_name }
+    }
+
+    /// Looks a name up, without regard to case; `slave` words are the old form of `replica` words.
+    pub(crate) fn find(&self, name: &str) -> Option<VariableId> {
+        if let Some(id) = self.by_name.get(name) {
+            return Some(*id);
+        }
+        let lower = name.to_ascii_lowercase();
+        let other = match lower.as_str() {
+            "storage_engine" => "default_storage_engine",
+            "slave_net_timeout" => "replica_net_timeout",
+            "log_slave_updates" => "log_replica_updates",
+            "init_slave" => "init_replica",
+            "language" => "lc_messages_dir",
+            other => other,
+        };
+        self.by_name.get(other).copied()
+    }
+
+    pub(crate) fn get(&self, id: VariableId) -> &'static Definition {
+        self.sorted[usize::from(id.0)]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
+        let id = |(position, definition): (usize, &&'static Definition)| {
+            (VariableId(position as u16), *definition)
+        };
+        self.sorted.iter().enumerate().map(id)
+    }
+
+    fn len(&self) -> usize {
+        self.sorted.len()
+    }
+}
+
+/// The type that `@@name` has in an expression.
+pub(crate) fn expression_type(definition: &Definition) -> DataType {
+    match definition.kind {
+        Kind::Bool => DataType::new(TypeKind::BigInt, 1, 0),
+        Kind::Int { .. } => DataType::bigint(),
+        Kind::UInt { .. } => DataType::bigint_unsigned(),
+        Kind::Double { .. } => DataType::new(TypeKind::Double, 17, 6),
+        Kind::Text
+        | Kind::NullableText
+        | Kind::Enum(_)
+        | Kind::Set(_)
+        | Kind::Switches
+        | Kind::SqlMode
+        | Kind::Charset
+        | Kind::NullableCharset
+        | Kind::Collation
+        | Kind::TimeZone => {
+            let length = if definition.kind == Kind::Switches { 2048 } else { 1024 };
+            DataType::varchar(length, types::CollationId::UTF8MB4_0900_AI_CI)
+        }
+    }
+}
+
+/// Where a global value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Compiled,
+    CommandLine,
+    Persisted,
+    Dynamic,
+}
+
+impl Origin {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Origin::Compiled => "COMPILED",
+            Origin::CommandLine => "COMMAND_LINE",
+            Origin::Persisted => "PERSISTED",
+            Origin::Dynamic => "DYNAMIC",
+        }
+    }
+}
+
+/// One version of all global values.
+#[derive(Clone)]
+pub(crate) struct GlobalValues {
+    values: Vec<Value>,
+    origins: Vec<Origin>,
+}
+
+/// Global values, read without locks.
+pub(crate) struct Globals {
+    pub(crate) definitions: Definitions,
+    current: ArcSwap<GlobalValues>,
+    writer: Mutex<()>,
+}
+
+impl Globals {
+    /// Compiled-in defaults.
+    pub(crate) fn new() -> Globals {
+        let definitions = Definitions::new();
+        let default = |(_, definition): (VariableId, &'static Definition)| {
+            convert::default_value(definition)
+        };
+        let values: Vec<Value> = definitions.iter().map(default).collect();
+        let origins = vec![Origin::Compiled; definitions.len()];
+        let current = ArcSwap::from_pointee(GlobalValues { values, origins });
+        Globals { definitions, current, writer: Mutex::new(()) }
+    }
+
+    pub(crate) fn load(&self) -> Arc<GlobalValues> {
+        self.current.load_full()
+    }
+
+    pub(crate) fn get(&self, id: VariableId) -> Value {
+        self.current.load().values[usize::from(id.0)].clone()
+    }
+
+    /// A global integer by name; 0 when there is none.
+    pub(crate) fn integer(&self, name: &str) -> u64 {
+        self.definitions.find(name).map_or(0, |id| as_u64(&self.get(id)))
+    }
+
+    /// A global text by name; empty when NULL.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.definitions.find(name).map_or_else(String::new, |id| as_text(&self.get(id)))
+    }
+
+    pub(crate) fn origin(&self, id: VariableId) -> Origin {
+        self.current.load().origins[usize::from(id.0)]
+    }
+
+    pub(crate) fn set(&self, changes: &[(VariableId, Value)], origin: Origin) {
+        let _writer = self.writer.lock();
+        let mut next = GlobalValues::clone(&self.current.load());
+        for (id, value) in changes {
+            next.values[usize::from(id.0)] = value.clone();
+            next.origins[usize::from(id.0)] = origin;
+        }
+        self.current.store(Arc::new(next));
+    }
+
+    /// Sets a variable from a start-up option, `-` and `_` being equal in its name.
+    ///
+    /// # Errors
+    /// 1193, 1231, 1232.
+    pub(crate) fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
+        let name = name.replace('-', "_").to_ascii_lowercase();
+        let id = self
+            .definitions
+            .find(&name)
+            .ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+        let definition = self.definitions.get(id);
+        let value = convert::from_option(definition, text)?;
+        self.set(&[(id, value)], origin);
+        Ok(())
+    }
+}
+
+/// A session's values: the global ones of its start, under its own changes.
+#[derive(Clone)]
+pub(crate) struct SessionValues {
+    base: Arc<GlobalValues>,
+    changed: Vec<(VariableId, Value)>,
+}
+
+impl SessionValues {
+    pub(crate) fn new(globals: &Globals) -> SessionValues {
+        SessionValues { base: globals.load(), changed: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, id: VariableId) -> &Value {
+        match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {
+            Ok(position) => &self.changed[position].1,
+            Err(_) => &self.base.values[usize::from(id.0)],
+        }
+    }
+
+    pub(crate) fn set(&mut self, id: VariableId, value: Value) {
+        match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {
+            Ok(position) => self.changed[position].1 = value,
+            Err(position) => self.changed.insert(position, (id, value)),
+        }
+    }
+}
+
+/// A stored integer or truth value.
+pub(crate) fn as_u64(value: &Value) -> u64 {
+    match value {
+        Value::UInt(number) => *number,
+        Value::Int(number) => u64::try_from(*number).unwrap_or(0),
+        Value::Double(number) => *number as u64,
+        Value::Null
+        | Value::Decimal(_)
+        | Value::Bytes(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Json(_) => 0,
+    }
+}
+
+/// A stored text; empty for NULL.
+pub(crate) fn as_text(value: &Value) -> String {
+    match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::UInt(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Null
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Json(_) => String::new(),
+    }
+}

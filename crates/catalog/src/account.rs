@@ -167,9 +167,8 @@ impl Accounts {
     fn sort(&mut self) {
         self.by_specificity =
             self.by_name.values().filter(|account| !account.is_role).cloned().collect();
-        self.by_specificity.sort_by_key(|account| {
-            (host_rank(&account.name.host), account.name.user.is_empty())
-        });
+        self.by_specificity
+            .sort_by_key(|account| (host_rank(&account.name.host), account.name.user.is_empty()));
     }
 
     /// What `name` may do with `active` roles.

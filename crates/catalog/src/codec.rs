@@ -441,8 +441,7 @@ fn read_engine_index(bytes: &[u8]) -> Result<IndexDef> {
 }
 
 fn read_engine_column(bytes: &[u8]) -> Result<ColumnDef> {
-    let mut column =
-        ColumnDef { name: String::new(), ty: DataType::null(), instant_default: None };
+    let mut column = ColumnDef { name: String::new(), ty: DataType::null(), instant_default: None };
     for field in nested_fields(bytes)? {
         match field.tag {
             1 => column.name = field.text()?.into(),

@@ -160,9 +160,7 @@ impl CatalogSnapshot {
                 relations.remove(name);
                 Ok(())
             }
-            Some(Relation::Table(_)) | None => {
-                Err(err!(NO_SUCH_TABLE, schema, name))
-            }
+            Some(Relation::Table(_)) | None => Err(err!(NO_SUCH_TABLE, schema, name)),
         }
     }
 }

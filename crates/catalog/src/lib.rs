@@ -18,9 +18,7 @@ pub use account::{
     Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, TableGrant, TlsRequirement,
 };
 pub use edit::Edit;
-pub use metadata_lock::{
-    LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage,
-};
+pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use snapshot::{CatalogSnapshot, CatalogView};

@@ -59,9 +59,10 @@ impl MetadataSlot {
     }
 
     fn blocks(&self, table: Option<TableId>, mode: LockMode) -> bool {
-        self.held.lock().iter().any(|(held, usage)| {
-            table.is_none_or(|table| table == *held) && mode.forbids(*usage)
-        })
+        self.held
+            .lock()
+            .iter()
+            .any(|(held, usage)| table.is_none_or(|table| table == *held) && mode.forbids(*usage))
     }
 }
 
@@ -244,11 +245,7 @@ impl MetadataLocks {
                 drop(announcements);
                 // Pairs with the fence in `use_tables`.
                 fence(Ordering::SeqCst);
-                return Ok(MetadataGuard {
-                    locks: self.clone(),
-                    owner,
-                    tables: tables.to_vec(),
-                });
+                return Ok(MetadataGuard { locks: self.clone(), owner, tables: tables.to_vec() });
             }
             drop(announcements);
             if waited >= timeout {
@@ -293,4 +290,3 @@ impl Drop for MetadataGuard {
         }
     }
 }
-

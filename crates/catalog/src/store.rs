@@ -15,6 +15,8 @@ use engine_api::{
 use errors::{Result, err};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
+use types::key::encode_part;
+use types::record::RecordLayout;
 use types::{DataType, TypeKind, Value};
 
 use crate::fields::damaged;
@@ -127,10 +129,10 @@ impl Catalog {
         let mut ids = HashMap::new();
         let outcome = edits.iter().try_for_each(|edit| {
             next.apply(edit)?;
-            self.write_edit(&mut writer, &mut ids, txn, edit, &current, &next, cancel)
+            self.write_edit(&mut writer, &mut ids, txn, edit, &next, cancel)
         });
-        let committed = outcome
-            .and_then(|()| txn.commit().map_err(|error| error.into_error(cancel)));
+        let committed =
+            outcome.and_then(|()| txn.commit().map_err(|error| error.into_error(cancel)));
         match committed {
             Ok(handle) => {
                 for (key, id) in ids {
@@ -168,7 +170,6 @@ impl Catalog {
         ids: &mut HashMap<(Kind, String), Option<u64>>,
         txn: &mut dyn Transaction,
         edit: &Edit,
-        before: &CatalogSnapshot,
         after: &CatalogSnapshot,
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -225,10 +226,7 @@ impl Catalog {
                 let bytes = codec::write_variable(name, value);
                 row(Kind::Variable, name.to_string(), Some(bytes))
             }
-            Edit::DropVariable(name) => {
-                let _ = before;
-                row(Kind::Variable, name.to_string(), None)
-            }
+            Edit::DropVariable(name) => row(Kind::Variable, name.to_string(), None),
         }
     }
 
@@ -372,7 +370,86 @@ fn dictionary_layout() -> [DataType; 3] {
     ]
 }
 
-fn encode(kind: Kind, id: u64, bytes: &[u8]) -> Result<Vec<u8>> {
+fn encode(kind: Kind, id: u64, bytes: &[u8]) -> Vec<u8> {
     let values = [Value::UInt(kind as u64), Value::UInt(id), Value::Bytes(bytes.into())];
-    types::record::encode(&dictionary_layout(), &values)
+    let mut record = Vec::with_capacity(bytes.len() + 32);
+    RecordLayout::new(&dictionary_layout()).encode(&values, &mut record);
+    record
+}
+
+/// The clustered key of a row, which is its locator.
+fn locator(kind: Kind, id: u64) -> Vec<u8> {
+    let [kind_type, id_type, _] = dictionary_layout();
+    let mut key = Vec::new();
+    encode_part(&Value::UInt(kind as u64), &kind_type, None, false, &mut key);
+    encode_part(&Value::UInt(id), &id_type, None, false, &mut key);
+    key
+}
+
+fn insert_row(
+    txn: &mut dyn Transaction,
+    kind: Kind,
+    id: u64,
+    bytes: &[u8],
+    cancel: &CancelToken,
+) -> Result<()> {
+    let inserted = txn.insert(TableId::DICTIONARY, &encode(kind, id, bytes));
+    inserted.map_err(|error| error.into_error(cancel))
+}
+
+fn update_row(
+    txn: &mut dyn Transaction,
+    kind: Kind,
+    id: u64,
+    bytes: &[u8],
+    cancel: &CancelToken,
+) -> Result<()> {
+    let record = encode(kind, id, bytes);
+    let updated = txn.update(TableId::DICTIONARY, &locator(kind, id), &record);
+    updated.map_err(|error| error.into_error(cancel))
+}
+
+fn delete_row(txn: &mut dyn Transaction, kind: Kind, id: u64, cancel: &CancelToken) -> Result<()> {
+    let deleted = txn.delete(TableId::DICTIONARY, &locator(kind, id));
+    deleted.map_err(|error| error.into_error(cancel))
+}
+
+/// Rows read at a time.
+const FETCH_ROWS: usize = 256;
+
+fn read_rows(
+    txn: &mut dyn Transaction,
+    cancel: &CancelToken,
+    mut take: impl FnMut(Kind, u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let word = |error: EngineError| error.into_error(cancel);
+    let cursor = txn
+        .open_cursor(&ScanSpec {
+            table: TableId::DICTIONARY,
+            index: IndexId::CLUSTERED,
+            range: KeyRange::ALL,
+            direction: Direction::Forward,
+            lock: RowLock::None,
+            wait: WaitPolicy::Wait,
+        })
+        .map_err(word)?;
+    let layout = RecordLayout::new(&dictionary_layout());
+    let mut batch = RowBatch::new();
+    loop {
+        batch.clear();
+        if txn.fetch(cursor, FETCH_ROWS, &mut batch).map_err(word)? == 0 {
+            break;
+        }
+        for row in batch.iter() {
+            let column = |index| layout.value(row.record, index, None).ok_or_else(damaged);
+            let (Value::UInt(kind), Value::UInt(id), Value::Bytes(bytes)) =
+                (column(0)?, column(1)?, column(2)?)
+            else {
+                return Err(damaged());
+            };
+            take(Kind::from_number(kind).ok_or_else(damaged)?, id, &bytes)?;
+        }
+    }
+    txn.close_cursor(cursor);
+    Ok(())
 }

@@ -1,0 +1,180 @@
+//! Stored form, snapshots and locks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_api::{CancelToken, ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use types::{CollationId, DataType, Members, TypeKind, Value};
+
+use crate::*;
+
+fn table(id: u64, schema: &str, name: &str) -> Table {
+    let int = DataType::new(TypeKind::Int, 11, 0).with_nullable(false);
+    let mut choice = DataType::new(TypeKind::Enum, 1, 0);
+    choice.members = Some(Arc::new(Members { names: vec![b"a".as_slice().into(), (*b"").into()] }));
+    let column = |name: &str, ty: &DataType, stored, default| Column {
+        name: Arc::from(name),
+        ty: ty.clone(),
+        stored: Some(stored),
+        default,
+        on_update_now: Some(3),
+        auto_increment: stored == 0,
+        generated: None,
+        invisible: false,
+        comment: "c".into(),
+    };
+    let default = ColumnDefault::Constant(Value::UInt(2));
+    Table {
+        id: TableId(id),
+        schema: schema.into(),
+        name: name.into(),
+        engine: "InnoDB".into(),
+        temporary: false,
+        columns: vec![column("a", &int, 0, ColumnDefault::None), column("b", &choice, 1, default)],
+        indexes: vec![Index {
+            id: IndexId::CLUSTERED,
+            name: "PRIMARY".into(),
+            unique: true,
+            parts: vec![IndexPart { column: 0, prefix_length: None, descending: true }],
+            visible: true,
+            comment: String::new(),
+        }],
+        foreign_keys: vec![ForeignKey {
+            name: "f".into(),
+            columns: vec![0],
+            referenced_schema: "s".into(),
+            referenced_table: "p".into(),
+            referenced_columns: vec!["id".into()],
+            on_update: ReferenceAction::Cascade,
+            on_delete: ReferenceAction::NoAction,
+        }],
+        checks: vec![Check { name: "k".into(), expression: "(`a` > 0)".into(), enforced: true }],
+        collation: CollationId::UTF8MB4_0900_AI_CI,
+        comment: String::new(),
+        options: vec![("ROW_FORMAT".into(), "DYNAMIC".into())],
+        created_micros: 7,
+        definition: TableDef {
+            id: TableId(id),
+            name: format!("{schema}.{name}"),
+            columns: vec![
+                ColumnDef { name: "a".into(), ty: int, instant_default: None },
+                ColumnDef { name: "b".into(), ty: choice, instant_default: Some(Value::UInt(1)) },
+            ],
+            indexes: vec![IndexDef {
+                id: IndexId::CLUSTERED,
+                name: "PRIMARY".into(),
+                unique: true,
+                parts: vec![KeyPart { column: 0, prefix_length: None, descending: true }],
+            }],
+        },
+    }
+}
+
+#[test]
+fn tables_survive_storing() {
+    let table = table(1024, "s", "t");
+    let bytes = codec::write_table(&table);
+    let read = codec::read_table(&bytes).expect("readable");
+    assert_eq!(format!("{table:?}"), format!("{read:?}"));
+    for cut in 0..bytes.len() {
+        // Damage is an error or another object, never a panic.
+        let _ = codec::read_table(&bytes[..cut]);
+    }
+}
+
+#[test]
+fn accounts_survive_storing() {
+    let mut account = Account {
+        name: AccountName::new("u", "%"),
+        plugin: "caching_sha2_password".into(),
+        authentication_string: vec![1, 2, 255],
+        tls: TlsRequirement::Specified {
+            subject: "x".into(),
+            issuer: "".into(),
+            cipher: "".into(),
+        },
+        limits: [1, 0, 3, 0],
+        ..Account::default()
+    }
+    .with_all_privileges();
+    account.schemas.insert("s\\_%".into(), PrivilegeSet::SELECT);
+    let mut grant = TableGrant { table: PrivilegeSet::INSERT, ..TableGrant::default() };
+    grant.columns.insert("c".into(), PrivilegeSet::SELECT);
+    account.tables.insert(("s".into(), "t".into()), grant);
+    let role = AccountName::new("r", "%");
+    account.roles.push(RoleGrant { role: role.clone(), admin: true });
+    account.default_roles.push(role);
+    let read = codec::read_account(&codec::write_account(&account)).expect("readable");
+    assert_eq!(account, read);
+}
+
+#[test]
+fn a_snapshot_finds_children_by_name() {
+    let mut snapshot = CatalogSnapshot::default();
+    let schema = Edit::CreateSchema { name: "s".into(), collation: CollationId::BINARY };
+    snapshot.apply(&schema).expect("new schema");
+    snapshot.apply(&Edit::CreateTable(Arc::new(table(1, "s", "t")))).expect("new table");
+    assert_eq!(snapshot.children_of("s", "p").count(), 1);
+    let renamed = Arc::new(table(1, "s", "u"));
+    snapshot.apply(&Edit::ReplaceTable { old: TableId(1), new: renamed }).expect("rename");
+    assert!(snapshot.table("s", "t").is_none() && snapshot.table("s", "u").is_some());
+    let again = snapshot.apply(&Edit::CreateTable(Arc::new(table(2, "s", "u"))));
+    assert_eq!(again.expect_err("taken").code(), errors::ErrorCode::TABLE_EXISTS_ERROR);
+    snapshot.apply(&Edit::DropTable(TableId(1))).expect("drop");
+    assert_eq!(snapshot.children_of("s", "p").count(), 0);
+}
+
+#[test]
+fn logins_match_the_most_specific_host() {
+    let mut accounts = Accounts::default();
+    for (user, host) in [("u", "%"), ("", "localhost"), ("u", "10.1.%"), ("u", "10.0.0.0/8")] {
+        let name = AccountName::new(user, host);
+        accounts.put(Account { name, ..Account::default() });
+    }
+    let found = |user: &str, host: &str| {
+        accounts.find_login(user, &[host]).map(|account| account.name.to_string())
+    };
+    assert_eq!(found("u", "localhost").as_deref(), Some("@localhost"));
+    assert_eq!(found("u", "10.1.2.3").as_deref(), Some("u@10.0.0.0/8"));
+    assert_eq!(found("u", "11.1.2.3").as_deref(), Some("u@%"));
+    assert_eq!(found("v", "11.1.2.3"), None);
+}
+
+#[test]
+fn privileges_add_up_over_levels_and_roles() {
+    let mut accounts = Accounts::default();
+    let role = AccountName::new("r", "%");
+    let mut reader = Account { name: role.clone(), is_role: true, ..Account::default() };
+    reader.schemas.insert("app\\_%".into(), PrivilegeSet::SELECT);
+    accounts.put(reader);
+    let user = AccountName::new("u", "%");
+    accounts.put(Account { name: user.clone(), ..Account::default() });
+    let none = accounts.effective(&user, &[]);
+    assert!(!none.allows_table("app_1", "t", PrivilegeSet::SELECT));
+    assert!(!none.sees_schema("app_1"));
+    let with_role = accounts.effective(&user, &[role]);
+    assert!(with_role.allows_table("app_1", "t", PrivilegeSet::SELECT));
+    assert!(!with_role.allows_table("appx1", "t", PrivilegeSet::SELECT));
+    assert!(with_role.sees_schema("app_1"));
+}
+
+#[test]
+fn ddl_waits_for_users_and_users_for_ddl() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (one, two) = (locks.register(1), locks.register(2));
+    let cancel = CancelToken::new();
+    let table = TableId(9);
+    let soon = Duration::from_millis(5);
+    let read = [(table, Usage::Read)];
+    assert!(!locks.use_tables(&one, &read, soon, &cancel).expect("free"));
+    let refused = locks.lock(2, &[(Some(table), LockMode::Exclusive)], soon, &cancel);
+    assert!(refused.is_err());
+    let no_write = locks.lock(2, &[(Some(table), LockMode::NoWrite)], soon, &cancel);
+    drop(no_write.expect("readers may stay"));
+    one.release_to(0);
+    let guard = locks.lock(2, &[(Some(table), LockMode::Exclusive)], soon, &cancel).expect("free");
+    assert!(locks.use_tables(&one, &read, soon, &cancel).is_err());
+    assert!(!locks.use_tables(&two, &read, soon, &cancel).expect("own lock"));
+    drop(guard);
+    assert!(!locks.use_tables(&one, &read, soon, &cancel).expect("free again"));
+}

@@ -1,1 +1,151 @@
-//! To be written.
+//! Tables of facts about the server: `information_schema`, parts of `performance_schema` and `mysql`, and `data_dictionary`.
+//!
+//! Column names and types stand in `definitions.txt`; a table without a producer here has no rows because Squall has no such
+//! objects yet. Knows the server only through `InformationContext`.
+
+mod accounts;
+mod columns;
+mod constraints;
+mod definition;
+mod dictionary;
+mod row;
+mod server;
+mod tables;
+
+use std::sync::Arc;
+
+use errors::Result;
+use plugin_api::{
+    InfoColumn, InfoFilter, InformationContext, InformationTable, Plugin, PluginInfo, Registrar,
+};
+use types::Value;
+
+/// The plugin.
+pub struct InformationSchema;
+
+impl Plugin for InformationSchema {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            name: "information_schema",
+            description: "Tables of facts about schemas, the server and its connections",
+        }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for definition in definition::all() {
+            let produce = producer(definition.schema, definition.name);
+            registrar.information_table(Arc::new(FactTable { definition, produce }));
+        }
+    }
+}
+
+/// Produces the rows of a table.
+type Producer = fn(&dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;
+
+/// Takes rows.
+type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
+
+struct FactTable {
+    definition: definition::Definition,
+    produce: Option<Producer>,
+}
+
+impl InformationTable for FactTable {
+    fn schema(&self) -> &'static str {
+        self.definition.schema
+    }
+
+    fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    fn columns(&self) -> &[InfoColumn] {
+        &self.definition.columns
+    }
+
+    fn rows(
+        &self,
+        ctx: &dyn InformationContext,
+        filter: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(produce) = self.produce else { return Ok(()) };
+        let width = self.definition.columns.len();
+        produce(ctx, filter, &mut |row| {
+            debug_assert_eq!(row.len(), width, "{}", self.definition.name);
+            emit(row)
+        })
+    }
+}
+
+/// The producer of a table; `None` for tables of objects that do not exist yet.
+fn producer(schema: &str, name: &str) -> Option<Producer> {
+    let producer: Producer = match (schema, name) {
+        ("information_schema", "CHARACTER_SETS") => server::character_sets,
+        ("information_schema", "COLLATIONS") => server::collations,
+        ("information_schema", "COLLATION_CHARACTER_SET_APPLICABILITY") => {
+            server::collation_character_sets
+        }
+        ("information_schema", "ENGINES") => server::engines,
+        ("information_schema", "PLUGINS") => server::plugins,
+        ("information_schema", "KEYWORDS") => server::keywords,
+        ("performance_schema", "processlist") => server::performance_processlist,
+        ("information_schema", "PROCESSLIST") => {
+            server::processlist
+        }
+        ("information_schema", "SCHEMATA") => tables::schemata,
+        ("information_schema", "TABLES") => tables::tables,
+        ("information_schema", "VIEWS") => tables::views,
+        ("information_schema", "PARTITIONS") => tables::partitions,
+        ("information_schema", "COLUMNS") => columns::columns,
+        ("information_schema", "STATISTICS") => columns::statistics,
+        ("information_schema", "TABLE_CONSTRAINTS") => constraints::table_constraints,
+        ("information_schema", "KEY_COLUMN_USAGE") => constraints::key_column_usage,
+        ("information_schema", "REFERENTIAL_CONSTRAINTS") => constraints::referential,
+        ("information_schema", "CHECK_CONSTRAINTS") => constraints::checks,
+        ("information_schema", "USER_PRIVILEGES") => accounts::user_privileges,
+        ("information_schema", "SCHEMA_PRIVILEGES") => accounts::schema_privileges,
+        ("information_schema", "TABLE_PRIVILEGES") => accounts::table_privileges,
+        ("mysql", "user") => accounts::user,
+        ("mysql", "db") => accounts::db,
+        ("mysql", "plugin") => server::mysql_plugin,
+        ("mysql", "help_topic") => server::help_topic,
+        ("mysql", "help_category") => server::help_category,
+        ("performance_schema", "global_variables") => server::global_variables,
+        ("performance_schema", "session_variables") => server::session_variables,
+        ("performance_schema", "global_status") => server::global_status,
+        ("performance_schema", "session_status") => server::session_status,
+        ("performance_schema", "persisted_variables") => server::persisted_variables,
+        ("performance_schema", "threads") => server::threads,
+        ("data_dictionary", "GLOBAL_VARIABLES") => dictionary::global_variables,
+        ("data_dictionary", "SESSION_VARIABLES") => dictionary::session_variables,
+        ("data_dictionary", "MODULES") => dictionary::modules,
+        ("data_dictionary", "PLUGINS") => dictionary::plugins,
+        ("data_dictionary", "FUNCTIONS") => dictionary::functions,
+        ("data_dictionary", "PLAN_CACHE") => dictionary::plan_cache,
+        ("data_dictionary", "ENGINE_STATISTICS") => dictionary::engine_statistics,
+        ("data_dictionary", "CONDITIONS") => dictionary::conditions,
+        ("data_dictionary", "GRANTS") => dictionary::grants,
+        ("data_dictionary", "CREATE_STATEMENTS") => dictionary::create_statements,
+        ("data_dictionary", "CREATE_SCHEMA_STATEMENTS") => dictionary::create_schema_statements,
+        ("data_dictionary", "RECOVERY_PROGRESS") => dictionary::recovery_progress,
+        ("data_dictionary", "PRIVILEGE_NAMES") => dictionary::privilege_names,
+        _ => return None,
+    };
+    Some(producer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_producer_has_a_definition_and_every_definition_columns() {
+        let names: Vec<_> = definition::all().iter().map(|d| (d.schema, d.name)).collect();
+        assert!(names.contains(&("information_schema", "TABLES")));
+        assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
+        assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
+        let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
+        assert_eq!(produced.count(), 45);
+    }
+}

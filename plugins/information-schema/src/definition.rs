@@ -1,0 +1,66 @@
+//! Reads `definitions.txt`: `[schema.table]`, then one column a line: name, type, length, options.
+
+use plugin_api::InfoColumn;
+use types::{CollationId, DataType, TypeKind};
+
+const TEXT: &str = include_str!("definitions.txt");
+
+/// A table's shape.
+pub struct Definition {
+    pub schema: &'static str,
+    pub name: &'static str,
+    pub columns: Vec<InfoColumn>,
+}
+
+/// All tables, in file order.
+pub fn all() -> Vec<Definition> {
+    let mut tables: Vec<Definition> = Vec::new();
+    for line in TEXT.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            let (schema, name) = name.split_once('.').unwrap_or(("", name));
+            tables.push(Definition { schema, name, columns: Vec::new() });
+        } else if let (Some(table), Some(column)) = (tables.last_mut(), column(line)) {
+            table.columns.push(column);
+        }
+    }
+    tables
+}
+
+fn column(line: &'static str) -> Option<InfoColumn> {
+    let mut words = line.split(' ');
+    let name = words.next().filter(|name| !name.is_empty())?;
+    let kind = kind(words.next()?)?;
+    let mut ty = DataType::new(kind, words.next()?.parse().ok()?, 0);
+    if ty.is_text() {
+        ty.collation = CollationId::UTF8MB4_0900_AI_CI;
+    }
+    for option in words {
+        match option {
+            "unsigned" => ty.unsigned = true,
+            "notnull" => ty.nullable = false,
+            other => ty.decimals = other.strip_prefix("decimals=")?.parse().ok()?,
+        }
+    }
+    Some(InfoColumn { name, ty })
+}
+
+fn kind(word: &str) -> Option<TypeKind> {
+    Some(match word {
+        "TinyInt" => TypeKind::TinyInt,
+        "SmallInt" => TypeKind::SmallInt,
+        "Int" => TypeKind::Int,
+        "BigInt" => TypeKind::BigInt,
+        "Decimal" => TypeKind::Decimal,
+        "Double" => TypeKind::Double,
+        "Float" => TypeKind::Float,
+        "Timestamp" | "DateTime" => TypeKind::DateTime,
+        "Date" => TypeKind::Date,
+        "Time" => TypeKind::Time,
+        "VarChar" => TypeKind::VarChar,
+        "VarBinary" => TypeKind::VarBinary,
+        "LongText" => TypeKind::LongText,
+        "LongBlob" => TypeKind::LongBlob,
+        "Json" => TypeKind::LongText,
+        _ => return None,
+    })
+}

@@ -1,0 +1,193 @@
+//! `data_dictionary`: our own schema, one table for each internal that somebody may want to see.
+
+use errors::Result;
+use plugin_api::{InfoFilter, InformationContext};
+use types::Value;
+
+use crate::Emit;
+use crate::row::{optional, yes_no};
+use crate::tables::visit_tables;
+
+/// `GLOBAL_VARIABLES`.
+pub fn global_variables(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for variable in ctx.variables().iter().filter(|variable| variable.global.is_some()) {
+        emit(&[
+            Value::text(&variable.name),
+            optional(variable.global.as_deref()),
+            yes_no(!variable.dynamic),
+            Value::text(variable.source),
+            Value::text(variable.description),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `SESSION_VARIABLES`.
+pub fn session_variables(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.variables().iter().try_for_each(|variable| {
+        emit(&[Value::text(&variable.name), Value::text(&variable.session)])
+    })
+}
+
+/// `MODULES`.
+pub fn modules(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    ctx.plugins().iter().try_for_each(|(info, _)| {
+        emit(&[Value::text(info.name), Value::text(info.description), yes_no(true)])
+    })
+}
+
+/// `PLUGINS`.
+pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (info, items) in ctx.plugins() {
+        for (slot, name) in &items {
+            emit(&[Value::text(name), Value::text(slot), yes_no(true), Value::text(info.name)])?;
+        }
+    }
+    Ok(())
+}
+
+/// `FUNCTIONS`.
+pub fn functions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    ctx.functions()
+        .iter()
+        .try_for_each(|(name, help)| emit(&[Value::text(name), Value::text(help)]))
+}
+
+/// `PLAN_CACHE`.
+pub fn plan_cache(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for (schema, text, hits, bytes, nanoseconds) in ctx.plan_cache() {
+        emit(&[
+            Value::text(&schema),
+            Value::text(&text),
+            Value::UInt(hits),
+            Value::UInt(bytes),
+            Value::UInt(nanoseconds),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `ENGINE_STATISTICS`.
+pub fn engine_statistics(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.engine_stats().iter().try_for_each(|(engine, group, name, value)| {
+        emit(&[Value::text(engine), Value::text(group), Value::text(name), Value::text(value)])
+    })
+}
+
+/// `RECOVERY_PROGRESS`: the engines' own account of their last recovery.
+pub fn recovery_progress(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let stats = ctx.engine_stats();
+    let recovery: Vec<_> = stats.iter().filter(|(_, group, ..)| group == "recovery").collect();
+    let find = |wanted: &str| recovery.iter().find(|(_, _, name, _)| name == wanted);
+    let phase = find("phase").map_or("done", |(.., value)| value.as_str());
+    let percent = find("percent").and_then(|(.., value)| value.parse().ok());
+    for (_, _, name, value) in &recovery {
+        let percent = percent.map_or(Value::Null, Value::Double);
+        emit(&[Value::text(phase), percent, Value::text(name), Value::text(value)])?;
+    }
+    Ok(())
+}
+
+/// `CONDITIONS`: what SHOW WARNINGS shows.
+pub fn conditions(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.conditions().iter().try_for_each(|(level, code, message)| {
+        emit(&[Value::text(level), Value::UInt((*code).into()), Value::text(message)])
+    })
+}
+
+/// `GRANTS`: the session's own.
+pub fn grants(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    ctx.grants(None)?.iter().try_for_each(|statement| emit(&[Value::text(statement)]))
+}
+
+/// `CREATE_STATEMENTS`: what SHOW CREATE TABLE and SHOW CREATE VIEW show.
+pub fn create_statements(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+        emit(&[
+            Value::text(&table.schema),
+            Value::text(&table.name),
+            Value::text(table.table_type),
+            Value::text(&table.create_statement),
+        ])
+    })
+}
+
+/// `CREATE_SCHEMA_STATEMENTS`.
+pub fn create_schema_statements(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for (schema, _) in ctx.schemas() {
+        if let Some(text) = ctx.schema_create_statement(&schema) {
+            emit(&[Value::text(&schema), Value::text(&text)])?;
+        }
+    }
+    Ok(())
+}
+
+/// `PRIVILEGE_NAMES`: what SHOW PRIVILEGES shows.
+pub fn privilege_names(
+    _: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    PRIVILEGES.iter().try_for_each(|(name, context, comment)| {
+        emit(&[Value::text(name), Value::text(context), Value::text(comment)])
+    })
+}
+
+const PRIVILEGES: &[(&str, &str, &str)] = &[
+    ("Alter", "Tables", "To alter the table"),
+    ("Create", "Databases,Tables,Indexes", "To create new databases and tables"),
+    ("Create role", "Server Admin", "To create new roles"),
+    ("Create temporary tables", "Databases", "To use CREATE TEMPORARY TABLE"),
+    ("Create view", "Tables", "To create new views"),
+    ("Create user", "Server Admin", "To create new users"),
+    ("Delete", "Tables", "To delete existing rows"),
+    ("Drop", "Databases,Tables", "To drop databases, tables, and views"),
+    ("Drop role", "Server Admin", "To drop roles"),
+    ("File", "File access on server", "To read and write files on the server"),
+    ("Grant option", "Databases,Tables", "To give to other users those privileges you possess"),
+    ("Index", "Tables", "To create or drop indexes"),
+    ("Insert", "Tables", "To insert data into tables"),
+    ("Lock tables", "Databases", "To use LOCK TABLES (together with SELECT privilege)"),
+    ("Process", "Server Admin", "To view the plain text of currently executing queries"),
+    ("References", "Databases,Tables", "To have references on tables"),
+    ("Reload", "Server Admin", "To reload or refresh tables, logs and privileges"),
+    ("Select", "Tables", "To retrieve rows from table"),
+    ("Show databases", "Server Admin", "To see all databases with SHOW DATABASES"),
+    ("Show view", "Tables", "To see views with SHOW CREATE VIEW"),
+    ("Shutdown", "Server Admin", "To shut down the server"),
+    ("Super", "Server Admin", "To use KILL thread, SET GLOBAL, CHANGE REPLICATION SOURCE, etc."),
+    ("Update", "Tables", "To update existing rows"),
+    ("Usage", "Server Admin", "No privileges - allow connect only"),
+];

@@ -1,0 +1,29 @@
+//! Small helpers that turn facts into cells.
+
+use types::{DateTime, Value, civil_from_micros};
+
+/// Text, or NULL.
+pub fn optional(text: Option<&str>) -> Value {
+    text.map_or(Value::Null, Value::text)
+}
+
+/// A number, or NULL.
+pub fn optional_number(number: Option<u64>) -> Value {
+    number.map_or(Value::Null, Value::UInt)
+}
+
+/// `YES` or `NO`.
+pub fn yes_no(truth: bool) -> Value {
+    Value::text(if truth { "YES" } else { "NO" })
+}
+
+/// A time in UTC. Whole seconds: the columns have no fraction.
+pub fn time(unix_micros: i64) -> Value {
+    let seconds = unix_micros - unix_micros.rem_euclid(1_000_000);
+    Value::DateTime(civil_from_micros(seconds).unwrap_or(DateTime::ZERO))
+}
+
+/// The catalog's name, as every table of `information_schema` shows it.
+pub fn catalog() -> Value {
+    Value::text("def")
+}

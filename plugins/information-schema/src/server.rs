@@ -1,0 +1,286 @@
+//! Character sets, engines, plugins, variables, counters and connections.
+
+use errors::Result;
+use plugin_api::{InfoFilter, InformationContext, ProcessView};
+use types::Value;
+
+use crate::Emit;
+use crate::row::{optional, yes_no};
+
+/// `CHARACTER_SETS`.
+pub fn character_sets(
+    _: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for charset in charset::charsets() {
+        let collation = charset::collation_or_binary(charset.default_collation);
+        emit(&[
+            Value::text(charset.name),
+            Value::text(collation.name),
+            Value::text(charset.description),
+            Value::UInt(charset.max_length.into()),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `COLLATIONS`.
+pub fn collations(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for collation in charset::collations() {
+        let pad = match collation.pad {
+            charset::PadAttribute::PadSpace => "PAD SPACE",
+            charset::PadAttribute::NoPad => "NO PAD",
+        };
+        emit(&[
+            Value::text(collation.name),
+            Value::text(collation.charset.name),
+            Value::UInt(collation.id.0.into()),
+            Value::text(if collation.is_default { "Yes" } else { "" }),
+            Value::text("Yes"),
+            Value::UInt(collation.sort_length.into()),
+            Value::text(pad),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `COLLATION_CHARACTER_SET_APPLICABILITY`.
+pub fn collation_character_sets(
+    _: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    charset::collations().iter().try_for_each(|collation| {
+        emit(&[Value::text(collation.name), Value::text(collation.charset.name)])
+    })
+}
+
+/// `ENGINES`.
+pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (name, support, comment, transactions, xa, savepoints) in ctx.engines() {
+        emit(&[
+            Value::text(&name),
+            Value::text(support),
+            Value::text(&comment),
+            yes_no(transactions),
+            yes_no(xa),
+            yes_no(savepoints),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `PLUGINS`: one row for each thing that a plugin brought, functions left out.
+pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (info, items) in ctx.plugins() {
+        for (slot, name) in items.iter().filter(|(slot, _)| is_plugin_slot(slot)) {
+            emit(&[
+                Value::text(name),
+                Value::text("1.0"),
+                Value::text("ACTIVE"),
+                Value::text(slot),
+                Value::text("1.0"),
+                Value::Null,
+                Value::Null,
+                Value::text("Squall"),
+                Value::text(info.description),
+                Value::text("Apache-2.0"),
+                Value::text("FORCE"),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn is_plugin_slot(slot: &str) -> bool {
+    matches!(slot, "AUTHENTICATION" | "STORAGE ENGINE" | "LISTENER")
+}
+
+/// `mysql.plugin`: nothing is loaded from a library.
+pub fn mysql_plugin(_: &dyn InformationContext, _: &InfoFilter, _: &mut Emit<'_>) -> Result<()> {
+    Ok(())
+}
+
+/// `KEYWORDS`: words that the SQL standard and the reference reserve.
+pub fn keywords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    RESERVED.split_whitespace().try_for_each(|word| emit(&[Value::text(word), Value::Int(1)]))
+}
+
+const RESERVED: &str = "ACCESSIBLE ADD ALL ALTER ANALYZE AND AS ASC ASENSITIVE BEFORE BETWEEN \
+    BIGINT BINARY BLOB BOTH BY CALL CASCADE CASE CHANGE CHAR CHARACTER CHECK COLLATE COLUMN \
+    CONDITION CONSTRAINT CONTINUE CONVERT CREATE CROSS CUBE CUME_DIST CURRENT_DATE CURRENT_TIME \
+    CURRENT_TIMESTAMP CURRENT_USER CURSOR DATABASE DATABASES DAY_HOUR DAY_MICROSECOND DAY_MINUTE \
+    DAY_SECOND DEC DECIMAL DECLARE DEFAULT DELAYED DELETE DENSE_RANK DESC DESCRIBE DETERMINISTIC \
+    DISTINCT DISTINCTROW DIV DOUBLE DROP DUAL EACH ELSE ELSEIF EMPTY ENCLOSED ESCAPED EXCEPT \
+    EXISTS EXIT EXPLAIN FALSE FETCH FIRST_VALUE FLOAT FLOAT4 FLOAT8 FOR FORCE FOREIGN FROM \
+    FULLTEXT FUNCTION GENERATED GET GRANT GROUP GROUPING GROUPS HAVING HIGH_PRIORITY \
+    HOUR_MICROSECOND HOUR_MINUTE HOUR_SECOND IF IGNORE IN INDEX INFILE INNER INOUT INSENSITIVE \
+    INSERT INT INT1 INT2 INT3 INT4 INT8 INTEGER INTERSECT INTERVAL INTO IO_AFTER_GTIDS \
+    IO_BEFORE_GTIDS IS ITERATE JOIN JSON_TABLE KEY KEYS KILL LAG LAST_VALUE LATERAL LEAD LEADING \
+    LEAVE LEFT LIKE LIMIT LINEAR LINES LOAD LOCALTIME LOCALTIMESTAMP LOCK LONG LONGBLOB LONGTEXT \
+    LOOP LOW_PRIORITY MANUAL MATCH MAXVALUE MEDIUMBLOB MEDIUMINT MEDIUMTEXT MIDDLEINT \
+    MINUTE_MICROSECOND MINUTE_SECOND MOD MODIFIES NATURAL NOT NO_WRITE_TO_BINLOG NTH_VALUE NTILE \
+    NULL NUMERIC OF ON OPTIMIZE OPTIMIZER_COSTS OPTION OPTIONALLY OR ORDER OUT OUTER OUTFILE OVER \
+    PARALLEL PARTITION PERCENT_RANK PRECISION PRIMARY PROCEDURE PURGE QUALIFY RANGE RANK READ \
+    READS READ_WRITE REAL RECURSIVE REFERENCES REGEXP RELEASE RENAME REPEAT REPLACE REQUIRE \
+    RESIGNAL RESTRICT RETURN REVOKE RIGHT RLIKE ROW ROWS ROW_NUMBER SCHEMA SCHEMAS \
+    SECOND_MICROSECOND SELECT SENSITIVE SEPARATOR SET SHOW SIGNAL SMALLINT SPATIAL SPECIFIC SQL \
+    SQLEXCEPTION SQLSTATE SQLWARNING SQL_BIG_RESULT SQL_CALC_FOUND_ROWS SQL_SMALL_RESULT SSL \
+    STARTING STORED STRAIGHT_JOIN SYSTEM TABLE TABLESAMPLE TERMINATED THEN TINYBLOB TINYINT \
+    TINYTEXT TO TRAILING TRIGGER TRUE UNDO UNION UNIQUE UNLOCK UNSIGNED UPDATE USAGE USE USING \
+    UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES VARBINARY VARCHAR VARCHARACTER VARYING VIRTUAL WHEN \
+    WHERE WHILE WINDOW WITH WRITE XOR YEAR_MONTH ZEROFILL";
+
+fn process_row(process: &ProcessView) -> Vec<Value> {
+    vec![
+        Value::UInt(process.id),
+        Value::text(&process.user),
+        Value::text(&process.host),
+        optional(process.database.as_deref()),
+        Value::text(process.command),
+        Value::Int(process.seconds as i64),
+        Value::text(process.state),
+        optional(process.info.as_deref()),
+    ]
+}
+
+/// `PROCESSLIST`.
+pub fn processlist(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.processes().iter().try_for_each(|process| emit(&process_row(process)))
+}
+
+/// `performance_schema.processlist`, which also names the executing engine.
+pub fn performance_processlist(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.processes().iter().try_for_each(|process| {
+        let mut row = process_row(process);
+        row.push(Value::text("PRIMARY"));
+        emit(&row)
+    })
+}
+
+/// `performance_schema.threads`: one for each connection.
+pub fn threads(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for process in ctx.processes() {
+        let host = process.host.split(':').next().unwrap_or_default();
+        let mut row = vec![
+            Value::UInt(process.id),
+            Value::text("thread/sql/one_connection"),
+            Value::text("FOREGROUND"),
+            Value::UInt(process.id),
+            Value::text(&process.user),
+            Value::text(host),
+            optional(process.database.as_deref()),
+            Value::text(process.command),
+            Value::Int(process.seconds as i64),
+            Value::text(process.state),
+            optional(process.info.as_deref()),
+        ];
+        // Parent, role.
+        row.extend([Value::Null, Value::Null]);
+        row.extend([Value::text("YES"), Value::text("YES"), Value::text("TCP/IP")]);
+        row.extend([Value::Null, Value::Null, Value::text("PRIMARY")]);
+        row.extend(std::iter::repeat_n(Value::UInt(0), 4));
+        row.push(Value::text("NO"));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
+/// `performance_schema.global_variables`.
+pub fn global_variables(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for variable in ctx.variables() {
+        if let Some(value) = &variable.global {
+            emit(&[Value::text(&variable.name), Value::text(value)])?;
+        }
+    }
+    Ok(())
+}
+
+/// `performance_schema.session_variables`.
+pub fn session_variables(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.variables().iter().try_for_each(|variable| {
+        emit(&[Value::text(&variable.name), Value::text(&variable.session)])
+    })
+}
+
+/// `performance_schema.persisted_variables`.
+pub fn persisted_variables(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for variable in ctx.variables().iter().filter(|variable| variable.source == "PERSISTED") {
+        emit(&[Value::text(&variable.name), optional(variable.global.as_deref())])?;
+    }
+    Ok(())
+}
+
+fn status(ctx: &dyn InformationContext, global: bool, emit: &mut Emit<'_>) -> Result<()> {
+    let counters = ctx.status(global);
+    counters.iter().try_for_each(|(name, value)| emit(&[Value::text(name), Value::text(value)]))
+}
+
+/// `performance_schema.global_status`.
+pub fn global_status(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    status(ctx, true, emit)
+}
+
+/// `performance_schema.session_status`.
+pub fn session_status(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    status(ctx, false, emit)
+}
+
+/// `mysql.help_topic`: the functions with their help.
+pub fn help_topic(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let mut functions = ctx.functions();
+    functions.sort_unstable();
+    for (number, (name, help)) in functions.iter().enumerate() {
+        emit(&[
+            Value::UInt(number as u64 + 1),
+            Value::text(name),
+            Value::UInt(1),
+            Value::text(help),
+            Value::text(""),
+            Value::text(""),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `mysql.help_category`.
+pub fn help_category(
+    _: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    emit(&[Value::UInt(1), Value::text("Functions"), Value::UInt(0), Value::text("")])
+}

@@ -1,0 +1,138 @@
+//! Schemas, tables and views.
+
+use std::sync::Arc;
+
+use errors::Result;
+use plugin_api::{InfoFilter, InformationContext, TableView};
+use types::Value;
+
+use crate::Emit;
+use crate::row::{catalog, optional, optional_number, time};
+
+/// Calls `visit` for each table that the filter on `schema_column` and `table_column` lets through.
+pub fn visit_tables(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    schema_column: &str,
+    table_column: &str,
+    visit: &mut dyn FnMut(&Arc<TableView>) -> Result<()>,
+) -> Result<()> {
+    let wanted = filter.value(schema_column);
+    let table = filter.value(table_column);
+    for (schema, _) in ctx.schemas() {
+        if wanted.is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&schema)) {
+            continue;
+        }
+        ctx.check_cancelled()?;
+        ctx.tables(&schema, table)?.iter().try_for_each(&mut *visit)?;
+    }
+    Ok(())
+}
+
+/// `SCHEMATA`.
+pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (name, collation) in ctx.schemas() {
+        let charset = collation.split('_').next().unwrap_or(&collation);
+        emit(&[
+            catalog(),
+            Value::text(&name),
+            Value::text(charset),
+            Value::text(&collation),
+            Value::Null,
+            Value::text("NO"),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `TABLES`.
+pub fn tables(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+        if table.temporary {
+            return Ok(());
+        }
+        emit(&table_row(table))
+    })
+}
+
+fn table_row(table: &TableView) -> Vec<Value> {
+    let base = table.table_type == "BASE TABLE";
+    let stored = |value: Value| if base { value } else { Value::Null };
+    let average = table.data_bytes.checked_div(table.rows).unwrap_or(0);
+    let comment = match table.table_type {
+        "VIEW" => "VIEW",
+        _ => &table.comment,
+    };
+    vec![
+        catalog(),
+        Value::text(&table.schema),
+        Value::text(&table.name),
+        Value::text(table.table_type),
+        optional(table.engine.as_deref()),
+        stored(Value::Int(10)),
+        stored(Value::text(&table.row_format)),
+        stored(Value::UInt(table.rows)),
+        stored(Value::UInt(average)),
+        stored(Value::UInt(table.data_bytes)),
+        stored(Value::UInt(0)),
+        stored(Value::UInt(table.index_bytes)),
+        stored(Value::UInt(0)),
+        optional_number(table.auto_increment),
+        time(table.created_micros),
+        Value::Null,
+        Value::Null,
+        stored(Value::text(&table.collation)),
+        Value::Null,
+        stored(Value::text(&table.create_options)),
+        Value::text(comment),
+    ]
+}
+
+/// `VIEWS`.
+pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+        let Some(definition) = table.view_definition.as_deref() else { return Ok(()) };
+        emit(&[
+            catalog(),
+            Value::text(&table.schema),
+            Value::text(&table.name),
+            Value::text(definition),
+            Value::text("NONE"),
+            Value::text("NO"),
+            Value::text(&table.definer),
+            Value::text("DEFINER"),
+            Value::text("utf8mb4"),
+            Value::text("utf8mb4_0900_ai_ci"),
+        ])
+    })
+}
+
+/// `PARTITIONS`: every table is its own only partition.
+pub fn partitions(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+        if table.table_type != "BASE TABLE" || table.temporary {
+            return Ok(());
+        }
+        let mut row = vec![catalog(), Value::text(&table.schema), Value::text(&table.name)];
+        // Name, ordinal, method, expression and description of partition and subpartition.
+        row.extend(std::iter::repeat_n(Value::Null, 9));
+        row.push(Value::UInt(table.rows));
+        row.push(Value::UInt(table.data_bytes.checked_div(table.rows).unwrap_or(0)));
+        row.push(Value::UInt(table.data_bytes));
+        row.push(Value::UInt(0));
+        row.push(Value::UInt(table.index_bytes));
+        row.push(Value::UInt(0));
+        row.push(time(table.created_micros));
+        row.extend([Value::Null, Value::Null, Value::Null]);
+        row.extend([Value::text(""), Value::text(""), Value::Null]);
+        emit(&row)
+    })
+}

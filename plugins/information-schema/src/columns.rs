@@ -104,9 +104,8 @@ fn lengths(ty: &DataType) -> (Option<u64>, Option<u64>) {
         }
         TypeKind::Set => {
             let names = ty.members.iter().flat_map(|members| &members.names);
-            let (count, sum) = names.fold((0, 0), |(count, sum), name| {
-                (count + 1, sum + charset_length(ty, name))
-            });
+            let (count, sum) = names
+                .fold((0, 0), |(count, sum), name| (count + 1, sum + charset_length(ty, name)));
             let all = sum + u64::max(count, 1) - 1;
             (Some(all), Some(all * widest))
         }

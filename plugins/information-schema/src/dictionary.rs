@@ -62,11 +62,7 @@ pub fn functions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'
 }
 
 /// `PLAN_CACHE`.
-pub fn plan_cache(
-    ctx: &dyn InformationContext,
-    _: &InfoFilter,
-    emit: &mut Emit<'_>,
-) -> Result<()> {
+pub fn plan_cache(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for (schema, text, hits, bytes, nanoseconds) in ctx.plan_cache() {
         emit(&[
             Value::text(&schema),
@@ -109,11 +105,7 @@ pub fn recovery_progress(
 }
 
 /// `CONDITIONS`: what SHOW WARNINGS shows.
-pub fn conditions(
-    ctx: &dyn InformationContext,
-    _: &InfoFilter,
-    emit: &mut Emit<'_>,
-) -> Result<()> {
+pub fn conditions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     ctx.conditions().iter().try_for_each(|(level, code, message)| {
         emit(&[Value::text(level), Value::UInt((*code).into()), Value::text(message)])
     })

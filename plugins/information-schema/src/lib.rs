@@ -90,9 +90,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "PLUGINS") => server::plugins,
         ("information_schema", "KEYWORDS") => server::keywords,
         ("performance_schema", "processlist") => server::performance_processlist,
-        ("information_schema", "PROCESSLIST") => {
-            server::processlist
-        }
+        ("information_schema", "PROCESSLIST") => server::processlist,
         ("information_schema", "SCHEMATA") => tables::schemata,
         ("information_schema", "TABLES") => tables::tables,
         ("information_schema", "VIEWS") => tables::views,

@@ -256,11 +256,7 @@ pub fn session_status(
 }
 
 /// `mysql.help_topic`: the functions with their help.
-pub fn help_topic(
-    ctx: &dyn InformationContext,
-    _: &InfoFilter,
-    emit: &mut Emit<'_>,
-) -> Result<()> {
+pub fn help_topic(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let mut functions = ctx.functions();
     functions.sort_unstable();
     for (number, (name, help)) in functions.iter().enumerate() {

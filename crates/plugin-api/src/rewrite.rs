@@ -3,6 +3,8 @@
 use errors::Result;
 use types::SqlMode;
 
+use crate::information::InformationContext;
+
 /// What a rewriter may know.
 #[derive(Clone, Debug)]
 pub struct RewriteContext {
@@ -19,6 +21,11 @@ pub trait StatementRewriter: Send + Sync {
     /// The SELECT that answers `sql`, or `None` when the statement is not this rewriter's.
     ///
     /// # Errors
-    /// 1046 when a schema is needed and none is selected; 1235.
-    fn rewrite(&self, sql: &str, ctx: &RewriteContext) -> Result<Option<String>>;
+    /// 1046 when a schema is needed and none is selected; 1049, 1146 when the object shown does not exist; 1235.
+    fn rewrite(
+        &self,
+        sql: &str,
+        ctx: &RewriteContext,
+        facts: &dyn InformationContext,
+    ) -> Result<Option<String>>;
 }

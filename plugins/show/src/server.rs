@@ -1,0 +1,211 @@
+//! SHOW statements about the server.
+
+use syntax::ast::{Limit, VarScope};
+
+use crate::select::{Select, literal};
+
+/// SHOW CHARACTER SET.
+pub fn character_sets() -> Select {
+    Select::from("information_schema.CHARACTER_SETS")
+        .items(&[
+            ("CHARACTER_SET_NAME", "Charset"),
+            ("DESCRIPTION", "Description"),
+            ("DEFAULT_COLLATE_NAME", "Default collation"),
+            ("MAXLEN", "Maxlen"),
+        ])
+        .ordered("1")
+}
+
+/// SHOW COLLATION.
+pub fn collations() -> Select {
+    Select::from("information_schema.COLLATIONS")
+        .items(&[
+            ("COLLATION_NAME", "Collation"),
+            ("CHARACTER_SET_NAME", "Charset"),
+            ("ID", "Id"),
+            ("IS_DEFAULT", "Default"),
+            ("IS_COMPILED", "Compiled"),
+            ("SORTLEN", "Sortlen"),
+            ("PAD_ATTRIBUTE", "Pad_attribute"),
+        ])
+        .ordered("1")
+}
+
+/// SHOW ENGINES.
+pub fn engines() -> Select {
+    Select::from("information_schema.ENGINES").items(&[
+        ("ENGINE", "Engine"),
+        ("SUPPORT", "Support"),
+        ("COMMENT", "Comment"),
+        ("TRANSACTIONS", "Transactions"),
+        ("XA", "XA"),
+        ("SAVEPOINTS", "Savepoints"),
+    ])
+}
+
+/// SHOW ENGINE x STATUS: the engine's counters as one text, a line each.
+pub fn engine_status(engine: Option<&str>) -> Select {
+    const STATUS: &str = "COALESCE(GROUP_CONCAT(CONCAT(STATISTIC_GROUP, '.', STATISTIC_NAME, ' ', \
+        STATISTIC_VALUE) ORDER BY STATISTIC_GROUP, STATISTIC_NAME SEPARATOR '\n'), '')";
+    let engine = engine.unwrap_or("Squall");
+    Select::from("data_dictionary.ENGINE_STATISTICS")
+        .item(&literal(engine), "Type")
+        .item("''", "Name")
+        .item(STATUS, "Status")
+}
+
+/// SHOW PLUGINS.
+pub fn plugins() -> Select {
+    Select::from("information_schema.PLUGINS").items(&[
+        ("PLUGIN_NAME", "Name"),
+        ("PLUGIN_STATUS", "Status"),
+        ("PLUGIN_TYPE", "Type"),
+        ("PLUGIN_LIBRARY", "Library"),
+        ("PLUGIN_LICENSE", "License"),
+    ])
+}
+
+/// SHOW PRIVILEGES.
+pub fn privileges() -> Select {
+    Select::from("data_dictionary.PRIVILEGE_NAMES").items(&[
+        ("PRIVILEGE", "Privilege"),
+        ("CONTEXT", "Context"),
+        ("COMMENT", "Comment"),
+    ])
+}
+
+/// SHOW [FULL] PROCESSLIST.
+pub fn processlist(full: bool) -> Select {
+    Select::from("information_schema.PROCESSLIST")
+        .items(&[
+            ("ID", "Id"),
+            ("USER", "User"),
+            ("HOST", "Host"),
+            ("DB", "db"),
+            ("COMMAND", "Command"),
+            ("TIME", "Time"),
+            ("STATE", "State"),
+            (if full { "INFO" } else { "LEFT(INFO, 100)" }, "Info"),
+        ])
+        .ordered("1")
+}
+
+fn scoped(range: &VarScope, session: &str, global: &str) -> String {
+    let table = match range {
+        VarScope::Session => session,
+        VarScope::Global | VarScope::Persist | VarScope::PersistOnly => global,
+    };
+    format!("performance_schema.{table}")
+}
+
+/// SHOW [GLOBAL] STATUS.
+pub fn status(range: &VarScope) -> Select {
+    named_values(&scoped(range, "session_status", "global_status"))
+}
+
+/// SHOW [GLOBAL] VARIABLES.
+pub fn variables(range: &VarScope) -> Select {
+    named_values(&scoped(range, "session_variables", "global_variables"))
+}
+
+fn named_values(table: &str) -> Select {
+    Select::from(table)
+        .item("VARIABLE_NAME", "Variable_name")
+        .item("VARIABLE_VALUE", "Value")
+        .ordered("1")
+}
+
+/// SHOW WARNINGS and SHOW ERRORS.
+pub fn conditions(errors_only: bool, limit: Option<&Limit>) -> Select {
+    let select = Select::from("data_dictionary.CONDITIONS").items(&[
+        ("LEVEL", "Level"),
+        ("CODE", "Code"),
+        ("MESSAGE", "Message"),
+    ]);
+    let select = if errors_only { select.equal("LEVEL", "Error") } else { select };
+    select.limited(limit)
+}
+
+/// SHOW COUNT(*) WARNINGS and ERRORS.
+pub fn condition_count(variable: &str) -> Select {
+    Select::default().item(&format!("@@session.{variable}"), &format!("@@session.{variable}"))
+}
+
+/// SHOW GRANTS of the session's account.
+pub fn own_grants(account: &str) -> Select {
+    Select::from("data_dictionary.GRANTS").item("GRANT_STATEMENT", &format!("Grants for {account}"))
+}
+
+/// SHOW PROFILES: profiling is never on.
+pub fn profiles() -> Select {
+    Select::empty(&[("Query_ID", "0"), ("Duration", "0e0"), ("Query", "''")])
+}
+
+/// SHOW PROFILE.
+pub fn profile() -> Select {
+    Select::empty(&[("Status", "''"), ("Duration", "0.000000")])
+}
+
+/// SHOW BINARY LOG STATUS: there is no binary log.
+pub fn binary_log_status() -> Select {
+    Select::empty(&[
+        ("File", "''"),
+        ("Position", "0"),
+        ("Binlog_Do_DB", "''"),
+        ("Binlog_Ignore_DB", "''"),
+        ("Executed_Gtid_Set", "''"),
+    ])
+}
+
+/// SHOW BINLOG EVENTS.
+pub fn binlog_events() -> Select {
+    Select::empty(&[
+        ("Log_name", "''"),
+        ("Pos", "0"),
+        ("Event_type", "''"),
+        ("Server_id", "0"),
+        ("End_log_pos", "0"),
+        ("Info", "''"),
+    ])
+}
+
+/// SHOW REPLICAS.
+pub fn replicas() -> Select {
+    Select::empty(&[
+        ("Server_Id", "0"),
+        ("Host", "''"),
+        ("Port", "0"),
+        ("Source_Id", "0"),
+        ("Replica_UUID", "''"),
+    ])
+}
+
+/// SHOW REPLICA STATUS: this server follows nobody.
+pub fn replica_status() -> Select {
+    const COLUMNS: &str = "Replica_IO_State Source_Host Source_User Source_Port Connect_Retry \
+        Source_Log_File Read_Source_Log_Pos Relay_Log_File Relay_Log_Pos Relay_Source_Log_File \
+        Replica_IO_Running Replica_SQL_Running Replicate_Do_DB Replicate_Ignore_DB \
+        Replicate_Do_Table Replicate_Ignore_Table Replicate_Wild_Do_Table \
+        Replicate_Wild_Ignore_Table Last_Errno Last_Error Skip_Counter Exec_Source_Log_Pos \
+        Relay_Log_Space Until_Condition Until_Log_File Until_Log_Pos Source_SSL_Allowed \
+        Source_SSL_CA_File Source_SSL_CA_Path Source_SSL_Cert Source_SSL_Cipher Source_SSL_Key \
+        Seconds_Behind_Source Source_SSL_Verify_Server_Cert Last_IO_Errno Last_IO_Error \
+        Last_SQL_Errno Last_SQL_Error Replicate_Ignore_Server_Ids Source_Server_Id Source_UUID \
+        Source_Info_File SQL_Delay SQL_Remaining_Delay Replica_SQL_Running_State \
+        Source_Retry_Count Source_Bind Last_IO_Error_Timestamp Last_SQL_Error_Timestamp \
+        Source_SSL_Crl Source_SSL_Crlpath Retrieved_Gtid_Set Executed_Gtid_Set Auto_Position \
+        Replicate_Rewrite_DB Channel_Name Source_TLS_Version Source_public_key_path \
+        Get_Source_public_key Network_Namespace";
+    let columns: Vec<_> = COLUMNS.split_whitespace().map(|name| (name, "''")).collect();
+    Select::empty(&columns)
+}
+
+/// HELP 'topic'.
+pub fn help(topic: &str) -> Select {
+    Select::from("mysql.help_topic")
+        .item("name", "name")
+        .item("description", "description")
+        .item("example", "example")
+        .only(format!("name LIKE {}", literal(topic)))
+        .ordered("1")
+}

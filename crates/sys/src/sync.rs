@@ -10,7 +10,7 @@ use std::sync as backend;
 
 use std::time::Duration;
 
-pub use backend::{Arc, MutexGuard};
+pub use backend::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 /// Atomic integers and fences.
 pub mod atomic {
@@ -42,6 +42,27 @@ impl<T> Mutex<T> {
             Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(std::sync::TryLockError::WouldBlock) => None,
         }
+    }
+}
+
+/// A reader-writer lock that is never poisoned.
+#[derive(Default, Debug)]
+pub struct RwLock<T>(backend::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// Wraps `value`.
+    pub fn new(value: T) -> RwLock<T> {
+        RwLock(backend::RwLock::new(value))
+    }
+
+    /// Waits for shared access.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for exclusive access.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

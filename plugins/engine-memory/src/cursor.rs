@@ -120,7 +120,11 @@ impl<'a> Pass<'a> {
             || self.batch.size_bytes() >= FETCH_BYTES_MAX
     }
 
-    fn consistent_rows(&mut self, rows: impl Iterator<Item = (&'a Key, &'a Row)>, view: View) -> Stop {
+    fn consistent_rows(
+        &mut self,
+        rows: impl Iterator<Item = (&'a Key, &'a Row)>,
+        view: View,
+    ) -> Stop {
         for (key, row) in rows {
             if let Some(record) = row.visible(view) {
                 self.batch.push(key.as_slice(), record);

@@ -70,9 +70,12 @@ pub(crate) fn replace_definition(table: &Table, def: &TableDef) -> EngineResult<
     let same_columns = data.def.columns.len() == def.columns.len()
         && data.def.columns.iter().zip(&def.columns).all(|(a, b)| same_encoding(&a.ty, &b.ty));
     let same_indexes = data.def.indexes.len() == def.indexes.len()
-        && data.def.indexes.iter().zip(&def.indexes).all(|(a, b)| {
-            a.id == b.id && a.parts == b.parts && a.unique == b.unique
-        });
+        && data
+            .def
+            .indexes
+            .iter()
+            .zip(&def.indexes)
+            .all(|(a, b)| a.id == b.id && a.parts == b.parts && a.unique == b.unique);
     if !(same_columns && same_indexes) {
         return Err(Error::not_supported("this instant ALTER TABLE in the memory engine").into());
     }

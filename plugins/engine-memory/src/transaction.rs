@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, CommitHandle, CursorId, EngineError, EngineResult, GetOutcome, IndexDef, IndexId,
-    IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
 };
 use sys::sync::Arc;
 
@@ -19,14 +19,27 @@ use crate::table::{Row, Table, View};
 
 /// One change to take back.
 pub(crate) enum Undo {
-    Row { table: Arc<Table>, locator: Key, has_history: bool },
+    Row {
+        table: Arc<Table>,
+        locator: Key,
+        has_history: bool,
+    },
     CreateTable(TableId),
     /// Takes effect at commit.
     DropTable(TableId),
-    AlterTable { table: Arc<Table>, old: Arc<TableDef> },
-    CreateIndex { table: Arc<Table>, index: IndexId },
+    AlterTable {
+        table: Arc<Table>,
+        old: Arc<TableDef>,
+    },
+    CreateIndex {
+        table: Arc<Table>,
+        index: IndexId,
+    },
     /// Takes effect at commit.
-    DropIndex { table: Arc<Table>, index: IndexId },
+    DropIndex {
+        table: Arc<Table>,
+        index: IndexId,
+    },
 }
 
 /// See `engine_api::Transaction`.

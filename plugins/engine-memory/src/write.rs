@@ -182,7 +182,8 @@ impl MemoryTransaction {
             }
             let Some(row) = data.rows.get(locator) else { continue };
             let settled = row.head.writer.id == own || !row.head.writer.is_active();
-            let head_matches = record_matches(index, row.head.record.as_deref(), key, &mut scratch)?;
+            let head_matches =
+                record_matches(index, row.head.record.as_deref(), key, &mut scratch)?;
             if settled && !head_matches {
                 continue;
             }

@@ -1,1 +1,40 @@
-//! To be written.
+//! What every storage engine must do, as tests that any engine's crate can run on itself.
+//!
+//! Knows `engine-api` and `types`, no engine. Each check takes a factory of fresh engines and panics with the reason when the
+//! engine is wrong; `run` makes them all.
+
+mod crud;
+mod ddl;
+mod harness;
+mod isolation;
+mod locking;
+mod model;
+
+use std::sync::Arc;
+
+use engine_api::Engine;
+
+pub use harness::{Bench, Row};
+
+/// Makes fresh, empty engines.
+pub type Factory<'a> = &'a dyn Fn() -> Arc<dyn Engine>;
+
+/// A named check.
+pub type Check = (&'static str, fn(Factory<'_>));
+
+/// Every check by name.
+pub fn checks() -> Vec<Check> {
+    let groups = [crud::CHECKS, ddl::CHECKS, isolation::CHECKS, locking::CHECKS, model::CHECKS];
+    groups.concat()
+}
+
+/// Makes every check.
+///
+/// # Panics
+/// When the engine breaks its contract; the name of the check is printed before it runs.
+pub fn run(factory: Factory<'_>) {
+    for (name, check) in checks() {
+        println!("engine-suite: {name}");
+        check(factory);
+    }
+}

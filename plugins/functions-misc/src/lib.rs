@@ -1,1 +1,44 @@
-//! To be written.
+//! Control flow, session facts, user-level locks, network addresses, GTID sets.
+//!
+//! What belongs to a session is asked of `SessionServices`; nothing here keeps state.
+
+mod address;
+mod control;
+mod gtid;
+mod locks;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MiscFunctions;
+
+impl Plugin for MiscFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            name: "functions_misc",
+            description: "Control flow, session information, locks, network addresses.",
+        }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 5] = [
+        control::FUNCTIONS,
+        session::FUNCTIONS,
+        locks::FUNCTIONS,
+        address::FUNCTIONS,
+        gtid::FUNCTIONS,
+    ];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

@@ -200,3 +200,76 @@ impl DataType {
         matches!(self.kind, Date | Time | DateTime | Timestamp)
     }
 }
+
+impl DataType {
+    /// Name of a member of an ENUM by its 1-based index.
+    pub fn member(&self, index: u64) -> Option<&[u8]> {
+        let position = usize::try_from(index.checked_sub(1)?).ok()?;
+        self.members.as_ref()?.names.get(position).map(|name| &**name)
+    }
+
+    /// Number of members of an ENUM or SET.
+    pub fn member_count(&self) -> usize {
+        self.members.as_ref().map_or(0, |members| members.names.len())
+    }
+
+    /// `CHAR(length)` in `collation`.
+    pub const fn char(length: u32, collation: CollationId) -> DataType {
+        let mut ty = DataType::new(TypeKind::Char, length, 0);
+        ty.collation = collation;
+        ty
+    }
+
+    /// `DATE`.
+    pub const fn date() -> DataType {
+        DataType::new(TypeKind::Date, 10, 0)
+    }
+
+    /// `TIME(fsp)`.
+    pub const fn time(fsp: u8) -> DataType {
+        DataType::new(TypeKind::Time, if fsp == 0 { 10 } else { 11 + fsp as u32 }, fsp)
+    }
+
+    /// `DATETIME(fsp)`.
+    pub const fn datetime(fsp: u8) -> DataType {
+        DataType::new(TypeKind::DateTime, if fsp == 0 { 19 } else { 20 + fsp as u32 }, fsp)
+    }
+
+    /// `JSON`.
+    pub const fn json() -> DataType {
+        DataType::new(TypeKind::Json, u32::MAX, 0)
+    }
+
+    /// Same type, unsigned.
+    pub const fn with_unsigned(mut self) -> DataType {
+        self.unsigned = true;
+        self
+    }
+
+    /// ENUM and SET.
+    pub fn is_enum_or_set(&self) -> bool {
+        matches!(self.kind, TypeKind::Enum | TypeKind::Set)
+    }
+
+    /// Types with a date in them.
+    pub fn has_date(&self) -> bool {
+        matches!(self.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
+    }
+
+    /// Least and greatest value of an integer type.
+    pub fn integer_range(&self) -> Option<(i64, u64)> {
+        let bits = match self.kind {
+            TypeKind::TinyInt => 8,
+            TypeKind::SmallInt => 16,
+            TypeKind::MediumInt => 24,
+            TypeKind::Int => 32,
+            TypeKind::BigInt => 64,
+            _ => return None,
+        };
+        if self.unsigned {
+            Some((0, u64::MAX >> (64 - bits)))
+        } else {
+            Some((i64::MIN >> (64 - bits), (u64::MAX >> 1) >> (64 - bits)))
+        }
+    }
+}

@@ -1,20 +1,17 @@
-//! Order-preserving key bytes: comparing two keys byte by byte gives the SQL order of the values.
-//!
-//! A part begins with 0 for NULL or 1 for a value when its column is nullable. Integers are big-endian with the sign bit flipped, floats
-//! in total order, decimals and temporal values likewise, strings their collation's weights with a terminator that no weight
-//! contains, so that no part is a prefix of another. DESC parts are complemented.
+//! Keys: bytes whose plain order is the order of SQL, NULL first. Described in docs/format/key.md.
+
+use charset::collation_or_binary;
 
 use crate::{DataType, TypeKind, Value};
 
-/// Longest key of an index, bytes (as the reference's engine).
-pub const KEY_BYTES_MAX: usize = 3072;
-
 /// Tag of NULL.
-const NULL_TAG: u8 = 0;
-/// Tag of a value.
-const VALUE_TAG: u8 = 1;
+const NULL: u8 = 0;
+/// Tag of a value, in nullable columns only.
+const NOT_NULL: u8 = 1;
 
-/// Appends one part. The value has already been converted to `ty`.
+/// Appends one part of a key. A value of another type than the column's sorts by its own bytes: convert it first.
+///
+/// `prefix_length` counts characters of text, bytes of binary strings.
 pub fn encode_part(
     value: &Value,
     ty: &DataType,
@@ -23,80 +20,208 @@ pub fn encode_part(
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
-    if ty.nullable {
-        out.push(if value.is_null() { NULL_TAG } else { VALUE_TAG });
-    }
-    if !value.is_null() {
+    if value.is_null() {
+        out.push(NULL);
+    } else {
+        if ty.nullable {
+            out.push(NOT_NULL);
+        }
         encode_value(value, ty, prefix_length, out);
     }
     if descending {
-        for byte in &mut out[start..] {
-            *byte = !*byte;
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
+/// Big-endian in `length` bytes, sign flipped.
+#[inline]
+fn push_signed(number: i64, length: usize, out: &mut Vec<u8>) {
+    let flipped = (number as u64) ^ 1 << (8 * length - 1);
+    out.extend_from_slice(&flipped.to_be_bytes()[8 - length..]);
+}
+
+#[inline]
+fn push_unsigned(number: u64, length: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&number.to_be_bytes()[8 - length..]);
+}
+
+fn push_double(number: f64, out: &mut Vec<u8>) {
+    // -0 and +0 are equal.
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+    out.extend_from_slice(&ordered.to_be_bytes());
+}
+
+fn push_integer(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
+    let length = match ty.kind {
+        TypeKind::TinyInt => 1,
+        TypeKind::SmallInt => 2,
+        TypeKind::MediumInt => 3,
+        TypeKind::Int => 4,
+        _ => 8,
+    };
+    // Values are in range after a store; a probe beyond the range is clamped by the caller.
+    match (value, ty.unsigned) {
+        (Value::Int(number), false) => push_signed(*number, length, out),
+        (Value::UInt(number), true) => push_unsigned(*number, length, out),
+        (Value::Int(number), true) => push_unsigned((*number).max(0) as u64, length, out),
+        (Value::UInt(number), false) => {
+            push_signed(i64::try_from(*number).unwrap_or(i64::MAX), length, out);
         }
+        _ => push_other(value, out),
     }
 }
 
-/// Appends what every key part beginning with the text `prefix` begins with; only for string types. For `LIKE 'prefix%'`.
-pub fn encode_text_prefix(prefix: &[u8], ty: &DataType, out: &mut Vec<u8>) {
-    if ty.nullable {
-        out.push(VALUE_TAG);
-    }
-    charset::collation_or_binary(ty.collation).write_key_prefix(prefix, out);
+fn push_string(bytes: &[u8], ty: &DataType, prefix_length: Option<u32>, out: &mut Vec<u8>) {
+    let collation = collation_or_binary(ty.collation);
+    let cut = match prefix_length {
+        Some(length) => collation.char_prefix(bytes, length as usize),
+        None => bytes.len(),
+    };
+    collation.write_key(&bytes[..cut], out);
 }
 
-/// Appends the start that all non-NULL parts of a nullable column share and NULL does not; nothing when it is not nullable.
-pub fn encode_not_null_start(ty: &DataType, descending: bool, out: &mut Vec<u8>) {
-    if ty.nullable {
-        out.push(if descending { !VALUE_TAG } else { VALUE_TAG });
+/// What no column of the type holds: still total and in order among its own kind.
+fn push_other(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Int(number) => push_signed(*number, 8, out),
+        Value::UInt(number) => push_unsigned(*number, 8, out),
+        Value::Double(number) => push_double(*number, out),
+        Value::Decimal(number) => number.write_key(65, 30, out),
+        Value::Bytes(bytes) | Value::Json(bytes) => {
+            collation_or_binary(crate::CollationId::BINARY).write_key(bytes, out);
+        }
+        Value::Date(date) => push_unsigned(u64::from(date.packed()), 4, out),
+        Value::Time(time) => push_signed(time.micros(), 8, out),
+        Value::DateTime(moment) => push_unsigned(moment.packed(), 8, out),
     }
 }
 
 fn encode_value(value: &Value, ty: &DataType, prefix_length: Option<u32>, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => {}
-        Value::Int(number) => encode_signed(*number, integer_width(ty.kind), out),
-        Value::UInt(number) => encode_unsigned(*number, integer_width(ty.kind), out),
-        Value::Double(number) => {
-            // -0 folds into +0; negative numbers flip all bits, others the sign.
-            let bits = (number + 0.0).to_bits();
-            let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
-            out.extend_from_slice(&ordered.to_be_bytes());
-        }
-        Value::Decimal(number) => number.write_key(ty.length, ty.decimals, out),
-        Value::Date(date) => out.extend_from_slice(&date.packed().to_be_bytes()),
-        Value::Time(time) => encode_signed(time.micros(), 8, out),
-        Value::DateTime(time) => out.extend_from_slice(&time.packed().to_be_bytes()),
-        Value::Bytes(bytes) | Value::Json(bytes) => {
-            let collation = charset::collation_or_binary(ty.collation);
-            let text: &[u8] = match prefix_length {
-                Some(chars) => &bytes[..collation.char_prefix(bytes, chars as usize)],
-                None => bytes,
-            };
-            collation.write_key(text, out);
-        }
-    }
-}
-
-/// Bytes of an integer key.
-fn integer_width(kind: TypeKind) -> usize {
     use TypeKind::*;
-    match kind {
-        TinyInt => 1,
-        SmallInt | Year | Enum => 2,
-        MediumInt | Int => 4,
-        _ => 8,
+    match (ty.kind, value) {
+        (TinyInt | SmallInt | MediumInt | Int | BigInt, _) => push_integer(value, ty, out),
+        (Decimal, Value::Decimal(number)) => number.write_key(ty.length, ty.decimals, out),
+        (Decimal, Value::Int(number)) => {
+            crate::Decimal::from_i64(*number).write_key(ty.length, ty.decimals, out);
+        }
+        (Float | Double, Value::Double(number)) => push_double(*number, out),
+        (Year | Enum, Value::UInt(number)) => push_unsigned(*number, 2, out),
+        (Bit | Set, Value::UInt(number)) => push_unsigned(*number, 8, out),
+        (Date, Value::Date(date)) => push_unsigned(u64::from(date.packed()), 3, out),
+        (Time, Value::Time(time)) => push_signed(time.micros(), 6, out),
+        (DateTime | Timestamp, Value::DateTime(moment)) => {
+            push_unsigned(moment.packed(), 8, out);
+        }
+        (_, Value::Bytes(bytes)) => push_string(bytes, ty, prefix_length, out),
+        (_, Value::Json(document)) => crate::json::write_key(document, out),
+        (
+            Null | Decimal | Float | Double | Bit | Year | Date | Time | DateTime | Timestamp
+            | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+            | TinyBlob | Blob | MediumBlob | LongBlob | Enum | Set | Json | Vector | Geometry,
+            other,
+        ) => push_other(other, out),
     }
 }
 
-fn encode_signed(number: i64, width: usize, out: &mut Vec<u8>) {
-    let shift = 64 - 8 * width as u32;
-    let limit = i64::MAX >> shift;
-    let clamped = number.clamp(-limit - 1, limit);
-    let bytes = ((clamped as u64) ^ (1 << (8 * width - 1))).to_be_bytes();
-    out.extend_from_slice(&bytes[8 - width..]);
+/// Appends the beginning that the keys of all texts that begin with `text` share: for ranges of `LIKE 'text%'`. Ascending
+/// parts only. The range ends before `out` followed by bytes FF.
+pub fn encode_text_prefix(text: &[u8], ty: &DataType, out: &mut Vec<u8>) {
+    if ty.nullable {
+        out.push(NOT_NULL);
+    }
+    collation_or_binary(ty.collation).write_key_prefix(text, out);
 }
 
-fn encode_unsigned(number: u64, width: usize, out: &mut Vec<u8>) {
-    let limit = u64::MAX >> (64 - 8 * width as u32);
-    out.extend_from_slice(&number.min(limit).to_be_bytes()[8 - width..]);
+/// Whether `encode_part` can be undone for this type: the column can be read from the key alone.
+pub fn is_reversible(ty: &DataType) -> bool {
+    ty.is_numeric() || ty.is_temporal() || ty.is_enum_or_set()
+}
+
+/// A reader of the parts that `is_reversible` says can be read.
+#[derive(Debug)]
+pub struct KeyReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> KeyReader<'a> {
+    /// Reads from the start of a key.
+    pub fn new(key: &'a [u8]) -> KeyReader<'a> {
+        KeyReader { rest: key }
+    }
+
+    fn take(&mut self, length: usize, flip: u8) -> Option<[u8; 32]> {
+        if length > 32 || self.rest.len() < length {
+            return None;
+        }
+        let (head, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        let mut bytes = [0; 32];
+        for (to, from) in bytes.iter_mut().zip(head) {
+            *to = from ^ flip;
+        }
+        Some(bytes)
+    }
+
+    fn unsigned(&mut self, length: usize, flip: u8) -> Option<u64> {
+        let bytes = self.take(length, flip)?;
+        Some(bytes[..length].iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    fn signed(&mut self, length: usize, flip: u8) -> Option<i64> {
+        let number = self.unsigned(length, flip)? ^ 1 << (8 * length - 1);
+        let unused = 64 - 8 * length as u32;
+        Some(((number << unused) as i64) >> unused)
+    }
+
+    /// The next part; `None` for garbage or a type that cannot be read back.
+    pub fn read(&mut self, ty: &DataType, descending: bool) -> Option<Value> {
+        let flip = if descending { 0xff } else { 0 };
+        if ty.nullable {
+            match self.take(1, flip)?[0] {
+                NULL => return Some(Value::Null),
+                NOT_NULL => {}
+                _ => return None,
+            }
+        }
+        use TypeKind::*;
+        let integer = |length| if ty.unsigned { Err(length) } else { Ok(length) };
+        let width = match ty.kind {
+            TinyInt => integer(1),
+            SmallInt => integer(2),
+            MediumInt => integer(3),
+            Int => integer(4),
+            BigInt => integer(8),
+            Year | Enum => Err(2),
+            Bit | Set => Err(8),
+            Date => {
+                return crate::Date::from_packed(self.unsigned(3, flip)? as u32).map(Value::Date);
+            }
+            Time => return crate::Time::from_micros(self.signed(6, flip)?).map(Value::Time),
+            DateTime | Timestamp => {
+                return crate::DateTime::from_packed(self.unsigned(8, flip)?).map(Value::DateTime);
+            }
+            Float | Double => {
+                let ordered = self.unsigned(8, flip)?;
+                let bits = if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered };
+                let number = f64::from_bits(bits);
+                return number.is_finite().then_some(Value::Double(number));
+            }
+            Decimal => {
+                let length = crate::Decimal::key_length(ty.length);
+                let bytes = self.take(length, flip)?;
+                return crate::Decimal::read_key(&bytes[..length], ty.length, ty.decimals)
+                    .map(Value::Decimal);
+            }
+            Null | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText
+            | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector | Geometry => {
+                return None;
+            }
+        };
+        match width {
+            Ok(length) => self.signed(length, flip).map(Value::Int),
+            Err(length) => self.unsigned(length, flip).map(Value::UInt),
+        }
+    }
 }

@@ -6,19 +6,21 @@
 mod bytes;
 mod data_type;
 pub mod decimal;
+pub mod json;
 pub mod key;
 pub mod record;
 mod sql_mode;
 pub mod temporal;
+pub mod text;
 mod value;
-mod zone;
 
 pub use bytes::SqlBytes;
 pub use charset::CollationId;
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
-pub use record::{Field, RecordLayout};
+pub use json::{JsonPath, JsonRef, JsonValue};
+pub use record::RecordLayout;
 pub use sql_mode::SqlMode;
-pub use temporal::{Date, DateTime, Time};
+pub use temporal::{Date, DateTime, TemporalMode, Time, TimeZone};
+pub use text::to_text;
 pub use value::Value;
-pub use zone::{FixedOffset, ZoneRules, civil_from_micros, micros_from_civil};

@@ -1,249 +1,495 @@
-//! The record format: how a row's stored columns lie in bytes. `docs/format/record.md` describes it byte by byte.
+//! Records: the bytes of a row. The format is described in docs/format/record.md.
 //!
-//! ```text
-//! format u8 = 1 | columns u16 | null bitmap | fixed part | ends u32 x variable columns | variable part
-//! ```
-//!
-//! Any column is found without looking at the others' bytes. A record may have fewer columns than its table (instant ADD COLUMN):
-//! the missing ones are `Field::Missing`. Reading is total: damaged bytes give `None`, never a panic.
+//! Any column is found in constant time; reading never allocates unless the value itself must. Garbage is an
+//! error, never a panic.
 
-use crate::{DataType, Date, DateTime, Decimal, SqlBytes, Time, TypeKind, Value};
+use errors::Error;
 
-/// First byte of every record.
+use crate::temporal::MICROS_PER_SECOND;
+use crate::text::{self, write_i64, write_u64};
+use crate::{DataType, DateTime, SqlBytes, Time, TypeKind, Value};
+
+/// Bytes before the NULL bitmap.
+const HEADER: usize = 4;
+/// Format number in the low bits of the first byte.
 const FORMAT: u8 = 1;
-/// Format byte and column count.
-const HEADER_BYTES: usize = 3;
-/// Most columns of a table, as the reference's limit.
-pub const COLUMNS_MAX: usize = 4096;
+/// Offsets of the variable part take four bytes instead of two.
+const WIDE: u8 = 0x80;
 
-/// Where the columns of a table's records are.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RecordLayout {
-    columns: Vec<Place>,
-    types: Vec<DataType>,
+/// Why a record could not be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// The bytes are no record of this layout.
+    Corrupt,
+    /// A value does not belong to its column's type.
+    WrongValue(usize),
+    /// More than 4 GiB.
+    TooLong,
 }
 
-/// Place of a column; both counts are of the columns before it, so that they hold for shorter records too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    /// Bytes of fixed columns before this one.
-    fixed_before: u32,
-    /// Variable columns before this one.
-    variable_before: u32,
-    /// Width of a fixed column, 0 for a variable one.
-    width: u32,
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Error {
+        match error {
+            RecordError::Corrupt => Error::internal("a record does not fit its table"),
+            RecordError::WrongValue(column) => {
+                Error::internal(format_args!("column {column} got a value of another type"))
+            }
+            RecordError::TooLong => Error::internal("a record is too long"),
+        }
+    }
 }
 
-/// A column of a record.
+/// What stands in a column of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field<'a> {
+pub enum Cell<'a> {
     /// SQL NULL.
     Null,
-    /// The column's bytes.
-    Bytes(&'a [u8]),
-    /// The record is older than the column.
+    /// The record is older than the column: the caller knows the default.
     Missing,
+    /// The stored bytes.
+    Bytes(&'a [u8]),
 }
 
-/// Bytes of a fixed column; 0 when its length varies.
-fn fixed_width(ty: &DataType) -> u32 {
+/// What `write_cell_text` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellText {
+    /// SQL NULL; nothing was written.
+    Null,
+    /// The record is older than the column; nothing was written.
+    Missing,
+    /// The text was written.
+    Written,
+}
+
+/// Where a column is.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    /// `length` bytes at `at` in the fixed part.
+    Fixed { at: u32, length: u8 },
+    /// The n-th of the variable part.
+    Var { index: u32 },
+}
+
+/// How the rows of a table are laid out.
+#[derive(Clone, Debug)]
+pub struct RecordLayout {
+    types: Vec<DataType>,
+    slots: Vec<Slot>,
+    /// Fixed bytes and number of variable columns among the first n columns.
+    prefix: Vec<(u32, u32)>,
+    schema_version: u8,
+}
+
+/// Bytes of a type in the fixed part; `None` for the variable part.
+fn fixed_length(ty: &DataType) -> Option<u8> {
     use TypeKind::*;
-    match ty.kind {
-        TinyInt => 1,
-        SmallInt | Year | Enum => 2,
-        MediumInt | Int | Date | Float => 4,
-        BigInt | Double | Bit | Time | DateTime | Timestamp | Set => 8,
-        Decimal => crate::Decimal::key_length(ty.length) as u32,
-        Null | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
-        | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector | Geometry => 0,
-    }
+    Some(match ty.kind {
+        Null => 0,
+        TinyInt | Year => 1,
+        SmallInt => 2,
+        MediumInt => 3,
+        Int | Float => 4,
+        BigInt | Double => 8,
+        Decimal => crate::Decimal::key_length(ty.length) as u8,
+        Bit => ty.length.div_ceil(8).clamp(1, 8) as u8,
+        Date => 3,
+        Time => {
+            if ty.decimals == 0 {
+                3
+            } else {
+                6
+            }
+        }
+        DateTime | Timestamp => {
+            if ty.decimals == 0 {
+                5
+            } else {
+                8
+            }
+        }
+        Enum => {
+            if ty.member_count() < 256 {
+                1
+            } else {
+                2
+            }
+        }
+        Set => match ty.member_count().div_ceil(8) {
+            0 | 1 => 1,
+            2 => 2,
+            3 => 3,
+            4 => 4,
+            _ => 8,
+        },
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector | Geometry => return None,
+    })
+}
+
+/// Positions within a record of a certain number of columns.
+struct Frame {
+    nulls: usize,
+    fixed: usize,
+    offsets: usize,
+    data: usize,
+    wide: bool,
 }
 
 impl RecordLayout {
-    /// The layout of records with columns of these types.
+    /// The layout of rows with these columns.
     pub fn new(types: &[DataType]) -> RecordLayout {
-        let (mut fixed_before, mut variable_before) = (0, 0);
-        let place = |ty: &DataType| {
-            let width = fixed_width(ty);
-            let place = Place { fixed_before, variable_before, width };
-            fixed_before += width;
-            variable_before += u32::from(width == 0);
-            place
-        };
-        RecordLayout { columns: types.iter().map(place).collect(), types: types.to_vec() }
+        let mut slots = Vec::with_capacity(types.len());
+        let mut prefix = Vec::with_capacity(types.len() + 1);
+        let (mut fixed, mut var) = (0u32, 0u32);
+        prefix.push((0, 0));
+        for ty in types {
+            match fixed_length(ty) {
+                Some(length) => {
+                    slots.push(Slot::Fixed { at: fixed, length });
+                    fixed += u32::from(length);
+                }
+                None => {
+                    slots.push(Slot::Var { index: var });
+                    var += 1;
+                }
+            }
+            prefix.push((fixed, var));
+        }
+        RecordLayout { types: types.to_vec(), slots, prefix, schema_version: 0 }
     }
 
-    /// Number of columns.
-    pub fn len(&self) -> usize {
-        self.columns.len()
+    /// Same layout, writing another schema version.
+    pub fn with_schema_version(mut self, version: u8) -> RecordLayout {
+        self.schema_version = version;
+        self
     }
 
-    /// Whether there is no column.
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
+    /// The schema version that a record was written with.
+    pub fn schema_version_of(record: &[u8]) -> Option<u8> {
+        record.get(1).copied()
     }
 
-    /// Types, in record order.
+    /// Number of columns that a record has.
+    pub fn columns_of(record: &[u8]) -> Option<usize> {
+        Some(usize::from(u16::from_le_bytes([*record.get(2)?, *record.get(3)?])))
+    }
+
+    /// Types of the columns.
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
 
-    /// Fixed bytes and variable columns of the first `count` columns.
-    fn totals(&self, count: usize) -> (usize, usize) {
-        match self.columns.get(count) {
-            Some(place) => (place.fixed_before as usize, place.variable_before as usize),
-            None => self.columns.last().map_or((0, 0), |last| {
-                let variable = last.variable_before + u32::from(last.width == 0);
-                ((last.fixed_before + last.width) as usize, variable as usize)
-            }),
-        }
+    /// Number of columns.
+    pub fn column_count(&self) -> usize {
+        self.types.len()
     }
 
-    /// Appends the record of `values`, one for each column, already converted to the column types.
-    ///
-    /// # Panics
-    /// When there are more values than columns.
-    pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
-        assert!(values.len() <= self.columns.len(), "a record has at most the table's columns");
-        let start = out.len();
-        let bitmap_start = start + HEADER_BYTES;
-        let fixed_start = bitmap_start + values.len().div_ceil(8);
-        let (fixed_bytes, variable_count) = self.totals(values.len());
-        let ends_start = fixed_start + fixed_bytes;
-        out.push(FORMAT);
-        out.extend_from_slice(&(values.len() as u16).to_le_bytes());
-        out.resize(ends_start + variable_count * 4, 0);
-        let variable_start = out.len();
-        for (index, value) in values.iter().enumerate() {
-            let place = self.columns[index];
-            if value.is_null() {
-                out[bitmap_start + index / 8] |= 1 << (index % 8);
-            } else if place.width > 0 {
-                let at = fixed_start + place.fixed_before as usize;
-                encode_fixed(value, &self.types[index], &mut out[at..at + place.width as usize]);
-            } else {
-                encode_variable(value, out);
-            }
-            if place.width == 0 {
-                let end = (out.len() - variable_start) as u32;
-                let at = ends_start + place.variable_before as usize * 4;
-                out[at..at + 4].copy_from_slice(&end.to_le_bytes());
-            }
-        }
+    fn frame(&self, count: usize, wide: bool) -> Option<Frame> {
+        let (fixed_bytes, vars) = *self.prefix.get(count)?;
+        let fixed = HEADER + count.div_ceil(8);
+        let offsets = fixed + fixed_bytes as usize;
+        let data = offsets + vars as usize * if wide { 4 } else { 2 };
+        Some(Frame { nulls: HEADER, fixed, offsets, data, wide })
     }
 
-    /// Column `index` of `record`; `None` when the record is damaged.
-    pub fn field<'a>(&self, record: &'a [u8], index: usize) -> Option<Field<'a>> {
-        let [FORMAT, low, high, body @ ..] = record else { return None };
-        let count = usize::from(u16::from_le_bytes([*low, *high]));
-        let place = self.columns.get(index)?;
-        if index >= count {
-            return Some(Field::Missing);
+    /// What stands in column `column`.
+    #[inline]
+    pub fn cell<'a>(&self, record: &'a [u8], column: usize) -> Result<Cell<'a>, RecordError> {
+        let slot = *self.slots.get(column).ok_or(RecordError::Corrupt)?;
+        let header = record.first_chunk::<HEADER>().ok_or(RecordError::Corrupt)?;
+        if header[0] & !WIDE != FORMAT {
+            return Err(RecordError::Corrupt);
         }
-        let bitmap_bytes = count.div_ceil(8);
-        if body.get(index / 8)? & (1 << (index % 8)) != 0 && bitmap_bytes > index / 8 {
-            return Some(Field::Null);
+        let count = usize::from(u16::from_le_bytes([header[2], header[3]]));
+        if column >= count {
+            return Ok(Cell::Missing);
         }
-        let fixed = body.get(bitmap_bytes..)?;
-        if place.width > 0 {
-            let at = place.fixed_before as usize;
-            return Some(Field::Bytes(fixed.get(at..at + place.width as usize)?));
+        let frame = self.frame(count, header[0] & WIDE != 0).ok_or(RecordError::Corrupt)?;
+        let nulls = record.get(frame.nulls + column / 8).ok_or(RecordError::Corrupt)?;
+        if nulls >> (column % 8) & 1 == 1 {
+            return Ok(Cell::Null);
         }
-        let (fixed_bytes, variable_count) = self.totals(count.min(self.columns.len()));
-        let variable = fixed.get(fixed_bytes..)?;
-        let end_of = |position: usize| -> Option<usize> {
-            let bytes = variable.get(position * 4..position * 4 + 4)?;
-            Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
+        let bytes = match slot {
+            Slot::Fixed { at, length } => {
+                let at = frame.fixed + at as usize;
+                record.get(at..at + usize::from(length))
+            }
+            Slot::Var { index } => var_bytes(record, &frame, index as usize),
         };
-        let position = place.variable_before as usize;
-        let start = if position == 0 { 0 } else { end_of(position - 1)? };
-        let bytes = variable.get(variable_count * 4..)?;
-        Some(Field::Bytes(bytes.get(start..end_of(position)?)?))
+        bytes.map(Cell::Bytes).ok_or(RecordError::Corrupt)
     }
 
-    /// Column `index` of `record` as a value; `missing` stands in for a column that the record does not have.
-    /// `None` when the record is damaged.
-    pub fn value(&self, record: &[u8], index: usize, missing: Option<&Value>) -> Option<Value> {
-        match self.field(record, index)? {
-            Field::Null => Some(Value::Null),
-            Field::Bytes(bytes) => decode(bytes, &self.types[index]),
-            Field::Missing => Some(missing.cloned().unwrap_or(Value::Null)),
+    /// The stored bytes of a column; `None` for NULL, missing and garbage.
+    pub fn column_bytes<'a>(&self, record: &'a [u8], column: usize) -> Option<&'a [u8]> {
+        match self.cell(record, column) {
+            Ok(Cell::Bytes(bytes)) => Some(bytes),
+            _ => None,
         }
+    }
+
+    /// The value of a column; `None` when the record is older than the column.
+    pub fn decode_column(
+        &self,
+        record: &[u8],
+        column: usize,
+    ) -> Result<Option<Value>, RecordError> {
+        match self.cell(record, column)? {
+            Cell::Null => Ok(Some(Value::Null)),
+            Cell::Missing => Ok(None),
+            Cell::Bytes(bytes) => decode(bytes, &self.types[column]).map(Some),
+        }
+    }
+
+    /// Appends the values of all columns that the record has; returns how many.
+    pub fn decode_all(&self, record: &[u8], out: &mut Vec<Value>) -> Result<usize, RecordError> {
+        let mut decoded = 0;
+        for column in 0..self.types.len() {
+            match self.decode_column(record, column)? {
+                Some(value) => out.push(value),
+                None => break,
+            }
+            decoded += 1;
+        }
+        Ok(decoded)
+    }
+
+    /// Appends the record of a row; there may be fewer values than columns, at the end.
+    pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<(), RecordError> {
+        let start = out.len();
+        if values.len() > self.types.len() || values.len() > usize::from(u16::MAX) {
+            return Err(RecordError::WrongValue(self.types.len()));
+        }
+        let result = match self.encode_sized(values, false, out) {
+            Err(RecordError::TooLong) => {
+                out.truncate(start);
+                self.encode_sized(values, true, out)
+            }
+            other => other,
+        };
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    fn encode_sized(
+        &self,
+        values: &[Value],
+        wide: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordError> {
+        let count = values.len();
+        let frame = self.frame(count, wide).ok_or(RecordError::Corrupt)?;
+        let start = out.len();
+        out.push(if wide { FORMAT | WIDE } else { FORMAT });
+        out.push(self.schema_version);
+        out.extend_from_slice(&(count as u16).to_le_bytes());
+        out.resize(start + frame.data, 0);
+        for (column, value) in values.iter().enumerate() {
+            if value.is_null() {
+                out[start + frame.nulls + column / 8] |= 1 << (column % 8);
+            }
+            match self.slots[column] {
+                Slot::Fixed { at, length } => {
+                    let at = start + frame.fixed + at as usize;
+                    let field = &mut out[at..at + usize::from(length)];
+                    encode_fixed(value, &self.types[column], field)
+                        .ok_or(RecordError::WrongValue(column))?;
+                }
+                Slot::Var { index } => {
+                    match value {
+                        Value::Bytes(bytes) | Value::Json(bytes) => out.extend_from_slice(bytes),
+                        Value::Null => {}
+                        _ => return Err(RecordError::WrongValue(column)),
+                    }
+                    let end = out.len() - start - frame.data;
+                    let at = start + frame.offsets + index as usize * if wide { 4 } else { 2 };
+                    if wide {
+                        let end = u32::try_from(end).map_err(|_| RecordError::TooLong)?;
+                        out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+                    } else {
+                        let end = u16::try_from(end).map_err(|_| RecordError::TooLong)?;
+                        out[at..at + 2].copy_from_slice(&end.to_le_bytes());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the text of a column straight from the record.
+    pub fn write_cell_text(
+        &self,
+        record: &[u8],
+        column: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<CellText, RecordError> {
+        let bytes = match self.cell(record, column)? {
+            Cell::Null => return Ok(CellText::Null),
+            Cell::Missing => return Ok(CellText::Missing),
+            Cell::Bytes(bytes) => bytes,
+        };
+        write_text(bytes, &self.types[column], out)?;
+        Ok(CellText::Written)
     }
 }
 
-fn encode_fixed(value: &Value, ty: &DataType, out: &mut [u8]) {
-    let width = out.len();
-    match value {
-        Value::Int(number) => out.copy_from_slice(&number.to_le_bytes()[..width.min(8)]),
-        Value::UInt(number) => out.copy_from_slice(&number.to_le_bytes()[..width.min(8)]),
-        Value::Double(number) if width == 4 => {
-            out.copy_from_slice(&(*number as f32).to_le_bytes());
+fn var_bytes<'a>(record: &'a [u8], frame: &Frame, index: usize) -> Option<&'a [u8]> {
+    let end_of = |index: usize| -> Option<usize> {
+        if frame.wide {
+            let at = frame.offsets + index * 4;
+            let bytes = record.get(at..at + 4)?.first_chunk::<4>()?;
+            return Some(u32::from_le_bytes(*bytes) as usize);
         }
-        Value::Double(number) => out.copy_from_slice(&number.to_le_bytes()),
-        Value::Decimal(number) => {
-            let mut key = Vec::with_capacity(width);
-            number.write_key(ty.length, ty.decimals, &mut key);
-            out.copy_from_slice(&key[..width]);
-        }
-        Value::Date(date) => out.copy_from_slice(&date.packed().to_le_bytes()),
-        Value::Time(time) => out.copy_from_slice(&time.micros().to_le_bytes()),
-        Value::DateTime(time) => out.copy_from_slice(&time.packed().to_le_bytes()),
-        Value::Null | Value::Bytes(_) | Value::Json(_) => {
-            debug_assert!(false, "a value of {:?} was not converted: {value:?}", ty.kind);
-        }
+        let at = frame.offsets + index * 2;
+        Some(usize::from(u16::from_le_bytes(*record.get(at..at + 2)?.first_chunk::<2>()?)))
+    };
+    let from = if index == 0 { 0 } else { end_of(index - 1)? };
+    record.get(frame.data + from..frame.data + end_of(index)?)
+}
+
+/// Little-endian integer of up to eight bytes.
+#[inline]
+fn read_u64(bytes: &[u8]) -> u64 {
+    if let Some(whole) = bytes.first_chunk::<8>() {
+        return u64::from_le_bytes(*whole);
+    }
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[inline]
+fn read_i64(bytes: &[u8]) -> i64 {
+    let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+    ((read_u64(bytes) << unused) as i64) >> unused
+}
+
+fn read_float(bytes: &[u8], ty: &DataType) -> Option<f64> {
+    let number = match ty.kind {
+        TypeKind::Float => f64::from(f32::from_le_bytes(*bytes.first_chunk()?)),
+        _ => f64::from_le_bytes(*bytes.first_chunk()?),
+    };
+    number.is_finite().then_some(number)
+}
+
+fn read_time(bytes: &[u8]) -> Option<Time> {
+    let number = read_i64(bytes);
+    Time::from_micros(if bytes.len() == 3 { number * MICROS_PER_SECOND } else { number })
+}
+
+fn read_datetime(bytes: &[u8]) -> Option<DateTime> {
+    let number = read_u64(bytes);
+    DateTime::from_packed(if bytes.len() == 5 { number << 20 } else { number })
+}
+
+fn read_year(bytes: &[u8]) -> u64 {
+    match bytes.first() {
+        Some(0) | None => 0,
+        Some(&year) => 1900 + u64::from(year),
     }
 }
 
-fn encode_variable(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Bytes(bytes) | Value::Json(bytes) => out.extend_from_slice(bytes),
-        Value::Null
-        | Value::Int(_)
-        | Value::UInt(_)
-        | Value::Double(_)
-        | Value::Decimal(_)
-        | Value::Date(_)
-        | Value::Time(_)
-        | Value::DateTime(_) => {
-            debug_assert!(false, "a string value was not converted: {value:?}");
-        }
-    }
-}
-
-/// A stored field as a value; `None` when the bytes cannot be of the type.
-pub fn decode(bytes: &[u8], ty: &DataType) -> Option<Value> {
+fn decode(bytes: &[u8], ty: &DataType) -> Result<Value, RecordError> {
     use TypeKind::*;
-    Some(match ty.kind {
-        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => {
-            Value::UInt(unsigned(bytes))
-        }
-        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(signed(bytes)),
-        Bit | Year | Enum | Set => Value::UInt(unsigned(bytes)),
-        Float => Value::Double(f32::from_le_bytes(bytes.try_into().ok()?).into()),
-        Double => Value::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-        Decimal => Value::Decimal(self::Decimal::read_key(bytes, ty.length, ty.decimals)?),
-        Date => Value::Date(self::Date::from_packed(u32::from_le_bytes(bytes.try_into().ok()?))?),
-        Time => Value::Time(self::Time::from_micros(signed(bytes))?),
-        DateTime | Timestamp => Value::DateTime(self::DateTime::from_packed(unsigned(bytes))?),
-        Json => Value::Json(SqlBytes::new(bytes)),
-        Null | Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+    let value = match ty.kind {
+        Null => Some(Value::Null),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Some(if ty.unsigned {
+            Value::UInt(read_u64(bytes))
+        } else {
+            Value::Int(read_i64(bytes))
+        }),
+        Float | Double => read_float(bytes, ty).map(Value::Double),
+        Decimal => crate::Decimal::read_key(bytes, ty.length, ty.decimals).map(Value::Decimal),
+        Bit | Enum | Set => Some(Value::UInt(read_u64(bytes))),
+        Year => Some(Value::UInt(read_year(bytes))),
+        Date => crate::Date::from_packed(read_u64(bytes) as u32).map(Value::Date),
+        Time => read_time(bytes).map(Value::Time),
+        DateTime | Timestamp => read_datetime(bytes).map(Value::DateTime),
+        Json => Some(Value::Json(SqlBytes::new(bytes))),
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
         | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
-            Value::Bytes(SqlBytes::new(bytes))
+            Some(Value::Bytes(SqlBytes::new(bytes)))
         }
-    })
+    };
+    value.ok_or(RecordError::Corrupt)
 }
 
-/// A stored unsigned integer of 1 to 8 bytes.
-pub fn unsigned(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let width = bytes.len().min(8);
-    word[..width].copy_from_slice(&bytes[..width]);
-    u64::from_le_bytes(word)
+/// Writes a value into its place; `None` when it is of another type or out of range.
+fn encode_fixed(value: &Value, ty: &DataType, field: &mut [u8]) -> Option<()> {
+    use TypeKind::*;
+    let length = field.len();
+    let mut integer = |number: u64| field.copy_from_slice(&number.to_le_bytes()[..length]);
+    match (ty.kind, value) {
+        (_, Value::Null) => {}
+        (TinyInt | SmallInt | MediumInt | Int | BigInt, _) => {
+            let (low, high) = ty.integer_range()?;
+            let number = match *value {
+                Value::Int(number) if number < 0 => {
+                    if number < low {
+                        return None;
+                    }
+                    number as u64
+                }
+                Value::Int(number) if number as u64 <= high => number as u64,
+                Value::UInt(number) if number <= high => number,
+                _ => return None,
+            };
+            integer(number);
+        }
+        (Float, Value::Double(number)) => {
+            let narrow = *number as f32;
+            if !narrow.is_finite() {
+                return None;
+            }
+            field.copy_from_slice(&narrow.to_le_bytes());
+        }
+        (Double, Value::Double(number)) => field.copy_from_slice(&number.to_le_bytes()),
+        (Decimal, Value::Decimal(number)) => {
+            let mut key = Vec::with_capacity(length);
+            number.write_key(ty.length, ty.decimals, &mut key);
+            field.copy_from_slice(key.get(..length)?);
+        }
+        (Bit | Enum | Set, Value::UInt(number)) => {
+            if length < 8 && number >> (8 * length) != 0 {
+                return None;
+            }
+            integer(*number);
+        }
+        (Year, Value::UInt(0)) => integer(0),
+        (Year, Value::UInt(year @ 1901..=2155)) => integer(year - 1900),
+        (Date, Value::Date(date)) => integer(u64::from(date.packed())),
+        (Time, Value::Time(time)) => integer(if length == 3 {
+            (time.micros() / MICROS_PER_SECOND) as u64
+        } else {
+            time.micros() as u64
+        }),
+        (DateTime | Timestamp, Value::DateTime(moment)) => {
+            integer(if length == 5 { moment.packed() >> 20 } else { moment.packed() });
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
-/// A stored signed integer of 1 to 8 bytes.
-pub fn signed(bytes: &[u8]) -> i64 {
-    let unused_bits = 64 - 8 * bytes.len().clamp(1, 8) as u32;
-    ((unsigned(bytes) << unused_bits) as i64) >> unused_bits
+/// Appends the text of the stored bytes of a column.
+fn write_text(bytes: &[u8], ty: &DataType, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    use TypeKind::*;
+    match ty.kind {
+        TinyInt | SmallInt | MediumInt | Int | BigInt if !ty.zerofill => {
+            if ty.unsigned {
+                write_u64(read_u64(bytes), out);
+            } else {
+                write_i64(read_i64(bytes), out);
+            }
+        }
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
+            out.extend_from_slice(bytes)
+        }
+        Json => crate::json::write_text(bytes, out),
+        Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Decimal | Float | Double | Bit
+        | Year | Date | Time | DateTime | Timestamp | Enum | Set => {
+            text::to_text(&decode(bytes, ty)?, ty, out);
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,296 @@
+//! JSON text to a tree.
+
+use std::fmt;
+
+use super::MAX_DEPTH;
+use super::binary::NAME_LIMIT;
+use super::tree::{JsonObject, JsonValue};
+
+/// Why a text is no JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonParseError {
+    /// What is wrong, in the words that clients know.
+    pub message: &'static str,
+    /// Byte position.
+    pub position: usize,
+    /// It nests deeper than 100: error 3157, not 3140.
+    pub too_deep: bool,
+    /// A member's name is longer than 65,535 bytes: error 3151.
+    pub name_too_long: bool,
+}
+
+impl fmt::Display for JsonParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at position {}", self.message, self.position)
+    }
+}
+
+/// Parses a whole text.
+pub fn parse(text: &[u8]) -> Result<JsonValue, JsonParseError> {
+    let mut parser = Parser { text, at: 0 };
+    parser.skip_blanks();
+    if parser.at >= text.len() {
+        return parser.fail("The document is empty.");
+    }
+    let value = parser.value(0)?;
+    parser.skip_blanks();
+    if parser.at < text.len() {
+        return parser.fail("The document root must not be followed by other values.");
+    }
+    Ok(value)
+}
+
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn fail<T>(&self, message: &'static str) -> Result<T, JsonParseError> {
+        self.fail_at(message, self.at)
+    }
+
+    fn fail_at<T>(&self, message: &'static str, position: usize) -> Result<T, JsonParseError> {
+        Err(JsonParseError { message, position, too_deep: false, name_too_long: false })
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+        match self.peek() {
+            Some(b'{') => self.object(depth + 1),
+            Some(b'[') => self.array(depth + 1),
+            Some(b'"') => Ok(JsonValue::String(self.string()?)),
+            Some(b't') => self.word(b"true", JsonValue::Bool(true)),
+            Some(b'f') => self.word(b"false", JsonValue::Bool(false)),
+            Some(b'n') => self.word(b"null", JsonValue::Null),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.fail("Invalid value."),
+        }
+    }
+
+    fn word(&mut self, word: &[u8], value: JsonValue) -> Result<JsonValue, JsonParseError> {
+        for (index, &c) in word.iter().enumerate() {
+            if self.text.get(self.at + index) != Some(&c) {
+                return self.fail_at("Invalid value.", self.at + index);
+            }
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<(), JsonParseError> {
+        if depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        let message = "The JSON document exceeds the maximum depth.";
+        Err(JsonParseError { message, position: self.at, too_deep: true, name_too_long: false })
+    }
+
+    fn array(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+        self.check_depth(depth)?;
+        self.at += 1;
+        let mut elements = Vec::new();
+        self.skip_blanks();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(JsonValue::Array(elements));
+        }
+        loop {
+            elements.push(self.value(depth)?);
+            self.skip_blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return self.fail("Missing a comma or ] after an array element."),
+            }
+            self.skip_blanks();
+        }
+        self.at += 1;
+        Ok(JsonValue::Array(elements))
+    }
+
+    fn object(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+        self.check_depth(depth)?;
+        self.at += 1;
+        let mut members = Vec::new();
+        self.skip_blanks();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(JsonValue::Object(JsonObject::new()));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.fail("Missing a name for object member.");
+            }
+            let name_at = self.at;
+            let name = self.string()?;
+            if name.len() > NAME_LIMIT {
+                let message = "The JSON object contains a key name that is too long.";
+                let position = name_at;
+                return Err(JsonParseError {
+                    message,
+                    position,
+                    too_deep: false,
+                    name_too_long: true,
+                });
+            }
+            self.skip_blanks();
+            if self.peek() != Some(b':') {
+                return self.fail("Missing a colon after a name of object member.");
+            }
+            self.at += 1;
+            self.skip_blanks();
+            members.push((name, self.value(depth)?));
+            self.skip_blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.fail("Missing a comma or } after an object member."),
+            }
+            self.skip_blanks();
+        }
+        self.at += 1;
+        Ok(JsonValue::Object(JsonObject::from_members(members)))
+    }
+
+    fn string(&mut self) -> Result<Vec<u8>, JsonParseError> {
+        self.at += 1;
+        let mut out = Vec::new();
+        loop {
+            let rest = &self.text[self.at..];
+            let plain = rest
+                .iter()
+                .position(|&c| c == b'"' || c == b'\\' || c < 0x20)
+                .unwrap_or(rest.len());
+            if let Err(error) = std::str::from_utf8(&rest[..plain]) {
+                return self.fail_at("Invalid encoding in string.", self.at + error.valid_up_to());
+            }
+            out.extend_from_slice(&rest[..plain]);
+            self.at += plain;
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.escape(&mut out)?,
+                Some(_) => return self.fail("Invalid encoding in string."),
+                None => return self.fail("Missing a closing quotation mark in string."),
+            }
+        }
+        self.at += 1;
+        Ok(out)
+    }
+
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), JsonParseError> {
+        let start = self.at;
+        self.at += 1;
+        let plain = match self.peek() {
+            Some(b'"') => b'"',
+            Some(b'\\') => b'\\',
+            Some(b'/') => b'/',
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => return self.unicode_escape(start, out),
+            _ => return self.fail_at("Invalid escape character in string.", start),
+        };
+        self.at += 1;
+        out.push(plain);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self, start: usize, out: &mut Vec<u8>) -> Result<(), JsonParseError> {
+        self.at += 1;
+        let mut point = self.hex4(start)?;
+        if (0xd800..0xdc00).contains(&point) {
+            if self.text.get(self.at..self.at + 2) != Some(b"\\u") {
+                return self.fail_at("The surrogate pair in string is invalid.", start);
+            }
+            self.at += 2;
+            let low = self.hex4(start)?;
+            if !(0xdc00..0xe000).contains(&low) {
+                return self.fail_at("The surrogate pair in string is invalid.", start);
+            }
+            point = 0x10000 + ((point & 0x3ff) << 10 | low & 0x3ff);
+        }
+        let Some(character) = char::from_u32(point) else {
+            return self.fail_at("The surrogate pair in string is invalid.", start);
+        };
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    fn hex4(&mut self, start: usize) -> Result<u32, JsonParseError> {
+        let mut number = 0;
+        for _ in 0..4 {
+            match self.peek().and_then(|c| char::from(c).to_digit(16)) {
+                Some(digit) => number = number << 4 | digit,
+                None => {
+                    let message = "Incorrect hex digit after \\u escape in string.";
+                    return self.fail_at(message, start);
+                }
+            }
+            self.at += 1;
+        }
+        Ok(number)
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn number(&mut self) -> Result<JsonValue, JsonParseError> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else if self.digits() == 0 {
+            return self.fail("Invalid value.");
+        }
+        let mut whole = true;
+        if self.peek() == Some(b'.') {
+            whole = false;
+            self.at += 1;
+            if self.digits() == 0 {
+                return self.fail("Miss fraction part in number.");
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            whole = false;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                return self.fail("Miss exponent in number.");
+            }
+        }
+        let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("0");
+        if whole {
+            if let Ok(number) = text.parse::<i64>() {
+                return Ok(JsonValue::Int(number));
+            }
+            if let Ok(number) = text.parse::<u64>() {
+                return Ok(JsonValue::UInt(number));
+            }
+        }
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(JsonValue::Double(number)),
+            _ => self.fail_at("Number too big to be stored in double.", start),
+        }
+    }
+}

@@ -1,1 +1,10 @@
-//! To be written.
+//! Runs plans: compiles `plan::Plan` into a shareable `Program` and runs it over engine-api transactions.
+//!
+//! Three levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, and typed
+//! shortcuts inside both. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
+
+mod context;
+mod program;
+
+pub use context::{ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource};
+pub use program::{Program, compile};

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use engine_api::{CancelToken, EngineError, EngineResult, TableId};
+use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
 use sys::sync::atomic::{AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
@@ -391,9 +392,4 @@ fn find_cycle(
         }
     }
     None
-}
-
-/// Everything that may wait passes here, so that the thread can be stood in for.
-fn blocking<R>(body: impl FnOnce() -> R) -> R {
-    body()
 }

@@ -1,0 +1,124 @@
+//! What a program is given when it runs, and what it gives back.
+
+use std::sync::Arc;
+
+use engine_api::{CancelToken, Engine, RowBatch, RowBuf, Transaction};
+use errors::Result;
+use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
+use types::Value;
+
+/// The session's transactions, one for each engine that a statement touches.
+pub trait TransactionSource {
+    /// The started transaction in `engine`; starts it when it is not.
+    ///
+    /// # Errors
+    /// Unknown engine, or it cannot start.
+    fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction>;
+
+    /// The engine itself: AUTO_INCREMENT counters.
+    ///
+    /// # Errors
+    /// Unknown engine.
+    fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>>;
+}
+
+/// Takes result rows.
+pub trait RowSink {
+    /// A row; it is gone when the call returns.
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn row(&mut self, row: &dyn RowSource) -> Result<()>;
+}
+
+/// Session settings that execution depends on.
+#[derive(Clone, Debug)]
+pub struct ExecSettings {
+    /// Bytes that sorts, hash tables and materialised rows of one statement may hold.
+    pub memory_limit_bytes: usize,
+    /// `cte_max_recursion_depth`.
+    pub cte_max_recursion_depth: u64,
+    /// `foreign_key_checks`.
+    pub foreign_key_checks: bool,
+    /// `auto_increment_increment`.
+    pub auto_increment_increment: u64,
+    /// `auto_increment_offset`.
+    pub auto_increment_offset: u64,
+    /// `insert_id`, when it was set for this statement: the first generated value.
+    pub insert_id: Option<u64>,
+    /// CLIENT_FOUND_ROWS: an unchanged row of ON DUPLICATE KEY UPDATE counts as 1.
+    pub client_found_rows: bool,
+    /// `sql_select_limit`.
+    pub select_limit: u64,
+}
+
+impl Default for ExecSettings {
+    fn default() -> Self {
+        ExecSettings {
+            memory_limit_bytes: 1 << 30,
+            cte_max_recursion_depth: 1000,
+            foreign_key_checks: true,
+            auto_increment_increment: 1,
+            auto_increment_offset: 1,
+            insert_id: None,
+            client_found_rows: false,
+            select_limit: u64::MAX,
+        }
+    }
+}
+
+/// Memory that a session keeps from statement to statement, so that a warm point statement allocates nothing.
+#[derive(Default)]
+pub struct ExecScratch {
+    pub(crate) registers: Vec<Value>,
+    pub(crate) cells: Vec<Value>,
+    pub(crate) row: RowBuf,
+    pub(crate) key: Vec<u8>,
+    pub(crate) batch: RowBatch,
+}
+
+/// Everything around one run of a program.
+pub struct ExecContext<'a> {
+    /// Transactions by engine name.
+    pub transactions: &'a mut dyn TransactionSource,
+    /// Information tables.
+    pub registry: &'a Registry,
+    /// What information tables may know.
+    pub information: &'a dyn InformationContext,
+    /// Values of the parameters, each of the type that the plan was made for.
+    pub parameters: &'a [Value],
+    /// SQL mode, zone, clock, warnings, session services.
+    pub function: FunctionContext<'a>,
+    /// Settings.
+    pub settings: &'a ExecSettings,
+    /// Stops the statement.
+    pub cancel: &'a CancelToken,
+    /// Reused memory.
+    pub scratch: &'a mut ExecScratch,
+}
+
+/// What a statement did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Rows sent to the sink.
+    pub rows_sent: u64,
+    /// Rows that FOUND_ROWS() reports.
+    pub found_rows: u64,
+    /// Affected rows: inserted, changed or deleted, as the reference counts them. With CLIENT_FOUND_ROWS the session reports
+    /// `matched` for UPDATE instead.
+    pub affected: u64,
+    /// Rows that an UPDATE matched.
+    pub matched: u64,
+    /// Rows that really changed.
+    pub changed: u64,
+    /// Rows given to an INSERT.
+    pub records: u64,
+    /// Rows of an INSERT that met a duplicate.
+    pub duplicates: u64,
+    /// The insert id of the OK packet: the first generated value, else the last explicit one.
+    pub insert_id: u64,
+    /// New value of LAST_INSERT_ID(): the first generated value that was stored.
+    pub generated_id: Option<u64>,
+    /// `Rows matched: 1  Changed: 1  Warnings: 0` and the like; empty where the reference sends nothing.
+    pub info: String,
+}

@@ -1,1 +1,22 @@
-//! To be written.
+//! B+trees on mini-transactions: descent, splits, merges, page allocation, redo, values out of line.
+//!
+//! Keys and values are bytes; what a value means, who may see it and what is locked are the caller's. The README holds the rules (T1..T8).
+
+mod blob;
+mod check;
+mod free;
+mod mtr;
+mod redo;
+mod smo;
+mod tree;
+
+pub use blob::{free_blob_page, read_blob, write_blob_part};
+pub use check::{TreeShape, check_tree};
+pub use free::empty_tree;
+pub use mtr::{Mtr, format_space, pages_in_use, space_field};
+pub use redo::{RedoBody, redo};
+pub use smo::{make_room, merge_if_small};
+pub use tree::{LeafCopy, Seek, Tree, create_tree, record_bytes_max};
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,13 @@ fn copy_out(words: &[AtomicU64], out: &mut Vec<u8>) {
     }
 }
 
+/// Copies a page that stands still into private words.
+pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
+    for (from, to) in source.iter().zip(target) {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 const _: () = assert!(cfg!(target_endian = "little"), "page copies assume little-endian memory");
 
 impl Pool {

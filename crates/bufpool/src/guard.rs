@@ -28,6 +28,11 @@ impl<'p> Optimistic<'p> {
         self.number
     }
 
+    /// Version of the page; never comes back with other bytes (B2).
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Whether everything read so far was one state.
     #[inline]
     pub fn validate(&self) -> bool {
@@ -66,6 +71,11 @@ impl<'p> Shared<'p> {
     /// The bytes.
     pub fn page(&self) -> PageRef<'_> {
         PageRef::new(self.pool.frame_words(self.frame))
+    }
+
+    /// Copies the page into private memory of the same size.
+    pub fn copy_to(&self, target: &[AtomicU64]) {
+        crate::flush::copy_between(self.pool.frame_words(self.frame), target);
     }
 }
 

@@ -337,8 +337,11 @@ impl Pool {
         Err(io::Error::new(io::ErrorKind::OutOfMemory, "every frame of the pool is latched"))
     }
 
-    /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most.
+    /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most, and not past many dirty frames: among a
+    /// few clean ones left, two pages that need each other would push each other out for ever.
     fn evict(&self) -> Option<u32> {
+        let dirty_max = self.descriptors.len() / 8;
+        let mut dirty = 0;
         for _ in 0..2 * self.descriptors.len() {
             let frame = self.hand.fetch_add(1, Ordering::Relaxed) % self.descriptors.len();
             let descriptor = &self.descriptors[frame];
@@ -347,7 +350,14 @@ impl Pool {
                 continue;
             }
             let no = descriptor.page.load(Ordering::Acquire);
-            if no == NO_FRAME || descriptor.oldest_change() != 0 {
+            if no == NO_FRAME {
+                continue;
+            }
+            if descriptor.oldest_change() != 0 {
+                dirty += 1;
+                if dirty > dirty_max {
+                    return None;
+                }
                 continue;
             }
             let Ok(entry) = self.entry(PageNo(no)) else { continue };
@@ -367,6 +377,11 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// Lets another thread run: for a caller whose optimistic attempts keep failing.
+    pub fn give_way(&self) {
+        sys::threads::yield_now();
     }
 
     /// Counters.

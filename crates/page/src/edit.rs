@@ -324,30 +324,37 @@ pub fn apply_ops(words: &[AtomicU64], ops: &[u8], place: u8) -> Option<()> {
     Some(())
 }
 
+/// Code of the first operation for page `place`.
+fn first_op(ops: &[u8], place: u8) -> Option<u8> {
+    let mut reader = Reader::new(ops);
+    loop {
+        let code = reader.u8()?;
+        if reader.u8()? == place {
+            return Some(code);
+        }
+        match code {
+            OP_WRITE => {
+                reader.u16()?;
+                let len = reader.u16()? as usize;
+                reader.take(len)?;
+            }
+            OP_MOVE => {
+                reader.take(6)?;
+            }
+            OP_WORD => {
+                reader.take(10)?;
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Whether the first operation for page `place` empties it, so that its former content does not matter.
 pub fn starts_with_zero(ops: &[u8], place: u8) -> bool {
-    let mut reader = Reader::new(ops);
-    let mut first = || -> Option<bool> {
-        loop {
-            let code = reader.u8()?;
-            if reader.u8()? == place {
-                return Some(code == OP_ZERO);
-            }
-            match code {
-                OP_WRITE => {
-                    reader.u16()?;
-                    let len = reader.u16()? as usize;
-                    reader.take(len)?;
-                }
-                OP_MOVE => {
-                    reader.take(6)?;
-                }
-                OP_WORD => {
-                    reader.take(10)?;
-                }
-                _ => {}
-            }
-        }
-    };
-    first().unwrap_or(false)
+    first_op(ops, place) == Some(OP_ZERO)
+}
+
+/// Whether any operation is for page `place`.
+pub fn ops_touch(ops: &[u8], place: u8) -> bool {
+    first_op(ops, place).is_some()
 }

@@ -11,7 +11,7 @@ mod layout;
 mod node;
 mod read;
 
-pub use edit::{PageMut, apply_ops, starts_with_zero};
+pub use edit::{PageMut, apply_ops, ops_touch, starts_with_zero};
 pub use layout::{
     CHECKSUM_BYTES, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, record_bytes, seal,
     verify,

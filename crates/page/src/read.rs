@@ -123,6 +123,16 @@ impl<'a> PageRef<'a> {
         self.field(W_SPACE, 0).min(self.words.len() - HEADER_WORDS)
     }
 
+    /// Word `index` behind the header, of a page that is no tree page.
+    pub fn body_word(self, index: usize) -> u64 {
+        self.word(HEADER_WORDS + index)
+    }
+
+    /// Appends `len` bytes behind the header, of a page that is no tree page.
+    pub fn copy_body(self, len: usize, out: &mut Vec<u8>) {
+        self.copy_bytes(HEADER_WORDS * 8, len, out);
+    }
+
     pub(crate) fn heap_start(self) -> usize {
         self.field(W_SPACE, 16)
     }

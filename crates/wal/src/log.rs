@@ -83,6 +83,9 @@ pub struct LogStats {
     pub segments: u64,
 }
 
+/// A lane larger than this asks its appender to flush.
+const LANE_BYTES_MAX: usize = 4 << 20;
+
 type Callback = Box<dyn FnOnce() + Send>;
 
 struct Segment {
@@ -217,24 +220,31 @@ impl Log {
     /// Appends a record and returns its ticket. `on_ticket` runs under the lane's mutex (W1): what it publishes is seen by
     /// whoever sees the ticket become visible.
     pub fn append(&self, kind: u8, parts: &[&[u8]], on_ticket: impl FnOnce(u64)) -> u64 {
+        self.append_watched(kind, parts, on_ticket).0
+    }
+
+    /// As `append`; the second result says that the lane has grown large and `relieve` should be called, without latches.
+    pub fn append_watched(
+        &self,
+        kind: u8,
+        parts: &[&[u8]],
+        on_ticket: impl FnOnce(u64),
+    ) -> (u64, bool) {
         let lane = &self.lanes[sys::threads::number() & (self.config.lanes - 1)];
         let mut state = lane.0.lock();
         let ticket = self.draw();
         on_ticket(ticket);
         put_record(&mut state.bytes, kind, ticket, parts);
         state.high = ticket + 1;
-        ticket
+        (ticket, state.bytes.len() > LANE_BYTES_MAX)
     }
 
-    /// Flushes when this thread's lane has grown large. Call without latches.
+    /// Empties the lanes. Call without latches.
     ///
     /// # Errors
     /// The log is broken.
     pub fn relieve(&self) -> io::Result<()> {
-        const LANE_BYTES_MAX: usize = 4 << 20;
-        let lane = &self.lanes[sys::threads::number() & (self.config.lanes - 1)];
-        let crowded = lane.0.lock().bytes.len() > LANE_BYTES_MAX;
-        if crowded { self.flush_to(self.next_ticket() - 1) } else { Ok(()) }
+        self.flush_to(self.next_ticket() - 1)
     }
 
     /// Makes a commit with `ticket` acknowledgeable: waits for its batch, or in relaxed mode only publishes it.

@@ -1,0 +1,202 @@
+//! Mini-transactions: latched pages, their edits, one log record. Also the meta page: allocation and the free list.
+
+use std::io;
+
+use bufpool::{Exclusive, Pool};
+use page::{Kind, PageMut, PageNo, PageRef};
+use stdx::bytes::put_u32;
+
+/// Words of the meta page's body. The free list hangs on its link.
+const META_PAGE_COUNT: usize = 0;
+const META_FREE_COUNT: usize = 1;
+/// First of the words that the engine uses.
+const META_FIELDS: usize = 2;
+
+/// Pages latched exclusively and the log of their edits.
+pub struct Mtr<'p> {
+    pool: &'p Pool,
+    pages: Vec<Exclusive<'p>>,
+    changed: u64,
+    ops: Vec<u8>,
+    meta: Option<usize>,
+}
+
+impl<'p> Mtr<'p> {
+    /// Nothing latched.
+    pub fn new(pool: &'p Pool) -> Mtr<'p> {
+        Mtr { pool, pages: Vec::with_capacity(4), changed: 0, ops: Vec::new(), meta: None }
+    }
+
+    /// Takes over a latch; returns the page's place.
+    pub fn add(&mut self, guard: Exclusive<'p>) -> usize {
+        debug_assert!(self.pages.len() < 64, "a mini-transaction touches few pages");
+        self.pages.push(guard);
+        self.pages.len() - 1
+    }
+
+    /// The page at a place.
+    pub fn page(&self, place: usize) -> PageRef<'p> {
+        self.pages[place].page()
+    }
+
+    /// Number of the page at a place.
+    pub fn number(&self, place: usize) -> PageNo {
+        self.pages[place].number()
+    }
+
+    /// For changing the page at a place.
+    pub fn edit(&mut self, place: usize) -> PageMut<'_> {
+        self.changed |= 1 << place;
+        PageMut::new(self.pages[place].words(), &mut self.ops, place as u8)
+    }
+
+    fn latch_meta(&mut self) -> io::Result<usize> {
+        if let Some(place) = self.meta {
+            return Ok(place);
+        }
+        let guard = self.pool.exclusive(PageNo::META)?;
+        let place = self.add(guard);
+        self.meta = Some(place);
+        Ok(place)
+    }
+
+    /// A page from the free list or from the end of the file. Its content is for the caller to format.
+    ///
+    /// # Errors
+    /// I/O, or the file has its largest size; nothing was edited by this call.
+    pub fn allocate(&mut self) -> io::Result<usize> {
+        let meta = self.latch_meta()?;
+        let first = self.page(meta).link();
+        if first != PageNo::META {
+            let guard = self.pool.exclusive(first)?;
+            if guard.page().kind() != Kind::Free {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "free list is damaged"));
+            }
+            let next = guard.page().link();
+            let count = self.page(meta).body_word(META_FREE_COUNT);
+            let place = self.add(guard);
+            let mut edit = self.edit(meta);
+            edit.set_link(next);
+            edit.write_body(META_FREE_COUNT * 8, &count.saturating_sub(1).to_le_bytes());
+            return Ok(place);
+        }
+        let count = self.page(meta).body_word(META_PAGE_COUNT);
+        let no = PageNo(u32::try_from(count).map_err(|_| io::ErrorKind::StorageFull)?);
+        let guard = self.pool.create(no).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => io::ErrorKind::StorageFull.into(),
+            _ => error,
+        })?;
+        let place = self.add(guard);
+        self.edit(meta).write_body(META_PAGE_COUNT * 8, &(count + 1).to_le_bytes());
+        Ok(place)
+    }
+
+    /// Makes sure that `free` cannot fail.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn prepare_free(&mut self) -> io::Result<()> {
+        self.latch_meta().map(drop)
+    }
+
+    /// Puts the page at `place` on the free list. `prepare_free` came before.
+    pub fn free(&mut self, place: usize) {
+        let meta = self.meta.expect("prepare_free was called");
+        let (first, no) = (self.page(meta).link(), self.number(place));
+        let count = self.page(meta).body_word(META_FREE_COUNT);
+        let mut edit = self.edit(place);
+        edit.format(no, Kind::Free, 0, 0);
+        edit.set_link(first);
+        let mut edit = self.edit(meta);
+        edit.set_link(no);
+        edit.write_body(META_FREE_COUNT * 8, &(count + 1).to_le_bytes());
+    }
+
+    /// Sets one of the engine's words on the meta page.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn set_space_field(&mut self, index: usize, value: u64) -> io::Result<()> {
+        let meta = self.latch_meta()?;
+        self.edit(meta).write_body((META_FIELDS + index) * 8, &value.to_le_bytes());
+        Ok(())
+    }
+
+    /// Logs the edits as a record of `kind` with `extra` behind them, and releases the latches. Returns the ticket.
+    pub fn commit(mut self, kind: u8, extra: &[u8]) -> u64 {
+        self.log(kind, extra)
+    }
+
+    fn log(&mut self, kind: u8, extra: &[u8]) -> u64 {
+        let log = self.pool.log().expect("changes are made after recovery connected the log");
+        // B6: the floor is stored before the ticket is drawn.
+        let floor = log.next_ticket();
+        let mut header = Vec::with_capacity(8 + 4 * self.pages.len());
+        header.push(self.pages.len() as u8);
+        for (place, page) in self.pages.iter().enumerate() {
+            put_u32(&mut header, page.number().0);
+            if self.changed & 1 << place != 0 {
+                page.mark_dirty(floor);
+            }
+        }
+        put_u32(&mut header, self.ops.len() as u32);
+        let (ticket, crowded) = log.append_watched(kind, &[&header, &self.ops, extra], |_| {});
+        for (place, page) in self.pages.iter().enumerate() {
+            if self.changed & 1 << place != 0 {
+                PageMut::set_lsn(page.words(), ticket);
+            }
+        }
+        self.ops.clear();
+        self.changed = 0;
+        self.pages.clear();
+        self.meta = None;
+        if crowded {
+            // A broken log is reported to whoever waits for durability.
+            let _ = log.relieve();
+        }
+        ticket
+    }
+}
+
+/// Kind of a record that only changes pages.
+pub(crate) const KIND_PAGES: u8 = 1;
+
+impl Drop for Mtr<'_> {
+    fn drop(&mut self) {
+        if !self.ops.is_empty() {
+            // T1: an error came between allocation and use. What was edited is consistent; at worst a page is lost.
+            self.log(KIND_PAGES, &[]);
+        }
+    }
+}
+
+/// Sets up the meta page of a new space.
+///
+/// # Errors
+/// I/O.
+pub fn format_space(pool: &Pool) -> io::Result<()> {
+    let mut mtr = Mtr::new(pool);
+    let place = mtr.add(pool.create(PageNo::META)?);
+    let mut edit = mtr.edit(place);
+    edit.format(PageNo::META, Kind::Meta, 0, 0);
+    edit.write_body(META_PAGE_COUNT * 8, &1_u64.to_le_bytes());
+    mtr.commit(KIND_PAGES, &[]);
+    Ok(())
+}
+
+/// One of the engine's words on the meta page.
+///
+/// # Errors
+/// I/O.
+pub fn space_field(pool: &Pool, index: usize) -> io::Result<u64> {
+    Ok(pool.shared(PageNo::META)?.page().body_word(META_FIELDS + index))
+}
+
+/// Pages of the file, and how many of them are on the free list.
+///
+/// # Errors
+/// I/O.
+pub fn pages_in_use(pool: &Pool) -> io::Result<(u64, u64)> {
+    let meta = pool.shared(PageNo::META)?;
+    Ok((meta.page().body_word(META_PAGE_COUNT), meta.page().body_word(META_FREE_COUNT)))
+}

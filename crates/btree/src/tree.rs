@@ -1,0 +1,304 @@
+//! A tree and the ways down it: without latches to any level, to a shared or exclusive leaf, and copies of leaves for scans.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bufpool::{Exclusive, Optimistic, Pool, Shared};
+use page::{Fences, Kind, PageNo, PageRef, private_page};
+
+use crate::mtr::{KIND_PAGES, Mtr};
+
+/// More levels than any tree can have: 2^64 rows at four a page need 32.
+const LEVELS_MAX: usize = 64;
+/// Failed attempts after which a descent gives way to other threads.
+const RESTARTS_BEFORE_YIELD: usize = 8;
+
+/// Largest key plus value that a leaf takes, so that two records and two fences always fit a page.
+pub fn record_bytes_max(page_bytes: usize) -> usize {
+    page_bytes / 4
+}
+
+/// Where a tree is. Plain data: the root never moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Root page.
+    pub root: PageNo,
+    /// Written into each page.
+    pub id: u64,
+}
+
+/// Where in a tree.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'a> {
+    /// The leaf that covers the key.
+    At(&'a [u8]),
+    /// The leaf that covers the keys just below.
+    Below(&'a [u8]),
+    /// The leftmost leaf.
+    First,
+    /// The rightmost leaf.
+    Last,
+}
+
+impl Seek<'_> {
+    fn child_slot(self, page: PageRef<'_>) -> usize {
+        match self {
+            Seek::At(key) => page.child_slot(key),
+            Seek::Below(key) => page.child_slot_below(Some(key)),
+            Seek::First => 0,
+            Seek::Last => page.child_slot_below(None),
+        }
+    }
+}
+
+/// Makes an empty tree.
+///
+/// # Errors
+/// I/O.
+pub fn create_tree(mtr: &mut Mtr<'_>, id: u64) -> io::Result<Tree> {
+    let place = mtr.allocate()?;
+    let root = mtr.number(place);
+    mtr.edit(place).format_node(root, 0, id, &Fences::default());
+    Ok(Tree { root, id })
+}
+
+pub(crate) fn damaged(tree: Tree) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("tree at page {} is damaged", tree.root.0))
+}
+
+impl Tree {
+    /// One attempt at a coupled descent (T3) to `level`: the node and its parent. `None` when a page changed on the way.
+    fn try_descend<'p>(
+        self,
+        pool: &'p Pool,
+        seek: Seek<'_>,
+        level: u8,
+        waiting: Waiting,
+    ) -> io::Result<Option<(Option<Optimistic<'p>>, Optimistic<'p>)>> {
+        let look = |no: PageNo| match waiting {
+            Waiting::Allowed => pool.optimistic(no).map(Some),
+            Waiting::Forbidden => pool.try_optimistic(no),
+        };
+        let mut parent = None;
+        let Some(mut node) = look(self.root)? else { return Ok(None) };
+        for _ in 0..LEVELS_MAX {
+            let page = node.page();
+            let (kind, here) = (page.kind(), page.level());
+            if here <= level || kind != Kind::Node {
+                return match node.validate() {
+                    true if kind == Kind::Node && here == level => Ok(Some((parent, node))),
+                    true => Err(damaged(self)),
+                    false => Ok(None),
+                };
+            }
+            let child = page.child(seek.child_slot(page));
+            if !node.validate() {
+                return Ok(None);
+            }
+            let Some(next) = look(child)? else { return Ok(None) };
+            if !node.validate() {
+                return Ok(None);
+            }
+            parent = Some(node);
+            node = next;
+        }
+        Err(damaged(self))
+    }
+
+    /// The node at `level` and its parent, both only looked at.
+    ///
+    /// # Errors
+    /// I/O.
+    #[inline]
+    pub(crate) fn descend<'p>(
+        self,
+        pool: &'p Pool,
+        seek: Seek<'_>,
+        level: u8,
+    ) -> io::Result<(Option<Optimistic<'p>>, Optimistic<'p>)> {
+        let mut restarts = 0;
+        loop {
+            if let Some(found) = self.try_descend(pool, seek, level, Waiting::Allowed)? {
+                return Ok(found);
+            }
+            restarts += 1;
+            if restarts > RESTARTS_BEFORE_YIELD {
+                pool.give_way();
+            }
+        }
+    }
+
+    /// Height of the root.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn height(self, pool: &Pool) -> io::Result<u8> {
+        Ok(pool.shared(self.root)?.page().level())
+    }
+
+    /// Appends the value of `key` to `out`. Takes no latch and writes no shared memory.
+    ///
+    /// # Errors
+    /// I/O.
+    #[inline]
+    pub fn get(self, pool: &Pool, key: &[u8], out: &mut Vec<u8>) -> io::Result<bool> {
+        let start = out.len();
+        loop {
+            let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
+            let page = leaf.page();
+            let (slot, found) = page.search(key);
+            if found {
+                page.copy_value(slot, out);
+            }
+            if leaf.validate() {
+                return Ok(found);
+            }
+            out.truncate(start);
+        }
+    }
+
+    /// The leaf, latched shared.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn shared_leaf<'p>(self, pool: &'p Pool, seek: Seek<'_>) -> io::Result<Shared<'p>> {
+        loop {
+            let (_, leaf) = self.descend(pool, seek, 0)?;
+            if let Some(shared) = leaf.share() {
+                return Ok(shared);
+            }
+        }
+    }
+
+    /// As `shared_leaf` for a caller that holds another leaf (T7): `None` when it would have to wait.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn try_shared_leaf<'p>(
+        self,
+        pool: &'p Pool,
+        seek: Seek<'_>,
+    ) -> io::Result<Option<Shared<'p>>> {
+        for _ in 0..RESTARTS_BEFORE_YIELD {
+            let found = self.try_descend(pool, seek, 0, Waiting::Forbidden)?;
+            if let Some(shared) = found.and_then(|(_, leaf)| leaf.share()) {
+                return Ok(Some(shared));
+            }
+        }
+        // The page may only be missing from memory: bring it in for the next attempt, without keeping it.
+        Ok(None)
+    }
+
+    /// The leaf, latched exclusively.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn exclusive_leaf<'p>(self, pool: &'p Pool, key: &[u8]) -> io::Result<Exclusive<'p>> {
+        loop {
+            let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
+            if let Some(exclusive) = leaf.upgrade() {
+                return Ok(exclusive);
+            }
+        }
+    }
+
+    /// Inserts or replaces, for trees whose caller does its own locking. False when the record is too large.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn put(self, pool: &Pool, key: &[u8], value: &[u8]) -> io::Result<bool> {
+        if key.len() + value.len() > record_bytes_max(pool.page_bytes()) {
+            return Ok(false);
+        }
+        loop {
+            let mut mtr = Mtr::new(pool);
+            let place = mtr.add(self.exclusive_leaf(pool, key)?);
+            let (slot, found) = mtr.page(place).search(key);
+            let mut edit = mtr.edit(place);
+            let done = match found {
+                true => edit.replace_value(slot, value),
+                false => edit.insert(slot, key, value),
+            };
+            if done {
+                mtr.commit(KIND_PAGES, &[]);
+                return Ok(true);
+            }
+            drop(mtr);
+            crate::make_room(pool, self, key)?;
+        }
+    }
+
+    /// Removes a key, for trees whose caller does its own locking. False when it is not there.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn remove(self, pool: &Pool, key: &[u8]) -> io::Result<bool> {
+        let mut mtr = Mtr::new(pool);
+        let place = mtr.add(self.exclusive_leaf(pool, key)?);
+        let (slot, found) = mtr.page(place).search(key);
+        if !found {
+            return Ok(false);
+        }
+        mtr.edit(place).remove(slot);
+        let small = crate::smo::is_small(mtr.page(place));
+        mtr.commit(KIND_PAGES, &[]);
+        if small {
+            crate::merge_if_small(pool, self, key)?;
+        }
+        Ok(true)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Waiting {
+    Allowed,
+    Forbidden,
+}
+
+/// A private copy of a leaf, for scans.
+pub struct LeafCopy {
+    words: Box<[AtomicU64]>,
+    number: PageNo,
+    version: u64,
+}
+
+impl LeafCopy {
+    /// Memory for a copy.
+    pub fn new(pool: &Pool) -> LeafCopy {
+        LeafCopy { words: private_page(pool.page_bytes()), number: PageNo::META, version: 0 }
+    }
+
+    /// The copied page.
+    pub fn page(&self) -> PageRef<'_> {
+        PageRef::new(&self.words)
+    }
+
+    /// Copies the leaf at `seek`.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn load(&mut self, pool: &Pool, tree: Tree, seek: Seek<'_>) -> io::Result<()> {
+        loop {
+            let (_, leaf) = tree.descend(pool, seek, 0)?;
+            let (number, version) = (leaf.number(), leaf.version());
+            let Some(shared) = leaf.share() else { continue };
+            shared.copy_to(&self.words);
+            (self.number, self.version) = (number, version);
+            return Ok(());
+        }
+    }
+
+    /// Whether the leaf has not changed since.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn is_current(&self, pool: &Pool) -> io::Result<bool> {
+        let look = pool.try_optimistic(self.number)?;
+        Ok(look.is_some_and(|look| look.version() == self.version))
+    }
+
+    /// Word `index`, for tests.
+    pub fn word(&self, index: usize) -> u64 {
+        self.words[index].load(Relaxed)
+    }
+}

@@ -306,6 +306,7 @@ catalog! {
     INVISIBLE_COLUMN_ALL = 4028, "HY000", "A table must have at least one visible column.";
     TOO_LARGE_VECTOR_DIMENSION = 6136, "HY000", "Data out of vector dimension: '{}'";
     TO_VECTOR_CONVERSION = 6138, "HY000", "Data cannot be converted to a valid vector: '{}'";
+    CLIENT_LOCAL_FILES_DISABLED = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
     INVALID_CAST_TYPE = 4032, "HY000", "Cannot cast value to {}.";
     INVALID_USER_ATTRIBUTE_JSON = 3953, "HY000", "The user attribute must be a valid JSON object";

@@ -119,6 +119,15 @@ impl Stream {
         Ok(Stream::Unix(mio::net::UnixStream::from_std(stream)))
     }
 
+    /// Two sockets connected with each other, for tests.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub fn pair() -> io::Result<(Stream, Stream)> {
+        let (a, b) = mio::net::UnixStream::pair()?;
+        Ok((Stream::Unix(a), Stream::Unix(b)))
+    }
+
     /// Address of the peer; `None` for UNIX sockets.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         match self {

@@ -1,1 +1,46 @@
-//! To be written.
+//! The MySQL protocol as a listener: sockets, TLS, compression, log-in, commands, results.
+//!
+//! Knows sessions only through `plugin_api`: no SQL, no plans, no catalog. Each connection is a state machine
+//! that a reactor thread drives; a thread that has to wait inside it gives its reactor away first.
+
+mod buffer;
+#[cfg(test)]
+#[path = "../tests/canned/mod.rs"]
+mod canned;
+mod commands;
+mod connection;
+#[cfg(test)]
+mod fuzz_tests;
+mod listener;
+mod login;
+mod reactor;
+mod sink;
+mod tls;
+mod transport;
+
+use std::sync::Arc;
+
+use plugin_api::{Plugin, PluginInfo, Registrar};
+
+pub use listener::MysqlProtocol;
+
+/// The plugin that brings the listener.
+struct ProtocolPlugin;
+
+impl Plugin for ProtocolPlugin {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            name: "mysql_protocol",
+            description: "The MySQL client/server protocol over TCP, TLS and UNIX sockets.",
+        }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        registrar.listener(Arc::new(MysqlProtocol));
+    }
+}
+
+/// The plugin.
+pub fn plugin() -> Box<dyn Plugin> {
+    Box::new(ProtocolPlugin)
+}

@@ -1,0 +1,418 @@
+//! A connection: its state, and how it is driven through one turn on a worker thread.
+//!
+//! Invariants: outside a turn the connection owns no buffers but an unfinished packet and a held-back reply;
+//! after `Phase::Closed` nothing is read or written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use engine_api::{CancelToken, CommitHandle};
+use errors::{Error, err};
+use plugin_api::{ConnectionKind, SessionFactory, SessionHandle};
+use rustls::ServerConfig;
+use sys::net::Stream;
+use types::{DataType, Value};
+use wire::{
+    Capabilities, ErrPacket, NONCE_BYTES, Packet, ParameterType, ScanError, begin_packet,
+    finish_packet, join_parts, scan_packet,
+};
+
+use crate::buffer::InputBuffer;
+use crate::login::Login;
+use crate::reactor::WakeUp;
+use crate::transport::{Fill, Transport};
+
+/// Commands of one connection in a row, before others get their turn.
+const COMMANDS_PER_TURN: usize = 16;
+/// Packets of the log-in: connection attributes of 64 KiB and the rest.
+const LOGIN_PACKET_MAX: usize = 128 * 1024;
+/// An output buffer larger than this is not kept by a worker.
+const OUTPUT_KEPT_MAX: usize = 256 * 1024;
+
+/// What all connections of a listener share.
+pub(crate) struct Server {
+    pub(crate) sessions: Arc<dyn SessionFactory>,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) version: String,
+    pub(crate) connections: AtomicUsize,
+    /// Connections that have not logged in.
+    pub(crate) half_open: AtomicUsize,
+    pub(crate) next_id: AtomicU64,
+}
+
+impl Server {
+    pub(crate) fn new(sessions: Arc<dyn SessionFactory>, tls: Option<Arc<ServerConfig>>) -> Server {
+        let version = sessions.server_version();
+        Server {
+            sessions,
+            tls,
+            version,
+            connections: AtomicUsize::new(0),
+            half_open: AtomicUsize::new(0),
+            next_id: AtomicU64::new(1),
+        }
+    }
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The greeting is to be sent.
+    Fresh,
+    /// Waiting for the log-in (before or after TLS was asked for).
+    Login,
+    /// Inside the exchange of an authentication method.
+    Exchange,
+    /// Waiting for commands.
+    Ready,
+    /// A reply waits for a commit to become durable.
+    Parked,
+    /// Over.
+    Closed,
+}
+
+/// Why the reactor wants a connection closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// Too long without a command.
+    Idle,
+    /// Too slow with log-in or packet.
+    Slow,
+    /// KILL.
+    Killed,
+    /// The server stops.
+    Shutdown,
+}
+
+/// Buffers of a worker thread, lent to the connection it drives.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) input: Vec<u8>,
+    pub(crate) output: Vec<u8>,
+    pub(crate) types: Vec<DataType>,
+    pub(crate) values: Vec<Value>,
+}
+
+/// What the protocol keeps of a prepared statement.
+#[derive(Default)]
+pub(crate) struct BoundStatement {
+    /// Types as last sent.
+    pub(crate) types: Vec<ParameterType>,
+    /// Parameters sent in pieces.
+    pub(crate) long_data: Vec<(u16, Vec<u8>)>,
+    /// A piece was refused: the next execution fails with this.
+    pub(crate) long_data_error: Option<Error>,
+    /// Column types of the open cursor.
+    pub(crate) cursor: Vec<DataType>,
+}
+
+/// A reply that waits for commits.
+pub(crate) struct Held {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) commits: Vec<CommitHandle>,
+    pub(crate) close_after: bool,
+}
+
+/// Settings of the session that the protocol reads between commands.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    pub(crate) idle: Duration,
+    pub(crate) read: Duration,
+    pub(crate) write: Duration,
+}
+
+/// One client.
+pub(crate) struct Connection {
+    pub(crate) server: Arc<Server>,
+    pub(crate) id: u64,
+    pub(crate) kind: ConnectionKind,
+    pub(crate) transport: Transport,
+    pub(crate) input: InputBuffer,
+    /// Number of the next frame in either direction.
+    pub(crate) sequence: u8,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) nonce: [u8; NONCE_BYTES],
+    pub(crate) phase: Phase,
+    pub(crate) login: Option<Box<Login>>,
+    pub(crate) session: Option<Box<dyn SessionHandle>>,
+    pub(crate) cancel: CancelToken,
+    pub(crate) statements: HashMap<u32, BoundStatement>,
+    pub(crate) held: Option<Box<Held>>,
+    pub(crate) max_packet: usize,
+    pub(crate) timeouts: Timeouts,
+    /// Has run a command since `timeouts` was read.
+    pub(crate) timeouts_stale: bool,
+    /// How others wake the reactor for this connection.
+    pub(crate) wake_up: Option<WakeUp>,
+    pub(crate) close_request: Option<CloseReason>,
+    /// Counted among those that have not logged in.
+    pub(crate) half_open: bool,
+    /// More can be done at once.
+    pub(crate) wants_turn: bool,
+    /// Reactor time of the last turn, in seconds.
+    pub(crate) active_at: u64,
+    /// Reactor time of the accept, in seconds.
+    pub(crate) accepted_at: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(server: Arc<Server>, stream: Stream) -> Connection {
+        let kind = stream.peer_address().map_or(ConnectionKind::Local, ConnectionKind::Tcp);
+        server.connections.fetch_add(1, Ordering::Relaxed);
+        server.half_open.fetch_add(1, Ordering::Relaxed);
+        Connection {
+            id: server.next_id.fetch_add(1, Ordering::Relaxed),
+            server,
+            kind,
+            transport: Transport::new(stream),
+            input: InputBuffer::default(),
+            sequence: 0,
+            capabilities: Capabilities::default(),
+            nonce: [0; NONCE_BYTES],
+            phase: Phase::Fresh,
+            login: None,
+            session: None,
+            cancel: CancelToken::new(),
+            statements: HashMap::new(),
+            held: None,
+            max_packet: LOGIN_PACKET_MAX,
+            timeouts: Timeouts {
+                idle: Duration::from_secs(28_800),
+                read: Duration::from_secs(30),
+                write: Duration::from_secs(60),
+            },
+            timeouts_stale: false,
+            wake_up: None,
+            close_request: None,
+            half_open: true,
+            wants_turn: false,
+            active_at: 0,
+            accepted_at: 0,
+        }
+    }
+
+    /// One turn: as many commands as are there, within limits.
+    pub(crate) fn run(&mut self, scratch: &mut Scratch) {
+        self.wants_turn = false;
+        self.input.adopt(&mut scratch.input);
+        self.drive(scratch);
+        self.input.release(&mut scratch.input);
+        if scratch.output.capacity() > OUTPUT_KEPT_MAX {
+            scratch.output = Vec::new();
+        }
+        if self.phase == Phase::Closed {
+            self.end();
+        }
+    }
+
+    fn drive(&mut self, scratch: &mut Scratch) {
+        if let Some(reason) = self.close_request.take() {
+            return self.close_for(reason, scratch);
+        }
+        if self.phase == Phase::Parked && !self.unpark() {
+            return;
+        }
+        if self.phase == Phase::Fresh {
+            self.send_greeting(scratch);
+        }
+        for _ in 0..COMMANDS_PER_TURN {
+            if matches!(self.phase, Phase::Closed | Phase::Parked) {
+                return;
+            }
+            match self.next_packet() {
+                Ok(Some(packet)) => self.take_packet(packet, scratch),
+                Ok(None) => return,
+                Err(reply) => return self.fail(reply, scratch),
+            }
+            if self.cancel.is_connection_killed() && self.phase == Phase::Ready {
+                self.phase = Phase::Closed;
+            }
+        }
+        self.wants_turn = true;
+    }
+
+    /// A complete packet, or `None` when there is none now.
+    fn next_packet(&mut self) -> Result<Option<Packet>, Option<Error>> {
+        let first = if self.phase == Phase::Ready { 0 } else { self.sequence };
+        loop {
+            match scan_packet(self.input.bytes(), first, self.max_packet) {
+                Ok(packet) => return Ok(Some(packet)),
+                Err(ScanError::TooLarge) => return Err(Some(err!(NET_PACKET_TOO_LARGE))),
+                Err(ScanError::OutOfOrder) => return Err(Some(err!(NET_PACKETS_OUT_OF_ORDER))),
+                Err(ScanError::Incomplete { .. }) if self.transport.drained => return Ok(None),
+                Err(ScanError::Incomplete { .. }) => match self.transport.fill(&mut self.input) {
+                    Ok(Fill::Progress) => {}
+                    Ok(Fill::Drained) => return Ok(None),
+                    Ok(Fill::Closed) | Err(_) => return Err(None),
+                },
+            }
+        }
+    }
+
+    /// Handles the packet at the front of the input.
+    fn take_packet(&mut self, packet: Packet, scratch: &mut Scratch) {
+        let mut input = std::mem::take(&mut self.input);
+        // What a client pipelined stays in the connection: a command may want to read on (LOAD DATA LOCAL).
+        let tail = input.split_tail(packet.frame_bytes);
+        if !tail.is_empty() {
+            self.input.append(&tail);
+        }
+        self.sequence = packet.last_sequence.wrapping_add(1);
+        let payload = join_parts(input.bytes_mut(), packet);
+        match self.phase {
+            Phase::Login => self.take_login(payload, scratch),
+            Phase::Exchange => self.take_exchange(payload, scratch),
+            Phase::Ready => self.take_command(payload, scratch),
+            Phase::Fresh | Phase::Parked | Phase::Closed => {}
+        }
+        input.consume(packet.frame_bytes);
+        if self.input.is_empty() {
+            self.input = input;
+        }
+    }
+
+    /// Sends a reply if there is one to send, and closes.
+    fn fail(&mut self, reply: Option<Error>, scratch: &mut Scratch) {
+        if let Some(error) = reply {
+            scratch.output.clear();
+            self.put_error(&error, &mut scratch.output);
+            // The connection ends whether or not this arrives.
+            let _ = self.transport.send(&scratch.output, Duration::ZERO);
+        }
+        self.phase = Phase::Closed;
+    }
+
+    fn close_for(&mut self, reason: CloseReason, scratch: &mut Scratch) {
+        let ready = self.phase == Phase::Ready;
+        self.sequence = 0;
+        let reply = match reason {
+            CloseReason::Idle if ready => Some(err!(CLIENT_INTERACTION_TIMEOUT)),
+            CloseReason::Shutdown if ready => Some(err!(SERVER_SHUTDOWN)),
+            CloseReason::Idle | CloseReason::Shutdown => None,
+            CloseReason::Slow | CloseReason::Killed => None,
+        };
+        self.fail(reply, scratch);
+    }
+
+    /// Appends an ERR packet.
+    pub(crate) fn put_error(&mut self, error: &Error, out: &mut Vec<u8>) {
+        let start = begin_packet(out);
+        ErrPacket::of(error).encode(out, self.capabilities);
+        finish_packet(out, start, &mut self.sequence);
+    }
+
+    /// Sends the worker's output buffer; a failure closes the connection.
+    pub(crate) fn send_output(&mut self, scratch: &mut Scratch) {
+        if self.transport.send(&scratch.output, self.timeouts.write).is_err() {
+            self.phase = Phase::Closed;
+        }
+        scratch.output.clear();
+    }
+
+    /// Holds `scratch.output` back until `commits` are durable.
+    pub(crate) fn park(&mut self, commits: Vec<CommitHandle>, close: bool, scratch: &mut Scratch) {
+        let bytes = scratch.output.clone();
+        scratch.output.clear();
+        self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
+        self.phase = Phase::Parked;
+        if self.unpark() {
+            // Became durable meanwhile.
+            return;
+        }
+    }
+
+    /// Sends the held reply if its commits are durable; else asks to be woken. True when it went out.
+    fn unpark(&mut self) -> bool {
+        let Some(mut held) = self.held.take() else { return true };
+        while let Some(commit) = held.commits.last() {
+            if !commit.is_durable() {
+                let asked = self.ask_to_be_woken(commit);
+                if asked {
+                    self.held = Some(held);
+                    return false;
+                }
+            }
+            if sys::blocking::blocking(|| commit.wait()).is_err() {
+                // The log failed: the client must not hear that its commit succeeded.
+                self.phase = Phase::Closed;
+                return true;
+            }
+            held.commits.pop();
+        }
+        let sent = self.transport.send(&held.bytes, self.timeouts.write);
+        self.phase = if sent.is_err() || held.close_after { Phase::Closed } else { Phase::Ready };
+        true
+    }
+
+    fn ask_to_be_woken(&self, commit: &CommitHandle) -> bool {
+        match (commit, &self.wake_up) {
+            (CommitHandle::Pending(wait), Some(wake_up)) => {
+                let wake_up = wake_up.clone();
+                wait.notify(Box::new(move || wake_up.wake()));
+                true
+            }
+            (CommitHandle::Pending(_) | CommitHandle::Durable, _) => false,
+        }
+    }
+
+    /// Reads session settings that bound waiting.
+    pub(crate) fn refresh_timeouts(&mut self) {
+        let Some(session) = &self.session else { return };
+        let seconds = |name| Duration::from_secs(session.integer_variable(name).max(1));
+        self.timeouts = Timeouts {
+            idle: seconds("wait_timeout"),
+            read: seconds("net_read_timeout"),
+            write: seconds("net_write_timeout"),
+        };
+        self.timeouts_stale = false;
+    }
+
+    /// Whether the connection has outstayed a limit at reactor time `now`.
+    pub(crate) fn overdue(&mut self, now: u64, connect_timeout: u64) -> Option<CloseReason> {
+        if self.cancel.is_connection_killed() {
+            return Some(CloseReason::Killed);
+        }
+        match self.phase {
+            Phase::Fresh | Phase::Login | Phase::Exchange if self.session.is_none() => {
+                (now - self.accepted_at > connect_timeout).then_some(CloseReason::Slow)
+            }
+            Phase::Ready | Phase::Exchange => {
+                if self.timeouts_stale {
+                    self.refresh_timeouts();
+                }
+                let silent = Duration::from_secs(now - self.active_at);
+                if !self.input.is_empty() && silent > self.timeouts.read {
+                    return Some(CloseReason::Slow);
+                }
+                (silent > self.timeouts.idle).then_some(CloseReason::Idle)
+            }
+            Phase::Fresh | Phase::Login | Phase::Parked | Phase::Closed => None,
+        }
+    }
+
+    /// Ends the session (rollback and all) and the socket.
+    fn end(&mut self) {
+        self.transport.close();
+        if let Some(session) = self.session.take() {
+            sys::blocking::blocking(|| drop(session));
+        } else if self.login.is_some() {
+            self.server.sessions.count_status("Aborted_connects", 1);
+        }
+        self.statements = HashMap::new();
+        self.input = InputBuffer::default();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.server.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.half_open {
+            self.server.half_open.fetch_sub(1, Ordering::Relaxed);
+        }
+        let sessions = &self.server.sessions;
+        sessions.count_status("Bytes_received", self.transport.bytes_received);
+        sessions.count_status("Bytes_sent", self.transport.bytes_sent);
+    }
+}

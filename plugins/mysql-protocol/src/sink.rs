@@ -1,0 +1,413 @@
+//! The result sink of a command: encodes what the session produces into the worker's output buffer.
+//!
+//! The buffer is sent when it is large and at the end of the command. A reply that depends on a commit is
+//! not sent before that commit is durable.
+
+use std::io;
+use std::time::Duration;
+
+use charset::{Charset, CollationId};
+use engine_api::CommitHandle;
+use errors::{Error, ErrorCode, Result, err};
+use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState, StateChange};
+use sys::blocking::blocking;
+use types::DataType;
+use wire::{
+    BinaryRowWriter, Capabilities, Change, ColumnDefinition, ColumnFlags, ColumnOrigin, Eof,
+    ErrPacket, OkPacket, ScanError, StatusFlags, TypeOnWire, begin_packet, finish_packet,
+    put_lenenc_int, put_local_infile_request, scan_packet,
+};
+
+use crate::buffer::InputBuffer;
+use crate::connection::Timeouts;
+use crate::transport::{Fill, Transport};
+
+/// Output is sent when it has grown to this.
+const FLUSH_BYTES: usize = 64 * 1024;
+/// `resultset_metadata = FULL`.
+const METADATA_FULL: u8 = 1;
+
+/// How text leaves the server.
+#[derive(Clone, Copy)]
+pub(crate) struct TextEncoding {
+    collation: u16,
+    char_bytes_max: u32,
+    /// Set unless UTF-8 goes out as it is.
+    charset: Option<&'static Charset>,
+}
+
+impl TextEncoding {
+    /// The encoding for a session's `result_collation`.
+    pub(crate) fn of(collation: u16) -> TextEncoding {
+        let known = charset::collation_or_binary(CollationId(collation));
+        let charset = known.charset;
+        let as_is = charset.is_utf8() || collation == CollationId::BINARY.0;
+        TextEncoding {
+            collation,
+            char_bytes_max: u32::from(charset.max_length).max(1),
+            charset: (!as_is).then_some(charset),
+        }
+    }
+
+    fn encode<'t>(&self, text: &'t str, converted: &'t mut Vec<u8>) -> &'t [u8] {
+        match self.charset {
+            None => text.as_bytes(),
+            Some(charset) => {
+                *converted = charset.encode(text.as_bytes()).bytes;
+                converted
+            }
+        }
+    }
+}
+
+/// Form of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowFormat {
+    /// COM_QUERY.
+    Text,
+    /// COM_STMT_EXECUTE and COM_STMT_FETCH.
+    Binary,
+}
+
+/// Takes the results of one command.
+pub(crate) struct Sink<'a> {
+    pub(crate) transport: &'a mut Transport,
+    pub(crate) input: &'a mut InputBuffer,
+    pub(crate) sequence: &'a mut u8,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) max_packet: usize,
+    pub(crate) out: &'a mut Vec<u8>,
+    /// Types of the current result set's columns.
+    pub(crate) types: &'a mut Vec<DataType>,
+    pub(crate) encoding: TextEncoding,
+    pub(crate) format: RowFormat,
+    /// The end of the metadata waits: if a cursor opens, it is the end of the result too.
+    pub(crate) cursor_possible: bool,
+    pub(crate) metadata_end_due: bool,
+    pub(crate) cursor_opened: bool,
+    /// Commits whose durability the reply waits for.
+    pub(crate) commits: Vec<CommitHandle>,
+    /// The connection is lost.
+    pub(crate) lost: bool,
+}
+
+impl Sink<'_> {
+    fn deprecate_eof(&self) -> bool {
+        self.capabilities.contains(Capabilities::DEPRECATE_EOF)
+    }
+
+    fn lost(&mut self, error: &io::Error) -> Error {
+        self.lost = true;
+        match error.kind() {
+            io::ErrorKind::TimedOut => err!(NET_WRITE_INTERRUPTED),
+            _ => err!(NET_ERROR_ON_WRITE),
+        }
+    }
+
+    fn flush_if_large(&mut self) -> Result<()> {
+        if self.out.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for commit in self.commits.drain(..) {
+            if !commit.is_durable() && blocking(|| commit.wait()).is_err() {
+                self.lost = true;
+                return Err(Error::internal("the log failed"));
+            }
+        }
+        let sent = self.transport.send(self.out, self.timeouts.write);
+        self.out.clear();
+        sent.map_err(|error| self.lost(&error))
+    }
+
+    fn put_column(&mut self, column: &ColumnMeta) {
+        let start = begin_packet(self.out);
+        encode_column(column, self.encoding, self.out);
+        finish_packet(self.out, start, self.sequence);
+    }
+
+    /// The packet after the metadata, for clients that want one.
+    fn put_metadata_end(&mut self) {
+        if !self.deprecate_eof() {
+            let status = StatusFlags::default();
+            let start = begin_packet(self.out);
+            Eof { warnings: 0, status }.encode(self.out);
+            finish_packet(self.out, start, self.sequence);
+        }
+    }
+
+    fn end_metadata_if_due(&mut self) {
+        if std::mem::take(&mut self.metadata_end_due) {
+            self.put_metadata_end();
+        }
+    }
+
+    fn note_commit(&mut self, state: &OkInfo) {
+        if let Some(commit) = &state.commit
+            && !commit.is_durable()
+        {
+            self.commits.push(commit.clone());
+        }
+    }
+
+    fn write_cells(&mut self, row: &dyn RowSource) -> Result<()> {
+        match self.format {
+            RowFormat::Text => {
+                for (index, ty) in self.types.iter().enumerate() {
+                    row.write_text(index, ty, self.out)?;
+                }
+            }
+            RowFormat::Binary => {
+                let writer = BinaryRowWriter::begin(self.out, self.types.len());
+                for (index, ty) in self.types.iter().enumerate() {
+                    if BinaryRowWriter::is_sent_as_text(ty.kind) {
+                        let start = self.out.len();
+                        row.write_text(index, ty, self.out)?;
+                        writer.fold_text_null(self.out, start, index);
+                    } else {
+                        writer.put_value(self.out, index, ty, &row.value(index, ty)?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ResultSink for Sink<'_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.types.clear();
+        self.types.extend(columns.iter().map(|column| column.ty.clone()));
+        let start = begin_packet(self.out);
+        if self.capabilities.contains(Capabilities::OPTIONAL_RESULTSET_METADATA) {
+            self.out.push(METADATA_FULL);
+        }
+        put_lenenc_int(self.out, columns.len() as u64);
+        finish_packet(self.out, start, self.sequence);
+        for column in columns {
+            self.put_column(column);
+        }
+        if self.cursor_possible {
+            self.metadata_end_due = true;
+        } else {
+            self.put_metadata_end();
+        }
+        self.flush_if_large()
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        self.end_metadata_if_due();
+        let start = begin_packet(self.out);
+        if let Err(error) = self.write_cells(row) {
+            start.abandon(self.out);
+            return Err(error);
+        }
+        finish_packet(self.out, start, self.sequence);
+        self.flush_if_large()
+    }
+
+    fn end(&mut self, state: &SessionState) -> Result<()> {
+        self.note_commit(state);
+        if state.cursor_open && self.metadata_end_due {
+            self.metadata_end_due = false;
+            self.cursor_opened = true;
+        }
+        self.end_metadata_if_due();
+        put_end(self.out, state, self.capabilities, self.sequence);
+        self.flush_if_large()
+    }
+
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.note_commit(ok);
+        put_ok(self.out, ok, self.capabilities, self.sequence);
+        self.flush_if_large()
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        if self.lost {
+            return Err(err!(NET_ERROR_ON_WRITE));
+        }
+        self.end_metadata_if_due();
+        let mut converted = Vec::new();
+        let message = self.encoding.encode(error.message(), &mut converted);
+        let packet = ErrPacket { message, ..ErrPacket::of(error) };
+        let start = begin_packet(self.out);
+        packet.encode(self.out, self.capabilities);
+        finish_packet(self.out, start, self.sequence);
+        Ok(())
+    }
+
+    fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
+        if !self.capabilities.contains(Capabilities::LOCAL_FILES) {
+            return Err(err!(CLIENT_LOCAL_FILES_DISABLED));
+        }
+        let start = begin_packet(self.out);
+        put_local_infile_request(self.out, name.as_bytes());
+        finish_packet(self.out, start, self.sequence);
+        self.flush()?;
+        Ok(Box::new(ClientFile {
+            transport: self.transport,
+            input: self.input,
+            sequence: self.sequence,
+            limit: self.timeouts.read,
+            max_packet: self.max_packet,
+            lost: &mut self.lost,
+            ended: false,
+        }))
+    }
+}
+
+/// The client's file for LOAD DATA LOCAL. Dropped early, it reads the rest: the client sends it anyway.
+struct ClientFile<'a> {
+    transport: &'a mut Transport,
+    input: &'a mut InputBuffer,
+    sequence: &'a mut u8,
+    limit: Duration,
+    max_packet: usize,
+    lost: &'a mut bool,
+    ended: bool,
+}
+
+impl ClientFile<'_> {
+    fn fail(&mut self, code: ErrorCode) -> Error {
+        *self.lost = true;
+        self.ended = true;
+        Error::with(code, &[])
+    }
+
+    /// The next packet of the file; empty at its end.
+    fn next(&mut self) -> Result<Vec<u8>> {
+        if self.ended {
+            return Ok(Vec::new());
+        }
+        loop {
+            match scan_packet(self.input.bytes(), *self.sequence, self.max_packet) {
+                Ok(packet) => {
+                    let piece = wire::join_parts(self.input.bytes_mut(), packet).to_vec();
+                    self.input.consume(packet.frame_bytes);
+                    *self.sequence = packet.last_sequence.wrapping_add(1);
+                    self.ended = piece.is_empty();
+                    return Ok(piece);
+                }
+                Err(ScanError::TooLarge) => {
+                    return Err(self.fail(ErrorCode::NET_PACKET_TOO_LARGE));
+                }
+                Err(ScanError::OutOfOrder) => {
+                    return Err(self.fail(ErrorCode::NET_PACKETS_OUT_OF_ORDER));
+                }
+                Err(ScanError::Incomplete { .. }) => self.fill()?,
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        match self.transport.wait_readable(self.limit) {
+            Ok(true) => {}
+            Ok(false) => return Err(self.fail(ErrorCode::NET_READ_INTERRUPTED)),
+            Err(_) => return Err(self.fail(ErrorCode::NET_READ_ERROR)),
+        }
+        match self.transport.fill(self.input) {
+            Ok(Fill::Progress | Fill::Drained) => Ok(()),
+            Ok(Fill::Closed) | Err(_) => Err(self.fail(ErrorCode::NET_READ_ERROR)),
+        }
+    }
+}
+
+impl LocalFile for ClientFile<'_> {
+    fn read(&mut self) -> Result<Vec<u8>> {
+        self.next()
+    }
+}
+
+impl Drop for ClientFile<'_> {
+    fn drop(&mut self) {
+        while !self.ended {
+            if self.next().is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Appends the payload of a column definition.
+pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
+    let origin =
+        if column.org_table.is_empty() { ColumnOrigin::Expression } else { ColumnOrigin::Table };
+    let collation = match encoding.collation {
+        // `character_set_results = NULL`: text goes out in its own collation.
+        63 => column.ty.collation.0,
+        other => other,
+    };
+    let mut ty = TypeOnWire::of(&column.ty, origin, collation, encoding.char_bytes_max);
+    ty.flags = ty
+        .flags
+        .with_if(ColumnFlags::PRIMARY_KEY, column.primary_key)
+        .with_if(ColumnFlags::UNIQUE_KEY, column.unique_key)
+        .with_if(ColumnFlags::MULTIPLE_KEY, column.multiple_key)
+        .with_if(
+            ColumnFlags::PART_KEY,
+            column.primary_key || column.unique_key || column.multiple_key,
+        )
+        .with_if(ColumnFlags::AUTO_INCREMENT, column.auto_increment)
+        .with_if(ColumnFlags::NO_DEFAULT_VALUE, column.no_default)
+        .with_if(ColumnFlags::ON_UPDATE_NOW, column.on_update_now);
+    let mut converted: [Vec<u8>; 5] = Default::default();
+    let [c0, c1, c2, c3, c4] = &mut converted;
+    let definition = ColumnDefinition {
+        schema: encoding.encode(&column.schema, c0),
+        table: encoding.encode(&column.table, c1),
+        org_table: encoding.encode(&column.org_table, c2),
+        name: encoding.encode(&column.name, c3),
+        org_name: encoding.encode(&column.org_name, c4),
+        ty,
+    };
+    definition.encode(out);
+}
+
+/// Status flags of a session after a statement.
+pub(crate) fn status_of(state: &OkInfo) -> StatusFlags {
+    StatusFlags::default()
+        .with_if(StatusFlags::IN_TRANSACTION, state.in_transaction)
+        .with_if(StatusFlags::AUTOCOMMIT, state.autocommit)
+        .with_if(StatusFlags::MORE_RESULTS_EXIST, state.more_results)
+        .with_if(StatusFlags::CURSOR_EXISTS, state.cursor_open)
+        .with_if(StatusFlags::LAST_ROW_SENT, state.last_row_sent)
+        .with_if(StatusFlags::NO_BACKSLASH_ESCAPES, state.no_backslash_escapes)
+}
+
+fn ok_packet(state: &OkInfo) -> OkPacket<'_> {
+    let changes = state.changes.iter().map(|change| match change {
+        StateChange::SystemVariable(name, value) => {
+            Change::SystemVariable(name.as_bytes(), value.as_bytes())
+        }
+        StateChange::Schema(name) => Change::Schema(name.as_bytes()),
+        StateChange::State => Change::State,
+    });
+    OkPacket {
+        affected_rows: state.affected_rows,
+        last_insert_id: state.last_insert_id,
+        status: status_of(state),
+        warnings: state.warnings,
+        info: state.info.as_bytes(),
+        changes: changes.collect(),
+    }
+}
+
+/// Appends an OK packet.
+pub(crate) fn put_ok(out: &mut Vec<u8>, state: &OkInfo, caps: Capabilities, sequence: &mut u8) {
+    let start = begin_packet(out);
+    ok_packet(state).encode(out, caps);
+    finish_packet(out, start, sequence);
+}
+
+/// Appends the end of a result set in the form the client wants.
+pub(crate) fn put_end(out: &mut Vec<u8>, state: &OkInfo, caps: Capabilities, sequence: &mut u8) {
+    let start = begin_packet(out);
+    if caps.contains(Capabilities::DEPRECATE_EOF) {
+        ok_packet(state).encode_as_eof(out, caps);
+    } else {
+        Eof { warnings: state.warnings, status: status_of(state) }.encode(out);
+    }
+    finish_packet(out, start, sequence);
+}

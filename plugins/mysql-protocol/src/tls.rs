@@ -1,0 +1,86 @@
+//! Certificates and the TLS configuration. At first start a CA and a server certificate are made in the data
+//! directory, under the names that the reference uses.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+const CA_CERTIFICATE: &str = "ca.pem";
+const CA_KEY: &str = "ca-key.pem";
+const SERVER_CERTIFICATE: &str = "server-cert.pem";
+const SERVER_KEY: &str = "server-key.pem";
+const PRIVATE_FILE_MODE: u32 = 0o600;
+const PUBLIC_FILE_MODE: u32 = 0o644;
+
+/// The configuration from `files` (certificate, key), or from certificates in `data_directory`.
+pub(crate) fn configure(
+    files: Option<&(PathBuf, PathBuf, Option<PathBuf>)>,
+    data_directory: &Path,
+) -> io::Result<Arc<ServerConfig>> {
+    let (certificate, key) = match files {
+        Some((certificate, key, _)) => (certificate.clone(), key.clone()),
+        None => {
+            let certificate = data_directory.join(SERVER_CERTIFICATE);
+            let key = data_directory.join(SERVER_KEY);
+            if !certificate.exists() || !key.exists() {
+                make_certificates(data_directory)?;
+            }
+            (certificate, key)
+        }
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&certificate)
+        .map_err(io::Error::other)?
+        .collect::<Result<_, _>>()
+        .map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_file(&key).map_err(io::Error::other)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(config))
+}
+
+fn make_certificates(directory: &Path) -> io::Result<()> {
+    let ca_key = KeyPair::generate().map_err(io::Error::other)?;
+    let mut ca = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.distinguished_name.push(DnType::CommonName, "Squall_Auto_Generated_CA_Certificate");
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let ca_certificate = ca.self_signed(&ca_key).map_err(io::Error::other)?;
+
+    let server_key = KeyPair::generate().map_err(io::Error::other)?;
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let mut server = CertificateParams::new(names).map_err(io::Error::other)?;
+    let name = "Squall_Auto_Generated_Server_Certificate";
+    server.distinguished_name.push(DnType::CommonName, name);
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let ca_key_pem = ca_key.serialize_pem();
+    let issuer = Issuer::new(ca, ca_key);
+    let certificate = server.signed_by(&server_key, &issuer).map_err(io::Error::other)?;
+
+    write_file(&directory.join(CA_KEY), &ca_key_pem, PRIVATE_FILE_MODE)?;
+    write_file(&directory.join(CA_CERTIFICATE), &ca_certificate.pem(), PUBLIC_FILE_MODE)?;
+    write_file(&directory.join(SERVER_KEY), &server_key.serialize_pem(), PRIVATE_FILE_MODE)?;
+    write_file(&directory.join(SERVER_CERTIFICATE), &certificate.pem(), PUBLIC_FILE_MODE)
+}
+
+fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

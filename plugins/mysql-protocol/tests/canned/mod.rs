@@ -1,0 +1,450 @@
+//! A session factory without SQL: canned results for a handful of texts. For tests and the floor server.
+
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use engine_api::{CommitHandle, CommitWait, EngineResult};
+use errors::{Error, Result, err};
+use plugin_api::{
+    AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
+    ConnectionKind, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource,
+    SessionFactory, SessionHandle, StateChange,
+};
+use types::{CollationId, DataType, TypeKind, Value};
+
+/// Settings, and what the sessions saw.
+pub struct Canned {
+    pub accounts: HashMap<String, (Arc<dyn Authenticator>, Vec<u8>)>,
+    pub default_method: String,
+    pub globals: HashMap<&'static str, u64>,
+    pub session_variables: HashMap<&'static str, u64>,
+    pub killed: Mutex<Vec<u64>>,
+    pub open: AtomicU64,
+    pub commits: Arc<Commits>,
+    pub attributes: Mutex<Vec<(String, String)>>,
+}
+
+impl Canned {
+    pub fn new(accounts: HashMap<String, (Arc<dyn Authenticator>, Vec<u8>)>) -> Canned {
+        Canned {
+            accounts,
+            default_method: "caching_sha2_password".into(),
+            globals: HashMap::from([("max_connections", 200), ("connect_timeout", 10)]),
+            session_variables: HashMap::from([
+                ("max_allowed_packet", 64 << 20),
+                ("wait_timeout", 28_800),
+                ("net_read_timeout", 30),
+                ("net_write_timeout", 60),
+            ]),
+            killed: Mutex::new(Vec::new()),
+            open: AtomicU64::new(0),
+            commits: Arc::new(Commits::default()),
+            attributes: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+/// A log whose progress the test decides.
+#[derive(Default)]
+pub struct Commits {
+    state: Mutex<(bool, Vec<Box<dyn FnOnce() + Send>>)>,
+    durable: Condvar,
+}
+
+impl Commits {
+    pub fn make_durable(&self) {
+        let mut state = self.state.lock().expect("no panic inside");
+        state.0 = true;
+        let wakes = std::mem::take(&mut state.1);
+        drop(state);
+        self.durable.notify_all();
+        wakes.into_iter().for_each(|wake| wake());
+    }
+}
+
+impl CommitWait for Commits {
+    fn is_durable(&self) -> bool {
+        self.state.lock().expect("no panic inside").0
+    }
+
+    fn wait(&self) -> EngineResult<()> {
+        let mut state = self.state.lock().expect("no panic inside");
+        while !state.0 {
+            state = self.durable.wait(state).expect("no panic inside");
+        }
+        Ok(())
+    }
+
+    fn notify(&self, wake: Box<dyn FnOnce() + Send>) {
+        let mut state = self.state.lock().expect("no panic inside");
+        if state.0 {
+            drop(state);
+            wake();
+        } else {
+            state.1.push(wake);
+        }
+    }
+}
+
+/// The factory.
+#[derive(Clone)]
+pub struct Factory(pub Arc<Canned>);
+
+impl SessionFactory for Factory {
+    fn server_version(&self) -> String {
+        "9.7.0-canned".into()
+    }
+
+    fn server_collation(&self) -> u16 {
+        255
+    }
+
+    fn default_authentication(&self) -> String {
+        self.0.default_method.clone()
+    }
+
+    fn find_account(
+        &self,
+        request: &AuthRequest,
+        _kind: &ConnectionKind,
+    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
+        let (method, stored) = self
+            .0
+            .accounts
+            .get(&request.user)
+            .ok_or_else(|| err!(ACCESS_DENIED_NO_PASSWORD_ERROR, request.user, "localhost"))?;
+        Ok((method.clone(), AccountSecret { authentication_string: stored.clone() }))
+    }
+
+    fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
+        if request.database.as_deref() == Some("missing") {
+            return Err(err!(BAD_DB_ERROR, "missing"));
+        }
+        *self.0.attributes.lock().expect("no panic inside") = request.attributes.clone();
+        self.0.open.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(Session::new(self.0.clone(), info, request)))
+    }
+
+    fn kill(&self, connection_id: u64) {
+        self.0.killed.lock().expect("no panic inside").push(connection_id);
+    }
+
+    fn global_integer(&self, variable: &str) -> u64 {
+        self.0.globals.get(variable).copied().unwrap_or(0)
+    }
+
+    fn count_status(&self, _name: &'static str, _amount: u64) {}
+}
+
+struct Session {
+    canned: Arc<Canned>,
+    info: ConnectInfo,
+    user: String,
+    database: Option<String>,
+    point: Vec<ColumnMeta>,
+    cursor_at: u64,
+}
+
+impl Session {
+    fn new(canned: Arc<Canned>, info: ConnectInfo, request: &AuthRequest) -> Session {
+        let text = DataType::varchar(120, CollationId::UTF8MB4_0900_AI_CI);
+        let point = vec![ColumnMeta::computed("c", text)];
+        let (user, database) = (request.user.clone(), request.database.clone());
+        Session { canned, info, user, database, point, cursor_at: 0 }
+    }
+
+    fn state_with(&self, change: impl FnOnce(&mut OkInfo)) -> OkInfo {
+        let mut ok = OkInfo { autocommit: true, ..OkInfo::default() };
+        change(&mut ok);
+        ok
+    }
+
+    fn one_value(&self, name: &str, value: Value, sink: &mut dyn ResultSink) -> Result<()> {
+        let ty = match value {
+            Value::Int(_) => DataType::bigint(),
+            _ => DataType::varchar(1000, CollationId::UTF8MB4_0900_AI_CI),
+        };
+        sink.columns(&[ColumnMeta::computed(name, ty)])?;
+        sink.row(&Row(&[value]))?;
+        sink.end(&self.state())
+    }
+
+    fn numbers(&self, count: u64, sink: &mut dyn ResultSink) -> Result<()> {
+        let text = DataType::varchar(100, CollationId::UTF8MB4_0900_AI_CI);
+        sink.columns(&[
+            ColumnMeta::computed("n", DataType::bigint()),
+            ColumnMeta::computed("t", text),
+        ])?;
+        for number in 0..count {
+            if self.info.cancel.is_cancelled() {
+                return sink.error(&err!(QUERY_INTERRUPTED));
+            }
+            let filler = Value::text(&"x".repeat(100));
+            let filler = if number % 7 == 3 { Value::Null } else { filler };
+            sink.row(&Row(&[Value::Int(number as i64), filler]))?;
+        }
+        sink.end(&self.state())
+    }
+
+    fn load(&self, sink: &mut dyn ResultSink) -> Result<()> {
+        let mut total = 0;
+        let read = match sink.local_file("data.csv") {
+            Ok(mut file) => loop {
+                match file.read() {
+                    Ok(piece) if piece.is_empty() => break Ok(()),
+                    Ok(piece) => total += piece.len() as u64,
+                    Err(error) => break Err(error),
+                }
+            },
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(()) => sink.ok(&self.state_with(|ok| ok.affected_rows = total)),
+            Err(error) => sink.error(&error),
+        }
+    }
+
+    fn wait(&self, sink: &mut dyn ResultSink) -> Result<()> {
+        sys::blocking::blocking(|| {
+            while !self.info.cancel.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        sink.error(&err!(QUERY_INTERRUPTED))
+    }
+}
+
+/// A row of values.
+pub struct Row<'a>(pub &'a [Value]);
+
+impl RowSource for Row<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn write_text(&self, index: usize, _ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
+        match &self.0[index] {
+            Value::Null => wire::put_text_null(out),
+            Value::Int(number) => wire::put_text_int(out, *number),
+            Value::UInt(number) => wire::put_text_uint(out, *number),
+            Value::Bytes(bytes) => wire::put_text_bytes(out, bytes),
+            other => wire::put_text_bytes(out, format!("{other:?}").as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn value(&self, index: usize, _ty: &DataType) -> Result<Value> {
+        Ok(self.0[index].clone())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.canned.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl SessionHandle for Session {
+    fn query(
+        &mut self,
+        sql: &[u8],
+        attributes: &[QueryAttribute],
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        let text = String::from_utf8_lossy(sql);
+        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        match word {
+            "SELECT" => {
+                let value = Value::text("68487932199-96439406143-93774651418-41631865787");
+                sink.columns(&self.point)?;
+                sink.row(&Row(&[value]))?;
+                sink.end(&self.state())?;
+            }
+            "user" => self.one_value("user", Value::text(&self.user.clone()), sink)?,
+            "db" => {
+                let database = self.database.clone().unwrap_or_default();
+                self.one_value("db", Value::text(&database), sink)?;
+            }
+            "echo" => self.one_value("echo", Value::text(rest), sink)?,
+            "length" => self.one_value("length", Value::Int(sql.len() as i64), sink)?,
+            "attributes" => {
+                let names: Vec<&str> = attributes.iter().map(|a| a.name.as_str()).collect();
+                self.one_value("attributes", Value::text(&names.join(",")), sink)?;
+            }
+            "numbers" => self.numbers(rest.parse().unwrap_or(10), sink)?,
+            "fail" => sink.error(&err!(DUP_ENTRY, 1, "t1.PRIMARY"))?,
+            "half" => {
+                sink.columns(&[ColumnMeta::computed("n", DataType::bigint())])?;
+                sink.row(&Row(&[Value::Int(1)]))?;
+                sink.error(&err!(QUERY_INTERRUPTED))?;
+            }
+            "load" => self.load(sink)?,
+            "wait" => self.wait(sink)?,
+            "spin" => {
+                let end = std::time::Instant::now() + Duration::from_millis(200);
+                while std::time::Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+                sink.ok(&self.state())?;
+            }
+            "commit" => {
+                let commit = CommitHandle::Pending(self.canned.commits.clone());
+                sink.ok(&self.state_with(|ok| ok.commit = Some(commit)))?;
+            }
+            "multi" => {
+                sink.ok(&self.state_with(|ok| ok.more_results = true))?;
+                self.one_value("second", Value::Int(2), sink)?;
+            }
+            "use" => {
+                let changes = vec![StateChange::Schema(rest.to_owned())];
+                sink.ok(&self.state_with(|ok| ok.changes = changes))?;
+            }
+            "panic" => panic!("on purpose"),
+            "quit" => {
+                sink.ok(&self.state())?;
+                return Ok(CommandOutcome::Close);
+            }
+            _ => sink.ok(&self.state_with(|ok| {
+                ok.affected_rows = 1;
+                ok.info = "Rows matched: 1".into();
+            }))?,
+        }
+        Ok(CommandOutcome::Continue)
+    }
+
+    fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
+        if sql.starts_with(b"bad") {
+            return Err(err!(PARSE_ERROR, "bad", 1));
+        }
+        let parameters = sql.iter().filter(|byte| **byte == b'?').count();
+        let parameter = ColumnMeta::computed("?", DataType::new(TypeKind::VarChar, 0, 0));
+        Ok(PreparedInfo {
+            statement_id: parameters as u32 + 1,
+            parameters: vec![parameter; parameters],
+            columns: vec![ColumnMeta::computed("n", DataType::bigint())],
+            warnings: 0,
+        })
+    }
+
+    fn parameter_count(&self, statement_id: u32) -> Result<usize> {
+        match statement_id {
+            1..=100 => Ok(statement_id as usize - 1),
+            _ => Err(err!(UNKNOWN_STMT_HANDLER, statement_id, "mysqld_stmt_execute")),
+        }
+    }
+
+    /// Echoes the parameters, or opens a cursor over ten numbers.
+    fn execute(
+        &mut self,
+        request: &ExecuteRequest<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        if request.cursor {
+            sink.columns(&[ColumnMeta::computed("n", DataType::bigint())])?;
+            self.cursor_at = 0;
+            sink.end(&self.state_with(|ok| ok.cursor_open = true))?;
+            return Ok(CommandOutcome::Continue);
+        }
+        let columns: Vec<ColumnMeta> = request
+            .parameters
+            .iter()
+            .map(|value| {
+                let ty = match value {
+                    Value::Int(_) => DataType::bigint(),
+                    Value::UInt(_) => DataType::bigint_unsigned(),
+                    Value::Double(_) => DataType::double(),
+                    Value::DateTime(_) => DataType::new(TypeKind::DateTime, 26, 6),
+                    Value::Date(_) => DataType::new(TypeKind::Date, 10, 0),
+                    Value::Time(_) => DataType::new(TypeKind::Time, 17, 6),
+                    _ => DataType::varchar(100, CollationId::UTF8MB4_0900_AI_CI),
+                };
+                ColumnMeta::computed("p", ty)
+            })
+            .collect();
+        if columns.is_empty() {
+            sink.ok(&self.state())?;
+            return Ok(CommandOutcome::Continue);
+        }
+        sink.columns(&columns)?;
+        sink.row(&Row(request.parameters))?;
+        sink.end(&self.state())?;
+        Ok(CommandOutcome::Continue)
+    }
+
+    fn fetch(&mut self, _statement: u32, rows: u32, sink: &mut dyn ResultSink) -> Result<()> {
+        for _ in 0..rows {
+            if self.cursor_at == 10 {
+                return sink.end(&self.state_with(|ok| ok.last_row_sent = true));
+            }
+            sink.row(&Row(&[Value::Int(self.cursor_at as i64)]))?;
+            self.cursor_at += 1;
+        }
+        sink.end(&self.state_with(|ok| ok.cursor_open = true))
+    }
+
+    fn reset_statement(&mut self, statement_id: u32) -> Result<OkInfo> {
+        self.parameter_count(statement_id).map(|_| self.state())
+    }
+
+    fn close_statement(&mut self, _statement_id: u32) {}
+
+    fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
+        if schema == "missing" {
+            return Err(err!(BAD_DB_ERROR, schema));
+        }
+        self.database = Some(schema.to_owned());
+        Ok(self.state())
+    }
+
+    fn field_list(&mut self, table: &str, _wildcard: &str) -> Result<Vec<ColumnMeta>> {
+        if table == "missing" {
+            return Err(err!(NO_SUCH_TABLE, "test", table));
+        }
+        Ok(vec![ColumnMeta::computed("a", DataType::bigint())])
+    }
+
+    fn statistics(&mut self) -> String {
+        "Uptime: 1  Threads: 1".into()
+    }
+
+    fn kill(&mut self, connection_id: u64) -> Result<OkInfo> {
+        if connection_id == 999_999 {
+            return Err(err!(NO_SUCH_THREAD, connection_id));
+        }
+        self.canned.killed.lock().expect("no panic inside").push(connection_id);
+        Ok(self.state())
+    }
+
+    fn reset_connection(&mut self) -> Result<OkInfo> {
+        Ok(self.state())
+    }
+
+    fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo> {
+        self.user = request.user.clone();
+        self.database = request.database.clone();
+        Ok(self.state())
+    }
+
+    fn set_multi_statements(&mut self, _on: bool) {}
+
+    fn integer_variable(&self, name: &str) -> u64 {
+        self.canned.session_variables.get(name).copied().unwrap_or(0)
+    }
+
+    fn result_collation(&self) -> u16 {
+        255
+    }
+
+    fn state(&self) -> OkInfo {
+        self.state_with(|_| ())
+    }
+}
+
+/// Keeps the imports of every user of this file in use.
+pub fn refused(user: &str) -> Error {
+    err!(ACCESS_DENIED_ERROR, user, "localhost", "NO")
+}

@@ -1,1 +1,26 @@
-fn main() {}
+//! Load generator: mysqlslap's and drizzleslap's options, and sysbench's OLTP workloads built in.
+//!
+//! `squall-slap -a` invents a schema and statements, `-q` runs given ones, `--workload` runs an OLTP mix on sysbench's tables.
+
+mod generate;
+mod oltp;
+mod options;
+mod random;
+mod report;
+mod slap;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let options = options::Options::parse();
+    let result = if options.workload.is_some() { oltp::run(&options) } else { slap::run(&options) };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("squall-slap: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

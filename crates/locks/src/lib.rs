@@ -1,1 +1,19 @@
-//! To be written.
+//! Locks of transactions: records by name, ranges by span, waiting, deadlocks.
+//!
+//! Knows nothing of pages or rows: a name is a space (an index) and key bytes, so page splits never move a lock. A row written by an
+//! active transaction is locked by that fact alone; it gets an entry only when somebody wants to wait (`make_explicit`).
+//!
+//! Gaps are locked as spans of keys. A scan registers its span before it latches the pages it reads; an inserter checks spans
+//! while it holds the leaf exclusively. So either the inserter sees the span, or the scan sees the new row.
+//!
+//! Lock order: shard < `Owner::held` < `Owner::wait` < wait graph. Nothing waits for a lock while it holds a latch or any of these.
+
+mod owner;
+mod ranges;
+mod table;
+
+pub use owner::Owner;
+pub use table::{LockTable, Mode, Patience, WaitError, WaitEvents, lock_name};
+
+#[cfg(test)]
+mod tests;

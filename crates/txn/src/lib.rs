@@ -1,1 +1,18 @@
-//! To be written.
+//! Transactions below rows: ids and commit times from the ticket counter, snapshots, undo, the purge queue, what recovery finds.
+//!
+//! Knows nothing of tables: an undo payload is the engine's. The README holds the rules (X1..X8).
+
+mod checkpoint;
+mod core;
+mod recovery;
+mod snapshot;
+mod system;
+
+pub use checkpoint::take_checkpoint;
+pub use core::{ABORTED, Core, UndoPointer};
+pub use recovery::{Recovered, Recovery, recover};
+pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
+pub use system::{KIND_PAGES, TxnSystem};
+
+#[cfg(test)]
+mod tests;

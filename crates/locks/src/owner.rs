@@ -1,0 +1,66 @@
+//! A transaction as the lock table knows it.
+
+use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::{Arc, Condvar, Mutex};
+
+/// What a transaction holds and who waits for its end.
+#[derive(Default)]
+pub(crate) struct Held {
+    pub ended: bool,
+    pub names: Vec<Box<[u8]>>,
+    /// Spaces in which it holds spans.
+    pub spaces: Vec<u64>,
+    pub end_waiters: Vec<Arc<Owner>>,
+}
+
+/// How a wait stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitState {
+    Running,
+    Waiting,
+    Granted,
+    Victim,
+}
+
+/// Holder of locks.
+pub struct Owner {
+    pub(crate) id: u64,
+    weight: AtomicU64,
+    pub(crate) held: Mutex<Held>,
+    pub(crate) wait: Mutex<WaitState>,
+    pub(crate) wake: Condvar,
+}
+
+impl Owner {
+    pub(crate) fn new(id: u64) -> Owner {
+        Owner {
+            id,
+            weight: AtomicU64::new(0),
+            held: Mutex::new(Held::default()),
+            wait: Mutex::new(WaitState::Running),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Counts a change: the lightest transaction of a deadlock is its victim.
+    pub fn add_weight(&self) {
+        self.weight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Number of records locked explicitly; a place for `release_early`.
+    pub fn lock_count(&self) -> usize {
+        self.held.lock().names.len()
+    }
+
+    pub(crate) fn resolve_wait(&self, outcome: WaitState) {
+        let mut wait = self.wait.lock();
+        if *wait == WaitState::Waiting {
+            *wait = outcome;
+            self.wake.notify_all();
+        }
+    }
+}

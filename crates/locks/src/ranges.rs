@@ -1,0 +1,94 @@
+//! Spans of keys that are locked against inserts, by space.
+
+use std::collections::HashMap;
+
+use sys::sync::atomic::{AtomicUsize, Ordering};
+use sys::sync::{Arc, Mutex};
+
+use crate::owner::Owner;
+
+/// A power of two.
+const SHARDS: usize = 64;
+
+struct Span {
+    owner: Arc<Owner>,
+    start: Vec<u8>,
+    /// Exclusive; `None` is no limit.
+    end: Option<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Shard {
+    spans: Mutex<HashMap<u64, Vec<Span>>>,
+    /// Spans in the shard: inserters of spaces without spans look no further.
+    count: AtomicUsize,
+}
+
+/// All spans.
+pub(crate) struct Ranges(Vec<Shard>);
+
+impl Ranges {
+    pub fn new() -> Ranges {
+        Ranges((0..SHARDS).map(|_| Shard::default()).collect())
+    }
+
+    fn shard(&self, space: u64) -> &Shard {
+        &self.0[stdx::mix(space) as usize & (SHARDS - 1)]
+    }
+
+    pub fn add(&self, owner: &Arc<Owner>, space: u64, start: &[u8], end: Option<&[u8]>) {
+        {
+            let mut held = owner.held.lock();
+            if !held.spaces.contains(&space) {
+                held.spaces.push(space);
+            }
+        }
+        let shard = self.shard(space);
+        let mut spans = shard.spans.lock();
+        let list = spans.entry(space).or_default();
+        // A scan extends its last span: one span per scan, not one per fetch.
+        if let Some(last) = list.iter_mut().rev().find(|span| span.owner.id == owner.id)
+            && last.start.as_slice() <= start
+            && last.end.as_deref().is_none_or(|last_end| last_end >= start)
+        {
+            if last.end.as_deref().is_some_and(|last| end.is_none_or(|end| end > last)) {
+                last.end = end.map(<[u8]>::to_vec);
+            }
+            return;
+        }
+        let span =
+            Span { owner: owner.clone(), start: start.to_vec(), end: end.map(<[u8]>::to_vec) };
+        list.push(span);
+        // Published before the scan latches a page; pairs with the load of an inserter that holds the page.
+        shard.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
+        let shard = self.shard(space);
+        if shard.count.load(Ordering::SeqCst) == 0 {
+            return Vec::new();
+        }
+        let spans = shard.spans.lock();
+        let list = spans.get(&space).map(Vec::as_slice).unwrap_or_default();
+        list.iter()
+            .filter(|span| owner.is_none_or(|owner| owner.id != span.owner.id))
+            .filter(|span| key >= span.start.as_slice())
+            .filter(|span| span.end.as_deref().is_none_or(|end| key < end))
+            .map(|span| span.owner.clone())
+            .collect()
+    }
+
+    pub fn release(&self, owner: &Owner, spaces: Vec<u64>) {
+        for space in spaces {
+            let shard = self.shard(space);
+            let mut spans = shard.spans.lock();
+            let Some(list) = spans.get_mut(&space) else { continue };
+            let before = list.len();
+            list.retain(|span| span.owner.id != owner.id);
+            shard.count.fetch_sub(before - list.len(), Ordering::SeqCst);
+            if list.is_empty() {
+                spans.remove(&space);
+            }
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! Record locks, queues, waits, and the search for deadlocks.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use sys::blocking::blocking;
+use sys::clock::{Clock as _, RealClock};
+use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use sys::sync::{Arc, Mutex};
+
+use crate::owner::{Owner, WaitState};
+use crate::ranges::Ranges;
+
+/// Strength of a record lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Others may share it.
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+impl Mode {
+    fn conflicts(self, other: Mode) -> bool {
+        !(self == Mode::Shared && other == Mode::Shared)
+    }
+}
+
+/// Why a wait ended without the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitError {
+    /// Not granted in time.
+    Timeout,
+    /// Chosen as the victim of a deadlock.
+    Deadlock,
+    /// The statement was cancelled.
+    Cancelled,
+}
+
+/// Patience of a wait.
+pub struct Patience<'a> {
+    /// How long.
+    pub timeout: Duration,
+    /// Asked now and then whether to give up.
+    pub is_cancelled: &'a dyn Fn() -> bool,
+}
+
+/// Counters since start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitEvents {
+    /// Record names with an entry now.
+    pub entries: u64,
+    /// Waits.
+    pub waits: u64,
+    /// Deadlocks found.
+    pub deadlocks: u64,
+}
+
+/// Replaces `out` with the name of a record: the space, then the key.
+pub fn lock_name(space: u64, key: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&space.to_le_bytes());
+    out.extend_from_slice(key);
+}
+
+#[derive(Default)]
+struct Entry {
+    granted: Vec<(Arc<Owner>, Mode)>,
+    waiting: VecDeque<(Arc<Owner>, Mode)>,
+}
+
+impl Entry {
+    fn mode_of(&self, owner: &Owner) -> Option<Mode> {
+        self.granted.iter().find(|(holder, _)| holder.id == owner.id).map(|(_, mode)| *mode)
+    }
+
+    /// Who keeps `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
+    fn blockers(&self, owner: Option<&Owner>, mode: Mode) -> Vec<Arc<Owner>> {
+        let id = owner.map_or(0, |owner| owner.id);
+        let holders = self.granted.iter();
+        let mut blockers: Vec<_> = holders
+            .filter(|(holder, held)| holder.id != id && held.conflicts(mode))
+            .map(|(holder, _)| holder.clone())
+            .collect();
+        if owner.is_none_or(|owner| self.mode_of(owner).is_none()) {
+            let before = self.waiting.iter().take_while(|(waiter, _)| waiter.id != id);
+            let before = before.filter(|(_, wanted)| wanted.conflicts(mode));
+            blockers.extend(before.map(|(waiter, _)| waiter.clone()));
+        }
+        blockers
+    }
+
+    /// Returns whether the transaction held nothing here before.
+    fn grant(&mut self, owner: &Arc<Owner>, mode: Mode) -> bool {
+        match self.granted.iter_mut().find(|(holder, _)| holder.id == owner.id) {
+            Some((_, held)) => {
+                if mode == Mode::Exclusive {
+                    *held = Mode::Exclusive;
+                }
+                false
+            }
+            None => {
+                self.granted.push((owner.clone(), mode));
+                true
+            }
+        }
+    }
+
+    /// Grants what has become possible, in order.
+    fn promote(&mut self, name: &[u8]) {
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let (owner, mode) = self.waiting[index].clone();
+            if !self.blockers(Some(&owner), mode).is_empty() {
+                index += 1;
+                continue;
+            }
+            self.waiting.remove(index);
+            if self.grant(&owner, mode) {
+                owner.held.lock().names.push(name.into());
+            }
+            owner.resolve_wait(WaitState::Granted);
+        }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.granted.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// A power of two.
+const SHARDS: usize = 1024;
+/// A waiting thread asks whether it was cancelled this often.
+const CANCEL_POLL: Duration = Duration::from_millis(20);
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard {
+    entries: Mutex<HashMap<Box<[u8]>, Entry>>,
+    /// Entries in the shard: writers of rows that nobody locked take no mutex.
+    count: AtomicUsize,
+}
+
+type Graph = HashMap<u64, (Arc<Owner>, Vec<Arc<Owner>>)>;
+
+/// All locks of an engine.
+pub struct LockTable {
+    shards: Vec<Shard>,
+    ranges: Ranges,
+    /// Who waits for whom.
+    graph: Mutex<Graph>,
+    clock: RealClock,
+    next_owner: AtomicU64,
+    waits: AtomicU64,
+    deadlocks: AtomicU64,
+}
+
+impl Default for LockTable {
+    fn default() -> Self {
+        LockTable::new()
+    }
+}
+
+impl LockTable {
+    /// No locks.
+    pub fn new() -> LockTable {
+        LockTable {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            ranges: Ranges::new(),
+            graph: Mutex::new(HashMap::new()),
+            clock: RealClock::new(),
+            next_owner: AtomicU64::new(1),
+            waits: AtomicU64::new(0),
+            deadlocks: AtomicU64::new(0),
+        }
+    }
+
+    /// A holder without locks.
+    pub fn new_owner(&self) -> Arc<Owner> {
+        Arc::new(Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Counters.
+    pub fn events(&self) -> WaitEvents {
+        let entries = self.shards.iter().map(|shard| shard.count.load(Ordering::Relaxed));
+        WaitEvents {
+            entries: entries.sum::<usize>() as u64,
+            waits: self.waits.load(Ordering::Relaxed),
+            deadlocks: self.deadlocks.load(Ordering::Relaxed),
+        }
+    }
+
+    fn shard(&self, name: &[u8]) -> &Shard {
+        &self.shards[stdx::hash_bytes(0, name) as usize & (SHARDS - 1)]
+    }
+
+    /// Takes the lock when nobody is in the way. The caller holds the record's page latched.
+    pub fn try_lock(&self, owner: &Arc<Owner>, name: &[u8], mode: Mode) -> bool {
+        let shard = self.shard(name);
+        let mut entries = shard.entries.lock();
+        let entry = shard.entry(&mut entries, name);
+        if !entry.blockers(Some(owner), mode).is_empty() {
+            return false;
+        }
+        if entry.grant(owner, mode) {
+            owner.held.lock().names.push(name.into());
+        }
+        true
+    }
+
+    /// Whether somebody else holds or awaits a lock on the record. The caller holds its page latched exclusively: whoever locks
+    /// holds it shared, so the count is not too old.
+    pub fn is_locked_by_other(&self, owner: Option<&Owner>, name: &[u8]) -> bool {
+        let shard = self.shard(name);
+        if shard.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let entries = shard.entries.lock();
+        let entry = entries.get(name);
+        entry.is_some_and(|entry| !entry.blockers(owner, Mode::Exclusive).is_empty())
+    }
+
+    /// Gives an active writer's implicit lock an entry, so that others can queue behind it.
+    pub fn make_explicit(&self, owner: &Arc<Owner>, name: &[u8]) {
+        let shard = self.shard(name);
+        let mut entries = shard.entries.lock();
+        let mut held = owner.held.lock();
+        if held.ended {
+            return;
+        }
+        if shard.entry(&mut entries, name).grant(owner, Mode::Exclusive) {
+            held.names.push(name.into());
+        }
+    }
+
+    /// Queues for the lock and waits. The caller holds no latch; afterwards it looks at the record again.
+    ///
+    /// # Errors
+    /// See `WaitError`; the lock is then not held.
+    pub fn wait_lock(
+        &self,
+        owner: &Arc<Owner>,
+        name: &[u8],
+        mode: Mode,
+        patience: &Patience<'_>,
+    ) -> Result<(), WaitError> {
+        let shard = self.shard(name);
+        let blockers = {
+            let mut entries = shard.entries.lock();
+            let entry = shard.entry(&mut entries, name);
+            let blockers = entry.blockers(Some(owner), mode);
+            if blockers.is_empty() {
+                if entry.grant(owner, mode) {
+                    owner.held.lock().names.push(name.into());
+                }
+                return Ok(());
+            }
+            *owner.wait.lock() = WaitState::Waiting;
+            // An upgrade stands before the others: they wait for this transaction anyway.
+            match entry.mode_of(owner) {
+                Some(_) => entry.waiting.push_front((owner.clone(), mode)),
+                None => entry.waiting.push_back((owner.clone(), mode)),
+            }
+            blockers
+        };
+        let outcome = self.wait(owner, blockers, patience);
+        if outcome.is_err() {
+            let mut entries = shard.entries.lock();
+            if let Some(entry) = entries.get_mut(name) {
+                entry.waiting.retain(|(waiter, _)| waiter.id != owner.id);
+                entry.promote(name);
+            }
+            shard.drop_if_unused(&mut entries, name);
+        }
+        outcome
+    }
+
+    /// Waits until `blockers[0]` ends.
+    ///
+    /// # Errors
+    /// See `WaitError`.
+    pub fn wait_end(
+        &self,
+        owner: &Arc<Owner>,
+        blockers: Vec<Arc<Owner>>,
+        patience: &Patience<'_>,
+    ) -> Result<(), WaitError> {
+        let Some(first) = blockers.first().cloned() else { return Ok(()) };
+        {
+            let mut held = first.held.lock();
+            if held.ended {
+                return Ok(());
+            }
+            *owner.wait.lock() = WaitState::Waiting;
+            held.end_waiters.push(owner.clone());
+        }
+        let outcome = self.wait(owner, blockers, patience);
+        if outcome.is_err() {
+            first.held.lock().end_waiters.retain(|waiter| waiter.id != owner.id);
+        }
+        outcome
+    }
+
+    /// The wait itself: the caller has set the state to `Waiting` and stands in somebody's queue.
+    fn wait(
+        &self,
+        owner: &Arc<Owner>,
+        blockers: Vec<Arc<Owner>>,
+        patience: &Patience<'_>,
+    ) -> Result<(), WaitError> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.graph.lock().insert(owner.id, (owner.clone(), blockers));
+        self.break_cycles(owner);
+        let outcome = blocking(|| self.park(owner, patience));
+        self.graph.lock().remove(&owner.id);
+        *owner.wait.lock() = WaitState::Running;
+        outcome
+    }
+
+    fn park(&self, owner: &Owner, patience: &Patience<'_>) -> Result<(), WaitError> {
+        let deadline = self.clock.monotonic().saturating_add(patience.timeout);
+        let mut state = owner.wait.lock();
+        loop {
+            match *state {
+                WaitState::Granted | WaitState::Running => return Ok(()),
+                WaitState::Victim => {
+                    self.deadlocks.fetch_add(1, Ordering::Relaxed);
+                    return Err(WaitError::Deadlock);
+                }
+                WaitState::Waiting => {}
+            }
+            let left = deadline.saturating_sub(self.clock.monotonic());
+            let failure = match ((patience.is_cancelled)(), left.is_zero()) {
+                (true, _) => Some(WaitError::Cancelled),
+                (false, true) => Some(WaitError::Timeout),
+                (false, false) => None,
+            };
+            if let Some(failure) = failure {
+                *state = WaitState::Running;
+                return Err(failure);
+            }
+            state = owner.wake.wait_for(state, left.min(CANCEL_POLL));
+        }
+    }
+
+    /// Ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself.
+    fn break_cycles(&self, owner: &Arc<Owner>) {
+        let mut graph = self.graph.lock();
+        while let Some(cycle) = find_cycle(&graph, owner.id) {
+            let weight = |id: &u64| {
+                let other = u64::from(*id != owner.id);
+                graph.get(id).map_or((u64::MAX, other), |(owner, _)| (owner.weight(), other))
+            };
+            let Some(victim) = cycle.into_iter().min_by_key(weight) else { return };
+            if let Some((loser, _)) = graph.remove(&victim) {
+                loser.resolve_wait(WaitState::Victim);
+            }
+            if victim == owner.id {
+                return;
+            }
+        }
+    }
+
+    /// Gives back everything a transaction holds. Whether it committed is decided already.
+    pub fn release_all(&self, owner: &Arc<Owner>) {
+        let (names, spaces, waiters) = {
+            let mut held = owner.held.lock();
+            held.ended = true;
+            let names = std::mem::take(&mut held.names);
+            let waiters = std::mem::take(&mut held.end_waiters);
+            (names, std::mem::take(&mut held.spaces), waiters)
+        };
+        self.ranges.release(owner, spaces);
+        names.iter().for_each(|name| self.release_one(owner, name));
+        waiters.iter().for_each(|waiter| waiter.resolve_wait(WaitState::Granted));
+    }
+
+    fn release_one(&self, owner: &Owner, name: &[u8]) {
+        let shard = self.shard(name);
+        let mut entries = shard.entries.lock();
+        if let Some(entry) = entries.get_mut(name) {
+            entry.granted.retain(|(holder, _)| holder.id != owner.id);
+            entry.promote(name);
+        }
+        shard.drop_if_unused(&mut entries, name);
+    }
+
+    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`).
+    pub fn release_early(&self, owner: &Owner, name: &[u8], first: usize) {
+        {
+            let mut held = owner.held.lock();
+            let recent = held.names.get(first..).unwrap_or_default();
+            let Some(at) = recent.iter().rposition(|lock| **lock == *name) else { return };
+            held.names.swap_remove(first + at);
+        }
+        self.release_one(owner, name);
+    }
+
+    /// Locks a span of keys against inserts by others: before the pages are latched whose rows the scan reads.
+    pub fn lock_range(&self, owner: &Arc<Owner>, space: u64, start: &[u8], end: Option<&[u8]>) {
+        self.ranges.add(owner, space, start, end);
+    }
+
+    /// Who keeps `key` from being inserted. The caller holds the leaf exclusively.
+    pub fn range_blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
+        self.ranges.blockers(owner, space, key)
+    }
+}
+
+impl Shard {
+    fn entry<'a>(&self, entries: &'a mut HashMap<Box<[u8]>, Entry>, name: &[u8]) -> &'a mut Entry {
+        if !entries.contains_key(name) {
+            self.count.fetch_add(1, Ordering::Release);
+            entries.insert(name.into(), Entry::default());
+        }
+        entries.get_mut(name).expect("inserted above")
+    }
+
+    fn drop_if_unused(&self, entries: &mut HashMap<Box<[u8]>, Entry>, name: &[u8]) {
+        if entries.get(name).is_some_and(Entry::is_unused) {
+            entries.remove(name);
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// The transactions of a cycle through `start`.
+fn find_cycle(graph: &Graph, start: u64) -> Option<Vec<u64>> {
+    let mut seen = HashSet::new();
+    // Each element: a transaction, and how many of its blockers were looked at.
+    let mut path = vec![(start, 0usize)];
+    while let Some((id, next)) = path.last_mut() {
+        let blocker = graph.get(id).and_then(|(_, blockers)| blockers.get(*next));
+        *next += 1;
+        match blocker {
+            None => {
+                path.pop();
+            }
+            Some(blocker) if blocker.id == start => {
+                return Some(path.into_iter().map(|(id, _)| id).collect());
+            }
+            Some(blocker) => {
+                if seen.insert(blocker.id) {
+                    path.push((blocker.id, 0));
+                }
+            }
+        }
+    }
+    None
+}

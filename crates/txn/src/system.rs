@@ -1,0 +1,250 @@
+//! The table of writing transactions, commit and rollback records, the purge queue.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use btree::Mtr;
+use bufpool::Pool;
+use locks::{LockTable, Owner};
+use stdx::bytes::put_u64;
+use sys::sync::Mutex;
+use wal::Log;
+
+use crate::core::{ABORTED, Core, UndoPointer};
+use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
+
+/// Record that only changes pages.
+pub const KIND_PAGES: u8 = 1;
+/// Row change with its undo entry: transaction, pointer, previous pointer, payload.
+pub(crate) const KIND_CHANGE: u8 = 2;
+/// Step of a rollback: transaction, pointer of the newest entry left.
+pub(crate) const KIND_UNDONE: u8 = 3;
+/// Transaction.
+pub(crate) const KIND_COMMIT: u8 = 4;
+/// Transaction whose rollback is complete.
+pub(crate) const KIND_ABORTED: u8 = 5;
+/// Step of purge: transaction, pointer up to which no work is left.
+pub(crate) const KIND_PURGED: u8 = 6;
+
+/// A power of two.
+const SHARDS: usize = 64;
+/// Transaction objects at a time.
+const SLOTS: usize = 8192;
+/// A record's body without page changes: no pages, no operations.
+pub(crate) const NO_PAGES: [u8; 5] = [0; 5];
+
+#[repr(align(128))]
+struct Mark(Mutex<()>);
+
+type Shard = Mutex<HashMap<u64, Arc<Core>>>;
+
+/// Transactions of one engine.
+pub struct TxnSystem {
+    /// Pages.
+    pub pool: Arc<Pool>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// Row and range locks.
+    pub locks: LockTable,
+    /// Snapshots.
+    pub slots: SnapshotSlots,
+    cores: Box<[Shard]>,
+    beginning: Box<[Mark]>,
+    low: AtomicU64,
+    queue: Mutex<VecDeque<Arc<Core>>>,
+    pub(crate) checkpointing: Mutex<()>,
+}
+
+impl TxnSystem {
+    /// No transactions.
+    pub fn new(pool: Arc<Pool>, log: Arc<Log>) -> TxnSystem {
+        TxnSystem {
+            low: AtomicU64::new(log.next_ticket()),
+            pool,
+            log,
+            locks: LockTable::new(),
+            slots: SnapshotSlots::new(SLOTS),
+            cores: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
+            queue: Mutex::new(VecDeque::new()),
+            checkpointing: Mutex::new(()),
+        }
+    }
+
+    fn shard(&self, id: u64) -> &Shard {
+        &self.cores[id as usize & (SHARDS - 1)]
+    }
+
+    /// A transaction's first write.
+    pub fn begin_write(&self, owner: Arc<Owner>) -> Arc<Core> {
+        // X1: the mark is at or below the id, and stays until the core is in the table.
+        let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
+        let guard = mark.lock();
+        let id = self.log.draw();
+        let core = Arc::new(Core::new(id, owner));
+        self.shard(id).lock().insert(id, core.clone());
+        drop(guard);
+        core
+    }
+
+    /// Puts a transaction that recovery found into the table.
+    pub(crate) fn adopt(&self, core: Arc<Core>) {
+        self.low.fetch_min(core.id, Ordering::AcqRel);
+        self.shard(core.id).lock().insert(core.id, core.clone());
+        if !core.is_active() {
+            self.queue.lock().push_back(core);
+        }
+    }
+
+    /// The transaction that wrote a row, unless it is settled.
+    pub fn find(&self, id: u64) -> Option<Arc<Core>> {
+        self.shard(id).lock().get(&id).cloned()
+    }
+
+    /// Takes a snapshot in a slot.
+    #[inline]
+    pub fn snapshot(&self, slot: usize) -> Snapshot {
+        self.slots.pin(slot, &self.low, || self.log.visible())
+    }
+
+    /// Whether a row version of transaction `id` is seen. The common case touches no shared memory but the snapshot's own numbers.
+    #[inline]
+    pub fn visibility(&self, snapshot: &Snapshot, id: u64, own: u64) -> Visibility<Arc<Core>> {
+        if id < snapshot.low || id == own {
+            return Visibility::Visible;
+        }
+        // X4: not in the table is settled.
+        let Some(core) = self.find(id) else { return Visibility::Visible };
+        match core.committed() {
+            Some(ticket) if ticket < snapshot.ts => Visibility::Visible,
+            _ => Visibility::Hidden(core),
+        }
+    }
+
+    /// Logs a row change: the page edits in `mtr`, and the undo entry, which lands where `next_undo` said.
+    pub fn log_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
+        let mut undo = core.undo.lock();
+        let previous = undo.last;
+        let pointer = undo.push(payload);
+        let mut extra = Vec::with_capacity(24 + payload.len());
+        put_u64(&mut extra, core.id);
+        put_u64(&mut extra, pointer);
+        put_u64(&mut extra, previous);
+        extra.extend_from_slice(payload);
+        core.owner.add_weight();
+        mtr.commit(KIND_CHANGE, &extra)
+    }
+
+    /// Logs a step of a rollback: entries above `left` are undone (X8).
+    pub fn log_undone(&self, core: &Core, mtr: Mtr<'_>, left: UndoPointer) {
+        let mut undo = core.undo.lock();
+        undo.last = left.0;
+        mtr.commit(KIND_UNDONE, &pair(core.id, left.0));
+    }
+
+    /// Logs a step of purge: entries up to `done` need no more work, in one record with the pages it frees.
+    pub fn log_purged(&self, core: &Core, mtr: Mtr<'_>, done: UndoPointer) {
+        core.purged.store(done.0, Ordering::Release);
+        mtr.commit(KIND_PURGED, &pair(core.id, done.0));
+    }
+
+    /// Decides a commit and returns its ticket (X3). Locks are the caller's to release afterwards.
+    pub fn commit(&self, core: &Arc<Core>) -> u64 {
+        let ticket = {
+            let _undo = core.undo.lock();
+            let publish = |ticket| core.commit.store(ticket, Ordering::Release);
+            self.log.append(KIND_COMMIT, &[&NO_PAGES, &core.id.to_le_bytes()], publish)
+        };
+        self.queue.lock().push_back(core.clone());
+        ticket
+    }
+
+    /// Ends a transaction whose entries are all undone.
+    pub fn finish_rollback(&self, core: &Arc<Core>) {
+        {
+            let _undo = core.undo.lock();
+            let publish = |ticket| {
+                core.ended.store(ticket, Ordering::Release);
+                core.commit.store(ABORTED, Ordering::Release);
+            };
+            self.log.append(KIND_ABORTED, &[&NO_PAGES, &core.id.to_le_bytes()], publish);
+        }
+        self.queue.lock().push_back(core.clone());
+    }
+
+    /// Commits below it are seen by everybody.
+    pub fn horizon(&self) -> u64 {
+        self.slots.horizon(self.log.visible())
+    }
+
+    /// Ended transactions that wait for purge.
+    pub fn purge_backlog(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    /// Takes the oldest ended transaction that everybody sees. After its index work the caller calls `retire`.
+    pub fn next_to_purge(&self, horizon: u64) -> Option<Arc<Core>> {
+        let mut queue = self.queue.lock();
+        let at = queue.iter().take(64).position(|core| ended_at(core) < horizon)?;
+        queue.remove(at)
+    }
+
+    /// Puts a transaction back whose purge failed.
+    pub fn requeue(&self, core: Arc<Core>) {
+        self.queue.lock().push_back(core);
+    }
+
+    /// Forgets a transaction: its rows are settled (X4).
+    pub fn retire(&self, core: &Core) {
+        self.shard(core.id).lock().remove(&core.id);
+    }
+
+    /// Moves `low` up (X1). Cheap enough for every few milliseconds.
+    pub fn advance_low(&self) {
+        let visible = self.log.visible();
+        let mut low = self.log.next_ticket();
+        // X1: whoever drew an id below `low` held its mark then; passing the mark, its core is in the table.
+        self.beginning.iter().for_each(|mark| drop(mark.0.lock()));
+        for core in self.all_cores() {
+            if core.committed().is_none_or(|ticket| ticket >= visible) {
+                low = low.min(core.id);
+            }
+        }
+        self.low.store(low, Ordering::Release);
+    }
+
+    pub(crate) fn all_cores(&self) -> Vec<Arc<Core>> {
+        self.cores
+            .iter()
+            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Active transactions and bytes of undo kept.
+    pub fn totals(&self) -> (usize, usize) {
+        let cores = self.all_cores();
+        let active = cores.iter().filter(|core| core.is_active()).count();
+        (active, cores.iter().map(|core| core.undo_bytes()).sum())
+    }
+
+    /// Flushes dirty pages: the oldest first, up to `pages`.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn flush_pages(&self, pages: usize) -> io::Result<usize> {
+        self.pool.flush(pages, u64::MAX)
+    }
+}
+
+fn ended_at(core: &Core) -> u64 {
+    core.committed().unwrap_or_else(|| core.ended.load(Ordering::Acquire))
+}
+
+fn pair(first: u64, second: u64) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[..8].copy_from_slice(&first.to_le_bytes());
+    out[8..].copy_from_slice(&second.to_le_bytes());
+    out
+}

@@ -1,0 +1,85 @@
+//! Snapshots, commit, rollback records, checkpoints and recovery of a system without tables.
+
+use std::sync::Arc;
+
+use btree::Mtr;
+use bufpool::PoolConfig;
+use sys::disk::Disk;
+use sys::sim::SimDisk;
+use wal::{Durability, FailurePolicy, LogConfig};
+
+use crate::*;
+
+fn open(disk: &SimDisk) -> Recovered {
+    let log = LogConfig {
+        segment_bytes: 64 << 10,
+        block_bytes: 512,
+        lanes: 2,
+        durability: Durability::Synced,
+        failure: FailurePolicy::Report,
+    };
+    let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000 };
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    recover(&disk, log, pool, btree::format_space, &|_| {}).unwrap()
+}
+
+fn change(system: &TxnSystem, core: &Core, payload: &[u8]) -> u64 {
+    system.log_change(core, Mtr::new(&system.pool), payload)
+}
+
+#[test]
+fn a_snapshot_sees_what_was_committed_before() {
+    let opened = open(&SimDisk::new());
+    let system = &opened.system;
+    let slot = system.slots.take().unwrap();
+    let writer = system.begin_write(system.locks.new_owner());
+    change(system, &writer, b"x");
+    let before = system.snapshot(slot);
+    let ticket = system.commit(&writer);
+    system.log.commit_wait(ticket).unwrap();
+    assert!(matches!(system.visibility(&before, writer.id, 0), Visibility::Hidden(_)));
+    assert!(matches!(system.visibility(&before, writer.id, writer.id), Visibility::Visible));
+    assert!(system.next_to_purge(system.horizon()).is_none(), "the snapshot holds it back");
+    let after = system.snapshot(slot);
+    assert!(matches!(system.visibility(&after, writer.id, 0), Visibility::Visible));
+    let core = system.next_to_purge(system.horizon()).unwrap();
+    system.retire(&core);
+    system.advance_low();
+    assert!(system.snapshot(slot).low > writer.id);
+}
+
+#[test]
+fn undo_survives_in_log_and_straddle_file() {
+    let disk = SimDisk::new();
+    let opened = open(&disk);
+    let system = &opened.system;
+    let loser = system.begin_write(system.locks.new_owner());
+    change(system, &loser, b"one");
+    let done = system.begin_write(system.locks.new_owner());
+    change(system, &done, b"done");
+    let ticket = system.commit(&done);
+    let number = take_checkpoint(system, &disk, &opened.checkpoints, opened.checkpoint).unwrap();
+    assert!(number > opened.checkpoint);
+    change(system, &loser, b"two");
+    let two = loser.last_undo();
+    change(system, &loser, b"three");
+    system.log_undone(&loser, Mtr::new(&system.pool), two);
+    change(system, &loser, b"four");
+    system.log.flush_to(system.log.next_ticket() - 1).unwrap();
+    for round in 0..3 {
+        let disk = disk.after_crash(round);
+        for _ in 0..2 {
+            let again = open(&disk);
+            assert_eq!(again.losers.len(), 1);
+            let (core, mut payload) = (&again.losers[0], Vec::new());
+            let mut found = Vec::new();
+            for pointer in core.undo_entries() {
+                core.read_undo(pointer, &mut payload).unwrap();
+                found.push(String::from_utf8(payload.clone()).unwrap());
+            }
+            assert_eq!(found, ["one", "two", "four"]);
+            let done = again.system.find(done.id).unwrap();
+            assert_eq!(done.committed(), Some(ticket));
+        }
+    }
+}

@@ -13,6 +13,7 @@ mod sql_mode;
 pub mod temporal;
 pub mod text;
 mod value;
+mod zone;
 
 pub use bytes::SqlBytes;
 pub use charset::CollationId;
@@ -21,6 +22,7 @@ pub use decimal::Decimal;
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;
-pub use temporal::{Date, DateTime, TemporalMode, Time, TimeZone};
+pub use temporal::{Date, DateTime, TemporalMode, Time, TimeZone, ZoneRules};
 pub use text::to_text;
 pub use value::Value;
+pub use zone::FixedOffset;

@@ -127,7 +127,7 @@ fn integer_remainder(ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<Va
 }
 
 fn division_by_zero(ctx: &mut FunctionContext<'_>) -> Value {
-    if ctx.sql_mode.has(types::SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
+    if ctx.sql_mode.contains(types::SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
         ctx.diagnostics.warn(ErrorCode::DIVISION_BY_ZERO, &[]);
     }
     Value::Null

@@ -1,1 +1,55 @@
-//! To be written.
+//! Temporal functions: the clock, parts of dates and times, arithmetic, formats, time zones.
+//!
+//! Text and numbers are read here rather than by the caller's coercions, because functions differ in which dates they take.
+
+mod add;
+mod arithmetic;
+mod clock;
+mod difference;
+mod format;
+mod make;
+mod parse;
+mod parts;
+mod read;
+#[cfg(test)]
+mod tests;
+mod units;
+mod unix;
+mod week;
+mod zone;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+pub use zone::named_zone;
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TemporalFunctions;
+
+impl Plugin for TemporalFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo { name: "functions_temporal", description: "Date and time functions." }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 9] = [
+        clock::FUNCTIONS,
+        parts::FUNCTIONS,
+        make::FUNCTIONS,
+        add::FUNCTIONS,
+        arithmetic::FUNCTIONS,
+        difference::FUNCTIONS,
+        format::FUNCTIONS,
+        parse::FUNCTIONS,
+        unix::FUNCTIONS,
+    ];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

@@ -95,12 +95,12 @@ fn is_system(name: &str, schema: &str) -> bool {
 
 fn parse_options(mode: SqlMode) -> ParseOptions<'static> {
     ParseOptions {
-        ansi_quotes: mode.has(SqlMode::ANSI_QUOTES),
-        pipes_as_concat: mode.has(SqlMode::PIPES_AS_CONCAT),
-        no_backslash_escapes: mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
-        ignore_space: mode.has(SqlMode::IGNORE_SPACE),
-        high_not_precedence: mode.has(SqlMode::HIGH_NOT_PRECEDENCE),
-        real_as_float: mode.has(SqlMode::REAL_AS_FLOAT),
+        ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
+        pipes_as_concat: mode.contains(SqlMode::PIPES_AS_CONCAT),
+        no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
+        ignore_space: mode.contains(SqlMode::IGNORE_SPACE),
+        high_not_precedence: mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
+        real_as_float: mode.contains(SqlMode::REAL_AS_FLOAT),
         ..ParseOptions::default()
     }
 }

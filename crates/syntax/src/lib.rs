@@ -4,11 +4,15 @@
 pub mod ast;
 mod digest;
 mod error;
+mod keywords;
+mod lexer;
 mod options;
+mod parser;
 
 pub use ast::Statement;
 pub use digest::{LiteralKind, LiteralSpan};
 pub use error::{ParseError, ParseErrorKind};
+pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
 
 /// Parses the first statement of `sql`. Returns it and how many bytes it took, its `;` included.
@@ -21,6 +25,26 @@ pub fn parse_bytes(
     sql: &[u8],
     options: &ParseOptions<'_>,
 ) -> Result<(Statement, usize), ParseError> {
-    let _ = (sql, options);
-    Err(ParseError { kind: ParseErrorKind::NotSupported("parser"), offset: 0 })
+    parser::parse(sql, options)
+}
+
+/// Entry point for fuzzers: whatever `bytes` are, nothing here panics or overflows.
+pub fn fuzz_one(bytes: &[u8]) {
+    let flags = bytes.first().copied().unwrap_or(0);
+    let options = ParseOptions {
+        ansi_quotes: flags & 1 != 0,
+        pipes_as_concat: flags & 2 != 0,
+        no_backslash_escapes: flags & 4 != 0,
+        ignore_space: flags & 8 != 0,
+        high_not_precedence: flags & 16 != 0,
+        multi_statements: flags & 32 != 0,
+        ..ParseOptions::default()
+    };
+    let mut rest = bytes;
+    for _ in 0..16 {
+        match parse_bytes(rest, &options) {
+            Ok((_, used)) if used > 0 && used < rest.len() => rest = &rest[used..],
+            _ => break,
+        }
+    }
 }

@@ -1,0 +1,494 @@
+//! Queries: WITH, SELECT, VALUES, TABLE, set operations and the clauses behind them.
+
+use super::{PResult, Parser};
+use crate::ast::*;
+use crate::keywords::Kw;
+use crate::lexer::{Tok, is_blank};
+
+impl<'a> Parser<'a> {
+    /// A query expression.
+    pub(super) fn query(&mut self) -> PResult<Box<Query>> {
+        self.nested(|p| {
+            let start = p.start();
+            let with = p.opt_with()?;
+            p.query_rest(start, with, None)
+        })
+    }
+
+    /// Goes on behind `(query)`.
+    pub(super) fn query_from_paren(
+        &mut self,
+        start: u32,
+        first: Box<Query>,
+    ) -> PResult<Box<Query>> {
+        self.query_rest(start, None, Some(first))
+    }
+
+    /// Can what follows `(query)` be the rest of a query?
+    pub(super) fn at_query_tail(&self) -> bool {
+        matches!(
+            self.kw(),
+            Kw::UNION
+                | Kw::EXCEPT
+                | Kw::INTERSECT
+                | Kw::ORDER
+                | Kw::LIMIT
+                | Kw::FOR
+                | Kw::LOCK
+                | Kw::INTO
+        )
+    }
+
+    pub(super) fn opt_with(&mut self) -> PResult<Option<With>> {
+        if !self.eat(Kw::WITH) {
+            return Ok(None);
+        }
+        let recursive = self.eat(Kw::RECURSIVE);
+        let ctes = self.comma_list(|p| {
+            let name = p.ident()?;
+            let columns = if p.at_tok(Tok::LParen) { p.paren_idents()? } else { Vec::new() };
+            p.expect(Kw::AS)?;
+            Ok(Cte { name, columns, query: p.subquery()? })
+        })?;
+        Ok(Some(With { recursive, ctes }))
+    }
+
+    /// Behind WITH: a query with its set operations and tail clauses.
+    pub(super) fn query_rest(
+        &mut self,
+        start: u32,
+        with: Option<With>,
+        first: Option<Box<Query>>,
+    ) -> PResult<Box<Query>> {
+        let body = self.query_body(first)?;
+        let mut into = self.early_into.take();
+        let order_by = self.opt_order_by()?;
+        let limit = self.opt_limit()?;
+        let mut locking = Vec::new();
+        loop {
+            if self.at(Kw::INTO) && into.is_none() {
+                into = Some(self.into_clause()?);
+            } else if !self.opt_locking(&mut locking)? {
+                break;
+            }
+        }
+        let bare = with.is_none()
+            && order_by.is_empty()
+            && limit.is_none()
+            && locking.is_empty()
+            && into.is_none();
+        if let (true, SetExpr::Query(_)) = (bare, &body) {
+            // Parentheses around a whole query say nothing.
+            if let SetExpr::Query(inner) = body {
+                return Ok(inner);
+            }
+            return self.fail();
+        }
+        let span = self.span_from(start);
+        Ok(Box::new(Query { with, body, order_by, limit, locking, into, span }))
+    }
+
+    fn query_body(&mut self, first: Option<Box<Query>>) -> PResult<SetExpr> {
+        let first = self.intersect_chain(first)?;
+        let mut rest = Vec::new();
+        loop {
+            let op = match self.kw() {
+                Kw::UNION => SetOperator::Union,
+                Kw::EXCEPT => SetOperator::Except,
+                _ => break,
+            };
+            let all = self.set_quantifier()?;
+            let right = self.side(|p| p.intersect_chain(None))?;
+            rest.push(SetOpTerm { op, all, right });
+        }
+        if rest.is_empty() {
+            return Ok(first);
+        }
+        self.grow()?;
+        Ok(SetExpr::SetOp(Box::new(SetOp { first, rest })))
+    }
+
+    fn intersect_chain(&mut self, first: Option<Box<Query>>) -> PResult<SetExpr> {
+        let first = match first {
+            Some(query) => SetExpr::Query(query),
+            None => self.query_primary()?,
+        };
+        let mut rest = Vec::new();
+        while self.at(Kw::INTERSECT) {
+            let all = self.set_quantifier()?;
+            let right = self.side(|p| p.query_primary())?;
+            rest.push(SetOpTerm { op: SetOperator::Intersect, all, right });
+        }
+        if rest.is_empty() {
+            return Ok(first);
+        }
+        self.grow()?;
+        Ok(SetExpr::SetOp(Box::new(SetOp { first, rest })))
+    }
+
+    /// Takes the operator and `ALL`/`DISTINCT`.
+    fn set_quantifier(&mut self) -> PResult<bool> {
+        if self.early_into.is_some() {
+            return self.fail();
+        }
+        self.bump();
+        Ok(match self.eat_one_of(&[Kw::ALL, Kw::DISTINCT, Kw::DISTINCTROW]) {
+            Some(word) => word == Kw::ALL,
+            None => false,
+        })
+    }
+
+    fn query_primary(&mut self) -> PResult<SetExpr> {
+        match self.tok() {
+            Tok::LParen => Ok(SetExpr::Query(self.subquery()?)),
+            Tok::Word => match self.kw() {
+                Kw::SELECT => Ok(SetExpr::Select(self.select()?)),
+                Kw::TABLE => {
+                    self.bump();
+                    Ok(SetExpr::Table(self.object_name()?))
+                }
+                Kw::VALUES => {
+                    self.bump();
+                    Ok(SetExpr::Values(self.row_constructors()?))
+                }
+                _ => self.fail(),
+            },
+            _ => self.fail(),
+        }
+    }
+
+    /// `ROW(..), ROW(..)`.
+    pub(super) fn row_constructors(&mut self) -> PResult<Vec<Vec<Expr>>> {
+        self.comma_list(|p| {
+            p.expect(Kw::ROW)?;
+            p.value_row()
+        })
+    }
+
+    fn select(&mut self) -> PResult<Box<Select>> {
+        let start = self.start();
+        self.bump();
+        let mut select = Box::new(Select { hints: self.opt_hints()?, ..Select::default() });
+        select.options = self.select_options()?;
+        select.items = self.select_items()?;
+        if self.at(Kw::INTO) {
+            if self.early_into.is_some() {
+                return self.fail();
+            }
+            self.early_into = Some(self.into_clause()?);
+        }
+        if self.eat(Kw::FROM) {
+            let into = self.early_into.take();
+            if self.eat(Kw::DUAL) {
+                select.from_dual = true;
+            } else {
+                select.from = self.table_references()?;
+            }
+            self.early_into = into;
+        }
+        let into = self.early_into.take();
+        self.select_clauses(&mut select)?;
+        self.early_into = into;
+        select.span = self.span_from(start);
+        Ok(select)
+    }
+
+    fn select_clauses(&mut self, select: &mut Select) -> PResult<()> {
+        select.filter = self.opt_where()?;
+        if self.at(Kw::GROUP) {
+            select.group_by = Some(self.group_by()?);
+        }
+        if self.eat(Kw::HAVING) {
+            select.having = Some(self.expr()?);
+        }
+        if self.eat(Kw::WINDOW) {
+            select.windows = self.comma_list(|p| {
+                let name = p.ident()?;
+                p.expect(Kw::AS)?;
+                Ok((name, p.window_spec()?))
+            })?;
+        }
+        if self.eat(Kw::QUALIFY) {
+            select.qualify = Some(self.expr()?);
+        }
+        Ok(())
+    }
+
+    /// The text of `/*+ .. */`.
+    pub(super) fn opt_hints(&mut self) -> PResult<Option<Box<str>>> {
+        if !self.at_tok(Tok::Hint) {
+            return Ok(None);
+        }
+        let token = self.cur.tok;
+        let raw = self.text_of(token);
+        let text = self.utf8(&raw[3..raw.len() - 2], token)?;
+        self.bump();
+        Ok(Some(text))
+    }
+
+    fn select_options(&mut self) -> PResult<SelectOptions> {
+        let mut options = SelectOptions::default();
+        loop {
+            let flag = match self.kw() {
+                Kw::DISTINCT | Kw::DISTINCTROW if !options.all => &mut options.distinct,
+                Kw::ALL if !options.distinct => &mut options.all,
+                Kw::STRAIGHT_JOIN => &mut options.straight_join,
+                Kw::HIGH_PRIORITY => &mut options.high_priority,
+                Kw::SQL_SMALL_RESULT => &mut options.small_result,
+                Kw::SQL_BIG_RESULT => &mut options.big_result,
+                Kw::SQL_BUFFER_RESULT => &mut options.buffer_result,
+                Kw::SQL_NO_CACHE => &mut options.no_cache,
+                Kw::SQL_CALC_FOUND_ROWS => &mut options.calc_found_rows,
+                Kw::DISTINCT | Kw::DISTINCTROW | Kw::ALL => {
+                    return self.fail_other(1221, "Incorrect usage of ALL and DISTINCT");
+                }
+                _ => return Ok(options),
+            };
+            *flag = true;
+            self.bump();
+        }
+    }
+
+    pub(super) fn select_items(&mut self) -> PResult<Vec<SelectItem>> {
+        let mut items = Vec::with_capacity(4);
+        if self.at_tok(Tok::Star) {
+            let start = self.start();
+            self.bump();
+            items.push(SelectItem { kind: SelectItemKind::Wildcard, span: self.span_from(start) });
+            if !self.eat_tok(Tok::Comma) {
+                return Ok(items);
+            }
+        }
+        loop {
+            items.push(self.select_item()?);
+            if !self.eat_tok(Tok::Comma) {
+                return Ok(items);
+            }
+        }
+    }
+
+    pub(super) fn select_item(&mut self) -> PResult<SelectItem> {
+        let start = self.start();
+        if let Some(name) = self.opt_table_wildcard()? {
+            return Ok(SelectItem {
+                kind: SelectItemKind::QualifiedWildcard(name),
+                span: self.span_from(start),
+            });
+        }
+        let expr = self.expr()?;
+        let span = self.span_from(start);
+        let alias = self.opt_select_alias()?;
+        Ok(SelectItem { kind: SelectItemKind::Expr { expr, alias }, span })
+    }
+
+    fn opt_select_alias(&mut self) -> PResult<Option<Ident>> {
+        if self.eat(Kw::AS) {
+            return Ok(Some(self.ident_or_text()?));
+        }
+        if self.at_tok(Tok::Str) || self.at_alias() {
+            return Ok(Some(self.ident_or_text()?));
+        }
+        Ok(None)
+    }
+
+    /// An identifier that may be an alias without AS.
+    pub(super) fn at_alias(&self) -> bool {
+        self.at_ident() && !self.at(Kw::RETURNING)
+    }
+
+    /// `t.*`, `db.t.*`.
+    fn opt_table_wildcard(&mut self) -> PResult<Option<ObjectName>> {
+        if !self.at_ident() || self.peek().kind != Tok::Dot {
+            return Ok(None);
+        }
+        let second = self.peek2();
+        let saved = self.cur;
+        match second.kind {
+            Tok::Star => {
+                let name = self.ident()?;
+                self.bump();
+                self.bump();
+                Ok(Some(ObjectName { schema: None, name }))
+            }
+            Tok::Word | Tok::Quoted => {
+                let behind = &self.src[second.end as usize..];
+                let next = behind.iter().copied().find(|b| !is_blank(*b));
+                if next != Some(b'.') {
+                    return Ok(None);
+                }
+                let schema = Some(self.ident()?);
+                self.bump();
+                let name = self.any_word()?;
+                if self.eat_tok(Tok::Dot) && self.eat_tok(Tok::Star) {
+                    return Ok(Some(ObjectName { schema, name }));
+                }
+                self.cur = saved;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn opt_where(&mut self) -> PResult<Option<Expr>> {
+        if self.eat(Kw::WHERE) { Ok(Some(self.expr()?)) } else { Ok(None) }
+    }
+
+    fn group_by(&mut self) -> PResult<GroupBy> {
+        self.bump();
+        self.expect(Kw::BY)?;
+        let mut group = GroupBy::default();
+        let item = |expr| OrderItem { expr, desc: false };
+        let call = self.peek().kind == Tok::LParen;
+        match self.kw() {
+            Kw::ROLLUP if call => group.modifier = GroupModifier::Rollup,
+            Kw::CUBE if call => group.modifier = GroupModifier::Cube,
+            Kw::GROUPING if self.peek_kw() == Kw::SETS => {
+                self.bump();
+                self.bump();
+                group.modifier = GroupModifier::GroupingSets;
+                group.sets = self.paren_list(Self::grouping_set)?;
+                return Ok(group);
+            }
+            _ => {
+                group.items = self.expr_list()?.into_iter().map(item).collect();
+                if self.at2(Kw::WITH, Kw::ROLLUP) {
+                    self.bump();
+                    self.bump();
+                    group.modifier = GroupModifier::Rollup;
+                }
+                return Ok(group);
+            }
+        }
+        self.bump();
+        group.items = self.paren_list(Self::expr)?.into_iter().map(item).collect();
+        Ok(group)
+    }
+
+    fn grouping_set(&mut self) -> PResult<Vec<Expr>> {
+        if self.at_tok(Tok::LParen) && self.peek().kind == Tok::RParen {
+            self.bump();
+            self.bump();
+            return Ok(Vec::new());
+        }
+        let one = self.expr()?;
+        Ok(match one.kind {
+            ExprKind::Row(items) => items,
+            _ => vec![one],
+        })
+    }
+
+    pub(super) fn opt_order_by(&mut self) -> PResult<Vec<OrderItem>> {
+        if !self.eat(Kw::ORDER) {
+            return Ok(Vec::new());
+        }
+        self.expect(Kw::BY)?;
+        self.comma_list(|p| {
+            let expr = p.expr()?;
+            let desc = p.eat(Kw::DESC);
+            if !desc {
+                p.eat(Kw::ASC);
+            }
+            Ok(OrderItem { expr, desc })
+        })
+    }
+
+    pub(super) fn opt_limit(&mut self) -> PResult<Option<Limit>> {
+        if !self.eat(Kw::LIMIT) {
+            return Ok(None);
+        }
+        let first = self.limit_value()?;
+        if self.eat_tok(Tok::Comma) {
+            return Ok(Some(Limit { count: self.limit_value()?, offset: Some(first) }));
+        }
+        let offset = if self.eat(Kw::OFFSET) { Some(self.limit_value()?) } else { None };
+        Ok(Some(Limit { count: first, offset }))
+    }
+
+    /// An integer, a parameter, or a variable of a stored program.
+    fn limit_value(&mut self) -> PResult<Expr> {
+        let start = self.start();
+        let kind = match self.tok() {
+            Tok::Int | Tok::HexNum => match self.lift() {
+                Some(param) => ExprKind::Param(param),
+                None => ExprKind::Literal(Literal::Integer(self.number()?)),
+            },
+            Tok::Param => {
+                self.bump();
+                self.params += 1;
+                ExprKind::Param(self.params - 1)
+            }
+            Tok::Word | Tok::Quoted if self.at_ident() => {
+                ExprKind::Column(Box::new(self.column_name()?))
+            }
+            _ => return self.fail(),
+        };
+        Ok(Expr { kind, span: self.span_from(start) })
+    }
+
+    fn opt_locking(&mut self, locking: &mut Vec<Locking>) -> PResult<bool> {
+        if self.at(Kw::LOCK) && locking.is_empty() {
+            self.bump();
+            self.expect_all(&[Kw::IN, Kw::SHARE, Kw::MODE])?;
+            let wait = self.opt_lock_wait()?;
+            locking.push(Locking { strength: LockStrength::ShareMode, of: Vec::new(), wait });
+            return Ok(true);
+        }
+        if !self.eat(Kw::FOR) {
+            return Ok(false);
+        }
+        let strength = match self.eat_one_of(&[Kw::UPDATE, Kw::SHARE]) {
+            Some(Kw::UPDATE) => LockStrength::Update,
+            Some(_) => LockStrength::Share,
+            None => return self.fail(),
+        };
+        let of = if self.eat(Kw::OF) { self.comma_list(Self::object_name)? } else { Vec::new() };
+        let wait = self.opt_lock_wait()?;
+        locking.push(Locking { strength, of, wait });
+        Ok(true)
+    }
+
+    fn opt_lock_wait(&mut self) -> PResult<LockWait> {
+        if self.eat(Kw::NOWAIT) {
+            return Ok(LockWait::NoWait);
+        }
+        if self.eat2(Kw::SKIP, Kw::LOCKED) {
+            return Ok(LockWait::SkipLocked);
+        }
+        if self.eat(Kw::WAIT) {
+            return Ok(LockWait::Seconds(self.number()?));
+        }
+        Ok(LockWait::Wait)
+    }
+
+    fn into_clause(&mut self) -> PResult<Into> {
+        self.bump();
+        if self.eat(Kw::OUTFILE) {
+            let file = self.text()?;
+            let charset = self.opt_charset_clause()?;
+            let format = Box::new(self.file_format()?);
+            return Ok(Into::Outfile { file, charset, format });
+        }
+        if self.eat(Kw::DUMPFILE) {
+            return Ok(Into::Dumpfile(self.text()?));
+        }
+        let variables = self.comma_list(|p| {
+            if p.at_tok(Tok::UserVar) {
+                return Ok(IntoVariable::User(p.user_var()?));
+            }
+            Ok(IntoVariable::Local(p.ident_or_text()?))
+        })?;
+        Ok(Into::Variables(variables))
+    }
+
+    /// `CHARACTER SET x`, `CHARSET x`.
+    pub(super) fn opt_charset_clause(&mut self) -> PResult<Option<Ident>> {
+        let long = matches!(self.kw(), Kw::CHARACTER | Kw::CHAR) && self.peek_kw() == Kw::SET;
+        if long {
+            self.bump();
+        } else if !self.at(Kw::CHARSET) {
+            return Ok(None);
+        }
+        self.bump();
+        Ok(Some(self.charset_name()?))
+    }
+}

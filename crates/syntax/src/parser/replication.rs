@@ -1,0 +1,175 @@
+//! Replication control: CHANGE, START, STOP.
+
+use super::{PResult, Parser};
+use crate::ast::*;
+use crate::keywords::Kw;
+use crate::lexer::Tok;
+
+impl<'a> Parser<'a> {
+    pub(super) fn change(&mut self) -> PResult<Statement> {
+        self.bump();
+        let replication = if self.eat(Kw::MASTER) {
+            self.expect(Kw::TO)?;
+            self.change_source()?
+        } else {
+            self.expect(Kw::REPLICATION)?;
+            if self.eat(Kw::FILTER) {
+                self.change_filter()?
+            } else {
+                self.expect_all(&[Kw::SOURCE, Kw::TO])?;
+                self.change_source()?
+            }
+        };
+        Ok(Statement::Replication(Box::new(replication)))
+    }
+
+    fn change_source(&mut self) -> PResult<Replication> {
+        let options = self.comma_list(|p| {
+            let word = p.any_word()?;
+            p.expect_tok(Tok::Eq)?;
+            Ok((word, p.replication_value()?))
+        })?;
+        Ok(Replication::ChangeSource { options, channel: self.opt_channel()? })
+    }
+
+    fn replication_value(&mut self) -> PResult<ReplicationValue> {
+        match self.tok() {
+            Tok::Str => {
+                let user = self.user_name()?;
+                Ok(match user.host {
+                    Some(_) => ReplicationValue::Account(user),
+                    None => ReplicationValue::Text(user.user),
+                })
+            }
+            Tok::Int | Tok::Decimal | Tok::Float => {
+                Ok(ReplicationValue::Number(self.number_text()?))
+            }
+            Tok::LParen => {
+                self.bump();
+                let mut ids = Vec::new();
+                if !self.at_tok(Tok::RParen) {
+                    ids = self.comma_list(Self::number)?;
+                }
+                self.expect_tok(Tok::RParen)?;
+                Ok(ReplicationValue::List(ids))
+            }
+            _ if self.eat(Kw::NULL) => Ok(ReplicationValue::Null),
+            _ if self.at(Kw::CURRENT_USER) => Ok(ReplicationValue::Account(self.user_name()?)),
+            _ => {
+                let word = self.any_word()?;
+                match self.opt_host()? {
+                    Some(host) => Ok(ReplicationValue::Account(UserName {
+                        user: word.text,
+                        host: Some(host),
+                        current: false,
+                    })),
+                    None => Ok(ReplicationValue::Word(word)),
+                }
+            }
+        }
+    }
+
+    fn change_filter(&mut self) -> PResult<Replication> {
+        let rules = self.comma_list(|p| {
+            let rule = p.any_word()?;
+            p.expect_tok(Tok::Eq)?;
+            p.expect_tok(Tok::LParen)?;
+            let mut values = Vec::new();
+            while !p.at_tok(Tok::RParen) {
+                p.filter_value(&mut values)?;
+                if !p.eat_tok(Tok::Comma) {
+                    break;
+                }
+            }
+            p.expect_tok(Tok::RParen)?;
+            Ok((rule, values))
+        })?;
+        Ok(Replication::ChangeFilter { rules, channel: self.opt_channel()? })
+    }
+
+    /// A database, a table, a pattern, or a pair `(from, to)`.
+    fn filter_value(&mut self, values: &mut Vec<Box<str>>) -> PResult<()> {
+        if self.at_tok(Tok::LParen) {
+            for name in self.paren_list(Self::ident_or_text)? {
+                values.push(name.text);
+            }
+            return Ok(());
+        }
+        if self.at_tok(Tok::Str) {
+            values.push(self.text()?);
+            return Ok(());
+        }
+        let name = self.object_name()?;
+        values.push(match name.schema {
+            Some(schema) => format!("{}.{}", schema.text, name.name.text).into(),
+            None => name.name.text,
+        });
+        Ok(())
+    }
+
+    /// Behind START.
+    pub(super) fn start_replication(&mut self) -> PResult<Statement> {
+        if self.eat(Kw::GROUP_REPLICATION) {
+            let mut options = Vec::new();
+            if matches!(self.kw(), Kw::USER | Kw::PASSWORD | Kw::DEFAULT_AUTH) {
+                options = self.comma_list(Self::connection_option)?;
+            }
+            let start = Replication::StartGroup { options };
+            return Ok(Statement::Replication(Box::new(start)));
+        }
+        self.expect_replica()?;
+        let threads = self.replica_threads()?;
+        let mut until = Vec::new();
+        if self.eat(Kw::UNTIL) {
+            until = self.comma_list(|p| {
+                let word = p.any_word()?;
+                if word.is("SQL_AFTER_MTS_GAPS") {
+                    return Ok((word, ReplicationValue::Null));
+                }
+                p.expect_tok(Tok::Eq)?;
+                Ok((word, p.replication_value()?))
+            })?;
+        }
+        let mut connection = Vec::new();
+        while matches!(self.kw(), Kw::USER | Kw::PASSWORD | Kw::DEFAULT_AUTH | Kw::PLUGIN_DIR) {
+            connection.push(self.connection_option()?);
+        }
+        let channel = self.opt_channel()?;
+        let start = Replication::Start { threads, until, connection, channel };
+        Ok(Statement::Replication(Box::new(start)))
+    }
+
+    fn connection_option(&mut self) -> PResult<(Ident, Box<str>)> {
+        let word = self.any_word()?;
+        self.expect_tok(Tok::Eq)?;
+        Ok((word, self.text()?))
+    }
+
+    fn expect_replica(&mut self) -> PResult<()> {
+        if self.eat(Kw::REPLICA) || self.eat(Kw::SLAVE) { Ok(()) } else { self.fail() }
+    }
+
+    fn replica_threads(&mut self) -> PResult<Vec<Ident>> {
+        if !matches!(self.kw(), Kw::IO_THREAD | Kw::SQL_THREAD | Kw::RELAY_THREAD) {
+            return Ok(Vec::new());
+        }
+        self.comma_list(|p| {
+            if !matches!(p.kw(), Kw::IO_THREAD | Kw::SQL_THREAD | Kw::RELAY_THREAD) {
+                return p.fail();
+            }
+            p.any_word()
+        })
+    }
+
+    pub(super) fn stop(&mut self) -> PResult<Statement> {
+        self.bump();
+        let stop = if self.eat(Kw::GROUP_REPLICATION) {
+            Replication::StopGroup
+        } else {
+            self.expect_replica()?;
+            let threads = self.replica_threads()?;
+            Replication::Stop { threads, channel: self.opt_channel()? }
+        };
+        Ok(Statement::Replication(Box::new(stop)))
+    }
+}

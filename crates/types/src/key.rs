@@ -135,8 +135,11 @@ pub fn encode_text_prefix(text: &[u8], ty: &DataType, out: &mut Vec<u8>) {
 }
 
 /// Whether `encode_part` can be undone for this type: the column can be read from the key alone.
+///
+/// Floats are not: their keys do not tell -0 from 0.
 pub fn is_reversible(ty: &DataType) -> bool {
-    ty.is_numeric() || ty.is_temporal() || ty.is_enum_or_set()
+    let float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+    ty.is_numeric() && !float || ty.is_temporal() || ty.is_enum_or_set()
 }
 
 /// A reader of the parts that `is_reversible` says can be read.

@@ -4,6 +4,7 @@
 //! (time zone, SQL mode) takes it as an argument.
 
 mod bytes;
+pub mod convert;
 mod data_type;
 pub mod decimal;
 pub mod json;
@@ -17,6 +18,10 @@ mod zone;
 
 pub use bytes::SqlBytes;
 pub use charset::CollationId;
+pub use convert::{
+    CastContext, StoreMode, cast, store, to_bool, to_date, to_datetime, to_decimal, to_f64, to_i64,
+    to_time, to_u64,
+};
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
 pub use json::{JsonPath, JsonRef, JsonValue};

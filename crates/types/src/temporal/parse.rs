@@ -32,8 +32,8 @@ pub struct ParsedTemporal<T> {
     pub fsp: u8,
     /// A zone offset in seconds that followed; the value is local to it.
     pub offset: Option<i32>,
-    /// A delimiter other than the standard one: the byte and its position.
-    pub odd_delimiter: Option<(u8, usize)>,
+    /// A delimiter other than the standard one: the byte, its position, the standard one.
+    pub odd_delimiter: Option<(u8, usize, u8)>,
     /// Blanks where none belong: position of the first.
     pub superfluous_blank: Option<usize>,
 }
@@ -123,7 +123,7 @@ struct Fields {
     at: usize,
     blank_seen: bool,
     delimiter_seen: bool,
-    odd_delimiter: Option<(u8, usize)>,
+    odd_delimiter: Option<(u8, usize, u8)>,
     superfluous_blank: Option<usize>,
     undelimited: bool,
 }
@@ -213,7 +213,7 @@ fn skip_delimiters(text: &[u8], fields: &mut Fields, index: usize) -> Option<()>
         && first != wanted
         && fields.odd_delimiter.is_none()
     {
-        fields.odd_delimiter = Some((first, start));
+        fields.odd_delimiter = Some((first, start, wanted));
     } else if skipped.len() > 1 && fields.superfluous_blank.is_none() {
         fields.superfluous_blank = Some(start + 1);
     }

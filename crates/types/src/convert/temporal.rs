@@ -1,0 +1,280 @@
+//! Values as dates and times.
+
+use errors::ErrorCode;
+
+use super::{CastContext, text_for_message};
+use crate::json::{JsonRef, JsonType};
+use crate::temporal::{
+    ParsedTemporal, datetime_from_decimal, datetime_from_number, parse_datetime, parse_time,
+    time_from_decimal, time_from_number,
+};
+use crate::{DataType, Date, DateTime, Decimal, TemporalMode, Time, Value};
+
+/// Warning about a value that is no DATETIME: the words differ from those for other types.
+fn warn_incorrect(kind: &str, text: &[u8], ctx: &mut CastContext<'_>) {
+    let message = format!("Incorrect {kind} value: '{}'", text_for_message(text));
+    ctx.warn_message(ErrorCode::TRUNCATED_WRONG_VALUE, message);
+}
+
+fn plain_text(value: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
+    value.write_plain_text(&mut text);
+    text
+}
+
+/// Warnings about delimiters that are still accepted.
+pub(super) fn warn_delimiters<T>(
+    parsed: &ParsedTemporal<T>,
+    text: &[u8],
+    ctx: &mut CastContext<'_>,
+) {
+    if parsed.value.is_none() {
+        return;
+    }
+    let shown = text_for_message(text).into_owned();
+    let row = ctx.row;
+    if let Some((found, at, wanted)) = parsed.odd_delimiter {
+        let (found, wanted) = (char::from(found), char::from(wanted));
+        let message = format!(
+            "Delimiter '{found}' in position {at} in datetime value '{shown}' at row {row} is \
+             deprecated. Prefer the standard '{wanted}'."
+        );
+        ctx.warn_message(ErrorCode(4095), message);
+    } else if let Some(at) = parsed.superfluous_blank {
+        let found = char::from(text.get(at).copied().unwrap_or(b' '));
+        let message = format!(
+            "Delimiter '{found}' in position {at} in datetime value '{shown}' at row {row} is \
+             superfluous and is deprecated. Please remove."
+        );
+        ctx.warn_message(ErrorCode(4096), message);
+    }
+}
+
+/// A text with an offset is brought to the session's zone.
+pub(super) fn apply_offset(
+    moment: DateTime,
+    offset: Option<i32>,
+    ctx: &CastContext<'_>,
+) -> Option<DateTime> {
+    let Some(offset) = offset else { return Some(moment) };
+    let utc = moment.to_unix_micros()? - i64::from(offset) * 1_000_000;
+    Some(ctx.time_zone.utc_to_local(utc))
+}
+
+/// A duration from midnight of the current day.
+pub(super) fn time_on_today(time: Time, fsp: u8, ctx: &CastContext<'_>) -> Option<DateTime> {
+    let time = time.round_fsp(fsp);
+    ctx.today.at_midnight().add_micros(time.micros())
+}
+
+fn json_temporal(document: &[u8], target: &str, ctx: &mut CastContext<'_>) -> Option<Value> {
+    let value = JsonRef::new(document);
+    let found = match value.kind() {
+        JsonType::Date => value.as_date().map(Value::Date),
+        JsonType::Time => value.as_time().map(Value::Time),
+        JsonType::DateTime => value.as_datetime().map(Value::DateTime),
+        JsonType::String => {
+            let text = value.as_bytes().unwrap_or(b"");
+            let mode = ctx.sql_mode.temporal();
+            if target == "TIME" {
+                parse_time(text, 6, mode).value.map(Value::Time)
+            } else {
+                parse_datetime(text, 6, mode).value.map(Value::DateTime)
+            }
+        }
+        _ => None,
+    };
+    if found.is_none() {
+        let column = if ctx.column.is_empty() { "cast_as_json" } else { ctx.column };
+        let args: [&dyn std::fmt::Display; 3] = [&target, &column, &ctx.row];
+        ctx.diagnostics.warn(ErrorCode::INVALID_JSON_VALUE_FOR_CAST, &args);
+    }
+    found
+}
+
+/// What a value is as a DATETIME before anybody complains. Numbers and texts only.
+pub(super) fn parse_moment(value: &Value, fsp: u8, mode: TemporalMode) -> ParsedTemporal<DateTime> {
+    match value {
+        Value::Int(number) => datetime_from_number(*number, mode),
+        Value::UInt(number) => datetime_from_number(i64::try_from(*number).unwrap_or(-1), mode),
+        Value::Double(number) => match Decimal::from_f64(*number) {
+            Some(decimal) => datetime_from_decimal(&decimal, fsp, mode),
+            None => datetime_from_number(-1, mode),
+        },
+        Value::Decimal(number) => datetime_from_decimal(number, fsp, mode),
+        Value::Bytes(text) => parse_datetime(text, fsp, mode),
+        _ => datetime_from_number(-1, mode),
+    }
+}
+
+/// What a value is as a TIME before anybody complains. Numbers and texts only.
+pub(super) fn parse_duration(value: &Value, fsp: u8, mode: TemporalMode) -> ParsedTemporal<Time> {
+    match value {
+        Value::Int(number) => time_from_number(*number),
+        Value::UInt(number) => time_from_number(i64::try_from(*number).unwrap_or(i64::MAX)),
+        Value::Double(number) => {
+            let limit = if *number < 0.0 { i64::MIN } else { i64::MAX };
+            match Decimal::from_f64(*number) {
+                Some(decimal) => time_from_decimal(&decimal, fsp, mode),
+                None => time_from_number(limit),
+            }
+        }
+        Value::Decimal(number) => time_from_decimal(number, fsp, mode),
+        Value::Bytes(text) => parse_time(text, fsp, mode),
+        _ => time_from_number(i64::MAX),
+    }
+}
+
+/// Whether the mode takes a date that is already one.
+fn accepted(date: Date, mode: TemporalMode, ctx: &mut CastContext<'_>) -> bool {
+    if crate::temporal::date_is_accepted(date, mode) {
+        return true;
+    }
+    let mut text = Vec::new();
+    date.write_text(&mut text);
+    warn_incorrect("datetime", &text, ctx);
+    false
+}
+
+/// As a DATETIME with `fsp` digits; `None` for NULL and, with a warning, for what is none.
+pub fn to_datetime(
+    value: &Value,
+    _ty: &DataType,
+    fsp: u8,
+    mode: TemporalMode,
+    ctx: &mut CastContext<'_>,
+) -> Option<DateTime> {
+    let fit = |moment: DateTime| {
+        if mode.truncate_fraction { Some(moment.truncate_fsp(fsp)) } else { moment.round_fsp(fsp) }
+    };
+    match value {
+        Value::Null => None,
+        Value::DateTime(moment) => {
+            if !accepted(moment.date(), mode, ctx) {
+                return None;
+            }
+            let fitted = fit(*moment);
+            if fitted.is_none() {
+                ctx.diagnostics.warn(ErrorCode::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
+            }
+            fitted
+        }
+        Value::Date(date) => accepted(*date, mode, ctx).then(|| date.at_midnight()),
+        Value::Time(time) => time_on_today(*time, fsp, ctx),
+        Value::Json(document) => match json_temporal(document, "DATETIME/TIMESTAMP", ctx)? {
+            Value::DateTime(moment) => fit(moment),
+            Value::Date(date) => Some(date.at_midnight()),
+            Value::Time(time) => time_on_today(time, fsp, ctx),
+            _ => None,
+        },
+        Value::Bytes(text) => {
+            let parsed = parse_datetime(text, fsp, mode);
+            let moment = parsed.value.and_then(|moment| apply_offset(moment, parsed.offset, ctx));
+            if moment.is_none() {
+                if parsed.out_of_range {
+                    ctx.diagnostics.warn(ErrorCode::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
+                } else {
+                    warn_incorrect("datetime", text, ctx);
+                }
+            } else if parsed.truncated {
+                ctx.warn_truncated(if parsed.date_only { "date" } else { "datetime" }, text);
+            }
+            warn_delimiters(&parsed, text, ctx);
+            moment
+        }
+        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
+            let parsed = parse_moment(value, fsp, mode);
+            if parsed.value.is_none() {
+                warn_incorrect("datetime", &plain_text(value), ctx);
+            }
+            parsed.value
+        }
+    }
+}
+
+/// As a DATE; `None` for NULL and, with a warning, for what is none.
+pub fn to_date(
+    value: &Value,
+    _ty: &DataType,
+    mode: TemporalMode,
+    ctx: &mut CastContext<'_>,
+) -> Option<Date> {
+    let cut = TemporalMode { truncate_fraction: true, ..mode };
+    match value {
+        Value::Null => None,
+        Value::Date(date) => accepted(*date, mode, ctx).then_some(*date),
+        Value::DateTime(moment) => accepted(moment.date(), mode, ctx).then(|| moment.date()),
+        Value::Time(time) => time_on_today(*time, 6, ctx).map(DateTime::date),
+        Value::Json(document) => match json_temporal(document, "DATE", ctx)? {
+            Value::DateTime(moment) => Some(moment.date()),
+            Value::Date(date) => Some(date),
+            Value::Time(time) => time_on_today(time, 6, ctx).map(DateTime::date),
+            _ => None,
+        },
+        Value::Bytes(text) => {
+            let parsed = parse_datetime(text, 6, cut);
+            let moment = parsed.value.and_then(|moment| apply_offset(moment, parsed.offset, ctx));
+            if moment.is_none() || parsed.truncated {
+                ctx.warn_truncated("date", text);
+            }
+            warn_delimiters(&parsed, text, ctx);
+            moment.map(DateTime::date)
+        }
+        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
+            let parsed = parse_moment(value, 6, cut);
+            if parsed.value.is_none() {
+                let small = match value {
+                    Value::Double(number) => number.abs() < 9e18,
+                    Value::Decimal(_) => false,
+                    _ => true,
+                };
+                if small {
+                    warn_incorrect("datetime", &plain_text(value), ctx);
+                } else {
+                    ctx.warn_truncated("date", &plain_text(value));
+                }
+            }
+            parsed.value.map(DateTime::date)
+        }
+    }
+}
+
+/// As a TIME with `fsp` digits; `None` for NULL and, with a warning, for what is none.
+pub fn to_time(
+    value: &Value,
+    _ty: &DataType,
+    fsp: u8,
+    mode: TemporalMode,
+    ctx: &mut CastContext<'_>,
+) -> Option<Time> {
+    let fit = |time: Time| {
+        if mode.truncate_fraction { time.truncate_fsp(fsp) } else { time.round_fsp(fsp) }
+    };
+    match value {
+        Value::Null => None,
+        Value::Time(time) => Some(fit(*time)),
+        Value::DateTime(moment) => Some(fit(moment.time())),
+        Value::Date(_) => Some(Time::ZERO),
+        Value::Json(document) => match json_temporal(document, "TIME", ctx)? {
+            Value::Time(time) => Some(fit(time)),
+            Value::DateTime(moment) => Some(fit(moment.time())),
+            _ => Some(Time::ZERO),
+        },
+        Value::Bytes(text) => {
+            let parsed = parse_time(text, fsp, mode);
+            if parsed.value.is_none() || parsed.truncated || parsed.out_of_range {
+                ctx.warn_truncated("time", text);
+            }
+            warn_delimiters(&parsed, text, ctx);
+            parsed.value
+        }
+        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
+            let parsed = parse_duration(value, fsp, mode);
+            if parsed.value.is_none() || parsed.out_of_range {
+                ctx.warn_truncated("time", &plain_text(value));
+                return None;
+            }
+            parsed.value
+        }
+    }
+}

@@ -3,7 +3,9 @@
 //! Knows nothing of sessions, tables, statements or storage. Everything that depends on a session setting
 //! (time zone, SQL mode) takes it as an argument.
 
+pub mod aggregate;
 mod bytes;
+pub mod compare;
 pub mod convert;
 mod data_type;
 pub mod decimal;
@@ -16,8 +18,10 @@ pub mod text;
 mod value;
 mod zone;
 
+pub use aggregate::{Coercibility, CollationOf, aggregate_collations, common_type};
 pub use bytes::SqlBytes;
 pub use charset::CollationId;
+pub use compare::{Comparator, ComparisonKind, compare_values, hash_value};
 pub use convert::{
     CastContext, StoreMode, cast, store, to_bool, to_date, to_datetime, to_decimal, to_f64, to_i64,
     to_time, to_u64,

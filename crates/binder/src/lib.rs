@@ -1,1 +1,197 @@
-//! To be written.
+//! Names and types: turns a syntax tree into a logical plan over registers, with the privileges it needs and the tables it uses.
+//!
+//! Must not know how rows are found or stored, nor sessions; what it needs of them it asks through `CatalogReader` and
+//! `VariableTypes`. Nothing here runs SQL.
+
+mod aggregate;
+mod block;
+mod call;
+mod collation;
+mod compare;
+mod expr;
+mod from;
+mod grouping;
+mod insert;
+mod literal;
+mod query;
+mod reader;
+mod select;
+mod statement;
+mod subquery;
+mod table_expression;
+mod table_write;
+mod typing;
+mod update;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::Result;
+use plan::{
+    CteId, InstanceId, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Register,
+    TableInstance,
+};
+use plugin_api::{BindContext, Registry};
+use types::DataType;
+
+pub use reader::{
+    BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, VariableTypes,
+};
+
+use block::Block;
+use query::CteDefinition;
+
+/// What binding needs of its surroundings.
+#[derive(Clone, Copy)]
+pub struct BindInput<'a> {
+    /// Schemas and tables, one snapshot.
+    pub catalog: &'a dyn CatalogReader,
+    /// Functions and information tables.
+    pub registry: &'a Registry,
+    /// Session facts; holds the SQL mode.
+    pub bind: &'a BindContext,
+    /// Types of variables.
+    pub variables: &'a dyn VariableTypes,
+    /// Types of the parameters, when they are known (execution, lifted literals).
+    pub parameter_types: Option<&'a [DataType]>,
+}
+
+/// A bound statement.
+#[derive(Debug)]
+pub struct Bound {
+    /// What it means.
+    pub plan: LogicalPlan,
+    /// Tables that the plan's instances refer to by position, and all others that it depends on.
+    pub tables: Vec<Arc<Table>>,
+    /// What the account must be allowed.
+    pub privileges: Vec<RequiredPrivilege>,
+    /// Types of the parameters: as given, or inferred from where they stand.
+    pub parameters: Vec<DataType>,
+}
+
+/// Binds one statement.
+pub struct Binder<'a> {
+    pub(crate) input: BindInput<'a>,
+    /// The text that spans refer to.
+    pub(crate) source: Cow<'a, [u8]>,
+    pub(crate) registers: u32,
+    pub(crate) instances: Vec<TableInstance>,
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) subqueries: Vec<LogicalSubquery>,
+    pub(crate) ctes: Vec<LogicalCte>,
+    pub(crate) next_cte: u32,
+    pub(crate) privileges: Vec<RequiredPrivilege>,
+    pub(crate) parameters: Vec<Option<DataType>>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) cte_scope: Vec<Arc<CteDefinition>>,
+    pub(crate) block_count: u32,
+    /// Deepest block (index) that a column reference has reached since it was last reset.
+    pub(crate) deepest_reference: Option<usize>,
+    /// `user@host` whose rights count, inside a view with definer's rights.
+    pub(crate) definer: Option<Arc<str>>,
+    pub(crate) view_depth: u32,
+    pub(crate) straight_join: bool,
+    pub(crate) uncacheable: bool,
+    /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
+    pub(crate) insert_values: Option<insert::NewRow>,
+}
+
+/// Views nested deeper than this are refused.
+pub(crate) const VIEW_DEPTH_MAX: u32 = 64;
+
+impl<'a> Binder<'a> {
+    /// A binder for one statement.
+    pub fn new(input: BindInput<'a>) -> Binder<'a> {
+        Binder {
+            input,
+            source: Cow::Borrowed(&[]),
+            registers: 0,
+            instances: Vec::new(),
+            tables: Vec::new(),
+            subqueries: Vec::new(),
+            ctes: Vec::new(),
+            next_cte: 0,
+            privileges: Vec::new(),
+            parameters: Vec::new(),
+            blocks: Vec::new(),
+            cte_scope: Vec::new(),
+            block_count: 0,
+            deepest_reference: None,
+            definer: None,
+            view_depth: 0,
+            straight_join: false,
+            uncacheable: false,
+            insert_values: None,
+        }
+    }
+
+    /// Binds `statement`, whose spans refer to `source`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with a statement before it runs: unknown names, ambiguity, operand counts, collations; 1235 for
+    /// what is not built.
+    pub fn bind(mut self, statement: &syntax::Statement, source: &'a [u8]) -> Result<Bound> {
+        self.source = Cow::Borrowed(source);
+        let statement = self.bind_statement(statement)?;
+        Ok(self.finish(statement))
+    }
+
+    fn finish(self, statement: LogicalStatement) -> Bound {
+        let fallback = self.default_parameter_type();
+        let parameters =
+            self.parameters.into_iter().map(|ty| ty.unwrap_or_else(|| fallback.clone())).collect();
+        Bound {
+            plan: LogicalPlan {
+                statement,
+                instances: self.instances,
+                subqueries: self.subqueries,
+                ctes: self.ctes,
+                registers: self.registers,
+                straight_join: self.straight_join,
+                uncacheable: self.uncacheable,
+            },
+            tables: self.tables,
+            privileges: self.privileges,
+            parameters,
+        }
+    }
+
+    /// What a parameter is taken for where nothing tells its type.
+    pub(crate) fn default_parameter_type(&self) -> DataType {
+        DataType::varchar(16_383, self.input.bind.collation_connection)
+    }
+
+    pub(crate) fn new_register(&mut self) -> Register {
+        self.registers += 1;
+        Register(self.registers - 1)
+    }
+
+    pub(crate) fn new_registers(&mut self, count: usize) -> Register {
+        let base = Register(self.registers);
+        self.registers += count as u32;
+        base
+    }
+
+    pub(crate) fn new_cte(&mut self) -> CteId {
+        self.next_cte += 1;
+        CteId(self.next_cte - 1)
+    }
+
+    /// Position of `table` in the statement's list.
+    pub(crate) fn table_index(&mut self, table: &Arc<Table>) -> usize {
+        if let Some(position) = self.tables.iter().position(|known| Arc::ptr_eq(known, table)) {
+            return position;
+        }
+        self.tables.push(table.clone());
+        self.tables.len() - 1
+    }
+
+    pub(crate) fn instance(&self, id: InstanceId) -> &TableInstance {
+        &self.instances[id.0 as usize]
+    }
+}

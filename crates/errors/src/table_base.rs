@@ -51,7 +51,7 @@ catalog! {
     NON_UNIQ_ERROR = 1052, "23000", "Column '{}' in {} is ambiguous";
     SERVER_SHUTDOWN = 1053, "08S01", "Server shutdown in progress";
     BAD_FIELD_ERROR = 1054, "42S22", "Unknown column '{}' in '{}'";
-    WRONG_FIELD_WITH_GROUP = 1055, "42000", "'{}' isn't in GROUP BY";
+    WRONG_FIELD_WITH_GROUP = 1055, "42000", "Expression #{} of {} is not in GROUP BY clause and contains nonaggregated column '{}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
     WRONG_GROUP_FIELD = 1056, "42000", "Can't group on '{}'";
     WRONG_SUM_SELECT = 1057, "42000", "Statement has sum functions and columns in same statement";
     WRONG_VALUE_COUNT = 1058, "21S01", "Column count doesn't match value count";
@@ -134,7 +134,7 @@ catalog! {
     CANT_REOPEN_TABLE = 1137, "HY000", "Can't reopen table: '{}'";
     INVALID_USE_OF_NULL = 1138, "22004", "Invalid use of NULL value";
     REGEXP_ERROR = 1139, "42000", "Got error '{}' from regexp";
-    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, "42000", "In aggregated query without GROUP BY, expression #{} of SELECT list contains nonaggregated column '{}'; this is incompatible with sql_mode=only_full_group_by";
+    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, "42000", "In aggregated query without GROUP BY, expression #{} of {} contains nonaggregated column '{}'; this is incompatible with sql_mode=only_full_group_by";
     NONEXISTING_GRANT = 1141, "42000", "There is no such grant defined for user '{}' on host '{}'";
     TABLEACCESS_DENIED_ERROR = 1142, "42000", "{} command denied to user '{}'@'{}' for table '{}'";
     COLUMNACCESS_DENIED_ERROR = 1143, "42000", "{} command denied to user '{}'@'{}' for column '{}' in table '{}'";

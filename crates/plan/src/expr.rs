@@ -215,7 +215,9 @@ pub enum FrameUnit {
     Range,
 }
 
-/// End of a window frame.
+/// End of a window frame. For ROWS the expression is a number of rows. For RANGE it is the value of the order key at that end,
+/// computed for the current row (`key - amount`, `key + INTERVAL ..`, the other way round for DESC): a row belongs to the frame
+/// while its key is not beyond that value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameBound {
     UnboundedPreceding,

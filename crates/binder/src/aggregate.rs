@@ -1,0 +1,207 @@
+//! Aggregate functions: to which block they belong, their types, and the same call only once.
+
+use std::sync::Arc;
+
+use errors::{Error, Result, bail};
+use plan::{AggregateCall, Expr, SortKey};
+use plugin_api::ArgInfo;
+use syntax::ast::{self, AggregateFunc};
+use types::DataType;
+
+use crate::Binder;
+
+/// The registry's name of an aggregate of the grammar.
+pub(crate) fn registry_name(func: AggregateFunc) -> &'static str {
+    match func {
+        AggregateFunc::Count => "COUNT",
+        AggregateFunc::Sum => "SUM",
+        AggregateFunc::Avg => "AVG",
+        AggregateFunc::Min => "MIN",
+        AggregateFunc::Max => "MAX",
+        AggregateFunc::BitAnd => "BIT_AND",
+        AggregateFunc::BitOr => "BIT_OR",
+        AggregateFunc::BitXor => "BIT_XOR",
+        AggregateFunc::StddevPop => "STDDEV_POP",
+        AggregateFunc::StddevSamp => "STDDEV_SAMP",
+        AggregateFunc::VarPop => "VAR_POP",
+        AggregateFunc::VarSamp => "VAR_SAMP",
+        AggregateFunc::GroupConcat => "GROUP_CONCAT",
+        AggregateFunc::JsonArrayAgg => "JSON_ARRAYAGG",
+        AggregateFunc::JsonObjectAgg => "JSON_OBJECTAGG",
+        AggregateFunc::StCollect => "ST_COLLECT",
+    }
+}
+
+impl Binder<'_> {
+    pub(crate) fn bind_aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr> {
+        if let Some(over) = &call.over {
+            return self.bind_aggregate_window(call, over);
+        }
+        if call.limit.is_some() {
+            return Err(Error::not_supported("LIMIT in GROUP_CONCAT"));
+        }
+        let outer_deepest = self.deepest_reference.take();
+        let current = self.blocks.len() - 1;
+        let outside_aggregates = self.visible_aggregate_context();
+        if !outside_aggregates && self.blocks[current].in_aggregate > 0 {
+            bail!(INVALID_GROUP_FUNC_USE);
+        }
+        self.blocks[current].in_aggregate += 1;
+        let bound = self.bind_aggregate_parts(call);
+        self.blocks[current].in_aggregate -= 1;
+        let (args, order_by) = bound?;
+        // An aggregate of outer columns only belongs to the block of the innermost of them.
+        let level = match self.deepest_reference {
+            Some(level) if level < current && self.blocks[level].accepts_aggregates() => level,
+            _ => current,
+        };
+        self.deepest_reference = outer_deepest.max(self.deepest_reference);
+        if !self.blocks[level].accepts_aggregates() {
+            bail!(INVALID_GROUP_FUNC_USE);
+        }
+        let ty = self.aggregate_type(registry_name(call.func), &args, call.separator.as_deref())?;
+        Ok(self.add_aggregate(level, call, args, order_by, ty))
+    }
+
+    /// Whether aggregates may appear where the current block stands.
+    fn visible_aggregate_context(&self) -> bool {
+        self.blocks.last().is_some_and(|block| block.accepts_aggregates())
+    }
+
+    fn bind_aggregate_parts(
+        &mut self,
+        call: &ast::AggregateCall,
+    ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            args.push(self.bind_condition(arg)?);
+        }
+        let mut order_by = Vec::with_capacity(call.order_by.len());
+        for item in &call.order_by {
+            // An ordinal counts the arguments.
+            let expr = match &item.expr.kind {
+                ast::ExprKind::Literal(ast::Literal::Integer(number)) => {
+                    let index = usize::try_from(*number).unwrap_or(0).wrapping_sub(1);
+                    match args.get(index) {
+                        Some(arg) => arg.clone(),
+                        None => bail!(BAD_FIELD_ERROR, number, "order clause"),
+                    }
+                }
+                _ => self.bind_condition(&item.expr)?,
+            };
+            order_by.push(SortKey { expr, descending: item.desc });
+        }
+        Ok((args, order_by))
+    }
+
+    /// The result type of an aggregate.
+    pub(crate) fn aggregate_type(
+        &self,
+        name: &str,
+        args: &[Expr],
+        separator: Option<&[u8]>,
+    ) -> Result<DataType> {
+        let Some(function) = self.input.registry.aggregate(name) else {
+            return Err(Error::not_supported(name));
+        };
+        if args.len() < function.arity.min || args.len() > function.arity.max {
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
+        }
+        let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+        Ok((function.bind)(self.input.bind, &infos, separator)?.ty)
+    }
+
+    fn add_aggregate(
+        &mut self,
+        level: usize,
+        call: &ast::AggregateCall,
+        args: Vec<Expr>,
+        order_by: Vec<SortKey>,
+        ty: DataType,
+    ) -> Expr {
+        let name = registry_name(call.func);
+        let separator = call.separator.clone();
+        let same = self.blocks[level].aggregates.iter().find(|known| {
+            &*known.function == name
+                && known.args == args
+                && known.distinct == call.distinct
+                && known.order_by == order_by
+                && known.separator == separator
+        });
+        if let Some(known) = same {
+            return Expr::column(known.output, ty);
+        }
+        let output = self.new_register();
+        self.blocks[level].aggregates.push(AggregateCall {
+            function: Arc::from(name),
+            args,
+            distinct: call.distinct,
+            order_by,
+            separator,
+            output,
+            ty: ty.clone(),
+        });
+        Expr::column(output, ty)
+    }
+
+    /// `GROUPING(a, ..)`: one bit for each argument.
+    pub(crate) fn bind_grouping(&mut self, args: &[ast::Expr]) -> Result<Expr> {
+        let ty = DataType::bigint().with_nullable(false);
+        let mut result: Option<Expr> = None;
+        for (position, arg) in args.iter().enumerate() {
+            let bound = self.bind_condition(arg)?;
+            let register = self.grouping_register(position, &bound)?;
+            let bit = Expr::column(register, ty.clone());
+            result = Some(match result {
+                None => bit,
+                Some(before) => {
+                    let two = crate::literal::integer(2);
+                    let shifted = self.arithmetic(ast::BinaryOp::Mul, before, two)?;
+                    self.arithmetic(ast::BinaryOp::Add, shifted, bit)?
+                }
+            });
+        }
+        result.ok_or_else(|| Error::internal("GROUPING without arguments"))
+    }
+
+    /// The register of GROUPING(key). The select list is bound before GROUP BY, so a key may be unknown yet: it is noted as
+    /// wanted and given a key's place by `resolve_grouping`.
+    fn grouping_register(&mut self, position: usize, arg: &Expr) -> Result<plan::Register> {
+        let register = self.new_register();
+        let block = self.block();
+        if !block.grouped {
+            bail!(INVALID_GROUP_FUNC_USE);
+        }
+        block.wanted_grouping.push((position, arg.clone(), register));
+        Ok(register)
+    }
+
+    /// Gives every GROUPING() its key (3602 when there is none).
+    pub(crate) fn resolve_grouping(&mut self) -> Result<()> {
+        let block = self.block();
+        block.grouping.resize(block.keys.len(), None);
+        let wanted = std::mem::take(&mut block.wanted_grouping);
+        let mut same: Vec<(plan::Register, plan::Register)> = Vec::new();
+        for (position, arg, register) in wanted {
+            let key = block.keys.iter().position(|(_, key)| *key == arg);
+            match key {
+                None => bail!(FIELD_IN_GROUPING_NOT_GROUP_BY, position),
+                Some(key) => match block.grouping[key] {
+                    None => block.grouping[key] = Some(register),
+                    Some(first) => same.push((register, first)),
+                },
+            }
+        }
+        block.same_grouping = same;
+        Ok(())
+    }
+}
+
+/// What a function may know of an argument.
+pub(crate) fn arg_info(arg: &Expr) -> ArgInfo {
+    let constant = match arg {
+        Expr::Literal { value, .. } => Some(value.clone()),
+        _ => None,
+    };
+    ArgInfo { ty: arg.ty(), constant }
+}

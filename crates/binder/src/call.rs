@@ -1,0 +1,378 @@
+//! Function calls, plain and with a syntax of their own.
+
+use std::sync::Arc;
+
+use errors::{Error, Result, bail};
+use plan::{BinaryOp, CastKind, Expr, UnaryOp};
+use plugin_api::ArgInfo;
+use syntax::ast::{self, ExprKind, IntervalUnit};
+use types::{CollationId, DataType, Value};
+
+use crate::Binder;
+use crate::aggregate::arg_info;
+use crate::collation;
+use crate::expr::{is_not_null, not, single};
+use crate::literal;
+use crate::typing::{is_stringy, string_type};
+
+/// The name of a unit as functions get it.
+fn unit_name(unit: IntervalUnit) -> &'static str {
+    match unit {
+        IntervalUnit::Microsecond => "MICROSECOND",
+        IntervalUnit::Second => "SECOND",
+        IntervalUnit::Minute => "MINUTE",
+        IntervalUnit::Hour => "HOUR",
+        IntervalUnit::Day => "DAY",
+        IntervalUnit::Week => "WEEK",
+        IntervalUnit::Month => "MONTH",
+        IntervalUnit::Quarter => "QUARTER",
+        IntervalUnit::Year => "YEAR",
+        IntervalUnit::SecondMicrosecond => "SECOND_MICROSECOND",
+        IntervalUnit::MinuteMicrosecond => "MINUTE_MICROSECOND",
+        IntervalUnit::MinuteSecond => "MINUTE_SECOND",
+        IntervalUnit::HourMicrosecond => "HOUR_MICROSECOND",
+        IntervalUnit::HourSecond => "HOUR_SECOND",
+        IntervalUnit::HourMinute => "HOUR_MINUTE",
+        IntervalUnit::DayMicrosecond => "DAY_MICROSECOND",
+        IntervalUnit::DaySecond => "DAY_SECOND",
+        IntervalUnit::DayMinute => "DAY_MINUTE",
+        IntervalUnit::DayHour => "DAY_HOUR",
+        IntervalUnit::YearMonth => "YEAR_MONTH",
+    }
+}
+
+impl Binder<'_> {
+    /// Expressions with a syntax of their own that become calls.
+    pub(crate) fn bind_special(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        match &expr.kind {
+            ExprKind::Function(call) => self.bind_function(call),
+            ExprKind::Regexp { expr, pattern, negated } => {
+                let found = self.bind_call_of("REGEXP_LIKE", &[expr, pattern])?;
+                Ok(if *negated { not(found) } else { found })
+            }
+            ExprKind::ConvertUsing { expr, charset } => self.bind_convert_using(expr, charset),
+            ExprKind::DateArith(arith) => self.bind_date_arithmetic(arith),
+            ExprKind::Extract { unit, expr } => self.unit_call("EXTRACT", *unit, &[expr]),
+            ExprKind::Position { needle, haystack } => {
+                self.bind_call_of("LOCATE", &[needle, haystack])
+            }
+            ExprKind::Substring(substring) => {
+                let mut args = vec![&substring.expr, &substring.from];
+                args.extend(&substring.length);
+                self.bind_call_of("SUBSTRING", &args)
+            }
+            ExprKind::Trim(trim) => {
+                let name = match trim.side {
+                    ast::TrimSide::Both => "TRIM_BOTH",
+                    ast::TrimSide::Leading => "TRIM_LEADING",
+                    ast::TrimSide::Trailing => "TRIM_TRAILING",
+                };
+                let mut args = vec![&trim.expr];
+                args.extend(&trim.pattern);
+                self.bind_call_of(name, &args)
+            }
+            ExprKind::Char { args, charset } => self.bind_char(args, charset.as_ref()),
+            ExprKind::WeightString(weight) => self.bind_weight_string(weight),
+            ExprKind::GetFormat { kind, expr } => {
+                let kind = match kind {
+                    ast::GetFormatKind::Date => "DATE",
+                    ast::GetFormatKind::Time => "TIME",
+                    ast::GetFormatKind::Datetime => "DATETIME",
+                };
+                let args = vec![self.ascii(kind), self.bind_condition(expr)?];
+                self.function("GET_FORMAT", args)
+            }
+            ExprKind::TimestampAdd { unit, amount, expr } => {
+                self.unit_call("TIMESTAMPADD", *unit, &[amount, expr])
+            }
+            ExprKind::TimestampDiff { unit, from, to } => {
+                self.unit_call("TIMESTAMPDIFF", *unit, &[from, to])
+            }
+            ExprKind::MemberOf { value, array } => {
+                self.bind_call_of("JSON_MEMBER_OF", &[value, array])
+            }
+            ExprKind::JsonExtract { column, path, unquote } => {
+                self.bind_json_extract(column, path, *unquote)
+            }
+            ExprKind::JsonValue(value) => self.bind_json_value(value),
+            ExprKind::Default(Some(column)) => self.bind_default_of(column),
+            ExprKind::Default(None) => bail!(WRONG_USAGE, "DEFAULT", "expression"),
+            ExprKind::Values(column) => self.bind_insert_value(column),
+            ExprKind::IntervalFunction(args) => self.bind_call("INTERVAL", args),
+            ExprKind::SoundsLike(left, right) => {
+                let left = self.bind_call_of("SOUNDEX", &[left])?;
+                let right = self.bind_call_of("SOUNDEX", &[right])?;
+                self.comparison(BinaryOp::Equal, left, right)
+            }
+            ExprKind::Grouping(args) => self.bind_grouping(args),
+            ExprKind::Match(_) => Err(Error::not_supported("FULLTEXT search")),
+            ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => {
+                Err(Error::not_supported("sequences"))
+            }
+            _ => Err(Error::internal("an expression without a meaning")),
+        }
+    }
+
+    // --- plain calls
+
+    fn bind_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
+        if call.schema.is_some() || call.stored_only {
+            return self.unknown_function(call);
+        }
+        if call.arg_names.iter().any(Option::is_some) {
+            return Err(Error::not_supported("named arguments"));
+        }
+        let upper = call.name.text.to_ascii_uppercase();
+        if let Some(special) = self.bind_binder_function(&upper, &call.args)? {
+            return Ok(special);
+        }
+        if self.input.registry.function(&upper).is_none() {
+            return self.unknown_function(call);
+        }
+        self.bind_call(&upper, &call.args)
+    }
+
+    fn unknown_function(&self, call: &ast::FunctionCall) -> Result<Expr> {
+        let schema = match &call.schema {
+            Some(schema) => Some(&*schema.text),
+            None => self.input.catalog.current_database(),
+        };
+        match schema {
+            Some(schema) => {
+                bail!(SP_DOES_NOT_EXIST, "FUNCTION", format!("{schema}.{}", call.name.text))
+            }
+            None => bail!(SP_DOES_NOT_EXIST, "FUNCTION", &call.name.text),
+        }
+    }
+
+    /// Calls that are operators in disguise, or answered from types alone.
+    fn bind_binder_function(&mut self, name: &str, args: &[ast::Expr]) -> Result<Option<Expr>> {
+        let count = |expected: usize| {
+            if args.len() == expected {
+                return Ok(());
+            }
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name)
+        };
+        Ok(Some(match name {
+            "IF" => {
+                count(3)?;
+                let condition = self.bind_condition(&args[0])?;
+                let then = self.bind_condition(&args[1])?;
+                let otherwise = self.bind_condition(&args[2])?;
+                self.case(vec![(condition, then)], Some(otherwise))?
+            }
+            "NULLIF" => {
+                count(2)?;
+                let first = self.bind_condition(&args[0])?;
+                let second = self.bind_condition(&args[1])?;
+                let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
+                let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
+                self.case(vec![(equal, null)], Some(first))?
+            }
+            "IFNULL" | "NVL" | "COALESCE" if self.input.registry.function(name).is_none() => {
+                self.bind_coalesce(args)?
+            }
+            "ISNULL" => {
+                count(1)?;
+                let operand = Box::new(self.bind_condition(&args[0])?);
+                let ty = DataType::boolean().with_nullable(false);
+                Expr::Unary { op: UnaryOp::IsNull, operand, ty }
+            }
+            "MOD" => {
+                count(2)?;
+                let left = self.bind_number(&args[0])?;
+                let right = self.bind_number(&args[1])?;
+                self.arithmetic(ast::BinaryOp::Mod, left, right)?
+            }
+            "ADDDATE" | "SUBDATE" => {
+                count(2)?;
+                let name =
+                    if name == "ADDDATE" { "DATE_ADD_INTERVAL" } else { "DATE_SUB_INTERVAL" };
+                self.unit_call(name, IntervalUnit::Day, &[&args[0], &args[1]])?
+            }
+            "NAME_CONST" => {
+                count(2)?;
+                self.bind_condition(&args[1])?
+            }
+            "CHARSET" | "COLLATION" => {
+                count(1)?;
+                let ty = self.bind_condition(&args[0])?.ty();
+                let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
+                let collation = charset::collation_or_binary(id);
+                let text = if name == "CHARSET" { collation.charset.name } else { collation.name };
+                literal::text(text.as_bytes(), CollationId::UTF8MB3_GENERAL_CI)
+            }
+            "COERCIBILITY" => {
+                count(1)?;
+                let operand = self.bind_condition(&args[0])?;
+                literal::integer(collation::coercibility(&operand) as u64)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn bind_coalesce(&mut self, args: &[ast::Expr]) -> Result<Expr> {
+        let Some((last, first)) = args.split_last() else {
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, "COALESCE")
+        };
+        let mut branches = Vec::with_capacity(first.len());
+        for arg in first {
+            let arg = self.bind_condition(arg)?;
+            branches.push((is_not_null(arg.clone()), arg));
+        }
+        let last = self.bind_condition(last)?;
+        if branches.is_empty() {
+            return Ok(last);
+        }
+        let nullable = last.ty().nullable && branches.iter().all(|(_, arg)| arg.ty().nullable);
+        let mut case = self.case(branches, Some(last))?;
+        if let Expr::Case { ty, .. } = &mut case {
+            ty.nullable = nullable;
+        }
+        Ok(case)
+    }
+
+    pub(crate) fn bind_call(&mut self, name: &str, args: &[ast::Expr]) -> Result<Expr> {
+        let args: Vec<&ast::Expr> = args.iter().collect();
+        self.bind_call_of(name, &args)
+    }
+
+    pub(crate) fn bind_call_of(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(args.len());
+        for arg in args {
+            bound.push(self.bind_condition(arg)?);
+        }
+        self.function(name, bound)
+    }
+
+    /// A call of a registry function with bound arguments.
+    pub(crate) fn function(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        let Some(function) = self.input.registry.function(name).cloned() else {
+            return Err(Error::not_supported(name));
+        };
+        if args.len() < function.arity.min || args.len() > function.arity.max {
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
+        }
+        for arg in &args {
+            single(arg)?;
+        }
+        self.adopt_collation(name, &mut args);
+        let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+        let bound = (function.bind)(self.input.bind, &infos)?;
+        Ok(Expr::Function { name: Arc::from(function.name), args, ty: bound.ty })
+    }
+
+    /// Text constants beside columns take the collation in which the call works.
+    fn adopt_collation(&self, name: &str, args: &mut [Expr]) {
+        let fixed = |arg: &Expr| matches!(arg, Expr::Literal { .. } | Expr::Parameter { .. });
+        let mixed = args.iter().any(|arg| arg.ty().is_text() && fixed(arg))
+            && args.iter().any(|arg| arg.ty().is_text() && !fixed(arg));
+        if !mixed {
+            return;
+        }
+        let connection = self.input.bind.collation_connection;
+        let Ok(collation) = collation::aggregate(args.iter(), connection, name) else { return };
+        for arg in args {
+            if let Expr::Literal { ty, .. } | Expr::Parameter { ty, .. } = arg
+                && ty.is_text()
+            {
+                ty.collation = collation;
+            }
+        }
+    }
+
+    fn ascii(&self, text: &str) -> Expr {
+        literal::text(text.as_bytes(), self.input.bind.collation_connection)
+    }
+
+    // --- dates
+
+    pub(crate) fn unit_text(&self, unit: IntervalUnit) -> Expr {
+        self.ascii(unit_name(unit))
+    }
+
+    fn unit_call(&mut self, name: &str, unit: IntervalUnit, args: &[&ast::Expr]) -> Result<Expr> {
+        let mut bound = vec![self.unit_text(unit)];
+        for arg in args {
+            bound.push(self.bind_condition(arg)?);
+        }
+        self.function(name, bound)
+    }
+
+    fn bind_date_arithmetic(&mut self, arith: &ast::DateArith) -> Result<Expr> {
+        let name = if arith.subtract { "DATE_SUB_INTERVAL" } else { "DATE_ADD_INTERVAL" };
+        self.unit_call(name, arith.unit, &[&arith.date, &arith.amount])
+    }
+
+    // --- text
+
+    fn bind_convert_using(&mut self, expr: &ast::Expr, charset: &ast::Ident) -> Result<Expr> {
+        let operand = self.bind_condition(expr)?;
+        let Some(charset) = charset::charset_by_name(&charset.text) else {
+            bail!(UNKNOWN_CHARACTER_SET, charset.text)
+        };
+        let name = self.ascii(charset.name);
+        self.function("CONVERT_USING", vec![operand, name])
+    }
+
+    fn bind_char(&mut self, args: &[ast::Expr], charset: Option<&ast::Ident>) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(args.len() + 1);
+        for arg in args {
+            bound.push(self.bind_condition(arg)?);
+        }
+        let Some(charset) = charset else { return self.function("CHAR", bound) };
+        let Some(charset) = charset::charset_by_name(&charset.text) else {
+            bail!(UNKNOWN_CHARACTER_SET, charset.text)
+        };
+        let bytes = self.function("CHAR", bound)?;
+        let name = self.ascii(charset.name);
+        self.function("CONVERT_USING", vec![bytes, name])
+    }
+
+    fn bind_weight_string(&mut self, weight: &ast::WeightString) -> Result<Expr> {
+        let operand = self.bind_condition(&weight.expr)?;
+        let operand = match weight.cast {
+            None => operand,
+            Some((length, bytes)) => {
+                let collation = match (bytes, operand.ty().is_text()) {
+                    (true, _) => CollationId::BINARY,
+                    (false, true) => operand.ty().collation,
+                    (false, false) => self.input.bind.collation_connection,
+                };
+                let ty = string_type(length.min(u64::from(u32::MAX)) as u32, collation);
+                let ty = ty.with_nullable(operand.ty().nullable);
+                Expr::Cast { operand: Box::new(operand), kind: CastKind::Explicit, ty }
+            }
+        };
+        self.function("WEIGHT_STRING", vec![operand])
+    }
+
+    // --- JSON
+
+    fn bind_json_extract(
+        &mut self,
+        column: &ast::ColumnName,
+        path: &ast::StringLiteral,
+        unquote: bool,
+    ) -> Result<Expr> {
+        let column = self.bind_column(column)?;
+        let path = literal::text(&path.value, self.input.bind.collation_connection);
+        let found = self.function("JSON_EXTRACT", vec![column, path])?;
+        if unquote { self.function("JSON_UNQUOTE", vec![found]) } else { Ok(found) }
+    }
+
+    fn bind_json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
+        let plain = |on: &Option<ast::JsonOn>| matches!(on, None | Some(ast::JsonOn::Null));
+        if !plain(&value.on_empty) || !plain(&value.on_error) {
+            return Err(Error::not_supported("ON EMPTY and ON ERROR in JSON_VALUE"));
+        }
+        let found = self.bind_call_of("JSON_EXTRACT", &[&value.doc, &value.path])?;
+        let text = self.function("JSON_UNQUOTE", vec![found])?;
+        let ty = match &value.returning {
+            Some(target) => self.cast_type(target, &text)?,
+            None => string_type(512, CollationId::UTF8MB4_0900_AI_CI),
+        };
+        let ty = ty.with_nullable(true);
+        Ok(Expr::Cast { operand: Box::new(text), kind: CastKind::Explicit, ty })
+    }
+}

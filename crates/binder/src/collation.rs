@@ -1,0 +1,200 @@
+//! Which collation an operation works in: coercibility of expressions and how several are brought together (error 1267 otherwise).
+
+use charset::Collation;
+use errors::{Result, bail};
+use plan::{CastKind, Expr};
+use types::{CollationId, TypeKind};
+
+use crate::typing::is_stringy;
+
+/// How strongly an expression insists on its collation; smaller wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Coercibility {
+    Explicit = 0,
+    Implicit = 2,
+    SystemConstant = 3,
+    Coercible = 4,
+    Numeric = 5,
+    Ignorable = 6,
+}
+
+impl Coercibility {
+    /// Its name in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Coercibility::Explicit => "EXPLICIT",
+            Coercibility::Implicit => "IMPLICIT",
+            Coercibility::SystemConstant => "SYSCONST",
+            Coercibility::Coercible => "COERCIBLE",
+            Coercibility::Numeric => "NUMERIC",
+            Coercibility::Ignorable => "IGNORABLE",
+        }
+    }
+}
+
+/// Functions whose text comes from the system.
+const SYSTEM_TEXT: [&str; 7] =
+    ["USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA", "VERSION"];
+
+/// The coercibility of an expression.
+pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
+    let ty = expr.ty();
+    if ty.kind == TypeKind::Null {
+        return Coercibility::Ignorable;
+    }
+    if !is_stringy(&ty) && ty.kind != TypeKind::Json {
+        return Coercibility::Numeric;
+    }
+    match expr {
+        Expr::Collate { .. } => Coercibility::Explicit,
+        Expr::Literal { .. } | Expr::Parameter { .. } => Coercibility::Coercible,
+        Expr::SystemVariable { .. } => Coercibility::SystemConstant,
+        Expr::Column { .. }
+        | Expr::UserVariable { .. }
+        | Expr::AssignUserVariable { .. }
+        | Expr::Subquery { .. }
+        | Expr::Row(_) => Coercibility::Implicit,
+        Expr::Cast { operand, kind, .. } => match kind {
+            CastKind::Explicit => Coercibility::Implicit,
+            CastKind::Implicit | CastKind::TimestampToLocal | CastKind::TimestampToUtc => {
+                match coercibility(operand) {
+                    Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
+                    other => other,
+                }
+            }
+        },
+        Expr::Function { name, args, .. } if args.is_empty() => {
+            if SYSTEM_TEXT.contains(&&**name) {
+                Coercibility::SystemConstant
+            } else {
+                Coercibility::Coercible
+            }
+        }
+        Expr::Function { args, .. } => {
+            args.iter().map(coercibility).min().map_or(Coercibility::Coercible, |least| match least
+            {
+                Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
+                other => other,
+            })
+        }
+        Expr::Case { branches, otherwise, .. } => branches
+            .iter()
+            .map(|(_, then)| then)
+            .chain(otherwise.as_deref())
+            .map(coercibility)
+            .min()
+            .unwrap_or(Coercibility::Coercible),
+        Expr::Unary { .. }
+        | Expr::Binary { .. }
+        | Expr::Between { .. }
+        | Expr::InList { .. }
+        | Expr::Like { .. } => Coercibility::Numeric,
+    }
+}
+
+/// A collation and how strongly it is wanted.
+#[derive(Clone, Copy)]
+struct Wanted {
+    collation: CollationId,
+    strength: Coercibility,
+    ascii: bool,
+}
+
+fn wanted(expr: &Expr, connection: CollationId) -> Wanted {
+    let ty = expr.ty();
+    let strength = coercibility(expr);
+    let collation = match strength {
+        Coercibility::Numeric | Coercibility::Ignorable => connection,
+        _ if ty.kind == TypeKind::Json => CollationId::UTF8MB4_BIN,
+        _ => ty.collation,
+    };
+    let ascii = match expr {
+        Expr::Literal { value: types::Value::Bytes(bytes), .. } => bytes.is_ascii(),
+        _ => matches!(strength, Coercibility::Numeric | Coercibility::Ignorable),
+    };
+    Wanted { collation, strength, ascii }
+}
+
+fn is_unicode(collation: &Collation) -> bool {
+    collation.charset.is_utf8()
+        || matches!(collation.charset.name, "ucs2" | "utf16" | "utf16le" | "utf32")
+}
+
+/// Can everything of `right` be said in `left`, so that `right` is converted?
+fn is_superset(left: Wanted, right: Wanted) -> bool {
+    let (a, b) = (
+        charset::collation_or_binary(left.collation),
+        charset::collation_or_binary(right.collation),
+    );
+    let same = left.strength == right.strength;
+    let stronger = left.strength < right.strength;
+    let wider = !is_unicode(b) || a.charset.max_length > b.charset.max_length;
+    (is_unicode(a) && (stronger || (same && wider)))
+        || (right.ascii && (stronger || (same && !left.ascii)))
+}
+
+/// What two operands agree on; `None` when they cannot.
+fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
+    let (x, y) =
+        (charset::collation_or_binary(a.collation), charset::collation_or_binary(b.collation));
+    if x.charset.name != y.charset.name {
+        return if a.collation == CollationId::BINARY {
+            Some(if a.strength <= b.strength { a } else { b })
+        } else if b.collation == CollationId::BINARY {
+            Some(if b.strength <= a.strength { b } else { a })
+        } else if is_superset(a, b) {
+            Some(a)
+        } else if is_superset(b, a) {
+            Some(b)
+        } else if a.strength < b.strength && b.strength >= Coercibility::SystemConstant {
+            Some(a)
+        } else if b.strength < a.strength && a.strength >= Coercibility::SystemConstant {
+            Some(b)
+        } else {
+            None
+        };
+    }
+    if a.strength != b.strength {
+        return Some(if a.strength < b.strength { a } else { b });
+    }
+    if a.collation == b.collation {
+        return Some(Wanted { ascii: a.ascii && b.ascii, ..a });
+    }
+    match (a.strength, x.is_bin(), y.is_bin()) {
+        (Coercibility::Explicit, ..) => None,
+        (_, true, _) => Some(a),
+        (_, _, true) => Some(b),
+        _ => None,
+    }
+}
+
+/// The collation in which an operation on these expressions works. Expressions that are not text are converted, so they never
+/// decide; without any text the result is `connection`.
+pub(crate) fn aggregate<'e>(
+    exprs: impl IntoIterator<Item = &'e Expr>,
+    connection: CollationId,
+    operation: &str,
+) -> Result<CollationId> {
+    let mut result: Option<Wanted> = None;
+    for expr in exprs {
+        let next = wanted(expr, connection);
+        if matches!(next.strength, Coercibility::Numeric | Coercibility::Ignorable) {
+            continue;
+        }
+        result = Some(match result {
+            None => next,
+            Some(before) => match agree(before, next) {
+                Some(both) => both,
+                None => bail!(
+                    CANT_AGGREGATE_2COLLATIONS,
+                    charset::collation_or_binary(before.collation).name,
+                    before.strength.name(),
+                    charset::collation_or_binary(next.collation).name,
+                    next.strength.name(),
+                    operation
+                ),
+            },
+        });
+    }
+    Ok(result.map_or(connection, |wanted| wanted.collation))
+}

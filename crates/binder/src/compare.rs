@@ -1,0 +1,416 @@
+//! Comparisons: rows taken apart, constants converted to the type of what they are compared with, the collation of texts.
+
+use errors::{Result, bail};
+use plan::{BinaryOp, CastKind, Expr};
+use syntax::ast;
+use types::temporal::{parse_date, parse_datetime, parse_time};
+use types::{CollationId, DataType, TypeKind, Value};
+
+use crate::Binder;
+use crate::collation;
+use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
+use crate::literal::width;
+use crate::typing::is_stringy;
+
+/// The operator with its operands exchanged.
+pub(crate) fn mirrored(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+        other => other,
+    }
+}
+
+impl Binder<'_> {
+    pub(crate) fn bind_comparison(
+        &mut self,
+        op: BinaryOp,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Expr> {
+        if let Some(found) = self.bind_row_subquery(op, left, right)? {
+            return Ok(found);
+        }
+        let left_hex = is_binary_literal(left);
+        let right_hex = is_binary_literal(right);
+        let mut a = self.bind_expr(left)?;
+        let mut b = self.bind_expr(right)?;
+        // Hexadecimal literals are numbers beside numbers.
+        if left_hex && b.ty().is_numeric() {
+            a = self.bind_number(left)?;
+        } else if right_hex && a.ty().is_numeric() {
+            b = self.bind_number(right)?;
+        }
+        self.comparison(op, a, b)
+    }
+
+    /// `left op right` with both sides bound.
+    pub(crate) fn comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+        if columns_of(&left) != columns_of(&right) {
+            bail!(OPERAND_COLUMNS, columns_of(&left));
+        }
+        match (left, right) {
+            (Expr::Row(left), Expr::Row(right)) => self.row_comparison(op, left, right),
+            (left, right) => self.scalar_comparison(op, left, right),
+        }
+    }
+
+    fn scalar_comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+        let (left, right) = self.comparable(left, right);
+        let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
+        let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
+        let ty = DataType::boolean().with_nullable(nullable);
+        Ok(binary(op, left, right, collation, ty))
+    }
+
+    /// The collation for a comparison; `binary` when it is not one of texts.
+    fn comparison_collation(&self, exprs: &[&Expr], operation: &str) -> Result<CollationId> {
+        let texts = exprs.iter().filter(|expr| is_stringy(&expr.ty())).count();
+        if texts < 2 {
+            return Ok(CollationId::BINARY);
+        }
+        let connection = self.input.bind.collation_connection;
+        collation::aggregate(exprs.iter().copied(), connection, operation)
+    }
+
+    /// Rows compare element by element.
+    fn row_comparison(&mut self, op: BinaryOp, left: Vec<Expr>, right: Vec<Expr>) -> Result<Expr> {
+        let mut pairs = left.into_iter().zip(right).collect::<Vec<_>>();
+        match op {
+            BinaryOp::Equal | BinaryOp::NullSafeEqual => {
+                let mut result: Option<Expr> = None;
+                for (a, b) in pairs {
+                    let next = self.comparison(op, a, b)?;
+                    result = Some(match result {
+                        None => next,
+                        Some(before) => and(before, next),
+                    });
+                }
+                Ok(result.expect("rows have at least two elements"))
+            }
+            BinaryOp::NotEqual => {
+                let (left, right) = pairs.into_iter().unzip();
+                self.row_comparison(BinaryOp::Equal, left, right).map(not)
+            }
+            _ => {
+                // (a, b) < (c, d) is a < c or (a = c and b < d); the last pair keeps `<=`.
+                let (a, b) = pairs.pop().expect("rows have at least two elements");
+                let mut result = self.comparison(op, a, b)?;
+                let strict = match op {
+                    BinaryOp::LessOrEqual => BinaryOp::Less,
+                    BinaryOp::GreaterOrEqual => BinaryOp::Greater,
+                    other => other,
+                };
+                while let Some((a, b)) = pairs.pop() {
+                    let less = self.comparison(strict, a.clone(), b.clone())?;
+                    let equal = self.comparison(BinaryOp::Equal, a, b)?;
+                    result = logical(BinaryOp::Or, less, and(equal, result));
+                }
+                Ok(result)
+            }
+        }
+    }
+
+    /// Converts constants (and ENUM and SET) so that both sides compare by the type of the other.
+    pub(crate) fn comparable(&mut self, mut left: Expr, mut right: Expr) -> (Expr, Expr) {
+        self.infer(&mut left, &right.ty());
+        self.infer(&mut right, &left.ty());
+        let (a, b) = (left.ty(), right.ty());
+        if is_fixed(&right) && !is_fixed(&left) {
+            right = self.constant_for(&left, &a, right);
+        } else if is_fixed(&left) && !is_fixed(&right) {
+            left = self.constant_for(&right, &b, left);
+        } else if a.is_temporal() && b.is_string() {
+            right = temporal_cast(right, &a);
+        } else if b.is_temporal() && a.is_string() {
+            left = temporal_cast(left, &b);
+        }
+        let (a, b) = (left.ty(), right.ty());
+        (plain_member(left, &a, &b), plain_member(right, &b, &a))
+    }
+
+    /// A constant as it compares with `column`.
+    fn constant_for(&self, column: &Expr, ty: &DataType, constant: Expr) -> Expr {
+        let from = constant.ty();
+        if from.kind == TypeKind::Null {
+            return constant;
+        }
+        match ty.kind {
+            TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp
+                if from.is_string() =>
+            {
+                self.temporal_constant(ty, constant)
+            }
+            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp if from.is_integer() => {
+                cast(constant, DataType::new(TypeKind::DateTime, width(19, 6), 6))
+            }
+            TypeKind::Year => year_constant(constant),
+            TypeKind::Enum if crate::grouping::plain_register(column).is_some() => {
+                member_constant(ty, constant)
+            }
+            _ if ty.is_integer() => integer_constant(constant),
+            _ => constant,
+        }
+    }
+
+    /// Text that is compared with a temporal value.
+    fn temporal_constant(&self, ty: &DataType, constant: Expr) -> Expr {
+        let mode = self.temporal_mode();
+        if let Expr::Literal { value: Value::Bytes(text), .. } = &constant {
+            if ty.kind == TypeKind::Time {
+                let parsed = parse_time(text, 6, mode);
+                if let (Some(time), false) = (parsed.value, parsed.truncated) {
+                    let fsp = parsed.fsp.min(6);
+                    let ty = DataType::new(TypeKind::Time, width(10, fsp), fsp);
+                    return Expr::literal(Value::Time(time), ty.with_nullable(false));
+                }
+            } else {
+                let parsed = parse_datetime(text, 6, mode);
+                if parsed.offset.is_none()
+                    && let (Some(at), false) = (parsed.value, parsed.truncated)
+                {
+                    if ty.kind == TypeKind::Date
+                        && (parsed.date_only || at.date().at_midnight() == at)
+                        && let Some(date) = parse_date(text, mode).value
+                    {
+                        let ty = DataType::new(TypeKind::Date, 10, 0).with_nullable(false);
+                        return Expr::literal(Value::Date(date), ty);
+                    }
+                    let fsp = parsed.fsp.min(6);
+                    let ty = DataType::new(TypeKind::DateTime, width(19, fsp), fsp);
+                    return Expr::literal(Value::DateTime(at), ty.with_nullable(false));
+                }
+            }
+        }
+        temporal_cast(constant, ty)
+    }
+
+    // --- BETWEEN, IN
+
+    pub(crate) fn bind_between(&mut self, between: &ast::Between) -> Result<Expr> {
+        let operand = self.bind_expr(&between.expr)?;
+        let low = self.bind_expr(&between.low)?;
+        let high = self.bind_expr(&between.high)?;
+        for expr in [&operand, &low, &high] {
+            single(expr)?;
+        }
+        let (first, low) = self.comparable(operand.clone(), low);
+        let (second, high) = self.comparable(operand, high);
+        if first != second {
+            // The ends compare by different types.
+            let above = self.scalar_comparison(BinaryOp::GreaterOrEqual, first, low)?;
+            let below = self.scalar_comparison(BinaryOp::LessOrEqual, second, high)?;
+            let both = and(above, below);
+            return Ok(if between.negated { not(both) } else { both });
+        }
+        let collation = self.comparison_collation(&[&first, &low, &high], "between")?;
+        Ok(Expr::Between {
+            operand: Box::new(first),
+            low: Box::new(low),
+            high: Box::new(high),
+            negated: between.negated,
+            collation,
+        })
+    }
+
+    pub(crate) fn bind_in_list(
+        &mut self,
+        expr: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Expr> {
+        let operand = self.bind_expr(expr)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            let item = self.bind_expr(item)?;
+            if columns_of(&item) != columns_of(&operand) {
+                bail!(OPERAND_COLUMNS, columns_of(&operand));
+            }
+            items.push(item);
+        }
+        if matches!(operand, Expr::Row(_)) {
+            return self.row_in_list(operand, items, negated);
+        }
+        let mut changed = operand.clone();
+        let mut same = true;
+        let mut converted = Vec::with_capacity(items.len());
+        for item in &items {
+            let (left, right) = self.comparable(operand.clone(), item.clone());
+            same &= converted.is_empty() || left == changed;
+            changed = left;
+            converted.push(right);
+        }
+        if !same {
+            return self.in_as_equalities(operand, items, negated);
+        }
+        let mut all = vec![&changed];
+        all.extend(&converted);
+        let collation = self.comparison_collation(&all, "IN")?;
+        Ok(Expr::InList { operand: Box::new(changed), list: converted, negated, collation })
+    }
+
+    /// Elements that compare by different types.
+    fn in_as_equalities(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
+        let mut result: Option<Expr> = None;
+        for item in items {
+            let equal = self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?;
+            result = Some(match result {
+                None => equal,
+                Some(before) => logical(BinaryOp::Or, before, equal),
+            });
+        }
+        let result = result.expect("IN lists are not empty");
+        Ok(if negated { not(result) } else { result })
+    }
+
+    fn row_in_list(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
+        self.in_rows(operand, items).map(|found| if negated { not(found) } else { found })
+    }
+
+    fn in_rows(&mut self, operand: Expr, items: Vec<Expr>) -> Result<Expr> {
+        let Expr::Row(columns) = operand else { bail!(OPERAND_COLUMNS, 1) };
+        let mut left = columns.clone();
+        let mut rows = Vec::with_capacity(items.len());
+        let mut regular = true;
+        for (position, item) in items.iter().enumerate() {
+            let Expr::Row(cells) = item else { bail!(OPERAND_COLUMNS, columns.len()) };
+            let mut row = Vec::with_capacity(cells.len());
+            for (index, cell) in cells.iter().enumerate() {
+                regular &= !matches!(cell, Expr::Row(_));
+                let (a, b) = self.comparable(columns[index].clone(), cell.clone());
+                regular &= position == 0 || left[index] == a;
+                left[index] = a;
+                row.push(b);
+            }
+            rows.push(Expr::Row(row));
+        }
+        if regular {
+            let mut collation = CollationId::BINARY;
+            for (index, column) in left.iter().enumerate() {
+                let mut all = vec![column];
+                all.extend(rows.iter().filter_map(|row| match row {
+                    Expr::Row(cells) => cells.get(index),
+                    _ => None,
+                }));
+                let used = self.comparison_collation(&all, "IN")?;
+                if used != CollationId::BINARY {
+                    regular &= collation == CollationId::BINARY || collation == used;
+                    collation = used;
+                }
+            }
+            if regular {
+                let operand = Box::new(Expr::Row(left));
+                return Ok(Expr::InList { operand, list: rows, negated: false, collation });
+            }
+        }
+        let mut result: Option<Expr> = None;
+        for item in items {
+            let equal = self.comparison(BinaryOp::Equal, Expr::Row(columns.clone()), item)?;
+            result = Some(match result {
+                None => equal,
+                Some(before) => logical(BinaryOp::Or, before, equal),
+            });
+        }
+        Ok(result.expect("IN lists are not empty"))
+    }
+}
+
+fn is_binary_literal(expr: &ast::Expr) -> bool {
+    matches!(
+        &expr.kind,
+        ast::ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary))
+            if binary.introducer.is_none()
+    )
+}
+
+/// A constant or a parameter.
+fn is_fixed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal { .. } | Expr::Parameter { .. } => true,
+        Expr::Cast { operand, .. } => is_fixed(operand),
+        _ => false,
+    }
+}
+
+fn cast(operand: Expr, ty: DataType) -> Expr {
+    let ty = ty.with_nullable(true);
+    Expr::Cast { operand: Box::new(operand), kind: CastKind::Implicit, ty }
+}
+
+/// Text compared with a temporal value, converted at run time.
+fn temporal_cast(text: Expr, ty: &DataType) -> Expr {
+    let target = match ty.kind {
+        TypeKind::Time => DataType::new(TypeKind::Time, width(10, 6), 6),
+        _ => DataType::new(TypeKind::DateTime, width(19, 6), 6),
+    };
+    cast(text, target)
+}
+
+/// Two-digit years mean 1970 to 2069.
+fn year_constant(constant: Expr) -> Expr {
+    match &constant {
+        Expr::Literal { value: Value::Int(number), .. } if (0..100).contains(number) => {
+            let year = match *number {
+                0 => 0,
+                1..=69 => 2000 + number,
+                _ => 1900 + number,
+            };
+            let ty = DataType::new(TypeKind::Year, 4, 0).with_nullable(false);
+            Expr::literal(Value::UInt(year as u64), ty)
+        }
+        _ => integer_constant(constant),
+    }
+}
+
+/// Text that is exactly an integer becomes one.
+fn integer_constant(constant: Expr) -> Expr {
+    let Expr::Literal { value: Value::Bytes(text), ty } = &constant else { return constant };
+    if !ty.is_text() {
+        return constant;
+    }
+    let number = std::str::from_utf8(text).ok().map(str::trim).filter(|text| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.len() < 19 && digits.bytes().all(|b| b.is_ascii_digit())
+    });
+    match number.and_then(|text| text.parse::<i64>().ok()) {
+        Some(number) => {
+            let mut ty = DataType::bigint().with_nullable(false);
+            ty.length = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 2;
+            Expr::literal(Value::Int(number), ty)
+        }
+        None => constant,
+    }
+}
+
+/// The name of an ENUM member becomes its number.
+fn member_constant(ty: &DataType, constant: Expr) -> Expr {
+    let (Expr::Literal { value: Value::Bytes(text), .. }, Some(members)) = (&constant, &ty.members)
+    else {
+        return constant;
+    };
+    let collation = charset::collation_or_binary(ty.collation);
+    let found = members.names.iter().position(|name| collation.equal(name, text));
+    match found {
+        Some(index) => {
+            let ty = ty.clone().with_nullable(false);
+            Expr::literal(Value::UInt(index as u64 + 1), ty)
+        }
+        None => constant,
+    }
+}
+
+/// ENUM and SET compare as text with text, as numbers with numbers, and as they are with their own type.
+fn plain_member(expr: Expr, ty: &DataType, other: &DataType) -> Expr {
+    if !matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
+        return expr;
+    }
+    if ty.kind == other.kind && ty.members == other.members {
+        return expr;
+    }
+    if other.is_numeric() {
+        return cast(expr, DataType::bigint_unsigned());
+    }
+    to_text(expr, ty.collation, CastKind::Implicit)
+}

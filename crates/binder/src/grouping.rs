@@ -1,0 +1,248 @@
+//! ONLY_FULL_GROUP_BY: every column outside aggregates must be determined by the group keys (1055, 1140).
+
+use errors::{Result, bail};
+use plan::{
+    BinaryOp, Expr, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet, SortKey,
+};
+use types::SqlMode;
+
+use crate::Binder;
+use crate::block::ScopeSource;
+
+impl Binder<'_> {
+    /// Checks the current block.
+    pub(crate) fn check_grouping(
+        &self,
+        filter: Option<&Expr>,
+        from: &Logical,
+        outputs: &[OutputColumn],
+        having: Option<&Expr>,
+        order: &[SortKey],
+    ) -> Result<()> {
+        let block = self.blocks.last().expect("inside a block");
+        if !block.grouped && block.aggregates.is_empty() {
+            return Ok(());
+        }
+        if !self.input.bind.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY) {
+            return Ok(());
+        }
+        let mut own = RegisterSet::new();
+        from.add_definitions(&self.instances, &mut own);
+        let known = self.determined(from, filter, &own);
+        for (index, output) in outputs.iter().enumerate() {
+            self.check_determined(&output.expr, &own, &known, index + 1, "SELECT list")?;
+        }
+        if let Some(having) = having {
+            self.check_determined(having, &own, &known, 1, "HAVING clause")?;
+        }
+        for (index, key) in order.iter().enumerate() {
+            self.check_determined(&key.expr, &own, &known, index + 1, "ORDER BY clause")?;
+        }
+        for group in &block.window_groups {
+            let specs = group.partition_by.iter().chain(group.order_by.iter().map(|k| &k.expr));
+            let args = group.calls.iter().flat_map(|call| &call.args);
+            for expr in specs.chain(args) {
+                self.check_determined(expr, &own, &known, 1, "WINDOW specification")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Registers that have one value in a group.
+    fn determined(&self, from: &Logical, filter: Option<&Expr>, own: &RegisterSet) -> RegisterSet {
+        let block = self.blocks.last().expect("inside a block");
+        let mut known = RegisterSet::new();
+        for (_, key) in &block.keys {
+            if let Some(register) = plain_register(key) {
+                known.insert(register);
+            }
+        }
+        let mut equalities = Vec::new();
+        collect_equalities(from, &mut equalities);
+        if let Some(filter) = filter {
+            conjunct_equalities(filter, &mut equalities);
+        }
+        loop {
+            let mut grown = false;
+            for (left, right) in &equalities {
+                grown |= extend_by_equality(left, right, own, &mut known);
+            }
+            grown |= self.extend_by_keys(from, &mut known);
+            if !grown {
+                return known;
+            }
+        }
+    }
+
+    /// A whole unique key without NULLs determines its table; the keys of an inner grouping determine its aggregates.
+    fn extend_by_keys(&self, node: &Logical, known: &mut RegisterSet) -> bool {
+        let mut grown = false;
+        match node {
+            Logical::Get(id) => {
+                let instance = self.instance(*id);
+                let table = &self.tables[instance.table];
+                let determines = table.indexes.iter().any(|index| {
+                    index.unique
+                        && index.parts.iter().all(|part| {
+                            part.prefix_length.is_none()
+                                && !table.columns[part.column].ty.nullable
+                                && known.contains(instance.register(part.column))
+                        })
+                });
+                if determines {
+                    for column in 0..table.columns.len() {
+                        grown |= known.insert(instance.register(column));
+                    }
+                }
+            }
+            Logical::Aggregate { keys, aggregates, .. } => {
+                if keys.iter().all(|(register, _)| known.contains(*register)) {
+                    for call in aggregates {
+                        grown |= known.insert(call.output);
+                    }
+                }
+            }
+            Logical::Project { columns, .. } => {
+                for (register, expr) in columns {
+                    let mut reads = RegisterSet::new();
+                    expr.add_registers(&|_| &[], &mut reads);
+                    if reads.is_subset(known) && !self.is_volatile(expr) {
+                        grown |= known.insert(*register);
+                    }
+                }
+            }
+            _ => {}
+        }
+        node.for_each_input(&mut |input| grown |= self.extend_by_keys(input, known));
+        grown
+    }
+
+    fn check_determined(
+        &self,
+        expr: &Expr,
+        own: &RegisterSet,
+        known: &RegisterSet,
+        position: usize,
+        clause: &str,
+    ) -> Result<()> {
+        let block = self.blocks.last().expect("inside a block");
+        let Some(register) = self.first_undetermined(expr, own, known) else { return Ok(()) };
+        let name = self.block_column_name(register).unwrap_or_default();
+        if block.grouped {
+            bail!(WRONG_FIELD_WITH_GROUP, position, clause, name);
+        }
+        bail!(MIX_OF_GROUP_FUNC_AND_FIELDS, position, clause, name)
+    }
+
+    fn first_undetermined(
+        &self,
+        expr: &Expr,
+        own: &RegisterSet,
+        known: &RegisterSet,
+    ) -> Option<Register> {
+        let block = self.blocks.last().expect("inside a block");
+        if block.keys.iter().any(|(_, key)| key == expr) {
+            return None;
+        }
+        match expr {
+            Expr::Column { register, .. } => {
+                return (own.contains(*register) && !known.contains(*register))
+                    .then_some(*register);
+            }
+            // ANY_VALUE lifts the rule for its argument.
+            Expr::Function { name, .. } if &**name == "ANY_VALUE" => return None,
+            Expr::Subquery { id, .. } => {
+                let outer = &self.subqueries[id.0 as usize].outer;
+                let loose = outer.iter().find(|r| own.contains(**r) && !known.contains(**r));
+                if let Some(register) = loose {
+                    return Some(*register);
+                }
+            }
+            _ => {}
+        }
+        let mut found = None;
+        expr.for_each_child(&mut |child| {
+            if found.is_none() {
+                found = self.first_undetermined(child, own, known);
+            }
+        });
+        found
+    }
+
+    /// `schema.table.column` of a register of the current block.
+    pub(crate) fn block_column_name(&self, register: Register) -> Option<String> {
+        let block = self.blocks.last()?;
+        for table in &block.tables {
+            let column = match &table.source {
+                ScopeSource::Base { instance, .. } => self.instance(*instance).column_of(register),
+                ScopeSource::Columns(columns) => {
+                    columns.iter().position(|c| plain_register(&c.expr) == Some(register))
+                }
+            };
+            if let Some(column) = column {
+                let name = table.column_name(column);
+                return Some(match &table.schema {
+                    Some(schema) => format!("{schema}.{}.{name}", table.alias),
+                    None => format!("{}.{name}", table.alias),
+                });
+            }
+        }
+        None
+    }
+}
+
+/// The register of a column, read as it is or turned to local time.
+pub(crate) fn plain_register(expr: &Expr) -> Option<Register> {
+    match expr {
+        Expr::Column { register, .. } => Some(*register),
+        Expr::Cast { operand, kind: plan::CastKind::TimestampToLocal, .. } => operand.as_column(),
+        _ => None,
+    }
+}
+
+fn extend_by_equality(
+    left: &Expr,
+    right: &Expr,
+    own: &RegisterSet,
+    known: &mut RegisterSet,
+) -> bool {
+    let mut grown = false;
+    for (target, value) in [(left, right), (right, left)] {
+        let Some(target) = plain_register(target) else { continue };
+        if known.contains(target) {
+            continue;
+        }
+        let fixed = match plain_register(value) {
+            Some(register) => known.contains(register) || !own.contains(register),
+            None => value.is_constant(),
+        };
+        if fixed {
+            grown |= known.insert(target);
+        }
+    }
+    grown
+}
+
+fn collect_equalities(node: &Logical, equalities: &mut Vec<(Expr, Expr)>) {
+    match node {
+        Logical::Filter { predicate, .. } => conjunct_equalities(predicate, equalities),
+        Logical::Join { kind, on: Some(on), .. } if *kind != LogicalJoinKind::Left => {
+            conjunct_equalities(on, equalities);
+        }
+        _ => {}
+    }
+    node.for_each_input(&mut |input| collect_equalities(input, equalities));
+}
+
+pub(crate) fn conjunct_equalities(predicate: &Expr, equalities: &mut Vec<(Expr, Expr)>) {
+    match predicate {
+        Expr::Binary { op: BinaryOp::And, left, right, .. } => {
+            conjunct_equalities(left, equalities);
+            conjunct_equalities(right, equalities);
+        }
+        Expr::Binary { op: BinaryOp::Equal, left, right, .. } => {
+            equalities.push(((**left).clone(), (**right).clone()));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,382 @@
+//! INSERT and REPLACE.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::{Error, Result, bail};
+use plan::{
+    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
+    Register,
+};
+use syntax::ast;
+
+use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, names_equal};
+use crate::from::Found;
+use crate::table_write::WriteKind;
+use crate::{Binder, PrivilegeKind};
+
+/// What `VALUES(column)` means: registers of the row that could not be inserted.
+#[derive(Clone, Debug)]
+pub(crate) struct NewRow {
+    pub table: Arc<Table>,
+    /// Of column 0 of the catalog's table.
+    pub base: Register,
+}
+
+impl Binder<'_> {
+    pub(crate) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<LogicalInsert> {
+        if !insert.partitions.is_empty() {
+            return Err(Error::not_supported("PARTITION"));
+        }
+        let schema = self.schema_of(&insert.table)?;
+        let table = match self.find_relation(&schema, &insert.table.name.text)? {
+            Found::Table(table) => table,
+            Found::View(_) => return Err(Error::not_supported("INSERT into a view")),
+            Found::Information(_, name) => bail!(NON_INSERTABLE_TABLE, name, "INSERT"),
+        };
+        let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Insert);
+        if insert.replace {
+            self.require(&table.schema, &table.name, PrivilegeKind::Delete);
+        }
+        let base = self.new_registers(table.columns.len());
+        let changes = insert.replace || !insert.on_duplicate.is_empty();
+        let kind = if changes { WriteKind::InsertOrChange } else { WriteKind::Insert };
+        let target = self.table_write(&table, base, kind)?;
+        let columns = self.target_columns(insert, &table)?;
+        for column in &columns {
+            let name = table.columns[*column].name.clone();
+            self.privileges[privilege].columns.push(name);
+        }
+        let (targets, source) = self.bind_insert_source(insert, &table, base, &columns)?;
+        let mode = self.bind_insert_mode(insert, &table, base)?;
+        let returning = self.bind_returning(&insert.returning, &table, base)?;
+        Ok(LogicalInsert { target, targets, source, mode, ignore: insert.ignore, returning })
+    }
+
+    /// Catalog positions of the columns that values are given for.
+    fn target_columns(&self, insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
+        if let ast::InsertSource::Set(assignments) = &insert.source {
+            let names = assignments.iter().map(|assignment| &assignment.column);
+            return named_columns(names, table);
+        }
+        match &insert.columns {
+            Some(columns) if !columns.is_empty() => named_columns(columns.iter(), table),
+            _ => Ok((0..table.columns.len())
+                .filter(|index| {
+                    let column = &table.columns[*index];
+                    !column.invisible && !column.generated.as_ref().is_some_and(|g| g.hidden)
+                })
+                .collect()),
+        }
+    }
+
+    fn bind_insert_source(
+        &mut self,
+        insert: &ast::Insert,
+        table: &Arc<Table>,
+        base: Register,
+        columns: &[usize],
+    ) -> Result<(Vec<usize>, LogicalInsertSource)> {
+        match &insert.source {
+            ast::InsertSource::Query(query) => {
+                let bound = self.bind_query(query)?;
+                if bound.outputs.len() != columns.len() {
+                    bail!(WRONG_VALUE_COUNT_ON_ROW, 1);
+                }
+                let targets = self.plain_targets(table, columns)?;
+                let query = LogicalQuery { root: bound.plan, outputs: bound.outputs };
+                Ok((targets, LogicalInsertSource::Query(query)))
+            }
+            ast::InsertSource::Values(rows) => {
+                self.bind_insert_rows(rows, insert.columns.is_some(), table, base, columns)
+            }
+            ast::InsertSource::Set(assignments) => {
+                let row: Vec<ast::Expr> =
+                    assignments.iter().map(|assignment| assignment.value.clone()).collect();
+                self.bind_insert_rows(&[row], true, table, base, columns)
+            }
+        }
+    }
+
+    /// Stored positions of columns that are given values without exception.
+    fn plain_targets(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
+        let mut targets = Vec::with_capacity(columns.len());
+        for index in columns {
+            let column = &table.columns[*index];
+            match (column.stored, &column.generated) {
+                (Some(stored), None) => targets.push(stored),
+                _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
+            }
+        }
+        Ok(targets)
+    }
+
+    fn bind_insert_rows(
+        &mut self,
+        rows: &[Vec<ast::Expr>],
+        listed: bool,
+        table: &Arc<Table>,
+        base: Register,
+        columns: &[usize],
+    ) -> Result<(Vec<usize>, LogicalInsertSource)> {
+        self.push_target_block(table, base, Clause::FieldList)?;
+        self.block().clause = Clause::Values;
+        // Generated columns take DEFAULT only, so they are no targets.
+        let kept: Vec<usize> = (0..columns.len())
+            .filter(|at| table.columns[columns[*at]].generated.is_none())
+            .collect();
+        let mut bound = Vec::with_capacity(rows.len());
+        for (number, row) in rows.iter().enumerate() {
+            if row.is_empty() && (!listed || columns.is_empty() || rows.len() == 1) {
+                bound.push(vec![None; kept.len()]);
+                continue;
+            }
+            if row.len() != columns.len() {
+                bail!(WRONG_VALUE_COUNT_ON_ROW, number + 1);
+            }
+            let mut cells = Vec::with_capacity(kept.len());
+            for (at, value) in row.iter().enumerate() {
+                let column = &table.columns[columns[at]];
+                let cell = self.bind_value(value, &column.ty)?;
+                match (&column.generated, cell) {
+                    (None, cell) => cells.push(cell),
+                    (Some(_), None) => {}
+                    (Some(_), Some(_)) => {
+                        bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name)
+                    }
+                }
+            }
+            bound.push(cells);
+        }
+        self.blocks.pop();
+        let targets = kept.iter().filter_map(|at| table.columns[columns[*at]].stored).collect();
+        Ok((targets, LogicalInsertSource::Values(bound)))
+    }
+
+    /// A value for a column; `None` is DEFAULT.
+    pub(crate) fn bind_value(
+        &mut self,
+        value: &ast::Expr,
+        ty: &types::DataType,
+    ) -> Result<Option<Expr>> {
+        if matches!(value.kind, ast::ExprKind::Default(None)) {
+            return Ok(None);
+        }
+        let mut bound = self.bind_condition(value)?;
+        self.infer(&mut bound, ty);
+        Ok(Some(bound))
+    }
+
+    /// A block in which the target's columns are known: registers of the row being written.
+    fn push_target_block(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+        clause: Clause,
+    ) -> Result<()> {
+        self.push_block();
+        self.block().clause = clause;
+        let columns = self.target_scope(table, base)?;
+        let alias = table.name.clone();
+        let schema = Some(table.schema.clone());
+        self.add_scope_table(schema, alias, ScopeSource::Columns(columns), None)
+    }
+
+    /// The target's columns over `base`.
+    fn target_scope(&mut self, table: &Arc<Table>, base: Register) -> Result<Vec<ScopeColumn>> {
+        let mut columns = Vec::with_capacity(table.columns.len());
+        for (index, column) in table.columns.iter().enumerate() {
+            if column.generated.as_ref().is_some_and(|generated| generated.hidden) {
+                continue;
+            }
+            let expr = match &column.generated {
+                Some(generated) if column.stored.is_none() => {
+                    let bound = self.bind_text_over(&generated.expression, table, base)?;
+                    crate::table_expression::stored_as(bound, &column.ty)
+                }
+                _ => column_read(Register(base.0 + index as u32), &column.ty),
+            };
+            columns.push(ScopeColumn {
+                name: column.name.clone(),
+                expr,
+                source: Some(Arc::new(base_source(table, &table.name, index))),
+                invisible: column.invisible,
+            });
+        }
+        Ok(columns)
+    }
+
+    // --- duplicates
+
+    fn bind_insert_mode(
+        &mut self,
+        insert: &ast::Insert,
+        table: &Arc<Table>,
+        base: Register,
+    ) -> Result<InsertMode> {
+        if insert.on_duplicate.is_empty() {
+            return Ok(match (insert.replace, insert.ignore) {
+                (true, _) => InsertMode::Replace,
+                (false, true) => InsertMode::Ignore,
+                (false, false) => InsertMode::Error,
+            });
+        }
+        let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Update);
+        let new_base = self.new_registers(table.columns.len());
+        self.insert_values = Some(NewRow { table: table.clone(), base: new_base });
+        self.push_target_block(table, base, Clause::FieldList)?;
+        if let Some(alias) = &insert.row_alias {
+            self.add_row_alias(alias, insert, table, new_base)?;
+        }
+        let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
+        for assignment in &insert.on_duplicate {
+            let index = target_column(&assignment.column, table)?;
+            let column = &table.columns[index];
+            let value = self.bind_value(&assignment.value, &column.ty)?;
+            self.privileges[privilege].columns.push(column.name.clone());
+            match (column.stored, &column.generated, &value) {
+                (Some(stored), None, _) => {
+                    assignments.push(Assignment { column: stored, value });
+                }
+                (_, _, None) => {}
+                _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
+            }
+        }
+        self.blocks.pop();
+        self.insert_values = None;
+        let mut stored: Vec<(usize, usize)> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, column)| column.stored.map(|stored| (stored, index)))
+            .collect();
+        stored.sort_unstable();
+        let new_columns =
+            stored.iter().map(|(_, index)| Register(new_base.0 + *index as u32)).collect();
+        Ok(InsertMode::Update { assignments, new_columns })
+    }
+
+    /// `AS new [(a, b)]`: the row that could not be inserted, as a table.
+    fn add_row_alias(
+        &mut self,
+        alias: &ast::RowAlias,
+        insert: &ast::Insert,
+        table: &Arc<Table>,
+        base: Register,
+    ) -> Result<()> {
+        let mut columns = self.target_scope(table, base)?;
+        if !alias.columns.is_empty() {
+            let targets = self.target_columns(insert, table)?;
+            if targets.len() != alias.columns.len() {
+                bail!(VIEW_WRONG_LIST);
+            }
+            let shown: Vec<ScopeColumn> = targets
+                .iter()
+                .zip(&alias.columns)
+                .filter_map(|(target, name)| {
+                    let wanted = &table.columns[*target].name;
+                    let column = columns.iter().find(|column| column.name == *wanted)?;
+                    Some(ScopeColumn { name: Arc::from(&*name.text), ..column.clone() })
+                })
+                .collect();
+            columns = shown;
+        }
+        for column in &mut columns {
+            column.source = None;
+        }
+        let name = Arc::from(&*alias.name.text);
+        self.add_scope_table(None, name, ScopeSource::Columns(columns), None)
+    }
+
+    /// `VALUES(column)`.
+    pub(crate) fn bind_insert_value(&mut self, name: &ast::ColumnName) -> Result<Expr> {
+        let Some(new) = self.insert_values.clone() else {
+            // Outside ON DUPLICATE KEY UPDATE it is NULL.
+            let ty = self.bind_column(name)?.ty().with_nullable(true);
+            return Ok(Expr::literal(types::Value::Null, ty));
+        };
+        let index = target_column(name, &new.table)?;
+        let mut expr =
+            column_read(Register(new.base.0 + index as u32), &new.table.columns[index].ty);
+        crate::block::make_nullable(&mut expr);
+        Ok(expr)
+    }
+
+    /// `DEFAULT(column)`.
+    pub(crate) fn bind_default_of(&mut self, name: &ast::ColumnName) -> Result<Expr> {
+        let found = self.resolve(name)?;
+        let source = found.place.map(|(table, _)| {
+            let scope = &self.blocks[found.level].tables[table];
+            (scope.schema.clone(), scope.alias.clone(), scope.source.clone())
+        });
+        let table = match source {
+            Some((_, _, ScopeSource::Base { table, .. })) => table,
+            Some((Some(schema), alias, ScopeSource::Columns(_))) => {
+                match self.input.catalog.relation(&schema, &alias) {
+                    Some(catalog::Relation::Table(table)) => table,
+                    _ => bail!(NO_DEFAULT_FOR_FIELD, name.name.text),
+                }
+            }
+            _ => bail!(NO_DEFAULT_FOR_FIELD, name.name.text),
+        };
+        let Some(index) = table.column(&name.name.text) else {
+            bail!(NO_DEFAULT_FOR_FIELD, name.name.text)
+        };
+        if matches!(table.columns[index].default, catalog::ColumnDefault::Expression(_)) {
+            bail!(DEFAULT_AS_VAL_GENERATED);
+        }
+        match self.column_default(&table, Register(0), index)? {
+            Some(default) => Ok(default),
+            None => bail!(NO_DEFAULT_FOR_FIELD, name.name.text),
+        }
+    }
+
+    /// RETURNING over the rows as written.
+    pub(crate) fn bind_returning(
+        &mut self,
+        items: &[ast::SelectItem],
+        table: &Arc<Table>,
+        base: Register,
+    ) -> Result<Vec<OutputColumn>> {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.require(&table.schema, &table.name, PrivilegeKind::Select);
+        self.push_target_block(table, base, Clause::FieldList)?;
+        let outputs = self.bind_output_list(items)?;
+        if !self.block().aggregates.is_empty() {
+            bail!(INVALID_GROUP_FUNC_USE);
+        }
+        self.blocks.pop();
+        Ok(outputs)
+    }
+}
+
+/// Catalog positions of named columns (1054, 1110).
+fn named_columns<'n>(
+    names: impl Iterator<Item = &'n ast::ColumnName>,
+    table: &Table,
+) -> Result<Vec<usize>> {
+    let mut columns = Vec::new();
+    for name in names {
+        let index = target_column(name, table)?;
+        if columns.contains(&index) {
+            bail!(FIELD_SPECIFIED_TWICE, name.name.text);
+        }
+        columns.push(index);
+    }
+    Ok(columns)
+}
+
+/// The column of the target that `name` names.
+fn target_column(name: &ast::ColumnName, table: &Table) -> Result<usize> {
+    let other_table = name.table.as_ref().is_some_and(|wanted| *wanted.text != *table.name);
+    let found = table.columns.iter().position(|column| {
+        names_equal(&column.name, &name.name.text)
+            && !column.generated.as_ref().is_some_and(|generated| generated.hidden)
+    });
+    match found {
+        Some(index) if !other_table => Ok(index),
+        _ => bail!(BAD_FIELD_ERROR, crate::block::written(name), "field list"),
+    }
+}

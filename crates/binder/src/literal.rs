@@ -1,0 +1,196 @@
+//! Constants and parameters: their values and types.
+
+use errors::{Result, bail};
+use plan::Expr;
+use syntax::ast::{self, Literal, TemporalKind};
+use types::temporal::{ParsedTemporal, TemporalMode, parse_date, parse_datetime, parse_time};
+use types::{CollationId, DataType, Decimal, SqlBytes, SqlMode, TypeKind, Value};
+
+use crate::Binder;
+use crate::typing::string_type;
+
+impl Binder<'_> {
+    pub(crate) fn bind_literal(&self, literal: &Literal) -> Result<Expr> {
+        match literal {
+            Literal::Null => Ok(Expr::literal(Value::Null, DataType::null())),
+            Literal::Bool(truth) => Ok(Expr::literal(
+                Value::Int(i64::from(*truth)),
+                DataType::boolean().with_nullable(false),
+            )),
+            Literal::Integer(number) => Ok(integer(*number)),
+            Literal::Decimal(text) => decimal(text),
+            Literal::Float(text) => float(text),
+            Literal::String(text) => self.bind_string(text),
+            Literal::Hex(binary) | Literal::Bit(binary) => self.bind_binary(binary),
+            Literal::Temporal { kind, text } => self.bind_temporal(*kind, text),
+        }
+    }
+
+    fn bind_string(&self, literal: &ast::StringLiteral) -> Result<Expr> {
+        if let Some(introducer) = &literal.introducer {
+            return introduced(&literal.value, &introducer.text);
+        }
+        if std::str::from_utf8(&literal.value).is_err() {
+            let shown = literal.value.escape_ascii().to_string();
+            bail!(INVALID_CHARACTER_STRING, "utf8mb4", shown);
+        }
+        let collation = if literal.national {
+            CollationId::UTF8MB3_GENERAL_CI
+        } else {
+            self.input.bind.collation_connection
+        };
+        Ok(text(&literal.value, collation))
+    }
+
+    fn bind_binary(&self, literal: &ast::BinaryLiteral) -> Result<Expr> {
+        match &literal.introducer {
+            Some(introducer) => introduced(&literal.value, &introducer.text),
+            None => Ok(text(&literal.value, CollationId::BINARY)),
+        }
+    }
+
+    /// Which dates this session accepts.
+    pub(crate) fn temporal_mode(&self) -> TemporalMode {
+        let mode = self.input.bind.sql_mode;
+        TemporalMode {
+            no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+            no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+            allow_invalid_dates: mode.has(SqlMode::ALLOW_INVALID_DATES),
+            truncate_fraction: mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+        }
+    }
+
+    fn bind_temporal(&self, kind: TemporalKind, text: &[u8]) -> Result<Expr> {
+        let mode = self.temporal_mode();
+        let shown = || String::from_utf8_lossy(text).into_owned();
+        fn whole<T>(parsed: ParsedTemporal<T>) -> Option<T> {
+            if parsed.truncated || parsed.out_of_range { None } else { parsed.value }
+        }
+        match kind {
+            TemporalKind::Date => match whole(parse_date(text, mode)) {
+                Some(date) => {
+                    let ty = DataType::new(TypeKind::Date, 10, 0).with_nullable(false);
+                    Ok(Expr::literal(Value::Date(date), ty))
+                }
+                None => bail!(WRONG_VALUE, "DATE", shown()),
+            },
+            TemporalKind::Time => {
+                let parsed = parse_time(text, 6, mode);
+                let fsp = parsed.fsp.min(6);
+                match whole(parsed) {
+                    Some(time) => {
+                        let ty = DataType::new(TypeKind::Time, width(10, fsp), fsp);
+                        Ok(Expr::literal(Value::Time(time), ty.with_nullable(false)))
+                    }
+                    None => bail!(WRONG_VALUE, "TIME", shown()),
+                }
+            }
+            TemporalKind::Timestamp => {
+                let parsed = parse_datetime(text, 6, mode);
+                let fsp = parsed.fsp.min(6);
+                match whole(parsed) {
+                    Some(at) => {
+                        let ty = DataType::new(TypeKind::DateTime, width(19, fsp), fsp);
+                        Ok(Expr::literal(Value::DateTime(at), ty.with_nullable(false)))
+                    }
+                    None => bail!(WRONG_VALUE, "DATETIME", shown()),
+                }
+            }
+        }
+    }
+
+    /// Parameter `index`; `hint` is the type that its place suggests.
+    pub(crate) fn parameter(&mut self, index: u32, hint: Option<&DataType>) -> Expr {
+        let position = index as usize;
+        if self.parameters.len() <= position {
+            self.parameters.resize(position + 1, None);
+        }
+        if let Some(given) = self.input.parameter_types.and_then(|types| types.get(position)) {
+            let ty = given.clone();
+            self.parameters[position] = Some(ty.clone());
+            return Expr::Parameter { index, ty };
+        }
+        if self.parameters[position].is_none() {
+            self.parameters[position] = hint.cloned();
+        }
+        let ty = self.parameters[position].clone();
+        Expr::Parameter { index, ty: ty.unwrap_or_else(|| self.default_parameter_type()) }
+    }
+
+    /// Gives a parameter without a type the one of its neighbour.
+    pub(crate) fn infer(&mut self, expr: &mut Expr, neighbour: &DataType) {
+        if let Expr::Parameter { index, ty } = expr
+            && self.input.parameter_types.is_none()
+            && let Some(slot) = self.parameters.get_mut(*index as usize)
+            && slot.is_none()
+            && neighbour.kind != TypeKind::Null
+        {
+            let inferred = neighbour.clone().with_nullable(true);
+            *slot = Some(inferred.clone());
+            *ty = inferred;
+        }
+    }
+}
+
+/// Characters of a temporal value with `fsp` fraction digits.
+pub(crate) fn width(whole: u32, fsp: u8) -> u32 {
+    if fsp == 0 { whole } else { whole + 1 + u32::from(fsp) }
+}
+
+/// An integer literal: as wide as its digits, and a place for the sign.
+pub(crate) fn integer(number: u64) -> Expr {
+    let digits = number.checked_ilog10().unwrap_or(0) + 1;
+    let mut ty = DataType::bigint().with_nullable(false);
+    ty.length = digits + 1;
+    match i64::try_from(number) {
+        Ok(number) => Expr::literal(Value::Int(number), ty),
+        Err(_) => {
+            ty.unsigned = true;
+            ty.length = digits;
+            Expr::literal(Value::UInt(number), ty)
+        }
+    }
+}
+
+fn decimal(text: &str) -> Result<Expr> {
+    let Some(number) = Decimal::parse(text.as_bytes()) else {
+        return float(text);
+    };
+    let ty = DataType::decimal(number.precision().max(1), number.scale()).with_nullable(false);
+    Ok(Expr::literal(Value::Decimal(number), ty))
+}
+
+fn float(text: &str) -> Result<Expr> {
+    let number: f64 = text.parse().unwrap_or(f64::INFINITY);
+    if !number.is_finite() {
+        bail!(ILLEGAL_VALUE_FOR_TYPE, "double", text);
+    }
+    let mut ty = DataType::double().with_nullable(false);
+    ty.length = text.len() as u32;
+    Ok(Expr::literal(Value::Double(number), ty))
+}
+
+/// A string constant in `collation`; bytes when that is `binary`.
+pub(crate) fn text(bytes: &[u8], collation: CollationId) -> Expr {
+    let length =
+        if collation == CollationId::BINARY { bytes.len() } else { charset::char_length(bytes) };
+    let ty = string_type(length as u32, collation).with_nullable(false);
+    Expr::literal(Value::Bytes(SqlBytes::new(bytes)), ty)
+}
+
+/// A literal behind `_charset`.
+fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
+    let Some(charset) = charset::charset_by_name(name) else { bail!(UNKNOWN_CHARACTER_SET, name) };
+    let collation = charset.default_collation;
+    if collation == CollationId::BINARY || charset.is_utf8() {
+        if charset.is_utf8() && std::str::from_utf8(bytes).is_err() {
+            bail!(INVALID_CHARACTER_STRING, charset.name, bytes.escape_ascii());
+        }
+        return Ok(text(bytes, collation));
+    }
+    if bytes.is_ascii() && charset.min_length() == 1 {
+        return Ok(text(bytes, collation));
+    }
+    let decoded = charset.decode(bytes);
+    Ok(text(&decoded.bytes, collation))
+}

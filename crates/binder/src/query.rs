@@ -1,0 +1,640 @@
+//! Query expressions: WITH, set operations, VALUES, parentheses, LIMIT, locking clauses.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use errors::{Error, Result, bail};
+use plan::{
+    CteId, Expr, InstanceId, Logical, LogicalCte, OutputColumn, Register, RegisterSet, RowLocking,
+    SetOperation, SortKey,
+};
+use syntax::ast;
+use types::DataType;
+
+use crate::Binder;
+use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
+use crate::from::derived_names;
+use crate::typing::unify;
+
+/// A query after binding.
+#[derive(Debug)]
+pub(crate) struct BoundQuery {
+    pub plan: Logical,
+    pub outputs: Vec<OutputColumn>,
+    /// Only selects, joins, filters and computes: a table reference to it needs no barrier.
+    pub mergeable: bool,
+    /// Number of its block.
+    pub block: u32,
+}
+
+/// A common table expression in scope.
+#[derive(Debug)]
+pub(crate) struct CteDefinition {
+    name: Arc<str>,
+    columns: Vec<ast::Ident>,
+    query: ast::Query,
+    recursive: bool,
+    /// Blocks that existed around the definition.
+    level: usize,
+    /// Definitions that its body can see.
+    visible: usize,
+    shared: RefCell<Option<SharedCte>>,
+    /// While the recursive part is bound.
+    working: RefCell<Option<(CteId, Vec<(Arc<str>, DataType)>)>>,
+    referenced: Cell<bool>,
+    /// Its body is being bound: a reference to it now is one to itself.
+    binding: Cell<bool>,
+}
+
+/// A common table expression that is computed once.
+#[derive(Clone, Debug)]
+struct SharedCte {
+    id: CteId,
+    columns: Vec<(Arc<str>, DataType)>,
+}
+
+impl Binder<'_> {
+    /// Binds a query expression.
+    pub(crate) fn bind_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
+        let outer = self.cte_scope.len();
+        if let Some(with) = &query.with {
+            self.declare_ctes(with)?;
+        }
+        let first_instance = self.instances.len();
+        let bound = self.bind_query_body(query);
+        self.cte_scope.truncate(outer);
+        let bound = bound?;
+        for locking in &query.locking {
+            self.apply_locking(locking, first_instance)?;
+        }
+        Ok(bound)
+    }
+
+    fn bind_query_body(&mut self, query: &ast::Query) -> Result<BoundQuery> {
+        match &query.body {
+            ast::SetExpr::Select(select) => {
+                self.bind_select(select, &query.order_by, query.limit.as_ref())
+            }
+            ast::SetExpr::Table(name) => {
+                let select = select_all(name);
+                self.bind_select(&select, &query.order_by, query.limit.as_ref())
+            }
+            body @ (ast::SetExpr::Values(_) | ast::SetExpr::SetOp(_) | ast::SetExpr::Query(_)) => {
+                let bound = self.bind_set_expr(body)?;
+                self.bind_tail(bound, &query.order_by, query.limit.as_ref())
+            }
+        }
+    }
+
+    fn bind_set_expr(&mut self, body: &ast::SetExpr) -> Result<BoundQuery> {
+        match body {
+            ast::SetExpr::Select(select) => self.bind_select(select, &[], None),
+            ast::SetExpr::Table(name) => self.bind_select(&select_all(name), &[], None),
+            ast::SetExpr::Values(rows) => self.bind_values_rows(rows),
+            ast::SetExpr::Query(query) => self.bind_query(query),
+            ast::SetExpr::SetOp(chain) => self.bind_set_operation(chain),
+        }
+    }
+
+    fn bind_values_rows(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
+        self.push_block();
+        self.block().clause = Clause::Values;
+        let number = self.block().number;
+        let width = rows.first().map_or(0, Vec::len);
+        let mut bound = Vec::with_capacity(rows.len());
+        for (index, row) in rows.iter().enumerate() {
+            if row.len() != width {
+                bail!(WRONG_VALUE_COUNT_ON_ROW, index + 1);
+            }
+            if row.is_empty() {
+                bail!(TABLE_VALUE_CONSTRUCTOR_MUST_HAVE_COLUMNS);
+            }
+            let cells: Result<Vec<_>> = row.iter().map(|cell| self.bind_expr(cell)).collect();
+            bound.push(cells?);
+        }
+        self.blocks.pop();
+        let mut columns = Vec::with_capacity(width);
+        let mut outputs = Vec::with_capacity(width);
+        for index in 0..width {
+            let cells: Vec<&Expr> = bound.iter().map(|row| &row[index]).collect();
+            let ty = self.unify_exprs(&cells, "VALUES")?;
+            let register = self.new_register();
+            columns.push((register, ty.clone()));
+            outputs.push(OutputColumn {
+                name: Arc::from(format!("column_{index}")),
+                expr: Expr::column(register, ty),
+                source: None,
+            });
+        }
+        let plan = Logical::Values { rows: bound, columns };
+        Ok(BoundQuery { plan, outputs, mergeable: false, block: number })
+    }
+
+    /// The type and collation of a column made of these expressions.
+    pub(crate) fn unify_exprs(&self, exprs: &[&Expr], operation: &str) -> Result<DataType> {
+        let connection = self.input.bind.collation_connection;
+        let collation = crate::collation::aggregate(exprs.iter().copied(), connection, operation)?;
+        let types: Vec<DataType> = exprs.iter().map(|expr| expr.ty()).collect();
+        Ok(unify(&types, collation))
+    }
+
+    // --- set operations
+
+    fn bind_set_operation(&mut self, chain: &ast::SetOp) -> Result<BoundQuery> {
+        let first = self.bind_set_expr(&chain.first)?;
+        let block = first.block;
+        let mut parts = vec![first];
+        let mut operation: Option<SetOperation> = None;
+        for term in &chain.rest {
+            let right = self.bind_set_expr(&term.right)?;
+            if right.outputs.len() != parts[0].outputs.len() {
+                bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
+            }
+            let next = set_operation(term.op, term.all);
+            match operation {
+                // UNION is associative; EXCEPT is too when everything is on the right of the first.
+                Some(same) if same == next => parts.push(right),
+                None => {
+                    parts.push(right);
+                    operation = Some(next);
+                }
+                Some(before) => {
+                    let combined = self.combine(before, std::mem::take(&mut parts), block)?;
+                    parts = vec![combined, right];
+                    operation = Some(next);
+                }
+            }
+        }
+        let operation = operation.unwrap_or(SetOperation::UnionAll);
+        self.combine(operation, parts, block)
+    }
+
+    fn combine(
+        &mut self,
+        operation: SetOperation,
+        parts: Vec<BoundQuery>,
+        block: u32,
+    ) -> Result<BoundQuery> {
+        let width = parts[0].outputs.len();
+        let mut columns = Vec::with_capacity(width);
+        let mut outputs = Vec::with_capacity(width);
+        for index in 0..width {
+            let exprs: Vec<&Expr> = parts.iter().map(|part| &part.outputs[index].expr).collect();
+            let mut ty = self.unify_exprs(&exprs, "UNION")?;
+            if matches!(operation, SetOperation::ExceptAll | SetOperation::ExceptDistinct) {
+                ty.nullable = exprs[0].ty().nullable;
+            }
+            let register = self.new_register();
+            columns.push((register, ty.clone()));
+            outputs.push(OutputColumn {
+                name: parts[0].outputs[index].name.clone(),
+                expr: Expr::column(register, ty),
+                source: None,
+            });
+        }
+        let inputs = parts
+            .into_iter()
+            .map(|part| {
+                let exprs = part.outputs.into_iter().map(|output| output.expr).collect();
+                (part.plan, exprs)
+            })
+            .collect();
+        let plan = Logical::SetOperation { operation, inputs, columns };
+        Ok(BoundQuery { plan, outputs, mergeable: false, block })
+    }
+
+    /// ORDER BY and LIMIT behind a set operation or parentheses: names mean result columns.
+    fn bind_tail(
+        &mut self,
+        bound: BoundQuery,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<BoundQuery> {
+        if order_by.is_empty() && limit.is_none() {
+            return Ok(bound);
+        }
+        let mut plan = bound.plan;
+        if !order_by.is_empty() {
+            let keys = self.bind_tail_order(&bound.outputs, order_by)?;
+            plan = Logical::Sort { input: Box::new(plan), keys };
+        }
+        if let Some(limit) = limit {
+            plan = self.bind_limit(plan, limit, false)?;
+        }
+        Ok(BoundQuery { plan, mergeable: false, ..bound })
+    }
+
+    fn bind_tail_order(
+        &mut self,
+        outputs: &[OutputColumn],
+        order_by: &[ast::OrderItem],
+    ) -> Result<Vec<SortKey>> {
+        self.push_block();
+        let columns = outputs
+            .iter()
+            .map(|output| ScopeColumn {
+                name: output.name.clone(),
+                expr: output.expr.clone(),
+                source: None,
+                invisible: false,
+            })
+            .collect();
+        let block = self.block();
+        block.clause = Clause::Order;
+        block.items = outputs
+            .iter()
+            .map(|output| ListedItem {
+                name: output.name.clone(),
+                aliased: true,
+                table: None,
+                expr: output.expr.clone(),
+            })
+            .collect();
+        self.add_scope_table(None, Arc::from(""), ScopeSource::Columns(columns), None)?;
+        let mut keys = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            let expr = self.bind_order_expr(&item.expr)?;
+            keys.push(SortKey { expr, descending: item.desc });
+        }
+        self.blocks.pop();
+        Ok(keys)
+    }
+
+    /// Wraps `plan` in LIMIT.
+    pub(crate) fn bind_limit(
+        &mut self,
+        plan: Logical,
+        limit: &ast::Limit,
+        count_all: bool,
+    ) -> Result<Logical> {
+        let count = self.bind_limit_number(&limit.count)?;
+        let offset = match &limit.offset {
+            Some(offset) => Some(self.bind_limit_number(offset)?),
+            None => None,
+        };
+        Ok(Logical::Limit { input: Box::new(plan), limit: Some(count), offset, count_all })
+    }
+
+    pub(crate) fn bind_limit_number(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        match &expr.kind {
+            ast::ExprKind::Literal(ast::Literal::Integer(number)) => {
+                let ty = DataType::bigint_unsigned().with_nullable(false);
+                Ok(Expr::literal(types::Value::UInt(*number), ty))
+            }
+            ast::ExprKind::Param(index) => {
+                Ok(self.parameter(*index, Some(&DataType::bigint_unsigned())))
+            }
+            ast::ExprKind::Column(name) => {
+                match self.input.variables.program_variable(&name.name.text) {
+                    Some(expr) => Ok(expr),
+                    None => bail!(SP_UNDECLARED_VAR, name.name.text),
+                }
+            }
+            _ => bail!(WRONG_ARGUMENTS, "LIMIT"),
+        }
+    }
+
+    // --- common table expressions
+
+    pub(crate) fn declare_ctes(&mut self, with: &ast::With) -> Result<()> {
+        let start = self.cte_scope.len();
+        let level = self.blocks.len();
+        for (index, cte) in with.ctes.iter().enumerate() {
+            if with.ctes[..index].iter().any(|before| before.name == cte.name) {
+                bail!(NONUNIQ_TABLE, cte.name.text);
+            }
+            self.cte_scope.push(Arc::new(CteDefinition {
+                name: Arc::from(&*cte.name.text),
+                columns: cte.columns.clone(),
+                query: (*cte.query).clone(),
+                recursive: with.recursive,
+                level,
+                visible: start + index + usize::from(with.recursive),
+                shared: RefCell::new(None),
+                working: RefCell::new(None),
+                referenced: Cell::new(false),
+                binding: Cell::new(false),
+            }));
+        }
+        Ok(())
+    }
+
+    /// A table reference that may name a common table expression.
+    pub(crate) fn bind_cte_reference(
+        &mut self,
+        name: &str,
+        alias: &Arc<str>,
+    ) -> Result<Option<Logical>> {
+        let Some(cte) = self.cte_scope.iter().rev().find(|cte| *cte.name == *name).cloned() else {
+            return Ok(None);
+        };
+        let working = cte.working.borrow().clone();
+        if let Some((id, columns)) = working {
+            cte.referenced.set(true);
+            return self.scan_cte(id, &columns, alias).map(Some);
+        }
+        let shared = cte.shared.borrow().clone();
+        if let Some(shared) = shared {
+            return self.scan_cte(shared.id, &shared.columns, alias).map(Some);
+        }
+        if cte.binding.get() {
+            bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name);
+        }
+        let plan = if cte.recursive && mentions(&cte.query, &cte.name, &self.source) {
+            self.bind_recursive(&cte, alias)?
+        } else {
+            self.bind_plain_cte(&cte, alias)?
+        };
+        Ok(Some(plan))
+    }
+
+    fn bind_plain_cte(&mut self, cte: &Arc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
+        let bound = self.in_definition(cte, |binder| binder.bind_query(&cte.query))?;
+        let names = derived_names(&bound, &cte.columns)?;
+        if bound.mergeable || self.reads_outside(&bound) {
+            return self.attach(bound, None, alias.clone(), &names, false, None);
+        }
+        let columns = self.share_cte(cte, bound, &names)?;
+        self.scan_cte(columns.id, &columns.columns, alias)
+    }
+
+    /// Runs `f` with what the definition could see.
+    fn in_definition<T>(
+        &mut self,
+        cte: &CteDefinition,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        cte.binding.set(true);
+        let later = self.cte_scope.split_off(cte.visible.min(self.cte_scope.len()));
+        let result = self.with_hidden(cte.level, f);
+        self.cte_scope.truncate(cte.visible);
+        self.cte_scope.extend(later);
+        cte.binding.set(false);
+        result
+    }
+
+    fn share_cte(
+        &mut self,
+        cte: &CteDefinition,
+        bound: BoundQuery,
+        names: &[Arc<str>],
+    ) -> Result<SharedCte> {
+        check_names(names)?;
+        let id = self.new_cte();
+        let columns = names
+            .iter()
+            .zip(&bound.outputs)
+            .map(|(name, output)| (name.clone(), output.expr.ty()))
+            .collect();
+        let outputs = bound.outputs.into_iter().map(|output| output.expr).collect();
+        self.ctes.push(LogicalCte { id, name: cte.name.clone(), root: bound.plan, outputs });
+        let shared = SharedCte { id, columns };
+        *cte.shared.borrow_mut() = Some(shared.clone());
+        Ok(shared)
+    }
+
+    fn scan_cte(
+        &mut self,
+        id: CteId,
+        columns: &[(Arc<str>, DataType)],
+        alias: &Arc<str>,
+    ) -> Result<Logical> {
+        let base = self.new_registers(columns.len());
+        let mut scope = Vec::with_capacity(columns.len());
+        let mut registers = Vec::with_capacity(columns.len());
+        for (index, (name, ty)) in columns.iter().enumerate() {
+            let register = Register(base.0 + index as u32);
+            registers.push((register, ty.clone()));
+            scope.push(ScopeColumn {
+                name: name.clone(),
+                expr: Expr::column(register, ty.clone()),
+                source: None,
+                invisible: false,
+            });
+        }
+        self.add_scope_table(None, alias.clone(), ScopeSource::Columns(scope), None)?;
+        Ok(Logical::CteScan { id, columns: registers, alias: alias.clone() })
+    }
+
+    fn bind_recursive(&mut self, cte: &Arc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
+        let ast::SetExpr::SetOp(chain) = &cte.query.body else {
+            bail!(CTE_RECURSIVE_REQUIRES_UNION, cte.name)
+        };
+        if chain.rest.iter().any(|term| term.op != ast::SetOperator::Union) {
+            bail!(CTE_RECURSIVE_REQUIRES_UNION, cte.name);
+        }
+        let bound = self.in_definition(cte, |binder| binder.bind_recursion(cte, chain))?;
+        let names: Vec<Arc<str>> = bound.outputs.iter().map(|output| output.name.clone()).collect();
+        let shared = self.share_cte(cte, bound, &names)?;
+        self.scan_cte(shared.id, &shared.columns, alias)
+    }
+
+    /// The union of seed and step: parts are steps from the first one on that refers to the expression itself.
+    fn bind_recursion(
+        &mut self,
+        cte: &Arc<CteDefinition>,
+        chain: &ast::SetOp,
+    ) -> Result<BoundQuery> {
+        let id = self.new_cte();
+        let first = self.bind_set_expr(&chain.first).map_err(|error| match error.code().0 {
+            1146 | 1046 => errors::err!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
+            _ => error,
+        })?;
+        let block = first.block;
+        let names = derived_names(&first, &cte.columns)?;
+        let mut seeds = vec![first];
+        let mut steps: Vec<BoundQuery> = Vec::new();
+        for term in &chain.rest {
+            let columns = seed_columns(&names, &seeds, self)?;
+            cte.referenced.set(false);
+            *cte.working.borrow_mut() = Some((id, columns));
+            let part = self.bind_set_expr(&term.right);
+            *cte.working.borrow_mut() = None;
+            let part = part?;
+            if part.outputs.len() != names.len() {
+                bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
+            }
+            match (cte.referenced.get(), steps.is_empty()) {
+                (true, _) => steps.push(self.check_step(cte, part)?),
+                (false, true) => seeds.push(part),
+                (false, false) => bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
+            }
+        }
+        let distinct = chain.rest.iter().any(|term| !term.all);
+        let types = seed_columns(&names, &seeds, self)?;
+        let seed = self.merge_parts(seeds, block)?;
+        let step = self.merge_parts(steps, block)?;
+        let mut columns = Vec::with_capacity(names.len());
+        let mut outputs = Vec::with_capacity(names.len());
+        for (name, ty) in types {
+            let register = self.new_register();
+            columns.push((register, ty.clone()));
+            outputs.push(OutputColumn { name, expr: Expr::column(register, ty), source: None });
+        }
+        let plan = Logical::RecursiveCte {
+            id,
+            seed: Box::new(seed.plan),
+            seed_outputs: seed.outputs.into_iter().map(|output| output.expr).collect(),
+            step: Box::new(step.plan),
+            step_outputs: step.outputs.into_iter().map(|output| output.expr).collect(),
+            distinct,
+            columns,
+        };
+        let bound = BoundQuery { plan, outputs, mergeable: false, block };
+        self.bind_tail(bound, &cte.query.order_by, cte.query.limit.as_ref())
+    }
+
+    fn check_step(&self, cte: &CteDefinition, part: BoundQuery) -> Result<BoundQuery> {
+        let mut aggregated = false;
+        fn look(node: &Logical, found: &mut bool) {
+            *found |= matches!(node, Logical::Aggregate { .. } | Logical::Window { .. });
+            if !matches!(node, Logical::Derived { .. }) {
+                node.for_each_input(&mut |input| look(input, found));
+            }
+        }
+        look(&part.plan, &mut aggregated);
+        if aggregated {
+            bail!(CTE_RECURSIVE_FORBIDS_AGGREGATION, cte.name);
+        }
+        Ok(part)
+    }
+
+    fn merge_parts(&mut self, mut parts: Vec<BoundQuery>, block: u32) -> Result<BoundQuery> {
+        match parts.len() {
+            0 => Ok(BoundQuery {
+                plan: Logical::Nothing,
+                outputs: Vec::new(),
+                mergeable: false,
+                block,
+            }),
+            1 => Ok(parts.remove(0)),
+            _ => self.combine(SetOperation::UnionAll, parts, block),
+        }
+    }
+
+    /// Whether a bound query reads registers of blocks around it.
+    fn reads_outside(&self, bound: &BoundQuery) -> bool {
+        let outputs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
+        !self.outer_registers(&bound.plan, &outputs).is_empty()
+    }
+
+    /// Registers that a plan reads and does not set.
+    pub(crate) fn outer_registers(&self, plan: &Logical, outputs: &[&Expr]) -> Vec<Register> {
+        let mut defined = RegisterSet::new();
+        plan.add_definitions(&self.instances, &mut defined);
+        let mut used = RegisterSet::new();
+        let outer = |id: plan::SubqueryId| &*self.subqueries[id.0 as usize].outer;
+        plan.visit_exprs(&mut |expr| expr.add_registers(&outer, &mut used));
+        for output in outputs {
+            output.add_registers(&outer, &mut used);
+        }
+        used.subtract(&defined);
+        used.iter().collect()
+    }
+
+    // --- locking
+
+    fn apply_locking(&mut self, locking: &ast::Locking, first: usize) -> Result<()> {
+        let exclusive = locking.strength == ast::LockStrength::Update;
+        let mode = match (exclusive, locking.wait) {
+            (true, ast::LockWait::Wait) => RowLocking::Exclusive,
+            (true, ast::LockWait::NoWait) => RowLocking::ExclusiveNoWait,
+            (true, ast::LockWait::SkipLocked) => RowLocking::ExclusiveSkipLocked,
+            (false, ast::LockWait::Wait) => RowLocking::Shared,
+            (false, ast::LockWait::NoWait) => RowLocking::SharedNoWait,
+            (false, ast::LockWait::SkipLocked) => RowLocking::SharedSkipLocked,
+            (_, ast::LockWait::Seconds(0)) if exclusive => RowLocking::ExclusiveNoWait,
+            (_, ast::LockWait::Seconds(0)) => RowLocking::SharedNoWait,
+            (_, ast::LockWait::Seconds(_)) => {
+                return Err(Error::not_supported("FOR UPDATE WAIT n"));
+            }
+        };
+        if locking.of.is_empty() {
+            for instance in &mut self.instances[first..] {
+                instance.locking = mode;
+            }
+            return Ok(());
+        }
+        for name in &locking.of {
+            let found = (first..self.instances.len()).find(|index| {
+                let instance = &self.instances[*index];
+                let schema = &self.tables[instance.table].schema;
+                *instance.alias == *name.name.text
+                    && name.schema.as_ref().is_none_or(|wanted| **schema == *wanted.text)
+            });
+            let Some(index) = found else { bail!(UNRESOLVED_TABLE_LOCK, name.name.text) };
+            self.lock_instance(InstanceId(index as u32), mode);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lock_instance(&mut self, id: InstanceId, mode: RowLocking) {
+        self.instances[id.0 as usize].locking = mode;
+    }
+}
+
+/// The columns of a recursive expression: types of the seed, all nullable.
+fn seed_columns(
+    names: &[Arc<str>],
+    seeds: &[BoundQuery],
+    binder: &Binder<'_>,
+) -> Result<Vec<(Arc<str>, DataType)>> {
+    let mut columns = Vec::with_capacity(names.len());
+    for (index, name) in names.iter().enumerate() {
+        let exprs: Vec<&Expr> = seeds.iter().map(|seed| &seed.outputs[index].expr).collect();
+        let ty = binder.unify_exprs(&exprs, "UNION")?.with_nullable(true);
+        columns.push((name.clone(), ty));
+    }
+    Ok(columns)
+}
+
+fn check_names(names: &[Arc<str>]) -> Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].iter().any(|before| crate::block::names_equal(before, name)) {
+            bail!(DUP_FIELDNAME, name);
+        }
+    }
+    Ok(())
+}
+
+fn set_operation(op: ast::SetOperator, all: bool) -> SetOperation {
+    match (op, all) {
+        (ast::SetOperator::Union, true) => SetOperation::UnionAll,
+        (ast::SetOperator::Union, false) => SetOperation::UnionDistinct,
+        (ast::SetOperator::Intersect, true) => SetOperation::IntersectAll,
+        (ast::SetOperator::Intersect, false) => SetOperation::IntersectDistinct,
+        (ast::SetOperator::Except, true) => SetOperation::ExceptAll,
+        (ast::SetOperator::Except, false) => SetOperation::ExceptDistinct,
+    }
+}
+
+/// `TABLE t` means `SELECT * FROM t`.
+fn select_all(name: &ast::ObjectName) -> ast::Select {
+    ast::Select {
+        items: vec![ast::SelectItem {
+            kind: ast::SelectItemKind::Wildcard,
+            span: ast::Span::default(),
+        }],
+        from: vec![ast::TableFactor::Table(Box::new(ast::NamedTable {
+            name: name.clone(),
+            ..ast::NamedTable::default()
+        }))],
+        ..ast::Select::default()
+    }
+}
+
+/// Whether the query's text contains `name` as a word: a recursive reference cannot hide from that, and a false alarm only costs
+/// the check that follows.
+fn mentions(query: &ast::Query, name: &str, source: &[u8]) -> bool {
+    let text = query.span.of(source);
+    if text.is_empty() {
+        return matches!(query.body, ast::SetExpr::SetOp(_));
+    }
+    let text = String::from_utf8_lossy(text);
+    text.match_indices(name).any(|(at, _)| {
+        let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let before = text[..at].chars().next_back().is_some_and(word);
+        let after = text[at + name.len()..].chars().next().is_some_and(word);
+        !before && !after
+    })
+}

@@ -1,0 +1,76 @@
+//! What the binder asks of its surroundings, and what it asks of the account.
+
+use std::sync::Arc;
+
+use catalog::{Relation, Table};
+use plan::Expr;
+use types::DataType;
+
+/// One snapshot of the catalog as a session sees it.
+pub trait CatalogReader {
+    /// The current schema.
+    fn current_database(&self) -> Option<&str>;
+    /// Whether a schema exists, the information schemas included.
+    fn schema_exists(&self, schema: &str) -> bool;
+    /// The table or view called `schema.name`; the session's temporary tables hide others. Information tables are found in the
+    /// registry, not here.
+    fn relation(&self, schema: &str, name: &str) -> Option<Relation>;
+    /// Foreign keys of other tables (or the same) that refer to `schema.name`: the table and the position of the key in it.
+    fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)>;
+}
+
+/// Types of variables at bind time.
+pub trait VariableTypes {
+    /// The type of `@name`; `None` when it was never set.
+    fn user_variable(&self, name: &str) -> Option<DataType>;
+    /// The type of `@@name` (lower case) in the global or session scope; `None` when there is no such variable (1193).
+    ///
+    /// # Errors
+    /// 1238 when the variable has no such scope.
+    fn system_variable(
+        &self,
+        name: &str,
+        scope: Option<syntax::ast::VarScope>,
+    ) -> errors::Result<Option<DataType>>;
+    /// A parameter or local variable of the stored program that contains the statement, as an expression.
+    fn program_variable(&self, _name: &str) -> Option<Expr> {
+        None
+    }
+}
+
+/// What is done with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PrivilegeKind {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+/// A privilege that a statement needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredPrivilege {
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Table or view.
+    pub table: Arc<str>,
+    /// Columns that are used; empty: any one column will do (`SELECT COUNT(*)`).
+    pub columns: Vec<Arc<str>>,
+    /// What is done.
+    pub kind: PrivilegeKind,
+    /// `user@host` whose privilege counts instead of the session's: the definer of a view.
+    pub definer: Option<Arc<str>>,
+}
+
+/// An expression of a table definition, bound over registers `0..columns`.
+#[derive(Clone, Debug)]
+pub struct BoundTableExpression {
+    /// The expression; column `i` of the table is register `i`.
+    pub expr: Expr,
+    /// Columns that it reads, ascending.
+    pub columns: Vec<usize>,
+    /// It calls a function that may answer differently the next time (not allowed in generated columns and CHECK).
+    pub volatile: bool,
+    /// It contains a subquery, a variable or a parameter (never allowed).
+    pub forbidden: bool,
+}

@@ -1,0 +1,496 @@
+//! SELECT: the parts of a block in the order in which names can be known, and the operators that they become.
+
+use std::sync::Arc;
+
+use errors::{Error, Result, bail};
+use plan::{Expr, Logical, OutputColumn, Register, SortKey};
+use syntax::ast;
+use types::DataType;
+
+use crate::Binder;
+use crate::block::{Clause, ListedItem, VisibleColumn, WindowGroup, visible_or_all};
+use crate::query::BoundQuery;
+
+/// The bound parts of a block before they are put together.
+struct Parts {
+    filter: Option<Expr>,
+    outputs: Vec<OutputColumn>,
+    having: Option<Expr>,
+    qualify: Option<Expr>,
+    order: Vec<SortKey>,
+}
+
+impl Binder<'_> {
+    /// Binds a SELECT with the ORDER BY and LIMIT that belong to it.
+    pub(crate) fn bind_select(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<BoundQuery> {
+        let level = self.push_block();
+        let number = self.block().number;
+        self.straight_join |= select.options.straight_join;
+        self.block().clause = Clause::On;
+        let from = self.bind_from(&select.from)?;
+        let parts = self.bind_parts(select, order_by)?;
+        self.check_grouping(
+            parts.filter.as_ref(),
+            &from,
+            &parts.outputs,
+            parts.having.as_ref(),
+            &parts.order,
+        )?;
+        let bound = self.assemble(select, from, parts, limit)?;
+        debug_assert_eq!(self.blocks.len(), level + 1);
+        self.blocks.pop();
+        Ok(BoundQuery { block: number, ..bound })
+    }
+
+    fn bind_parts(&mut self, select: &ast::Select, order_by: &[ast::OrderItem]) -> Result<Parts> {
+        let filter = match &select.filter {
+            Some(filter) => {
+                self.block().clause = Clause::Where;
+                Some(self.bind_condition(filter)?)
+            }
+            None => None,
+        };
+        self.block().grouped = select.group_by.is_some();
+        self.bind_named_windows(&select.windows)?;
+        self.block().clause = Clause::FieldList;
+        self.block().allow_windows = true;
+        let outputs = self.bind_output_list(&select.items)?;
+        self.block().allow_windows = false;
+        if let Some(group_by) = &select.group_by {
+            self.bind_group_by(group_by)?;
+        }
+        let having = match &select.having {
+            Some(having) => {
+                self.block().clause = Clause::Having;
+                Some(self.bind_condition(having)?)
+            }
+            None => None,
+        };
+        self.block().clause = Clause::Order;
+        self.block().allow_windows = true;
+        let qualify = match &select.qualify {
+            Some(qualify) => Some(self.bind_condition(qualify)?),
+            None => None,
+        };
+        let mut order = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            let expr = self.bind_order_expr(&item.expr)?;
+            order.push(SortKey { expr, descending: item.desc });
+        }
+        Ok(Parts { filter, outputs, having, qualify, order })
+    }
+
+    // --- select list
+
+    pub(crate) fn bind_output_list(
+        &mut self,
+        items: &[ast::SelectItem],
+    ) -> Result<Vec<OutputColumn>> {
+        let mut outputs = Vec::with_capacity(items.len());
+        for item in items {
+            match &item.kind {
+                ast::SelectItemKind::Expr { expr, alias } => {
+                    outputs.push(self.bind_select_item(expr, alias.as_ref(), item.span)?);
+                }
+                ast::SelectItemKind::Wildcard => self.expand_wildcard(None, &mut outputs)?,
+                ast::SelectItemKind::QualifiedWildcard(name) => {
+                    self.expand_wildcard(Some(name), &mut outputs)?;
+                }
+            }
+        }
+        Ok(outputs)
+    }
+
+    pub(crate) fn bind_select_item(
+        &mut self,
+        expr: &ast::Expr,
+        alias: Option<&ast::Ident>,
+        span: ast::Span,
+    ) -> Result<OutputColumn> {
+        let (bound, source, table) = match &expr.kind {
+            ast::ExprKind::Column(name) => {
+                let resolved = self.resolve(name)?;
+                let source = resolved
+                    .place
+                    .and_then(|(table, column)| self.column_source(resolved.level, table, column));
+                let table = resolved
+                    .place
+                    .map(|(table, _)| self.blocks[resolved.level].tables[table].alias.clone());
+                (resolved.expr, source, table)
+            }
+            _ => (self.bind_expr(expr)?, None, None),
+        };
+        if let Expr::Row(items) = &bound {
+            bail!(OPERAND_COLUMNS, 1.min(items.len()));
+        }
+        let name: Arc<str> = match alias {
+            Some(alias) => Arc::from(&*alias.text),
+            None => self.caption(expr, span),
+        };
+        let listed =
+            ListedItem { name: name.clone(), aliased: alias.is_some(), table, expr: bound.clone() };
+        self.block().items.push(listed);
+        Ok(OutputColumn { name, expr: bound, source })
+    }
+
+    /// The name of an expression without an alias.
+    fn caption(&self, expr: &ast::Expr, span: ast::Span) -> Arc<str> {
+        match &expr.kind {
+            ast::ExprKind::Column(name) => Arc::from(&*name.name.text),
+            ast::ExprKind::Literal(ast::Literal::String(text)) => {
+                Arc::from(String::from_utf8_lossy(&text.value).trim_start())
+            }
+            ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
+            _ => {
+                let text = span.of(&self.source);
+                Arc::from(String::from_utf8_lossy(text).trim())
+            }
+        }
+    }
+
+    fn expand_wildcard(
+        &mut self,
+        name: Option<&ast::ObjectName>,
+        outputs: &mut Vec<OutputColumn>,
+    ) -> Result<()> {
+        let level = self.blocks.len() - 1;
+        let block = &self.blocks[level];
+        if block.tables.is_empty() {
+            bail!(NO_TABLES_USED);
+        }
+        let columns: Vec<VisibleColumn> = match name {
+            None => visible_or_all(block),
+            Some(name) => {
+                let found = block.tables.iter().position(|table| {
+                    *table.alias == *name.name.text
+                        && name
+                            .schema
+                            .as_ref()
+                            .is_none_or(|schema| table.schema.as_deref() == Some(&*schema.text))
+                });
+                match found {
+                    Some(index) => {
+                        crate::from::visible_columns(&block.tables[index], index).collect()
+                    }
+                    None => bail!(BAD_TABLE_ERROR, name.name.text),
+                }
+            }
+        };
+        outputs.reserve(columns.len());
+        for column in columns {
+            let expr = match column.merged {
+                Some(expr) => expr,
+                None => self.scope_column(level, column.table, column.column)?,
+            };
+            let source = self.column_source(level, column.table, column.column);
+            let listed = ListedItem {
+                name: column.name.clone(),
+                aliased: false,
+                table: Some(self.blocks[level].tables[column.table].alias.clone()),
+                expr: expr.clone(),
+            };
+            self.blocks[level].items.push(listed);
+            outputs.push(OutputColumn { name: column.name, expr, source });
+        }
+        Ok(())
+    }
+
+    // --- GROUP BY, ORDER BY
+
+    fn bind_group_by(&mut self, group_by: &ast::GroupBy) -> Result<()> {
+        match group_by.modifier {
+            ast::GroupModifier::None => {}
+            ast::GroupModifier::Rollup => self.block().rollup = true,
+            ast::GroupModifier::Cube => return Err(Error::not_supported("CUBE")),
+            ast::GroupModifier::GroupingSets => {
+                return Err(Error::not_supported("GROUPING SETS"));
+            }
+        }
+        self.block().clause = Clause::Group;
+        for item in &group_by.items {
+            let expr = self.bind_group_expr(&item.expr)?;
+            if let Expr::Row(items) = &expr {
+                bail!(OPERAND_COLUMNS, 1.min(items.len()));
+            }
+            if self.block().keys.iter().any(|(_, key)| *key == expr) && !self.block().rollup {
+                continue;
+            }
+            let register = match expr.as_column() {
+                Some(register) => register,
+                None => self.new_register(),
+            };
+            let block = self.block();
+            block.keys.push((register, expr));
+            if block.grouping.len() < block.keys.len() {
+                block.grouping.push(None);
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_group_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bound = match self.ordinal(expr)? {
+            Some(bound) => bound,
+            None => self.bind_expr(expr)?,
+        };
+        let block = self.blocks.last().expect("inside a block");
+        let aggregated = bound.any(&mut |node| {
+            node.as_column().is_some_and(|register| {
+                block.aggregates.iter().any(|call| call.output == register)
+                    || block
+                        .window_groups
+                        .iter()
+                        .flat_map(|group| &group.calls)
+                        .any(|call| call.output == register)
+            })
+        });
+        if aggregated {
+            let name = String::from_utf8_lossy(expr.span.of(&self.source)).into_owned();
+            bail!(WRONG_GROUP_FIELD, name);
+        }
+        Ok(bound)
+    }
+
+    /// An integer literal in GROUP BY or ORDER BY counts the select list.
+    fn ordinal(&self, expr: &ast::Expr) -> Result<Option<Expr>> {
+        let ast::ExprKind::Literal(ast::Literal::Integer(number)) = &expr.kind else {
+            return Ok(None);
+        };
+        let block = self.blocks.last().expect("inside a block");
+        let item = usize::try_from(*number)
+            .ok()
+            .and_then(|number| block.items.get(number.checked_sub(1)?));
+        match item {
+            Some(item) => Ok(Some(item.expr.clone())),
+            None => bail!(BAD_FIELD_ERROR, number, block.clause.name()),
+        }
+    }
+
+    pub(crate) fn bind_order_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        if let Some(bound) = self.ordinal(expr)? {
+            return Ok(bound);
+        }
+        if let ast::ExprKind::Column(name) = &expr.kind
+            && name.table.is_none()
+            && let Some(bound) = self.resolve_listed(self.blocks.len() - 1, name)?
+        {
+            return Ok(bound);
+        }
+        self.bind_expr(expr)
+    }
+
+    // --- putting together
+
+    fn assemble(
+        &mut self,
+        select: &ast::Select,
+        from: Logical,
+        mut parts: Parts,
+        limit: Option<&ast::Limit>,
+    ) -> Result<BoundQuery> {
+        let mut plan = from;
+        if let Some(predicate) = parts.filter.take() {
+            plan = Logical::Filter { input: Box::new(plan), predicate };
+        }
+        self.resolve_grouping()?;
+        let grouped = self.block().grouped || !self.block().aggregates.is_empty();
+        if grouped {
+            plan = self.assemble_groups(plan, &mut parts);
+        }
+        let filtered = parts.having.is_some();
+        if let Some(predicate) = parts.having.take() {
+            plan = Logical::Filter { input: Box::new(plan), predicate };
+        }
+        let windows: Vec<WindowGroup> = std::mem::take(&mut self.block().window_groups);
+        let windowed = !windows.is_empty();
+        for group in windows {
+            plan = Logical::Window {
+                input: Box::new(plan),
+                partition_by: group.partition_by,
+                order_by: group.order_by,
+                calls: group.calls,
+            };
+        }
+        if let Some(predicate) = parts.qualify.take() {
+            plan = Logical::Filter { input: Box::new(plan), predicate };
+        }
+        let volatile = parts.outputs.iter().any(|output| self.is_volatile(&output.expr));
+        let mergeable = !grouped
+            && !filtered
+            && !windowed
+            && !volatile
+            && !select.options.distinct
+            && parts.order.is_empty()
+            && limit.is_none();
+        if select.options.distinct {
+            plan = self.assemble_distinct(plan, &mut parts)?;
+        } else if !parts.order.is_empty() {
+            plan = self.assemble_computed(plan, &mut parts);
+        }
+        parts.order.retain(|key| !key.expr.is_constant() || self.is_volatile(&key.expr));
+        if !parts.order.is_empty() {
+            plan = Logical::Sort { input: Box::new(plan), keys: parts.order };
+        }
+        let count_all = select.options.calc_found_rows;
+        if let Some(limit) = limit {
+            plan = self.bind_limit(plan, limit, count_all)?;
+        } else if count_all {
+            plan = Logical::Limit { input: Box::new(plan), limit: None, offset: None, count_all };
+        }
+        Ok(BoundQuery { plan, outputs: parts.outputs, mergeable, block: 0 })
+    }
+
+    fn assemble_groups(&mut self, plan: Logical, parts: &mut Parts) -> Logical {
+        let block = self.block();
+        let keys = block.keys.clone();
+        let same_grouping = std::mem::take(&mut block.same_grouping);
+        let aggregates = std::mem::take(&mut block.aggregates);
+        let (rollup, scalar) = (block.rollup, !block.grouped);
+        let grouping = std::mem::take(&mut block.grouping);
+        let mut replace = |expr: &mut Expr| replace_keys(expr, &keys, rollup, &same_grouping);
+        parts.outputs.iter_mut().for_each(|output| replace(&mut output.expr));
+        parts.having.iter_mut().for_each(&mut replace);
+        parts.qualify.iter_mut().for_each(&mut replace);
+        parts.order.iter_mut().for_each(|key| replace(&mut key.expr));
+        for group in &mut block.window_groups {
+            group.partition_by.iter_mut().for_each(&mut replace);
+            group.order_by.iter_mut().for_each(|key| replace(&mut key.expr));
+            for call in &mut group.calls {
+                call.args.iter_mut().for_each(&mut replace);
+            }
+        }
+        Logical::Aggregate { input: Box::new(plan), keys, aggregates, scalar, rollup, grouping }
+    }
+
+    /// DISTINCT over the outputs; what ORDER BY takes from them comes from the same registers.
+    fn assemble_distinct(&mut self, plan: Logical, parts: &mut Parts) -> Result<Logical> {
+        let mut computed: Vec<(Register, Expr)> = Vec::new();
+        let mut columns: Vec<(Register, DataType)> = Vec::new();
+        for output in &mut parts.outputs {
+            let ty = output.expr.ty();
+            let register = match output.expr.as_column() {
+                Some(register) => register,
+                None => {
+                    let register = self.new_register();
+                    let expr =
+                        std::mem::replace(&mut output.expr, Expr::column(register, ty.clone()));
+                    computed.push((register, expr));
+                    register
+                }
+            };
+            columns.push((register, ty));
+        }
+        for key in &mut parts.order {
+            replace_computed(&mut key.expr, &computed);
+        }
+        let strict = self.input.bind.sql_mode.has(types::SqlMode::ONLY_FULL_GROUP_BY);
+        if strict {
+            self.check_distinct_order(&parts.order, &columns)?;
+        }
+        let mut plan = plan;
+        if !computed.is_empty() {
+            plan = Logical::Project { input: Box::new(plan), columns: computed };
+        }
+        Ok(Logical::Distinct { input: Box::new(plan), columns })
+    }
+
+    fn check_distinct_order(
+        &self,
+        order: &[SortKey],
+        columns: &[(Register, DataType)],
+    ) -> Result<()> {
+        for (index, key) in order.iter().enumerate() {
+            let mut missing = None;
+            key.expr.visit(&mut |node| {
+                if let Some(register) = node.as_column()
+                    && !columns.iter().any(|(column, _)| *column == register)
+                {
+                    missing.get_or_insert(register);
+                }
+            });
+            if let Some(name) = missing.and_then(|register| self.block_column_name(register)) {
+                bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, "ORDER BY clause", name, "DISTINCT");
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes before the sort what is shown and sorted by, and what must be computed once a row.
+    fn assemble_computed(&mut self, plan: Logical, parts: &mut Parts) -> Logical {
+        let mut computed: Vec<(Register, Expr)> = Vec::new();
+        for index in 0..parts.outputs.len() {
+            let expr = &parts.outputs[index].expr;
+            if expr.as_column().is_some() || (expr.is_constant() && !self.is_volatile(expr)) {
+                continue;
+            }
+            let sorted = parts.order.iter().any(|key| key.expr.any(&mut |node| node == expr));
+            if !sorted && !self.is_volatile(expr) {
+                continue;
+            }
+            let register = self.new_register();
+            let ty = expr.ty();
+            let output = &mut parts.outputs[index];
+            let expr = std::mem::replace(&mut output.expr, Expr::column(register, ty));
+            computed.push((register, expr));
+        }
+        if computed.is_empty() {
+            return plan;
+        }
+        for key in &mut parts.order {
+            replace_computed(&mut key.expr, &computed);
+        }
+        Logical::Project { input: Box::new(plan), columns: computed }
+    }
+
+    /// Whether an expression may give another value each time, or has an effect.
+    pub(crate) fn is_volatile(&self, expr: &Expr) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::AssignUserVariable { .. } => true,
+            Expr::Function { name, .. } => self
+                .input
+                .registry
+                .function(name)
+                .is_some_and(|f| f.volatility == plugin_api::Volatility::Volatile),
+            _ => false,
+        })
+    }
+}
+
+/// Puts key registers in the place of key expressions.
+fn replace_keys(
+    expr: &mut Expr,
+    keys: &[(Register, Expr)],
+    rollup: bool,
+    same_grouping: &[(Register, Register)],
+) {
+    expr.rewrite(&mut |node| {
+        if let Expr::Column { register, .. } = node
+            && let Some((_, first)) = same_grouping.iter().find(|(again, _)| again == register)
+        {
+            *register = *first;
+            return true;
+        }
+        let Some((register, key)) = keys.iter().find(|(_, key)| key == node) else {
+            return false;
+        };
+        let mut ty = key.ty();
+        ty.nullable |= rollup;
+        *node = Expr::column(*register, ty);
+        true
+    });
+}
+
+fn replace_computed(expr: &mut Expr, computed: &[(Register, Expr)]) {
+    expr.rewrite(&mut |node| {
+        let Some((register, value)) = computed.iter().find(|(_, value)| value == node) else {
+            return false;
+        };
+        *node = Expr::column(*register, value.ty());
+        true
+    });
+}

@@ -1,0 +1,123 @@
+//! Subqueries in expressions.
+
+use errors::{Result, bail};
+use plan::{BinaryOp, Expr, LogicalSubquery, OutputColumn, QuantifiedOp, SubqueryId, SubqueryKind};
+use syntax::ast;
+use types::DataType;
+
+use crate::Binder;
+use crate::expr::{columns_of, comparison_op};
+
+impl Binder<'_> {
+    /// Binds a subquery and notes what it reads from outside.
+    fn bind_subquery(&mut self, query: &ast::Query) -> Result<(SubqueryId, Vec<OutputColumn>)> {
+        let bound = self.bind_query(query)?;
+        let exprs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
+        let outer = self.outer_registers(&bound.plan, &exprs);
+        let outputs = bound.outputs.iter().map(|output| output.expr.clone()).collect();
+        self.subqueries.push(LogicalSubquery {
+            root: bound.plan,
+            outputs,
+            outer,
+            block: bound.block,
+        });
+        Ok((SubqueryId(self.subqueries.len() as u32 - 1), bound.outputs))
+    }
+
+    /// `(SELECT ..)`: one column gives a value, several a row.
+    pub(crate) fn bind_scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let (id, outputs) = self.bind_subquery(query)?;
+        let [output] = outputs.as_slice() else { bail!(OPERAND_COLUMNS, 1) };
+        let ty = output.expr.ty().with_nullable(true);
+        Ok(Expr::Subquery { id, kind: SubqueryKind::Scalar, negated: false, ty })
+    }
+
+    pub(crate) fn bind_exists(&mut self, query: &ast::Query) -> Result<Expr> {
+        let (id, _) = self.bind_subquery(query)?;
+        let ty = DataType::boolean().with_nullable(false);
+        Ok(Expr::Subquery { id, kind: SubqueryKind::Exists, negated: false, ty })
+    }
+
+    pub(crate) fn bind_in_subquery(
+        &mut self,
+        expr: &ast::Expr,
+        query: &ast::Query,
+        negated: bool,
+    ) -> Result<Expr> {
+        let operand = self.bind_expr(expr)?;
+        let (id, outputs) = self.bind_subquery(query)?;
+        let (left, ty) = self.match_columns(operand, id, &outputs, BinaryOp::Equal)?;
+        Ok(Expr::Subquery { id, kind: SubqueryKind::In(left), negated, ty })
+    }
+
+    pub(crate) fn bind_quantified(
+        &mut self,
+        left: &ast::Expr,
+        op: ast::BinaryOp,
+        all: bool,
+        query: &ast::Query,
+    ) -> Result<Expr> {
+        let operand = self.bind_expr(left)?;
+        let (id, outputs) = self.bind_subquery(query)?;
+        let op = comparison_op(op);
+        let (left, ty) = self.match_columns(operand, id, &outputs, op)?;
+        // `= ANY` is IN and `<> ALL` is NOT IN.
+        let (kind, negated) = match (op, all) {
+            (BinaryOp::Equal, false) => (SubqueryKind::In(left), false),
+            (BinaryOp::NotEqual, true) => (SubqueryKind::In(left), true),
+            (_, true) => (SubqueryKind::Quantified(left, op, QuantifiedOp::All), false),
+            (_, false) => (SubqueryKind::Quantified(left, op, QuantifiedOp::Any), false),
+        };
+        Ok(Expr::Subquery { id, kind, negated, ty })
+    }
+
+    /// The left side as a list, converted for the comparison with the subquery's columns.
+    fn match_columns(
+        &mut self,
+        operand: Expr,
+        id: SubqueryId,
+        outputs: &[OutputColumn],
+        op: BinaryOp,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        if columns_of(&operand) != outputs.len() {
+            bail!(OPERAND_COLUMNS, columns_of(&operand));
+        }
+        let left = match operand {
+            Expr::Row(items) => items,
+            single => vec![single],
+        };
+        let mut nullable = false;
+        let mut converted = Vec::with_capacity(left.len());
+        for (index, (left, output)) in left.into_iter().zip(outputs).enumerate() {
+            // Checks the collations, too.
+            let pair = self.comparison(op, left, output.expr.clone())?;
+            nullable |= pair.ty().nullable;
+            if let Expr::Binary { left, right, .. } = pair {
+                self.subqueries[id.0 as usize].outputs[index] = *right;
+                converted.push(*left);
+            }
+        }
+        Ok((converted, DataType::boolean().with_nullable(nullable)))
+    }
+
+    /// `(a, b) = (SELECT c, d ...)` on either side; `None` when neither side is a subquery of several columns.
+    pub(crate) fn bind_row_subquery(
+        &mut self,
+        op: BinaryOp,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Option<Expr>> {
+        use ast::ExprKind::{Row, Subquery};
+        let (row, query, op) = match (&left.kind, &right.kind) {
+            (Row(_), Subquery(query)) => (left, query, op),
+            (Subquery(query), Row(_)) => (right, query, crate::compare::mirrored(op)),
+            _ => return Ok(None),
+        };
+        let operand = self.bind_expr(row)?;
+        let (id, outputs) = self.bind_subquery(query)?;
+        let (left, ty) = self.match_columns(operand, id, &outputs, op)?;
+        let kind = SubqueryKind::Quantified(left, op, QuantifiedOp::Any);
+        let ty = ty.with_nullable(true);
+        Ok(Some(Expr::Subquery { id, kind, negated: false, ty }))
+    }
+}

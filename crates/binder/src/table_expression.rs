@@ -1,0 +1,181 @@
+//! Expressions that belong to a table: generated columns, expression defaults, CHECK constraints.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::{Error, Result};
+use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
+use syntax::ast;
+use types::DataType;
+
+use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
+use crate::{Binder, BoundTableExpression};
+
+/// How far virtual columns may be built on each other.
+const VIRTUAL_DEPTH_MAX: u32 = 64;
+
+impl<'a> Binder<'a> {
+    /// Binds an expression of a table definition whose columns are `columns`; column `i` is register `i`.
+    ///
+    /// # Errors
+    /// 1054 and everything else that can be wrong with an expression.
+    pub fn bind_table_expression(
+        mut self,
+        columns: &[(Arc<str>, DataType)],
+        expr: &ast::Expr,
+        source: &'a [u8],
+    ) -> Result<BoundTableExpression> {
+        self.source = Cow::Borrowed(source);
+        self.registers = columns.len() as u32;
+        let scope = columns
+            .iter()
+            .enumerate()
+            .map(|(index, (name, ty))| ScopeColumn {
+                name: name.clone(),
+                expr: column_read(Register(index as u32), ty),
+                source: None,
+                invisible: false,
+            })
+            .collect();
+        let expr = self.bind_in_scope(scope, expr)?;
+        let mut read = RegisterSet::new();
+        expr.add_registers(&|_| &[], &mut read);
+        let forbidden = expr.any(&mut |node| {
+            matches!(
+                node,
+                Expr::Subquery { .. }
+                    | Expr::UserVariable { .. }
+                    | Expr::AssignUserVariable { .. }
+                    | Expr::SystemVariable { .. }
+                    | Expr::Parameter { .. }
+            )
+        });
+        let volatile = self.is_volatile(&expr) || self.is_stable_only(&expr);
+        let columns = read.iter().map(|register| register.0 as usize).collect();
+        Ok(BoundTableExpression { expr, columns, volatile, forbidden })
+    }
+
+    fn is_stable_only(&self, expr: &Expr) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::Function { name, .. } => self
+                .input
+                .registry
+                .function(name)
+                .is_some_and(|f| f.volatility == plugin_api::Volatility::Stable),
+            _ => false,
+        })
+    }
+
+    /// Binds `expr` where only `columns` can be seen.
+    fn bind_in_scope(&mut self, columns: Vec<ScopeColumn>, expr: &ast::Expr) -> Result<Expr> {
+        let count = self.block_count;
+        let result = self.with_hidden(0, |binder| {
+            binder.push_block();
+            let block = binder.block();
+            block.clause = Clause::Where;
+            block.tables.push(ScopeTable {
+                schema: None,
+                alias: Arc::from(""),
+                source: ScopeSource::Columns(columns),
+                nullable: false,
+                privilege: None,
+            });
+            let bound = binder.bind_condition(expr)?;
+            binder.blocks.pop();
+            Ok(bound)
+        });
+        self.block_count = count;
+        result
+    }
+
+    /// Binds the text of an expression of `table`, whose column `i` has register `base + i`.
+    pub(crate) fn bind_text_over(
+        &mut self,
+        text: &str,
+        table: &Table,
+        base: Register,
+    ) -> Result<Expr> {
+        if self.view_depth > VIRTUAL_DEPTH_MAX {
+            return Err(Error::internal("generated columns refer to each other"));
+        }
+        let sql = format!("DO {text}");
+        let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default());
+        let Ok((syntax::Statement::Do(items), _)) = parsed else {
+            return Err(Error::internal(format!("stored expression of {}: {text}", table.name)));
+        };
+        let [ast::SelectItem { kind: ast::SelectItemKind::Expr { expr, .. }, .. }] = &*items else {
+            return Err(Error::internal(format!("stored expression of {}: {text}", table.name)));
+        };
+        let mut columns = Vec::with_capacity(table.columns.len());
+        for (index, column) in table.columns.iter().enumerate() {
+            let register = Register(base.0 + index as u32);
+            // A virtual column is put in where it is named.
+            let shown = match &column.generated {
+                Some(generated) if column.stored.is_none() && mentions(text, &column.name) => {
+                    let inner = generated.expression.clone();
+                    self.view_depth += 1;
+                    let bound = self.bind_text_over(&inner, table, base);
+                    self.view_depth -= 1;
+                    stored_as(bound?, &column.ty)
+                }
+                _ => column_read(register, &column.ty),
+            };
+            columns.push(ScopeColumn {
+                name: column.name.clone(),
+                expr: shown,
+                source: None,
+                invisible: false,
+            });
+        }
+        let outer = std::mem::replace(&mut self.source, Cow::Owned(sql.into_bytes()));
+        let insert_values = self.insert_values.take();
+        let bound = self.bind_in_scope(columns, expr);
+        self.insert_values = insert_values;
+        self.source = outer;
+        bound
+    }
+
+    /// Makes sure that a virtual column of a table reference is computed when its rows are read.
+    pub(crate) fn bind_virtual_column(
+        &mut self,
+        id: InstanceId,
+        table: &Arc<Table>,
+        index: usize,
+    ) -> Result<()> {
+        let instance = self.instance(id);
+        let register = instance.register(index);
+        if instance.virtuals.iter().any(|(known, _)| *known == register) {
+            return Ok(());
+        }
+        let base = instance.base;
+        let column = &table.columns[index];
+        let Some(generated) = &column.generated else {
+            return Err(Error::internal("a column that is neither stored nor generated"));
+        };
+        let expr = self.bind_text_over(&generated.expression.clone(), table, base)?;
+        let expr = stored_as(expr, &column.ty);
+        let virtuals = &mut self.instances[id.0 as usize].virtuals;
+        let at = virtuals.partition_point(|(known, _)| *known < register);
+        virtuals.insert(at, (register, expr));
+        Ok(())
+    }
+}
+
+/// Converts to a column's type, when it is another.
+pub(crate) fn stored_as(expr: Expr, ty: &DataType) -> Expr {
+    if expr.ty() == *ty {
+        return expr;
+    }
+    let kind = if ty.kind == types::TypeKind::Timestamp {
+        CastKind::TimestampToUtc
+    } else {
+        CastKind::Implicit
+    };
+    Expr::Cast { operand: Box::new(expr), kind, ty: ty.clone() }
+}
+
+/// Whether the text can name the column; a false alarm only costs time.
+fn mentions(text: &str, name: &str) -> bool {
+    text.to_lowercase().contains(&name.to_lowercase())
+}

@@ -1,0 +1,325 @@
+//! What writing a table's rows takes: defaults, generated columns, checks, foreign keys.
+
+use std::sync::Arc;
+
+use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table};
+use errors::Result;
+use plan::{Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, WrittenColumn};
+use types::{DataType, Value};
+
+use crate::Binder;
+
+/// Cascades go no deeper than this.
+const CASCADE_DEPTH_MAX: usize = 15;
+
+/// What a statement does to the table, which decides the foreign keys to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteKind {
+    Insert,
+    Update,
+    Delete,
+    /// REPLACE, ON DUPLICATE KEY UPDATE.
+    InsertOrChange,
+}
+
+impl Binder<'_> {
+    /// Describes `table` for writing; column `i` of the catalog's table has register `base + i`.
+    pub(crate) fn table_write(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+        kind: WriteKind,
+    ) -> Result<TableWrite> {
+        self.table_write_at(table, base, kind, &mut Vec::new())
+    }
+
+    fn table_write_at(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+        kind: WriteKind,
+        path: &mut Vec<u64>,
+    ) -> Result<TableWrite> {
+        self.table_index(table);
+        let mut write = self.plain_write(table, base)?;
+        path.push(table.id.0);
+        if kind != WriteKind::Delete {
+            for key in &table.foreign_keys {
+                if let Some(check) = self.parent_check(table, key)? {
+                    write.parents.push(check);
+                }
+            }
+        }
+        if kind != WriteKind::Insert {
+            write.children = self.child_checks(table, path)?;
+        }
+        path.pop();
+        Ok(write)
+    }
+
+    fn plain_write(&mut self, table: &Arc<Table>, base: Register) -> Result<TableWrite> {
+        let mut stored: Vec<(usize, usize)> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, column)| column.stored.map(|stored| (stored, index)))
+            .collect();
+        stored.sort_unstable();
+        let mut columns = Vec::with_capacity(stored.len());
+        for (_, index) in &stored {
+            columns.push(self.written_column(table, base, *index)?);
+        }
+        let mut checks = Vec::new();
+        for check in table.checks.iter().filter(|check| check.enforced) {
+            let predicate = self.bind_text_over(&check.expression, table, base)?;
+            checks.push((check.name.clone(), predicate));
+        }
+        let position = |column: usize| table.columns[column].stored;
+        let indexes = table
+            .indexes
+            .iter()
+            .map(|index| {
+                let parts = index.parts.iter().filter_map(|part| position(part.column)).collect();
+                let name = Arc::from(format!("{}.{}", table.name, index.name));
+                (index.id.0, name, parts)
+            })
+            .collect();
+        Ok(TableWrite {
+            table: table.id.0,
+            engine: table.engine.clone(),
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            columns,
+            checks,
+            indexes,
+            parents: Vec::new(),
+            children: Vec::new(),
+        })
+    }
+
+    fn written_column(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+        index: usize,
+    ) -> Result<WrittenColumn> {
+        let column = &table.columns[index];
+        let default = self.column_default(table, base, index)?;
+        let on_update_now = match column.on_update_now {
+            Some(digits) => Some(self.now(digits)?),
+            None => None,
+        };
+        let generated = match &column.generated {
+            Some(generated) => Some(self.bind_text_over(&generated.expression, table, base)?),
+            None => None,
+        };
+        Ok(WrittenColumn {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            register: Register(base.0 + index as u32),
+            default,
+            auto_increment: column.auto_increment,
+            on_update_now,
+            generated,
+        })
+    }
+
+    /// The value of DEFAULT; `None` when the column has none.
+    pub(crate) fn column_default(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+        index: usize,
+    ) -> Result<Option<Expr>> {
+        let column = &table.columns[index];
+        Ok(match &column.default {
+            ColumnDefault::None if column.ty.nullable && !column.auto_increment => {
+                Some(Expr::literal(Value::Null, DataType::null()))
+            }
+            ColumnDefault::None => None,
+            ColumnDefault::Constant(value) => {
+                let ty = column.ty.clone().with_nullable(value.is_null());
+                Some(Expr::literal(value.clone(), ty))
+            }
+            ColumnDefault::Now(digits) => Some(self.now(*digits)?),
+            ColumnDefault::Expression(text) => Some(self.bind_text_over(text, table, base)?),
+        })
+    }
+
+    fn now(&mut self, digits: u8) -> Result<Expr> {
+        let args =
+            if digits == 0 { vec![] } else { vec![crate::literal::integer(u64::from(digits))] };
+        self.function("NOW", args)
+    }
+
+    // --- foreign keys
+
+    fn parent_check(
+        &mut self,
+        table: &Arc<Table>,
+        key: &ForeignKey,
+    ) -> Result<Option<ForeignKeyCheck>> {
+        let parent = self.input.catalog.relation(&key.referenced_schema, &key.referenced_table);
+        let Some(Relation::Table(parent)) = parent else {
+            // Without a parent no row can be right: an empty check says so at run time.
+            return Ok(Some(self.orphan_check(table, key)));
+        };
+        let base = self.new_registers(parent.columns.len());
+        self.table_index(&parent);
+        let other = self.plain_write(&parent, base)?;
+        let Some((columns, other_columns, index)) = matched(table, &parent, key, Side::Parent)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(ForeignKeyCheck {
+            name: key.name.clone(),
+            text: foreign_key_text(table, key),
+            other: Arc::new(other),
+            columns,
+            other_columns,
+            other_index: index,
+            on_update: action(key.on_update),
+            on_delete: action(key.on_delete),
+        }))
+    }
+
+    /// A check against a table that does not exist: `other.table` is 0.
+    fn orphan_check(&self, table: &Arc<Table>, key: &ForeignKey) -> ForeignKeyCheck {
+        let columns = key.columns.iter().filter_map(|c| table.columns[*c].stored).collect();
+        ForeignKeyCheck {
+            name: key.name.clone(),
+            text: foreign_key_text(table, key),
+            other: Arc::new(TableWrite {
+                table: 0,
+                engine: table.engine.clone(),
+                schema: key.referenced_schema.clone(),
+                name: key.referenced_table.clone(),
+                columns: Vec::new(),
+                checks: Vec::new(),
+                indexes: Vec::new(),
+                parents: Vec::new(),
+                children: Vec::new(),
+            }),
+            columns,
+            other_columns: Vec::new(),
+            other_index: 0,
+            on_update: action(key.on_update),
+            on_delete: action(key.on_delete),
+        }
+    }
+
+    fn child_checks(
+        &mut self,
+        table: &Arc<Table>,
+        path: &mut Vec<u64>,
+    ) -> Result<Vec<ForeignKeyCheck>> {
+        let mut checks = Vec::new();
+        for (child, position) in self.input.catalog.referencing_keys(&table.schema, &table.name) {
+            let key = child.foreign_keys[position].clone();
+            let Some((other_columns, columns, index)) = matched(&child, table, &key, Side::Child)
+            else {
+                continue;
+            };
+            let base = self.new_registers(child.columns.len());
+            // A table that is already on the way down is described without its own keys; exec takes the description
+            // further up, by table id.
+            let other = if path.contains(&child.id.0) || path.len() >= CASCADE_DEPTH_MAX {
+                self.table_index(&child);
+                self.plain_write(&child, base)?
+            } else {
+                self.table_write_at(&child, base, WriteKind::Update, path)?
+            };
+            checks.push(ForeignKeyCheck {
+                name: key.name.clone(),
+                text: foreign_key_text(&child, &key),
+                other: Arc::new(other),
+                columns,
+                other_columns,
+                other_index: index,
+                on_update: action(key.on_update),
+                on_delete: action(key.on_delete),
+            });
+        }
+        Ok(checks)
+    }
+}
+
+/// On which side the other table's index is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Parent,
+    Child,
+}
+
+/// Stored positions of the key's columns in child and parent, and the index of the looked-up side that starts with them.
+fn matched(
+    child: &Table,
+    parent: &Table,
+    key: &ForeignKey,
+    looked_up: Side,
+) -> Option<(Vec<usize>, Vec<usize>, u32)> {
+    let referenced: Vec<usize> =
+        key.referenced_columns.iter().map(|name| parent.column(name)).collect::<Option<_>>()?;
+    let (side, wanted): (&Table, &[usize]) = match looked_up {
+        Side::Parent => (parent, &referenced),
+        Side::Child => (child, &key.columns),
+    };
+    // The index may have the columns in another order: then all lists follow it.
+    let (index, order) = side.indexes.iter().find_map(|index| {
+        let parts = index.parts.get(..wanted.len())?;
+        let order: Vec<usize> = parts
+            .iter()
+            .map(|part| wanted.iter().position(|column| *column == part.column))
+            .collect::<Option<_>>()?;
+        let whole = parts.iter().all(|part| part.prefix_length.is_none());
+        whole.then_some((index.id.0, order))
+    })?;
+    let pick = |table: &Table, columns: &[usize]| -> Option<Vec<usize>> {
+        order.iter().map(|at| table.columns[columns[*at]].stored).collect()
+    };
+    Some((pick(child, &key.columns)?, pick(parent, &referenced)?, index))
+}
+
+fn action(action: ReferenceAction) -> ForeignKeyAction {
+    match action {
+        ReferenceAction::NoAction => ForeignKeyAction::NoAction,
+        ReferenceAction::Restrict => ForeignKeyAction::Restrict,
+        ReferenceAction::Cascade => ForeignKeyAction::Cascade,
+        ReferenceAction::SetNull => ForeignKeyAction::SetNull,
+        ReferenceAction::SetDefault => ForeignKeyAction::SetDefault,
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The constraint as errors 1451 and 1452 show it.
+fn foreign_key_text(child: &Table, key: &ForeignKey) -> Arc<str> {
+    let own: Vec<String> = key.columns.iter().map(|c| quoted(&child.columns[*c].name)).collect();
+    let other: Vec<String> = key.referenced_columns.iter().map(|name| quoted(name)).collect();
+    let target = if key.referenced_schema == child.schema {
+        quoted(&key.referenced_table)
+    } else {
+        format!("{}.{}", quoted(&key.referenced_schema), quoted(&key.referenced_table))
+    };
+    let mut text = format!(
+        "{}.{}, CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {target} ({})",
+        quoted(&child.schema),
+        quoted(&child.name),
+        quoted(&key.name),
+        own.join(", "),
+        other.join(", ")
+    );
+    for (clause, action) in [("ON DELETE", key.on_delete), ("ON UPDATE", key.on_update)] {
+        let words = match action {
+            ReferenceAction::NoAction => continue,
+            ReferenceAction::Restrict => "RESTRICT",
+            ReferenceAction::Cascade => "CASCADE",
+            ReferenceAction::SetNull => "SET NULL",
+            ReferenceAction::SetDefault => "SET DEFAULT",
+        };
+        text.push_str(&format!(" {clause} {words}"));
+    }
+    Arc::from(text)
+}

@@ -1,0 +1,310 @@
+//! UPDATE and DELETE, of one or more tables.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::{Error, Result, bail};
+use plan::{
+    Assignment, Expr, InstanceId, Logical, LogicalTarget, LogicalWrite, RowLocking, SortKey,
+};
+use syntax::ast;
+
+use crate::block::{Clause, ScopeSource};
+use crate::grouping::plain_register;
+use crate::table_write::WriteKind;
+use crate::{Binder, PrivilegeKind};
+
+impl Binder<'_> {
+    pub(crate) fn bind_update(&mut self, update: &ast::Update) -> Result<LogicalWrite> {
+        if !update.returning.is_empty() {
+            return Err(Error::not_supported("UPDATE ... RETURNING"));
+        }
+        let multi_table = update.is_multi_table();
+        let outer = self.cte_scope.len();
+        if let Some(with) = &update.with {
+            self.declare_ctes(with)?;
+        }
+        self.push_block();
+        self.block().clause = Clause::On;
+        let mut root = self.bind_from(&update.tables)?;
+        if multi_table && (!update.order_by.is_empty() || update.limit.is_some()) {
+            let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
+            bail!(WRONG_USAGE, "UPDATE", clause);
+        }
+        if let Some(filter) = &update.filter {
+            self.block().clause = Clause::Where;
+            let predicate = self.bind_condition(filter)?;
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
+        self.block().clause = Clause::FieldList;
+        let mut targets = self.bind_assignments(&update.set)?;
+        root = self.write_order(root, &update.order_by)?;
+        let limit = self.write_limit(update.limit.as_ref())?;
+        for target in &targets {
+            self.check_not_read(target.instance, "UPDATE")?;
+        }
+        for target in &mut targets {
+            target.write = self.mark_target(target.instance, WriteKind::Update)?;
+        }
+        self.blocks.pop();
+        self.cte_scope.truncate(outer);
+        Ok(LogicalWrite {
+            root,
+            targets,
+            ignore: update.ignore,
+            limit,
+            ordered: !update.order_by.is_empty(),
+            multi_table,
+            returning: Vec::new(),
+        })
+    }
+
+    /// Binds SET: each assignment goes to the table that its column belongs to.
+    fn bind_assignments(&mut self, set: &[ast::Assignment]) -> Result<Vec<LogicalTarget>> {
+        let mut targets: Vec<LogicalTarget> = Vec::new();
+        for assignment in set {
+            let (instance, table, index) = self.assigned_column(&assignment.column)?;
+            let column = &table.columns[index];
+            let value = self.bind_value(&assignment.value, &column.ty)?;
+            self.require_update(&table, index);
+            let stored = match (column.stored, &column.generated, &value) {
+                (Some(stored), None, _) => stored,
+                (_, _, None) => continue,
+                _ => bail!(NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN, column.name, table.name),
+            };
+            let assignment = Assignment { column: stored, value };
+            match targets.iter_mut().find(|target| target.instance == instance) {
+                Some(target) => target.assignments.push(assignment),
+                None => targets.push(LogicalTarget {
+                    instance,
+                    write: empty_write(&table),
+                    assignments: vec![assignment],
+                }),
+            }
+        }
+        Ok(targets)
+    }
+
+    fn require_update(&mut self, table: &Arc<Table>, index: usize) {
+        let name = table.columns[index].name.clone();
+        let known = self.privileges.iter_mut().find(|privilege| {
+            privilege.kind == PrivilegeKind::Update
+                && privilege.schema == table.schema
+                && privilege.table == table.name
+        });
+        match known {
+            Some(privilege) => privilege.columns.push(name),
+            None => {
+                let at = self.require(&table.schema, &table.name, PrivilegeKind::Update);
+                self.privileges[at].columns.push(name);
+            }
+        }
+    }
+
+    /// The stored table and column behind the left side of an assignment.
+    fn assigned_column(
+        &mut self,
+        name: &ast::ColumnName,
+    ) -> Result<(InstanceId, Arc<Table>, usize)> {
+        let level = self.blocks.len() - 1;
+        // What is only written needs no SELECT privilege.
+        let privileges = self.privileges.clone();
+        let found = self.resolve(name)?;
+        self.privileges = privileges;
+        let Some((table, _)) = found.place.filter(|_| found.level == level) else {
+            bail!(NONUPDATEABLE_COLUMN, name.name.text)
+        };
+        let scope = &self.blocks[level].tables[table];
+        let owner = plain_register(&found.expr).and_then(|register| {
+            let owner = self.instances.iter().enumerate().find_map(|(id, instance)| {
+                let column = instance.column_of(register)?;
+                Some((InstanceId(id as u32), column))
+            })?;
+            let read_only =
+                matches!(&scope.source, ScopeSource::Columns(_)) && scope.schema.is_none();
+            (!read_only).then_some(owner)
+        });
+        match owner {
+            Some((id, column)) => {
+                let table = self.tables[self.instance(id).table].clone();
+                Ok((id, table, column))
+            }
+            None => bail!(NON_UPDATABLE_TABLE, scope.alias, "UPDATE"),
+        }
+    }
+
+    /// Prepares a table reference for being written.
+    fn mark_target(&mut self, id: InstanceId, kind: WriteKind) -> Result<plan::TableWrite> {
+        let locator = match self.instance(id).locator {
+            Some(locator) => locator,
+            None => self.new_register(),
+        };
+        let instance = &mut self.instances[id.0 as usize];
+        instance.locator = Some(locator);
+        instance.all_columns = true;
+        instance.locking = RowLocking::Exclusive;
+        let (table, base) = (self.tables[instance.table].clone(), instance.base);
+        self.table_write(&table, base, kind)
+    }
+
+    /// 1093: a subquery of the statement reads the table that is written. What is computed before counts not.
+    fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {
+        let table = self.instance(target).table;
+        for subquery in &self.subqueries {
+            if self.reads_table(&subquery.root, table) {
+                bail!(UPDATE_TABLE_USED, self.instance(target).alias, what);
+            }
+        }
+        Ok(())
+    }
+
+    fn reads_table(&self, node: &Logical, table: usize) -> bool {
+        match node {
+            Logical::Get(id) => self.instance(*id).table == table,
+            Logical::Derived { .. } | Logical::CteScan { .. } => false,
+            _ => {
+                let mut found = false;
+                node.for_each_input(&mut |input| found |= self.reads_table(input, table));
+                found
+            }
+        }
+    }
+
+    fn write_order(&mut self, root: Logical, order_by: &[ast::OrderItem]) -> Result<Logical> {
+        if order_by.is_empty() {
+            return Ok(root);
+        }
+        self.block().clause = Clause::Order;
+        let mut keys = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            let expr = self.bind_condition(&item.expr)?;
+            keys.push(SortKey { expr, descending: item.desc });
+        }
+        Ok(Logical::Sort { input: Box::new(root), keys })
+    }
+
+    fn write_limit(&mut self, limit: Option<&ast::Limit>) -> Result<Option<Expr>> {
+        match limit {
+            Some(limit) => self.bind_limit_number(&limit.count).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    // --- DELETE
+
+    pub(crate) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<LogicalWrite> {
+        let outer = self.cte_scope.len();
+        if let Some(with) = &delete.with {
+            self.declare_ctes(with)?;
+        }
+        self.push_block();
+        self.block().clause = Clause::On;
+        let (mut root, multi_table) = match &delete.target {
+            ast::DeleteTarget::Single(table) => (self.bind_named_table(table)?, false),
+            ast::DeleteTarget::Multi { from, .. } => (self.bind_from(from)?, true),
+        };
+        let instances = self.deleted_instances(&delete.target)?;
+        if let Some(filter) = &delete.filter {
+            self.block().clause = Clause::Where;
+            let predicate = self.bind_condition(filter)?;
+            root = Logical::Filter { input: Box::new(root), predicate };
+        }
+        if multi_table && (!delete.order_by.is_empty() || delete.limit.is_some()) {
+            let clause = if delete.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
+            bail!(WRONG_USAGE, "DELETE", clause);
+        }
+        root = self.write_order(root, &delete.order_by)?;
+        let limit = self.write_limit(delete.limit.as_ref())?;
+        let mut targets = Vec::with_capacity(instances.len());
+        let mut returning = Vec::new();
+        for instance in instances {
+            self.check_not_read(instance, "DELETE")?;
+            let write = self.mark_target(instance, WriteKind::Delete)?;
+            let table = self.tables[self.instance(instance).table].clone();
+            self.require(&table.schema, &table.name, PrivilegeKind::Delete);
+            if !delete.returning.is_empty() {
+                let base = self.instance(instance).base;
+                returning = self.bind_returning(&delete.returning, &table, base)?;
+            }
+            targets.push(LogicalTarget { instance, write, assignments: Vec::new() });
+        }
+        self.blocks.pop();
+        self.cte_scope.truncate(outer);
+        Ok(LogicalWrite {
+            root,
+            targets,
+            ignore: delete.ignore,
+            limit,
+            ordered: !delete.order_by.is_empty(),
+            multi_table,
+            returning,
+        })
+    }
+
+    /// The table references whose rows go.
+    fn deleted_instances(&self, target: &ast::DeleteTarget) -> Result<Vec<InstanceId>> {
+        let block = self.blocks.last().expect("pushed by bind_delete");
+        let names: Vec<(Option<&str>, &str)> = match target {
+            ast::DeleteTarget::Single(table) => {
+                let alias = table.alias.as_ref().unwrap_or(&table.name.name);
+                vec![(None, &alias.text)]
+            }
+            ast::DeleteTarget::Multi { tables, .. } => tables
+                .iter()
+                .map(|name| (name.schema.as_ref().map(|s| &*s.text), &*name.name.text))
+                .collect(),
+        };
+        let mut instances = Vec::with_capacity(names.len());
+        for (schema, name) in names {
+            let found = block.tables.iter().find(|table| {
+                *table.alias == *name
+                    && schema.is_none_or(|schema| table.schema.as_deref() == Some(schema))
+            });
+            let Some(table) = found else { bail!(UNKNOWN_TABLE, name, "MULTI DELETE") };
+            let instance = match &table.source {
+                ScopeSource::Base { instance, .. } => *instance,
+                ScopeSource::Columns(columns) => match self.view_instance(columns) {
+                    Some(instance) if table.schema.is_some() => instance,
+                    _ => bail!(NON_UPDATABLE_TABLE, name, "DELETE"),
+                },
+            };
+            if instances.contains(&instance) {
+                bail!(NONUNIQ_TABLE, name);
+            }
+            instances.push(instance);
+        }
+        Ok(instances)
+    }
+
+    /// The only stored table behind a view's columns.
+    fn view_instance(&self, columns: &[crate::block::ScopeColumn]) -> Option<InstanceId> {
+        let mut found = None;
+        for column in columns {
+            let Some(register) = plain_register(&column.expr) else { continue };
+            let owner = self
+                .instances
+                .iter()
+                .position(|instance| instance.column_of(register).is_some())?;
+            if found.is_some_and(|before| before != owner) {
+                return None;
+            }
+            found = Some(owner);
+        }
+        found.map(|owner| InstanceId(owner as u32))
+    }
+}
+
+/// Stands in until all of SET is bound.
+fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
+    plan::TableWrite {
+        table: table.id.0,
+        engine: table.engine.clone(),
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        columns: Vec::new(),
+        checks: Vec::new(),
+        indexes: Vec::new(),
+        parents: Vec::new(),
+        children: Vec::new(),
+    }
+}

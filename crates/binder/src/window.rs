@@ -1,0 +1,352 @@
+//! Window functions: windows by name and in place, frames, and the calls over each.
+
+use std::sync::Arc;
+
+use errors::{Error, Result, bail};
+use plan::{Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame};
+use syntax::ast::{self, WindowFunc};
+use types::{DataType, TypeKind, Value};
+
+use crate::Binder;
+use crate::aggregate::registry_name;
+use crate::block::{Clause, NamedWindow, WindowGroup};
+
+/// A window after names are resolved.
+struct Window {
+    partition_by: Vec<Expr>,
+    order_by: Vec<SortKey>,
+    frame: Option<WindowFrame>,
+}
+
+fn function_name(func: WindowFunc) -> &'static str {
+    match func {
+        WindowFunc::RowNumber => "ROW_NUMBER",
+        WindowFunc::Rank => "RANK",
+        WindowFunc::DenseRank => "DENSE_RANK",
+        WindowFunc::CumeDist => "CUME_DIST",
+        WindowFunc::PercentRank => "PERCENT_RANK",
+        WindowFunc::Ntile => "NTILE",
+        WindowFunc::Lead => "LEAD",
+        WindowFunc::Lag => "LAG",
+        WindowFunc::FirstValue => "FIRST_VALUE",
+        WindowFunc::LastValue => "LAST_VALUE",
+        WindowFunc::NthValue => "NTH_VALUE",
+    }
+}
+
+impl Binder<'_> {
+    /// Binds the WINDOW clause; a window may build on one defined before or after it.
+    pub(crate) fn bind_named_windows(
+        &mut self,
+        windows: &[(ast::Ident, ast::WindowSpec)],
+    ) -> Result<()> {
+        if windows.is_empty() {
+            return Ok(());
+        }
+        for (index, (name, _)) in windows.iter().enumerate() {
+            if windows[..index].iter().any(|(before, _)| before.is(&name.text)) {
+                bail!(WINDOW_DUPLICATE_NAME, name.text);
+            }
+        }
+        let mut left: Vec<&(ast::Ident, ast::WindowSpec)> = windows.iter().collect();
+        while !left.is_empty() {
+            let waiting = |spec: &ast::WindowSpec| {
+                spec.base.as_ref().is_some_and(|base| left.iter().any(|(n, _)| n.is(&base.text)))
+            };
+            let Some(next) = left.iter().position(|(_, spec)| !waiting(spec)) else {
+                bail!(WINDOW_CIRCULARITY_IN_WINDOW_GRAPH);
+            };
+            let (name, spec) = left.remove(next);
+            let window = self.bind_window_spec(spec, &name.text)?;
+            self.block().named_windows.push(NamedWindow {
+                name: Arc::from(&*name.text),
+                partition_by: window.partition_by,
+                order_by: window.order_by,
+                frame: window.frame,
+            });
+        }
+        Ok(())
+    }
+
+    fn named_window(&self, name: &str) -> Result<NamedWindow> {
+        let block = self.blocks.last().expect("inside a block");
+        match block.named_windows.iter().find(|w| w.name.eq_ignore_ascii_case(name)) {
+            Some(window) => Ok(window.clone()),
+            None => bail!(WINDOW_NO_SUCH_WINDOW, name),
+        }
+    }
+
+    fn bind_window_spec(&mut self, spec: &ast::WindowSpec, name: &str) -> Result<Window> {
+        let block = self.block();
+        let clause = std::mem::replace(&mut block.clause, Clause::WindowSpec);
+        let windows = std::mem::replace(&mut block.allow_windows, false);
+        let bound = self.bind_window_parts(spec, name);
+        let block = self.block();
+        block.clause = clause;
+        block.allow_windows = windows;
+        bound
+    }
+
+    fn bind_window_parts(&mut self, spec: &ast::WindowSpec, name: &str) -> Result<Window> {
+        let mut partition_by = Vec::with_capacity(spec.partition_by.len());
+        for expr in &spec.partition_by {
+            partition_by.push(self.bind_condition(expr)?);
+        }
+        let mut order_by = Vec::with_capacity(spec.order_by.len());
+        for item in &spec.order_by {
+            let expr = self.bind_condition(&item.expr)?;
+            order_by.push(SortKey { expr, descending: item.desc });
+        }
+        let frame = match &spec.frame {
+            Some(frame) => Some(self.bind_frame(frame, &order_by, name)?),
+            None => None,
+        };
+        let Some(base) = &spec.base else {
+            return Ok(Window { partition_by, order_by, frame });
+        };
+        let base = self.named_window(&base.text)?;
+        if !partition_by.is_empty() {
+            bail!(WINDOW_NO_CHILD_PARTITIONING);
+        }
+        if base.frame.is_some() {
+            bail!(WINDOW_NO_INHERIT_FRAME, base.name);
+        }
+        if !order_by.is_empty() && !base.order_by.is_empty() {
+            bail!(WINDOW_NO_REDEFINE_ORDER_BY, name, base.name);
+        }
+        let order_by = if order_by.is_empty() { base.order_by } else { order_by };
+        Ok(Window { partition_by: base.partition_by, order_by, frame })
+    }
+
+    fn bind_frame(
+        &mut self,
+        frame: &ast::Frame,
+        order_by: &[SortKey],
+        name: &str,
+    ) -> Result<WindowFrame> {
+        let unit = match frame.unit {
+            ast::FrameUnit::Rows => FrameUnit::Rows,
+            ast::FrameUnit::Range => FrameUnit::Range,
+            ast::FrameUnit::Groups => return Err(Error::not_supported("GROUPS")),
+        };
+        if frame.exclude != ast::FrameExclude::NoOthers {
+            return Err(Error::not_supported("EXCLUDE"));
+        }
+        if frame.start == ast::FrameBound::UnboundedFollowing {
+            bail!(WINDOW_FRAME_START_ILLEGAL, name);
+        }
+        if frame.end == ast::FrameBound::UnboundedPreceding {
+            bail!(WINDOW_FRAME_END_ILLEGAL, name);
+        }
+        let start = self.bind_frame_bound(&frame.start, unit, order_by, name)?;
+        let end = self.bind_frame_bound(&frame.end, unit, order_by, name)?;
+        let wrong = matches!(
+            (&start, &end),
+            (FrameBound::CurrentRow | FrameBound::Following(_), FrameBound::Preceding(_))
+                | (FrameBound::Following(_), FrameBound::CurrentRow)
+        );
+        if wrong {
+            bail!(WINDOW_FRAME_ILLEGAL, name);
+        }
+        Ok(WindowFrame { unit, start, end })
+    }
+
+    fn bind_frame_bound(
+        &mut self,
+        bound: &ast::FrameBound,
+        unit: FrameUnit,
+        order_by: &[SortKey],
+        name: &str,
+    ) -> Result<FrameBound> {
+        let (amount, interval, preceding) = match bound {
+            ast::FrameBound::UnboundedPreceding => return Ok(FrameBound::UnboundedPreceding),
+            ast::FrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
+            ast::FrameBound::UnboundedFollowing => return Ok(FrameBound::UnboundedFollowing),
+            ast::FrameBound::Preceding(amount, interval) => (amount, interval, true),
+            ast::FrameBound::Following(amount, interval) => (amount, interval, false),
+        };
+        let amount = self.bind_condition(amount)?;
+        if !amount.is_constant() {
+            bail!(WINDOW_RANGE_BOUND_NOT_CONSTANT, name);
+        }
+        let expr = match unit {
+            FrameUnit::Rows => {
+                if interval.is_some() {
+                    bail!(WINDOW_ROWS_INTERVAL_USE, name);
+                }
+                let bad = match &amount {
+                    Expr::Literal { value: Value::Int(number), .. } => *number < 0,
+                    Expr::Literal { value: Value::UInt(_), .. } | Expr::Parameter { .. } => false,
+                    _ => true,
+                };
+                if bad {
+                    bail!(WINDOW_FRAME_ILLEGAL, name);
+                }
+                amount
+            }
+            // In a RANGE frame the bound is the value that the order key is compared with.
+            FrameUnit::Range => {
+                self.range_bound(amount, interval.as_ref(), preceding, order_by, name)?
+            }
+        };
+        Ok(if preceding { FrameBound::Preceding(expr) } else { FrameBound::Following(expr) })
+    }
+
+    /// The order key of the current row moved by the amount: a row belongs to the frame while its own key is on the right side
+    /// of that value.
+    fn range_bound(
+        &mut self,
+        amount: Expr,
+        interval: Option<&ast::IntervalUnit>,
+        preceding: bool,
+        order_by: &[SortKey],
+        name: &str,
+    ) -> Result<Expr> {
+        let [key] = order_by else { bail!(WINDOW_RANGE_FRAME_ORDER_TYPE, name) };
+        let ty = key.expr.ty();
+        let back = preceding != key.descending;
+        match interval {
+            Some(unit) => {
+                if !ty.is_temporal() {
+                    bail!(WINDOW_RANGE_FRAME_NUMERIC_TYPE, name);
+                }
+                let function = if back { "DATE_SUB_INTERVAL" } else { "DATE_ADD_INTERVAL" };
+                let unit = self.unit_text(*unit);
+                self.function(function, vec![unit, key.expr.clone(), amount])
+            }
+            None => {
+                if ty.is_temporal() {
+                    bail!(WINDOW_RANGE_FRAME_TEMPORAL_TYPE, name);
+                }
+                if !ty.is_numeric() && ty.kind != TypeKind::Null {
+                    bail!(WINDOW_RANGE_FRAME_ORDER_TYPE, name);
+                }
+                if let Expr::Literal { value: Value::Int(number), .. } = &amount
+                    && *number < 0
+                {
+                    bail!(WINDOW_FRAME_ILLEGAL, name);
+                }
+                let op = if back { ast::BinaryOp::Sub } else { ast::BinaryOp::Add };
+                self.arithmetic(op, key.expr.clone(), amount)
+            }
+        }
+    }
+
+    fn bind_over(&mut self, over: &ast::Over) -> Result<Window> {
+        match over {
+            ast::Over::Name(name) => {
+                let window = self.named_window(&name.text)?;
+                Ok(Window {
+                    partition_by: window.partition_by,
+                    order_by: window.order_by,
+                    frame: window.frame,
+                })
+            }
+            ast::Over::Spec(spec) => self.bind_window_spec(spec, "<unnamed window>"),
+        }
+    }
+
+    fn begin_window(&mut self, name: &str) -> Result<()> {
+        let block = self.block();
+        if !block.allow_windows || block.in_aggregate > 0 || block.in_window {
+            bail!(WINDOW_INVALID_WINDOW_FUNC_USE, name.to_lowercase());
+        }
+        block.in_window = true;
+        Ok(())
+    }
+
+    pub(crate) fn bind_window_call(&mut self, call: &ast::WindowCall) -> Result<Expr> {
+        let name = function_name(call.func);
+        if call.from_last {
+            return Err(Error::not_supported("FROM LAST"));
+        }
+        if call.ignore_nulls {
+            return Err(Error::not_supported("IGNORE NULLS"));
+        }
+        self.begin_window(name)?;
+        let args: Result<Vec<Expr>> =
+            call.args.iter().map(|arg| self.bind_condition(arg)).collect();
+        self.block().in_window = false;
+        let args = args?;
+        let window = self.bind_over(&call.over)?;
+        let ty = self.window_type(call.func, &args)?;
+        Ok(self.add_window_call(name, args, window, ty))
+    }
+
+    pub(crate) fn bind_aggregate_window(
+        &mut self,
+        call: &ast::AggregateCall,
+        over: &ast::Over,
+    ) -> Result<Expr> {
+        let name = registry_name(call.func);
+        if call.distinct {
+            return Err(Error::not_supported("DISTINCT in a window function"));
+        }
+        self.begin_window(name)?;
+        let args: Result<Vec<Expr>> =
+            call.args.iter().map(|arg| self.bind_condition(arg)).collect();
+        self.block().in_window = false;
+        let args = args?;
+        let window = self.bind_over(over)?;
+        let mut ty = self.aggregate_type(name, &args, call.separator.as_deref())?;
+        ty.nullable |= !matches!(call.func, ast::AggregateFunc::Count) && ty.nullable;
+        Ok(self.add_window_call(name, args, window, ty))
+    }
+
+    fn window_type(&self, func: WindowFunc, args: &[Expr]) -> Result<DataType> {
+        Ok(match func {
+            WindowFunc::RowNumber | WindowFunc::Rank | WindowFunc::DenseRank => {
+                DataType::bigint_unsigned().with_nullable(false)
+            }
+            WindowFunc::Ntile => DataType::bigint_unsigned(),
+            WindowFunc::CumeDist | WindowFunc::PercentRank => {
+                DataType::double().with_nullable(false)
+            }
+            WindowFunc::Lead | WindowFunc::Lag => match (args.first(), args.get(2)) {
+                (Some(value), Some(default)) => self.unify_exprs(&[value, default], "lead")?,
+                (Some(value), None) => value.ty().with_nullable(true),
+                _ => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_name(func)),
+            },
+            WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue => {
+                match args.first() {
+                    Some(value) => value.ty().with_nullable(true),
+                    None => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_name(func)),
+                }
+            }
+        })
+    }
+
+    fn add_window_call(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        window: Window,
+        ty: DataType,
+    ) -> Expr {
+        let output = self.new_register();
+        let end = if window.order_by.is_empty() {
+            FrameBound::UnboundedFollowing
+        } else {
+            FrameBound::CurrentRow
+        };
+        let frame = window.frame.unwrap_or(WindowFrame {
+            unit: FrameUnit::Range,
+            start: FrameBound::UnboundedPreceding,
+            end,
+        });
+        let call = WindowCall { function: Arc::from(name), args, frame, output, ty: ty.clone() };
+        let groups = &mut self.block().window_groups;
+        let same = groups.iter_mut().find(|group| {
+            group.partition_by == window.partition_by && group.order_by == window.order_by
+        });
+        match same {
+            Some(group) => group.calls.push(call),
+            None => groups.push(WindowGroup {
+                partition_by: window.partition_by,
+                order_by: window.order_by,
+                calls: vec![call],
+            }),
+        }
+        Expr::column(output, ty)
+    }
+}

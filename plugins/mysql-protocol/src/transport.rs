@@ -11,7 +11,7 @@ use wire::{Compression, CompressionKind, compressed_frame_len};
 
 use crate::buffer::InputBuffer;
 
-/// TLS input is taken until this much plain text waits.
+/// One read takes about this much plain text out of TLS.
 const TLS_PLAIN_MAX: usize = 256 * 1024;
 /// A compressed frame holds at most this much.
 const COMPRESSED_PLAIN_MAX: usize = 0xff_ffff;
@@ -165,7 +165,8 @@ impl Transport {
     fn fill_tls(&mut self, input: &mut InputBuffer) -> io::Result<Fill> {
         let Some(tls) = &mut self.tls else { return Ok(Fill::Closed) };
         let mut fill = Fill::Drained;
-        while input.bytes().len() < TLS_PLAIN_MAX {
+        let enough = input.bytes().len() + TLS_PLAIN_MAX;
+        while input.bytes().len() < enough {
             match tls.read_tls(&mut Io(&mut self.stream)) {
                 Ok(0) => {
                     fill = if fill == Fill::Progress { fill } else { Fill::Closed };

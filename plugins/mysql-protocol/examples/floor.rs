@@ -1,0 +1,42 @@
+//! The floor server: the real listener and reactors over canned results. What it needs per query is what no
+//! SQL layer can save.
+//!
+//! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS]]`; user root without a password.
+
+#[path = "../tests/canned/mod.rs"]
+mod canned;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use authentication::CachingSha2Password;
+use mysql_protocol::MysqlProtocol;
+use plugin_api::{Authenticator, Listener, ListenerContext};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let port = arguments.next().map_or(Ok(3399), |text| text.parse())?;
+    let reactors = arguments.next().map_or(Ok(0), |text| text.parse())?;
+    let method: Arc<dyn Authenticator> = Arc::new(CachingSha2Password::new());
+    let accounts = HashMap::from([("root".to_owned(), (method, Vec::new()))]);
+    let mut canned = canned::Canned::new(accounts);
+    canned.globals.insert("max_connections", 100_000);
+    canned.commits.make_durable();
+    let directory = std::env::temp_dir().join(format!("squall-floor-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    let running = MysqlProtocol.start(ListenerContext {
+        sessions: Arc::new(canned::Factory(Arc::new(canned))),
+        bind_addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+        port,
+        socket: None,
+        data_directory: directory,
+        reactors,
+        tls_files: None,
+        tls_disabled: false,
+    })?;
+    println!("floor server on 127.0.0.1:{}", running.port().unwrap_or(port));
+    loop {
+        std::thread::park();
+    }
+}

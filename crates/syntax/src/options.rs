@@ -3,7 +3,7 @@
 use crate::digest::LiteralSpan;
 
 /// The deepest nesting of parentheses, subqueries and blocks that is parsed.
-pub const DEFAULT_MAX_DEPTH: u32 = 300;
+pub const DEFAULT_MAX_DEPTH: u32 = 500;
 
 /// How texts are read. The session builds it from `sql_mode` and the client's flags.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct ParseOptions<'a> {
     pub multi_statements: bool,
     /// The number that versioned comments are compared with.
     pub server_version: u32,
-    /// The deepest nesting; trees are at most three times as high.
+    /// The deepest nesting; trees are at most twice as high.
     pub max_depth: u32,
     /// Literals that become parameters 0, 1, ..: from [`crate::Normalizer`].
     pub lift: Option<&'a [LiteralSpan]>,

@@ -3,7 +3,7 @@
 use super::{PResult, Parser, parse_u64, radix_bytes};
 use crate::ast::*;
 use crate::keywords::Kw;
-use crate::lexer::Tok;
+use crate::lexer::{Tok, Token};
 
 /// Binding powers of the logical operators.
 const OR: u8 = 1;
@@ -45,18 +45,37 @@ impl<'a> Parser<'a> {
         Expr { kind, span: self.span_from(start) }
     }
 
+    // Each level is a small function for its first operand and a second one, not on the stack while
+    // that operand is parsed, for what follows it: nesting must cost little stack.
+
     fn logic(&mut self, min: u8) -> PResult<Expr> {
         let start = self.operand_start();
-        let at_not =
-            self.at(Kw::NOT) && self.pending.is_none() && !self.options.high_not_precedence;
-        let mut left = if at_not {
-            self.bump();
-            let inner = self.nested(|p| p.logic(NOT))?;
-            self.grow()?;
-            self.make(start, ExprKind::Not(Box::new(inner)))
+        let left = if self.at(Kw::NOT) && self.pending.is_none() {
+            self.not_expr(start)?
         } else {
             self.comparison()?
         };
+        match self.tok() {
+            Tok::AmpAmp | Tok::PipePipe => self.logic_tail(min, start, left),
+            Tok::Word if matches!(self.kw(), Kw::AND | Kw::OR | Kw::XOR) => {
+                self.logic_tail(min, start, left)
+            }
+            _ => Ok(left),
+        }
+    }
+
+    /// At NOT where an operand is due.
+    fn not_expr(&mut self, start: u32) -> PResult<Expr> {
+        if self.options.high_not_precedence {
+            return self.comparison();
+        }
+        self.bump();
+        let inner = Box::new(self.nested(|p| p.logic(NOT))?);
+        self.grow()?;
+        Ok(self.make(start, ExprKind::Not(inner)))
+    }
+
+    fn logic_tail(&mut self, min: u8, start: u32, mut left: Expr) -> PResult<Expr> {
         // The operator whose n-ary node `left` is, when it was built by this loop.
         let mut chain = 0;
         loop {
@@ -112,7 +131,17 @@ impl<'a> Parser<'a> {
     /// `IS`, comparison operators.
     fn comparison(&mut self) -> PResult<Expr> {
         let start = self.operand_start();
-        let mut left = self.predicate()?;
+        let left = self.predicate()?;
+        match self.tok() {
+            Tok::Eq | Tok::NullSafeEq | Tok::NotEq | Tok::Lt | Tok::LtEq | Tok::Gt | Tok::GtEq => {
+                self.comparison_tail(start, left)
+            }
+            Tok::Word if self.at(Kw::IS) => self.comparison_tail(start, left),
+            _ => Ok(left),
+        }
+    }
+
+    fn comparison_tail(&mut self, start: u32, mut left: Expr) -> PResult<Expr> {
         loop {
             let op = match self.tok() {
                 Tok::Eq => BinaryOp::Eq,
@@ -248,10 +277,10 @@ impl<'a> Parser<'a> {
         let first = self.nested(|p| p.paren_start())?;
         let expr = Box::new(left);
         let first = match first {
-            Paren::Query(query) if self.eat_tok(Tok::RParen) => {
+            Paren::Query(query) => {
+                self.expect_tok(Tok::RParen)?;
                 return Ok(ExprKind::InSubquery { expr, query, negated });
             }
-            Paren::Query(query) => self.resume_expr(query)?,
             Paren::Expr(first) => first,
         };
         let mut list = vec![first];
@@ -273,7 +302,14 @@ impl<'a> Parser<'a> {
     /// Arithmetic and bit operators that bind tighter than `min`.
     pub(super) fn bit_expr(&mut self, min: u8) -> PResult<Expr> {
         let start = self.operand_start();
-        let mut left = self.operand()?;
+        let left = self.operand()?;
+        match self.bit_operator() {
+            Some((power, _)) if power > min => self.bit_tail(min, start, left),
+            _ => Ok(left),
+        }
+    }
+
+    fn bit_tail(&mut self, min: u8, start: u32, mut left: Expr) -> PResult<Expr> {
         let mut concat = false;
         loop {
             let Some((power, op)) = self.bit_operator() else { return Ok(left) };
@@ -373,31 +409,39 @@ impl<'a> Parser<'a> {
     /// An operand with its prefixes and `COLLATE`.
     fn operand(&mut self) -> PResult<Expr> {
         let start = self.operand_start();
-        if self.pending.is_some() {
-            let operand = self.primary()?;
-            return self.collate_tail(start, operand);
+        if self.pending.is_none() {
+            match self.tok() {
+                Tok::Minus | Tok::Plus | Tok::Tilde | Tok::Bang => return self.unary(start),
+                Tok::Word if matches!(self.kw(), Kw::NOT | Kw::BINARY) => {
+                    return self.unary(start);
+                }
+                _ => {}
+            }
         }
+        let operand = self.primary()?;
+        if self.at(Kw::COLLATE) { self.collate_tail(start, operand) } else { Ok(operand) }
+    }
+
+    fn unary(&mut self, start: u32) -> PResult<Expr> {
         let op = match self.tok() {
-            Tok::Minus => UnaryOp::Neg,
-            Tok::Plus => UnaryOp::Plus,
-            Tok::Tilde => UnaryOp::BitNot,
-            Tok::Bang => return self.not_operand(start),
-            Tok::Word if self.at(Kw::NOT) && self.options.high_not_precedence => {
-                return self.not_operand(start);
-            }
-            Tok::Word if self.at(Kw::BINARY) => UnaryOp::Binary,
-            _ => {
-                let operand = self.primary()?;
-                return self.collate_tail(start, operand);
-            }
+            Tok::Minus => Some(UnaryOp::Neg),
+            Tok::Plus => Some(UnaryOp::Plus),
+            Tok::Tilde => Some(UnaryOp::BitNot),
+            Tok::Bang => None,
+            _ if self.at(Kw::BINARY) => Some(UnaryOp::Binary),
+            _ if self.options.high_not_precedence => None,
+            _ => return self.fail(),
         };
         self.bump();
         let expr = Box::new(self.nested(|p| p.bit_expr(TIGHT))?);
         self.grow()?;
-        Ok(self.make(start, ExprKind::Unary { op, expr }))
+        let kind = match op {
+            Some(op) => ExprKind::Unary { op, expr },
+            None => ExprKind::Not(expr),
+        };
+        Ok(self.make(start, kind))
     }
 
-    #[inline]
     fn collate_tail(&mut self, start: u32, mut operand: Expr) -> PResult<Expr> {
         while self.at(Kw::COLLATE) {
             self.bump();
@@ -408,13 +452,6 @@ impl<'a> Parser<'a> {
         Ok(operand)
     }
 
-    fn not_operand(&mut self, start: u32) -> PResult<Expr> {
-        self.bump();
-        let inner = self.nested(|p| p.bit_expr(TIGHT))?;
-        self.grow()?;
-        Ok(self.make(start, ExprKind::Not(Box::new(inner))))
-    }
-
     pub(super) fn primary(&mut self) -> PResult<Expr> {
         if let Some((pending, _)) = self.pending.take() {
             return Ok(pending);
@@ -423,42 +460,37 @@ impl<'a> Parser<'a> {
         match self.tok() {
             Tok::Word => self.word_operand(start),
             Tok::Quoted => self.name_operand(start),
-            Tok::Int | Tok::Str => {
-                if let Some(param) = self.lift() {
-                    return Ok(self.make(start, ExprKind::Param(param)));
-                }
-                let literal = self.literal()?;
-                Ok(self.make(start, ExprKind::Literal(literal)))
-            }
+            Tok::LParen => self.paren_operand(start),
+            Tok::UserVar => self.user_var_operand(start),
+            Tok::LBrace => self.brace_operand(start),
+            _ => self.simple_operand(start),
+        }
+    }
+
+    /// Operands without operands of their own.
+    fn simple_operand(&mut self, start: u32) -> PResult<Expr> {
+        let kind = match self.tok() {
+            Tok::Int | Tok::Str => match self.lift() {
+                Some(param) => ExprKind::Param(param),
+                None => ExprKind::Literal(self.literal()?),
+            },
             Tok::Decimal
             | Tok::Float
             | Tok::NationalStr
             | Tok::HexNum
             | Tok::HexStr
             | Tok::BitNum
-            | Tok::BitStr => {
-                let literal = self.literal()?;
-                Ok(self.make(start, ExprKind::Literal(literal)))
-            }
+            | Tok::BitStr => ExprKind::Literal(self.literal()?),
             Tok::Param => {
                 self.bump();
-                let param = self.params;
                 self.params += 1;
-                Ok(self.make(start, ExprKind::Param(param)))
+                ExprKind::Param(self.params - 1)
             }
-            Tok::LParen => self.paren_operand(start),
-            Tok::UserVar => self.user_var_operand(start),
-            Tok::AtAt => {
-                let variable = self.system_var()?;
-                Ok(self.make(start, ExprKind::SystemVar(Box::new(variable))))
-            }
-            Tok::LBrace => self.brace_operand(start),
-            Tok::Dot => {
-                let column = self.column_name()?;
-                Ok(self.make(start, ExprKind::Column(Box::new(column))))
-            }
-            _ => self.fail(),
-        }
+            Tok::AtAt => ExprKind::SystemVar(Box::new(self.system_var()?)),
+            Tok::Dot => ExprKind::Column(Box::new(self.column_name()?)),
+            _ => return self.fail(),
+        };
+        Ok(self.make(start, kind))
     }
 
     /// The parameter that the current literal was lifted to.
@@ -532,15 +564,15 @@ impl<'a> Parser<'a> {
 
     fn paren_operand(&mut self, start: u32) -> PResult<Expr> {
         let inner = self.nested(|p| p.paren_start())?;
+        self.paren_end(start, inner)
+    }
+
+    fn paren_end(&mut self, start: u32, inner: Paren) -> PResult<Expr> {
         match inner {
-            Paren::Query(query) if self.at_tok(Tok::RParen) => {
-                self.bump();
+            Paren::Query(query) => {
+                self.expect_tok(Tok::RParen)?;
                 self.grow()?;
                 Ok(self.make(start, ExprKind::Subquery(query)))
-            }
-            Paren::Query(query) => {
-                let first = self.resume_expr(query)?;
-                self.paren_rest(start, first)
             }
             Paren::Expr(first) => self.paren_rest(start, first),
         }
@@ -581,9 +613,15 @@ impl<'a> Parser<'a> {
             return Ok(Paren::Expr(self.expr()?));
         }
         let start = self.start();
-        match self.nested(|p| p.paren_start())? {
-            Paren::Query(query) if self.at_tok(Tok::RParen) => {
-                self.bump();
+        let inner = self.nested(|p| p.paren_start())?;
+        self.paren_nested(start, inner)
+    }
+
+    /// Behind the first expression or the query of inner parentheses that started at `start`.
+    fn paren_nested(&mut self, start: u32, inner: Paren) -> PResult<Paren> {
+        let operand = match inner {
+            Paren::Query(query) => {
+                self.expect_tok(Tok::RParen)?;
                 if self.at_tok(Tok::RParen) {
                     return Ok(Paren::Query(query));
                 }
@@ -591,28 +629,12 @@ impl<'a> Parser<'a> {
                     return Ok(Paren::Query(self.query_from_paren(start, query)?));
                 }
                 self.grow()?;
-                let operand = self.make(start, ExprKind::Subquery(query));
-                self.pending = Some((operand, start));
-                Ok(Paren::Expr(self.expr()?))
+                self.make(start, ExprKind::Subquery(query))
             }
-            Paren::Query(query) => {
-                let first = self.resume_expr(query)?;
-                self.finish_paren(start, first)
-            }
-            Paren::Expr(first) => self.finish_paren(start, first),
-        }
-    }
-
-    fn finish_paren(&mut self, start: u32, first: Expr) -> PResult<Paren> {
-        let operand = self.paren_rest(start, first)?;
+            Paren::Expr(first) => self.paren_rest(start, first)?,
+        };
         self.pending = Some((operand, start));
         Ok(Paren::Expr(self.expr()?))
-    }
-
-    /// Reached when a query inside parentheses is not followed by `)`: never part of a valid text.
-    fn resume_expr(&mut self, query: Box<Query>) -> PResult<Expr> {
-        drop(query);
-        self.fail()
     }
 
     /// `(query)`, with any number of parentheses.
@@ -711,21 +733,30 @@ impl<'a> Parser<'a> {
 
     /// An identifier as an operand: a column, a JSON path into one, or a function call.
     pub(super) fn name_operand(&mut self, start: u32) -> PResult<Expr> {
-        let first_token = self.cur.tok;
+        match self.name_or_column(start)? {
+            Ok(column) => Ok(column),
+            Err((schema, name, token)) => self.generic_call(start, schema, name, token),
+        }
+    }
+
+    /// A column, or the name of a function whose `(` follows.
+    #[allow(clippy::type_complexity)]
+    fn name_or_column(
+        &mut self,
+        start: u32,
+    ) -> PResult<Result<Expr, (Option<Ident>, Ident, Token)>> {
+        let token = self.cur.tok;
         let first = self.ident()?;
         if self.at_tok(Tok::LParen) {
-            return self.generic_call(start, None, first, first_token);
+            return Ok(Err((None, first, token)));
         }
         let column = self.column_name_from(first)?;
-        if self.at_tok(Tok::LParen) && column.schema.is_none() {
-            return match column.table {
-                Some(schema) => self.generic_call(start, Some(schema), column.name, first_token),
-                None => self.fail(),
-            };
+        if self.at_tok(Tok::LParen) && column.schema.is_none() && column.table.is_some() {
+            return Ok(Err((column.table, column.name, token)));
         }
         let column = Box::new(column);
         if !matches!(self.tok(), Tok::Arrow | Tok::ArrowArrow) {
-            return Ok(self.make(start, ExprKind::Column(column)));
+            return Ok(Ok(self.make(start, ExprKind::Column(column))));
         }
         let unquote = self.at_tok(Tok::ArrowArrow);
         self.bump();
@@ -735,7 +766,7 @@ impl<'a> Parser<'a> {
         let mut value = Vec::new();
         self.raw_string(&mut value)?;
         let path = Box::new(StringLiteral { value: value.into(), ..StringLiteral::default() });
-        Ok(self.make(start, ExprKind::JsonExtract { column, path, unquote }))
+        Ok(Ok(self.make(start, ExprKind::JsonExtract { column, path, unquote })))
     }
 
     pub(super) fn interval_unit(&mut self) -> PResult<IntervalUnit> {

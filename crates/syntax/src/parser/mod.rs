@@ -46,6 +46,8 @@ pub(crate) struct Parser<'a> {
     cur: Cursor<'a>,
     /// Nesting of the calls in progress.
     depth: u32,
+    /// An address on the stack where parsing began.
+    stack_base: usize,
     /// Height of the highest tree built in the calls in progress.
     height: u32,
     /// Parameters and lifted literals so far.
@@ -84,6 +86,7 @@ impl<'a> Parser<'a> {
             options,
             cur,
             depth: 0,
+            stack_base: stack_address(),
             height: 0,
             params: 0,
             lifted: 0,
@@ -313,7 +316,8 @@ impl<'a> Parser<'a> {
     /// Runs `inner` one level deeper.
     #[inline]
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
-        if self.depth >= self.options.max_depth {
+        let used = self.stack_base.abs_diff(stack_address());
+        if self.depth >= self.options.max_depth || used > STACK_BUDGET {
             return Err(self.error_of(ParseErrorKind::TooDeep));
         }
         self.depth += 1;
@@ -337,7 +341,7 @@ impl<'a> Parser<'a> {
     #[inline]
     fn grow(&mut self) -> PResult<()> {
         self.height += 1;
-        if self.height > self.options.max_depth.saturating_mul(3) {
+        if self.height > self.options.max_depth.saturating_mul(2) {
             return Err(self.error_of(ParseErrorKind::TooDeep));
         }
         Ok(())
@@ -617,6 +621,17 @@ impl<'a> Parser<'a> {
         }
         found
     }
+}
+
+/// How much stack parsing may take: unoptimised builds have frames several times as large as what
+/// the limit of depth was chosen for.
+const STACK_BUDGET: usize = 1 << 20;
+
+/// About where the stack ends now.
+#[inline(always)]
+fn stack_address() -> usize {
+    let here = 0u8;
+    std::hint::black_box(&raw const here) as usize
 }
 
 /// The text and line the reference's message 1064 shows for an error at `offset`.

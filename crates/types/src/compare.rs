@@ -85,12 +85,22 @@ impl ComparisonKind {
             (Json, _) | (_, Json) => ComparisonKind::Json,
             (String, String) => ComparisonKind::String(common_collation(a, b)),
             (Date, Date | Time | String) | (Time | String, Date) => ComparisonKind::DateTime,
-            (Time, Time | String) | (String, Time) => ComparisonKind::Time,
+            (Time, Time) => ComparisonKind::Time,
+            (Time, String) => ComparisonKind::String(b.collation),
+            (String, Time) => ComparisonKind::String(a.collation),
             _ => match (number_family(a), number_family(b)) {
                 (Integer, Integer) => ComparisonKind::Integer,
                 (Integer | Decimal, Integer | Decimal) => ComparisonKind::Decimal,
                 _ => ComparisonKind::Double,
             },
+        }
+    }
+
+    /// What a column is compared as with a constant: a constant text beside a TIME column is a time.
+    pub fn for_column_and_constant(column: &DataType, constant: &DataType) -> ComparisonKind {
+        match (family(column), family(constant)) {
+            (Family::Time, Family::String) => ComparisonKind::Time,
+            _ => ComparisonKind::for_types(column, constant),
         }
     }
 
@@ -240,7 +250,7 @@ fn moment_of(value: &Value, ty: &DataType, ctx: &mut CastContext<'_>) -> Result<
         Value::DateTime(moment) => Some(*moment),
         Value::Date(date) => Some(date.at_midnight()),
         Value::Time(time) => ctx.today.at_midnight().add_micros(time.micros()),
-        Value::Bytes(text) => match parse_datetime(text, 6, TemporalMode::default()).value {
+        Value::Bytes(text) => match parse_datetime(text, 6, ctx.sql_mode.temporal()).value {
             Some(moment) => Some(moment),
             None => return Err(wrong_value("DATETIME", text)),
         },

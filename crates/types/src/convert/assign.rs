@@ -4,7 +4,7 @@ use charset::{Collation, collation_or_binary, find_malformed};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result};
 
 use super::cast::{float_of_text, json_error, string_of, year_of_number, year_of_text};
-use super::numbers::{json_number, round_f64, trim};
+use super::numbers::{json_number, trim};
 use super::temporal::{apply_offset, parse_duration, parse_moment, time_on_today, warn_delimiters};
 use super::{CastContext, text_for_message, to_date, to_datetime, to_decimal, to_time};
 use crate::json::{self};
@@ -136,6 +136,8 @@ impl Target<'_, '_, '_> {
             Whole::Positive(number) if number > high => (i128::from(high), false),
             Whole::Positive(number) => (i128::from(number), true),
             Whole::BelowZero => (0, low < 0),
+            Whole::TooLow => (i128::from(low), false),
+            Whole::TooHigh => (i128::from(high), false),
         };
         if !fits {
             self.out_of_range()?;
@@ -175,7 +177,16 @@ impl Target<'_, '_, '_> {
                 Whole::of_i64(super::to_i64(value, from, self.ctx))
             }
             Value::Json(document) => match self.json_scalar(document, "INTEGER")? {
-                Some(number) => self.whole_number(&number, &DataType::null())?,
+                Some(number) => {
+                    let whole = self.whole_number(&number, &DataType::null())?;
+                    if matches!(whole, Whole::TooLow | Whole::TooHigh) {
+                        let args: [&dyn std::fmt::Display; 3] =
+                            [&"INTEGER", &self.ctx.column, &self.ctx.row];
+                        let code = ErrorCode::NUMERIC_JSON_VALUE_OUT_OF_RANGE;
+                        self.fail(Error::with(code, &args))?;
+                    }
+                    whole
+                }
                 None => Whole::Positive(0),
             },
         })
@@ -271,8 +282,17 @@ impl Target<'_, '_, '_> {
     fn bit(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let width = self.to.length.clamp(1, 64);
         let mask = u64::MAX >> (64 - width);
-        let bits = match value {
-            Value::Bytes(bytes) => {
+        let text = match value {
+            Value::Bytes(_)
+            | Value::Json(_)
+            | Value::Date(_)
+            | Value::Time(_)
+            | Value::DateTime(_) => Some(string_of(value, from)),
+            _ => None,
+        };
+        let bits = match (&text, value) {
+            (Some(bytes), _) => {
+                let bytes = bytes.as_slice();
                 let start = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
                 let bytes = &bytes[start..];
                 if bytes.len() > 8 {
@@ -281,13 +301,15 @@ impl Target<'_, '_, '_> {
                     Some(bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
                 }
             }
-            _ => match self.whole_number(value, from)? {
+            (None, Value::Double(number)) => Some(number.trunc() as i64 as u64),
+            (None, Value::Decimal(number)) if number.is_negative() || number.to_u64().1 => {
+                self.out_of_range()?;
+                Some(if number.is_negative() { 0 } else { mask })
+            }
+            (None, _) => match self.whole_number(value, from)? {
                 Whole::Positive(number) => Some(number),
                 Whole::Negative(number) => Some(number as u64),
-                Whole::BelowZero => {
-                    self.out_of_range()?;
-                    return Ok(Value::UInt(0));
-                }
+                Whole::BelowZero | Whole::TooLow | Whole::TooHigh => None,
             },
         };
         match bits {
@@ -305,30 +327,34 @@ impl Target<'_, '_, '_> {
     }
 
     fn year(&mut self, value: &Value, from: &DataType) -> Result<Value> {
-        let year = match value {
-            Value::Date(date) => year_of_number(i64::from(date.year())),
-            Value::DateTime(moment) => year_of_number(i64::from(moment.year())),
-            Value::Time(_) => year_of_number(i64::from(self.ctx.today.year())),
-            Value::Bytes(text) => {
-                let digits = trim(text).iter().take_while(|c| c.is_ascii_digit()).count();
-                let year = match self.whole_number(value, from)? {
-                    Whole::Positive(number) => {
-                        year_of_text(i64::try_from(number).unwrap_or(-1), digits)
-                    }
-                    Whole::Negative(_) | Whole::BelowZero => None,
+        let text = match value {
+            Value::Bytes(text) => Some(text.clone()),
+            Value::Json(_) => Some(string_of(value, from)),
+            _ => None,
+        };
+        let year = match (&text, value) {
+            (Some(text), _) => {
+                let parsed = Decimal::parse_lenient(text);
+                let number = match Whole::of_decimal(&parsed.value) {
+                    Whole::Positive(number) => i64::try_from(number).unwrap_or(-1),
+                    _ => -1,
                 };
+                // What stands for nothing is the year 0, not 2000.
+                let nothing = parsed.empty || parsed.garbage && trim(text).starts_with(b"0x");
+                let year = if nothing { Some(0) } else { year_of_text(number, trim(text).len()) };
                 if year.is_some() {
-                    let parsed = Decimal::parse_lenient(text);
                     self.check_number_text(text)?;
-                    let nothing =
-                        parsed.empty || parsed.garbage && parsed.value.is_zero() && digits < 2;
-                    return Ok(Value::UInt(if nothing { 0 } else { year.unwrap_or(0) }));
                 }
                 year
             }
+            (_, Value::Date(date)) => year_of_number(i64::from(date.year())),
+            (_, Value::DateTime(moment)) => year_of_number(i64::from(moment.year())),
+            (_, Value::Time(_)) => year_of_number(i64::from(self.ctx.today.year())),
+            (_, Value::Double(number)) if *number < 0.0 => None,
+            (_, Value::Double(number)) => year_of_number(number.trunc() as i64),
             _ => match self.whole_number(value, from)? {
                 Whole::Positive(number) => year_of_number(i64::try_from(number).unwrap_or(-1)),
-                Whole::Negative(_) | Whole::BelowZero => None,
+                _ => None,
             },
         };
         if year.is_none() {
@@ -549,11 +575,11 @@ impl Target<'_, '_, '_> {
         if self.to.kind != TypeKind::Timestamp || moment.is_zero() {
             return Ok(Value::DateTime(moment));
         }
-        self.timestamp(moment)
+        self.timestamp(moment, &string_of(value, from))
     }
 
     /// Local time to UTC, 1970-01-01 00:00:01 to 2038-01-19 03:14:07.
-    fn timestamp(&mut self, local: DateTime) -> Result<Value> {
+    fn timestamp(&mut self, local: DateTime, shown: &[u8]) -> Result<Value> {
         const RANGE: std::ops::Range<i64> = 1_000_000..(1 << 31) * 1_000_000;
         let utc = self
             .ctx
@@ -562,9 +588,7 @@ impl Target<'_, '_, '_> {
             .filter(|micros| RANGE.contains(micros))
             .and_then(DateTime::from_unix_micros);
         if utc.is_none() {
-            let mut text = Vec::new();
-            local.write_text(fsp_of(self.to), &mut text);
-            self.wrong_temporal("datetime", &text, true)?;
+            self.wrong_temporal("datetime", shown, true)?;
         }
         Ok(Value::DateTime(utc.unwrap_or(DateTime::ZERO)))
     }
@@ -814,6 +838,10 @@ enum Whole {
     Positive(u64),
     /// Between -1 and 0 before it was rounded to 0: an unsigned column does not take it.
     BelowZero,
+    /// Below every integer type.
+    TooLow,
+    /// Above every integer type.
+    TooHigh,
 }
 
 impl Whole {
@@ -825,20 +853,27 @@ impl Whole {
     }
 
     fn of_f64(number: f64) -> Whole {
-        if number >= 9.2e18 {
-            // The cast saturates.
-            return Whole::Positive(number.round_ties_even() as u64);
+        let rounded = number.round_ties_even();
+        if rounded >= 18_446_744_073_709_551_616.0 {
+            Whole::TooHigh
+        } else if rounded >= 0.0 {
+            Whole::Positive(rounded as u64)
+        } else if rounded < -9_223_372_036_854_775_808.0 {
+            Whole::TooLow
+        } else {
+            Whole::of_i64(rounded as i64)
         }
-        Whole::of_i64(round_f64(number))
     }
 
     fn of_decimal(number: &Decimal) -> Whole {
         if !number.is_negative() {
-            return Whole::Positive(number.to_u64().0);
+            let (rounded, overflow) = number.to_u64();
+            return if overflow { Whole::TooHigh } else { Whole::Positive(rounded) };
         }
-        match number.to_i64().0 {
-            0 => Whole::BelowZero,
-            rounded => Whole::Negative(rounded),
+        match number.to_i64() {
+            (_, true) => Whole::TooLow,
+            (0, false) => Whole::BelowZero,
+            (rounded, false) => Whole::Negative(rounded),
         }
     }
 }

@@ -97,8 +97,8 @@ pub(super) fn year_of_number(number: i64) -> Option<u64> {
 }
 
 /// YEAR of a text that is wholly or begins with a number: `0` and `00` mean 2000, `0000` means 0.
-pub(super) fn year_of_text(number: i64, digits: usize) -> Option<u64> {
-    if number == 0 && digits < 4 { Some(2000) } else { year_of_number(number) }
+pub(super) fn year_of_text(number: i64, length: usize) -> Option<u64> {
+    if number == 0 && length != 4 { Some(2000) } else { year_of_number(number) }
 }
 
 fn cast_year(value: &Value, from: &DataType, ctx: &mut CastContext<'_>) -> Option<Value> {
@@ -118,7 +118,7 @@ fn cast_year(value: &Value, from: &DataType, ctx: &mut CastContext<'_>) -> Optio
                 ctx.diagnostics.warn(ErrorCode::WRONG_VALUE, &[&"YEAR", &shown]);
                 return None;
             };
-            let year = year_of_text(i64::try_from(number).unwrap_or(-1), count);
+            let year = year_of_text(i64::try_from(number).unwrap_or(-1), digits.len());
             if year.is_none() || sign + count < text.len() {
                 ctx.warn_truncated("YEAR", text);
             }

@@ -269,7 +269,12 @@ pub fn to_time(
             parsed.value
         }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
-            let parsed = parse_duration(value, fsp, mode);
+            // Unsigned numbers wrap here.
+            let signed = match value {
+                Value::UInt(number) => Value::Int(*number as i64),
+                other => other.clone(),
+            };
+            let parsed = parse_duration(&signed, fsp, mode);
             if parsed.value.is_none() || parsed.out_of_range {
                 ctx.warn_truncated("time", &plain_text(value));
                 return None;

@@ -222,25 +222,26 @@ fn skip_delimiters(text: &[u8], fields: &mut Fields, index: usize) -> Option<()>
 
 /// Parses a DATETIME (or DATE); the fraction is rounded or cut to `fsp` digits.
 pub fn parse_datetime(text: &[u8], fsp: u8, mode: TemporalMode) -> ParsedTemporal<DateTime> {
-    parse_datetime_fields(text, fsp, mode, false)
+    parse_datetime_fields(text, fsp, mode, false).0
 }
 
+/// Also tells whether the text had the fields that make a date and time, right or wrong.
 fn parse_datetime_fields(
     text: &[u8],
     fsp: u8,
     mode: TemporalMode,
     only_with_blank: bool,
-) -> ParsedTemporal<DateTime> {
+) -> (ParsedTemporal<DateTime>, bool) {
     let mut parsed = ParsedTemporal::new(None);
     let start = skip_blanks(text, 0);
     if start > 0 {
         parsed.superfluous_blank = Some(0);
     }
-    let Some(mut fields) = read_fields(text, start) else { return parsed };
+    let Some(mut fields) = read_fields(text, start) else { return (parsed, false) };
     if fields.count < 3
         || only_with_blank && (fields.count < 4 || fields.delimiter_seen && !fields.blank_seen)
     {
-        return parsed;
+        return (parsed, false);
     }
     let given = fields.lengths[6];
     let mut micro = u64::from(fields.values[6]);
@@ -262,7 +263,7 @@ fn parse_datetime_fields(
                 parsed.offset = Some(offset);
                 fields.at = text.len();
             }
-            None => return parsed,
+            None => return (parsed, true),
         }
     }
     parsed.truncated = skip_blanks(text, fields.at) < text.len();
@@ -273,18 +274,18 @@ fn parse_datetime_fields(
     parsed.fsp = given as u8;
     parsed.odd_delimiter = fields.odd_delimiter;
     parsed.superfluous_blank = parsed.superfluous_blank.or(fields.superfluous_blank);
-    let Some(date) = Date::new(year, month, day) else { return parsed };
+    let Some(date) = Date::new(year, month, day) else { return (parsed, true) };
     if !date_is_accepted(date, mode) || !nonzero && parsed.truncated {
-        return parsed;
+        return (parsed, true);
     }
     let Some(value) = DateTime::new(date, hour, minute, second, micro as u32) else {
-        return parsed;
+        return (parsed, true);
     };
     parsed.value = round(value, seventh.unwrap_or(0) >= 5, fsp, mode);
     if parsed.value.is_none() {
         parsed.out_of_range = true;
     }
-    parsed
+    (parsed, true)
 }
 
 /// To `fsp` digits; `up` says that what follows the microsecond is at least half of one.
@@ -322,8 +323,8 @@ pub fn parse_time(text: &[u8], fsp: u8, mode: TemporalMode) -> ParsedTemporal<Ti
     }
     if text.len() - at >= 12 && !negative {
         let lax = TemporalMode { truncate_fraction: mode.truncate_fraction, ..Default::default() };
-        let parsed = parse_datetime_fields(&text[at..], fsp, lax, true);
-        if parsed.value.is_some() || parsed.out_of_range {
+        let (parsed, recognised) = parse_datetime_fields(&text[at..], fsp, lax, true);
+        if recognised {
             return parsed.map(DateTime::time);
         }
     }

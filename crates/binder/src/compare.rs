@@ -58,7 +58,9 @@ impl Binder<'_> {
     }
 
     fn scalar_comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
-        let (left, right) = self.comparable(left, right);
+        let equality =
+            matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual | BinaryOp::NotEqual);
+        let (left, right) = self.comparable(left, right, equality);
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
         let ty = DataType::boolean().with_nullable(nullable);
@@ -114,14 +116,19 @@ impl Binder<'_> {
     }
 
     /// Converts constants (and ENUM and SET) so that both sides compare by the type of the other.
-    pub(crate) fn comparable(&mut self, mut left: Expr, mut right: Expr) -> (Expr, Expr) {
+    pub(crate) fn comparable(
+        &mut self,
+        mut left: Expr,
+        mut right: Expr,
+        equality: bool,
+    ) -> (Expr, Expr) {
         self.infer(&mut left, &right.ty());
         self.infer(&mut right, &left.ty());
         let (a, b) = (left.ty(), right.ty());
         if is_fixed(&right) && !is_fixed(&left) {
-            right = self.constant_for(&left, &a, right);
+            right = self.constant_for(&left, &a, right, equality);
         } else if is_fixed(&left) && !is_fixed(&right) {
-            left = self.constant_for(&right, &b, left);
+            left = self.constant_for(&right, &b, left, equality);
         } else if a.is_temporal() && b.is_string() {
             right = temporal_cast(right, &a);
         } else if b.is_temporal() && a.is_string() {
@@ -132,7 +139,13 @@ impl Binder<'_> {
     }
 
     /// A constant as it compares with `column`.
-    fn constant_for(&self, column: &Expr, ty: &DataType, constant: Expr) -> Expr {
+    fn constant_for(
+        &self,
+        column: &Expr,
+        ty: &DataType,
+        constant: Expr,
+        equality: bool,
+    ) -> Expr {
         let from = constant.ty();
         if from.kind == TypeKind::Null {
             return constant;
@@ -147,7 +160,7 @@ impl Binder<'_> {
                 cast(constant, DataType::new(TypeKind::DateTime, width(19, 6), 6))
             }
             TypeKind::Year => year_constant(constant),
-            TypeKind::Enum if crate::grouping::plain_register(column).is_some() => {
+            TypeKind::Enum if equality && crate::grouping::plain_register(column).is_some() => {
                 member_constant(ty, constant)
             }
             _ if ty.is_integer() => integer_constant(constant),
@@ -196,8 +209,8 @@ impl Binder<'_> {
         for expr in [&operand, &low, &high] {
             single(expr)?;
         }
-        let (first, low) = self.comparable(operand.clone(), low);
-        let (second, high) = self.comparable(operand, high);
+        let (first, low) = self.comparable(operand.clone(), low, false);
+        let (second, high) = self.comparable(operand, high, false);
         if first != second {
             // The ends compare by different types.
             let above = self.scalar_comparison(BinaryOp::GreaterOrEqual, first, low)?;
@@ -237,7 +250,7 @@ impl Binder<'_> {
         let mut same = true;
         let mut converted = Vec::with_capacity(items.len());
         for item in &items {
-            let (left, right) = self.comparable(operand.clone(), item.clone());
+            let (left, right) = self.comparable(operand.clone(), item.clone(), true);
             same &= converted.is_empty() || left == changed;
             changed = left;
             converted.push(right);
@@ -279,7 +292,7 @@ impl Binder<'_> {
             let mut row = Vec::with_capacity(cells.len());
             for (index, cell) in cells.iter().enumerate() {
                 regular &= !matches!(cell, Expr::Row(_));
-                let (a, b) = self.comparable(columns[index].clone(), cell.clone());
+                let (a, b) = self.comparable(columns[index].clone(), cell.clone(), true);
                 regular &= position == 0 || left[index] == a;
                 left[index] = a;
                 row.push(b);

@@ -40,6 +40,10 @@ pub struct TableAccess {
     pub locator: Option<Register>,
     /// Row locks.
     pub locking: RowLocking,
+    /// Number of the table reference in the statement, for EXPLAIN.
+    pub instance: u32,
+    /// Rows that the optimizer expects from one opening of the scan, filter applied.
+    pub estimated_rows: u64,
 }
 
 /// Part of a key that comes from an expression.

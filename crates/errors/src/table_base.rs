@@ -106,15 +106,14 @@ catalog! {
     UNKNOWN_TABLE = 1109, "42S02", "Unknown table '{}' in {}";
     FIELD_SPECIFIED_TWICE = 1110, "42000", "Column '{}' specified twice";
     INVALID_GROUP_FUNC_USE = 1111, "HY000", "Invalid use of group function";
-    UNSUPPORTED_EXTENSION = 1112, "42000", "Table '{}' uses an extension that doesn't exist in this server version";
+    UNSUPPORTED_EXTENSION = 1112, "42000", "Table '{}' uses an extension that doesn't exist in this Squall version";
     TABLE_MUST_HAVE_COLUMNS = 1113, "42000", "A table must have at least 1 column";
     RECORD_FILE_FULL = 1114, "HY000", "The table '{}' is full";
     UNKNOWN_CHARACTER_SET = 1115, "42000", "Unknown character set: '{}'";
-    TOO_MANY_TABLES = 1116, "HY000", "Too many tables; a join can use at most {} tables";
+    TOO_MANY_TABLES = 1116, "HY000", "Too many tables; Squall can only use {} tables in a join";
     TOO_MANY_FIELDS = 1117, "HY000", "Too many columns";
     TOO_BIG_ROWSIZE = 1118, "42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
-    STACK_OVERRUN = 1119, "HY000", "Thread stack overrun:  Used: {} of a {} stack.  Use a larger thread_stack if needed";
-    WRONG_OUTER_JOIN = 1120, "42000", "Cross dependency found in OUTER JOIN; examine your ON conditions";
+    STACK_OVERRUN = 1119, "HY000", "Thread stack overrun:  Used: {} of a {} stack.  Use 'squalld --thread_stack=#' to specify a bigger stack if needed";
     NULL_COLUMN_IN_INDEX = 1121, "42000", "Table handler doesn't support NULL in given index. Please change column '{}' to be NOT NULL or use another handler";
     CANT_FIND_UDF = 1122, "HY000", "Can't load function '{}'";
     CANT_INITIALIZE_UDF = 1123, "HY000", "Can't initialize function '{}'; {}";
@@ -125,7 +124,7 @@ catalog! {
     FUNCTION_NOT_DEFINED = 1128, "HY000", "Function '{}' is not defined";
     HOST_IS_BLOCKED = 1129, "HY000", "Host '{}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'";
     HOST_NOT_PRIVILEGED = 1130, "HY000", "Host '{}' is not allowed to connect to this Squall server";
-    PASSWORD_ANONYMOUS_USER = 1131, "42000", "You are using anonymous users and anonymous users are not allowed to change passwords";
+    PASSWORD_ANONYMOUS_USER = 1131, "42000", "You are using Squall as an anonymous user and anonymous users are not allowed to change passwords";
     PASSWORD_NOT_ALLOWED = 1132, "42000", "You must have privileges to update tables in the mysql database to be able to change passwords for others";
     PASSWORD_NO_MATCH = 1133, "42000", "Can't find any matching row in the user table";
     UPDATE_INFO = 1134, "HY000", "Rows matched: {}  Changed: {}  Warnings: {}";
@@ -428,7 +427,7 @@ catalog! {
     COALESCE_ONLY_ON_HASH_PARTITION = 1509, "HY000", "COALESCE PARTITION can only be used on HASH/KEY partitions";
     ONLY_ON_RANGE_LIST_PARTITION = 1512, "HY000", "{} PARTITION can only be used on RANGE/LIST partitions";
     SAME_NAME_PARTITION = 1517, "HY000", "Duplicate partition name {}";
-    PARTITION_WRONG_VALUES_LESS = 1520, "HY000", "Reorganize of range partitions cannot change total ranges except for last partition where it can extend the range";
+    REORG_OUTSIDE_RANGE = 1520, "HY000", "Reorganize of range partitions cannot change total ranges except for last partition where it can extend the range";
     NO_PARTITION_FOR_GIVEN_VALUE = 1526, "HY000", "Table has no partition for value {}";
     EVENT_ALREADY_EXISTS = 1537, "HY000", "Event '{}' already exists";
     EVENT_DOES_NOT_EXIST = 1539, "HY000", "Unknown event '{}'";
@@ -439,7 +438,7 @@ catalog! {
     DROP_INDEX_FK = 1553, "HY000", "Cannot drop index '{}': needed in a foreign key constraint";
     CANT_LOCK_LOG_TABLE = 1556, "HY000", "You can't use locks with log tables.";
     FOREIGN_DUPLICATE_KEY_OLD_UNUSED = 1557, "23000", "Upholding foreign key constraints for table '{}', entry '{}', key {} would lead to a duplicate entry";
-    COL_COUNT_DOESNT_MATCH_PLEASE_UPDATE = 1558, "HY000", "Column count of {}.{} is wrong. Expected {}, found {}. Created with Squall {}, now running {}.";
+    COL_COUNT_DOESNT_MATCH_PLEASE_UPDATE = 1558, "HY000", "The column count of mysql.{} is wrong. Expected {}, found {}. Created with Squall {}, now running {}. Please perform the Squall upgrade procedure.";
     TEMP_TABLE_PREVENTS_SWITCH_SESSION_BINLOG_FORMAT = 1559, "HY000", "Cannot switch out of the row-based binary log format when the session has open temporary tables";
     STORED_FUNCTION_PREVENTS_SWITCH_BINLOG_FORMAT = 1560, "HY000", "Cannot change the binary logging format inside a stored function or trigger";
     PARTITION_NO_TEMPORARY = 1562, "HY000", "Cannot create temporary table with partitions";
@@ -524,11 +523,11 @@ catalog! {
     ROW_SINGLE_PARTITION_FIELD_ERROR = 1658, "HY000", "Row expressions in VALUES IN only allowed for multi-field column partitioning";
     FIELD_TYPE_NOT_ALLOWED_AS_PARTITION_FIELD = 1659, "HY000", "Field '{}' is of a not allowed type for this type of partitioning";
     PARTITION_FIELDS_TOO_LONG = 1660, "HY000", "The total length of the partitioning fields is too large";
-    BINLOG_STMT_MODE_AND_ROW_ENGINE = 1663, "HY000", "Cannot execute statement: impossible to write to binary log since statement is in row format and BINLOG_FORMAT = STATEMENT.";
+    BINLOG_STMT_MODE_AND_ROW_ENGINE = 1665, "HY000", "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = STATEMENT and at least one table uses a storage engine limited to row-based logging.{}";
     INSIDE_TRANSACTION_PREVENTS_SWITCH_BINLOG_FORMAT = 1679, "HY000", "Cannot modify @@session.binlog_format inside a transaction";
     PATH_LENGTH = 1680, "HY000", "The path specified for {} is too long.";
-    WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT = 1681, "HY000", "{} is deprecated and will be removed in a future release.";
-    INVALID_PERFORMANCE_SCHEMA_USAGE = 1683, "HY000", "Invalid performance_schema usage.";
+    WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT = 1681, "HY000", "'{}' is deprecated and will be removed in a future release.";
+    WRONG_PERFSCHEMA_USAGE = 1683, "HY000", "Invalid performance_schema usage.";
     INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN = 1694, "HY000", "Cannot modify @@session.sql_log_bin inside a transaction";
     SPATIAL_MUST_HAVE_GEOM_COL = 1687, "42000", "A SPATIAL index may only contain a geometrical type column";
     TOO_LONG_INDEX_COMMENT = 1688, "HY000", "Comment for index '{}' is too long (max = {})";
@@ -564,7 +563,6 @@ catalog! {
     WARN_INDEX_NOT_APPLICABLE = 1739, "HY000", "Cannot use {} access on index '{}' due to type or collation conversion on field '{}'";
     PARTITION_EXCHANGE_FOREIGN_KEY = 1740, "HY000", "Table to exchange with partition has foreign key references: '{}'";
     NO_SUCH_KEY_VALUE = 1741, "HY000", "Key value '{}' was not found in table '{}.{}'";
-    TABLE_NAME_TOO_LONG = 1742, "HY000", "Too long table name";
     PARTITION_CLAUSE_ON_NONPARTITIONED = 1747, "HY000", "PARTITION () clause on non partitioned table";
     ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET = 1748, "HY000", "Found a row not matching the given partition set";
     FK_NO_INDEX_CHILD = 1821, "HY000", "Failed to add the foreign key constraint. Missing index for constraint '{}' in the foreign table '{}'";

@@ -414,7 +414,7 @@ impl Binder<'_> {
                 }
             });
             if let Some(name) = missing.and_then(|register| self.block_column_name(register)) {
-                bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, "ORDER BY clause", name, "DISTINCT");
+                bail!(FIELD_IN_ORDER_NOT_SELECT, index + 1, name, "DISTINCT");
             }
         }
         Ok(())

@@ -196,7 +196,10 @@ impl Target<'_, '_, '_> {
         let exact = match value {
             Value::Bytes(text) => {
                 let parsed = Decimal::parse_lenient(text);
-                if parsed.empty || parsed.garbage || parsed.overflow {
+                let lenient = self.mode == StoreMode::Lenient;
+                if lenient && parsed.garbage && !parsed.empty {
+                    self.note_truncated();
+                } else if parsed.truncated() {
                     self.incorrect("decimal", text)?;
                 }
                 parsed.value

@@ -65,7 +65,11 @@ fn cast_decimal(value: &Value, from: &DataType, to: &DataType, ctx: &mut CastCon
             }
             _ => to_text(value, from, &mut shown),
         }
-        let shown = text_for_message(&shown).into_owned();
+        // The text of the expression, when the caller gave it.
+        let shown = match ctx.column {
+            "" => text_for_message(&shown).into_owned(),
+            named => named.to_owned(),
+        };
         ctx.diagnostics.warn(ErrorCode::WARN_DATA_OUT_OF_RANGE, &[&shown, &ctx.row]);
     }
     Value::Decimal(fitted)

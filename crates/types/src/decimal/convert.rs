@@ -223,6 +223,16 @@ impl Decimal {
     pub fn write_key(&self, precision: u32, scale: u8, out: &mut Vec<u8>) {
         let length = Decimal::key_length(precision);
         let fitted = self.clamped(precision, scale);
+        if length <= 16
+            && let Some((number, _)) = fitted.as_i128()
+        {
+            // One's complement below zero, so that the bytes of a number and its negation are complements.
+            let bits = if number < 0 { !number.unsigned_abs() } else { number as u128 };
+            let start = out.len();
+            out.extend_from_slice(&bits.to_be_bytes()[16 - length..]);
+            out[start] ^= 0x80;
+            return;
+        }
         let flip = if fitted.is_negative() { 0xff } else { 0 };
         let parts = fitted.parts();
         let start = out.len();
@@ -237,6 +247,15 @@ impl Decimal {
     /// Reads what `write_key` wrote; `None` when the bytes are too few.
     pub fn read_key(bytes: &[u8], precision: u32, scale: u8) -> Option<Decimal> {
         let bytes = bytes.get(..Decimal::key_length(precision))?;
+        if bytes.len() <= 16 {
+            let bits = bytes.iter().fold(0u128, |bits, &byte| bits << 8 | u128::from(byte));
+            let sign = 1u128 << (8 * bytes.len() - 1);
+            if bits & sign != 0 {
+                return Some(Decimal::from_i128((bits ^ sign) as i128, scale));
+            }
+            let magnitude = (bits ^ (sign - 1)) as i128;
+            return Some(Decimal::from_i128(-magnitude, scale));
+        }
         let negative = bytes.first()? & 0x80 == 0;
         let mut magnitude = big::ZERO;
         for (index, &byte) in bytes.iter().rev().enumerate() {

@@ -103,7 +103,13 @@ proptest! {
         x.write_key(65, 30, &mut k);
         y.write_key(65, 30, &mut l);
         prop_assert_eq!(k.cmp(&l), x.cmp(&y));
-        prop_assert_eq!(Decimal::read_key(&k, 65, 30).unwrap(), x);
+        prop_assert_eq!(Decimal::read_key(&k, 65, 30).unwrap(), x.clone());
+        let (mut k, mut l) = (Vec::new(), Vec::new());
+        let (x, y) = (x.clamped(12, 4), y.clamped(12, 4));
+        x.write_key(12, 4, &mut k);
+        y.write_key(12, 4, &mut l);
+        prop_assert_eq!(k.cmp(&l), x.cmp(&y));
+        prop_assert_eq!(Decimal::read_key(&k, 12, 4).unwrap(), x);
     }
 
     #[test]

@@ -328,10 +328,14 @@ pub fn parse_time(text: &[u8], fsp: u8, mode: TemporalMode) -> ParsedTemporal<Ti
             return parsed.map(DateTime::time);
         }
     }
-    match read_time(text, at) {
+    let mut parsed = match read_time(text, at) {
         Some(read) => finish_time(text, read, negative, fsp, mode),
         None => ParsedTemporal::new(None),
+    };
+    if text.first().is_some_and(|&c| is_blank(c)) {
+        parsed.superfluous_blank = Some(0);
     }
+    parsed
 }
 
 /// A duration while it is read.

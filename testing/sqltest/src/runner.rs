@@ -95,10 +95,11 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Directives stand in comments above a statement: `# @types @sort`.
+/// Directives stand in comments above a statement: `# @types @sort @columns`.
 fn direct(line: &str, view: &mut View) {
     if let Some(comment) = line.strip_prefix("# ") {
         view.types |= comment.split(' ').any(|word| word == "@types");
+        view.columns_only |= comment.split(' ').any(|word| word == "@columns");
         view.sorted |= comment.split(' ').any(|word| word == "@sort");
     }
 }

@@ -4,6 +4,9 @@ use charset::collation_or_binary;
 
 use crate::{DataType, TypeKind, Value};
 
+/// Longest key of an index, bytes (as the reference's engine).
+pub const KEY_BYTES_MAX: usize = 3072;
+
 /// Tag of NULL.
 const NULL: u8 = 0;
 /// Tag of a value, in nullable columns only.

@@ -240,6 +240,13 @@ impl RecordLayout {
         }
     }
 
+    /// Column `column` as a value; `missing` (or NULL) stands in when the record is older than the column. `None` when the record
+    /// is damaged.
+    pub fn value(&self, record: &[u8], column: usize, missing: Option<&Value>) -> Option<Value> {
+        let value = self.decode_column(record, column).ok()?;
+        Some(value.unwrap_or_else(|| missing.cloned().unwrap_or(Value::Null)))
+    }
+
     /// Appends the values of all columns that the record has; returns how many.
     pub fn decode_all(&self, record: &[u8], out: &mut Vec<Value>) -> Result<usize, RecordError> {
         let mut decoded = 0;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
-use types::{CollationId, DataType, Decimal, NOT_FIXED_DECIMALS, TypeKind, Value};
+use types::{CollationId, DataType, Decimal, JsonValue, NOT_FIXED_DECIMALS, TypeKind, Value};
 
 use crate::function::{
     ArgInfo, Arity, BindContext, Coercion, FunctionContext, ScalarFunction, Volatility,
@@ -449,4 +449,39 @@ pub fn coercion_to(ty: &DataType) -> Coercion {
         _ if ty.is_string() => Coercion::Text,
         _ => Coercion::To(ty.clone()),
     }
+}
+
+/// A JSON document's type.
+pub fn json_type() -> DataType {
+    let mut ty = DataType::new(TypeKind::Json, u32::MAX, 0);
+    ty.collation = CollationId::UTF8MB4_BIN;
+    ty
+}
+
+/// How an argument that becomes a JSON value is wanted: ENUM and SET by name, everything else as it is.
+pub fn json_coercion(ty: &DataType) -> Coercion {
+    match ty.kind {
+        TypeKind::Enum | TypeKind::Set => Coercion::Text,
+        _ => Coercion::AsIs,
+    }
+}
+
+/// An SQL value as a JSON value: truth values, binary strings and texts are told apart by the type.
+pub fn json_value(value: &Value, ty: &DataType) -> JsonValue {
+    let truth = ty.kind == TypeKind::BigInt && ty.length == 1;
+    match value {
+        Value::Int(number) if truth => JsonValue::Bool(*number != 0),
+        _ => JsonValue::from_sql(value, ty.is_binary()),
+    }
+}
+
+/// Error 3157 when a document is too deep.
+///
+/// # Errors
+/// 3157.
+pub fn json_document(value: &JsonValue) -> errors::Result<Value> {
+    if value.depth() > types::json::MAX_DEPTH {
+        return Err(Error::with(ErrorCode::JSON_DOCUMENT_TOO_DEEP, &[]));
+    }
+    Ok(value.to_value())
 }

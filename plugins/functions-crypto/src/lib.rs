@@ -1,1 +1,38 @@
-//! To be written.
+//! Digests, encryption, compression, random bytes, UUIDs.
+//!
+//! The algorithms come from libraries; what is here is how the reference feeds them.
+
+mod cipher;
+mod compress;
+mod digest;
+mod identifier;
+#[cfg(test)]
+mod tests;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CryptoFunctions;
+
+impl Plugin for CryptoFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            name: "functions_crypto",
+            description: "Digests, encryption, compression and identifiers.",
+        }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 4] =
+        [digest::FUNCTIONS, cipher::FUNCTIONS, compress::FUNCTIONS, identifier::FUNCTIONS];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

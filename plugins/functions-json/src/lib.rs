@@ -1,1 +1,44 @@
-//! To be written.
+//! JSON functions. Documents are read in their binary form; what changes one works on a tree of it.
+
+mod argument;
+mod contains;
+mod create;
+mod merge;
+mod modify;
+mod read;
+mod schema;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonFunctions;
+
+impl Plugin for JsonFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo { name: "functions_json", description: "JSON functions." }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 7] = [
+        create::FUNCTIONS,
+        read::FUNCTIONS,
+        modify::FUNCTIONS,
+        merge::FUNCTIONS,
+        contains::FUNCTIONS,
+        search::FUNCTIONS,
+        schema::FUNCTIONS,
+    ];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

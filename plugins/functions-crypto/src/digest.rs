@@ -1,0 +1,112 @@
+//! MD5, SHA1, SHA2 and RANDOM_BYTES.
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::kit::{self, native_bytes, scalar, text_collation, text_type};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+};
+use sha2::Digest;
+use types::{SqlBytes, Value};
+
+/// Most random bytes of one call.
+const RANDOM_BYTES_MAX: i128 = 1024;
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "MD5",
+        Arity::exactly(1),
+        "MD5(str)\nThe MD5 digest in hexadecimal digits.",
+        |ctx, args| Ok(bind_digest(ctx, args, 32, |bytes| hex(&md5::Md5::digest(bytes)))),
+    ),
+    scalar(
+        "SHA1",
+        Arity::exactly(1),
+        "SHA1(str)\nThe SHA-1 digest in hexadecimal digits.",
+        |ctx, args| Ok(bind_digest(ctx, args, 40, |bytes| hex(&sha1::Sha1::digest(bytes)))),
+    )
+    .aliases(&["SHA"]),
+    scalar(
+        "SHA2",
+        Arity::exactly(2),
+        "SHA2(str, hash_length)\nA SHA-2 digest in hexadecimal digits.",
+        bind_sha2,
+    ),
+    scalar(
+        "RANDOM_BYTES",
+        Arity::exactly(1),
+        "RANDOM_BYTES(len)\nRandom bytes.",
+        bind_random_bytes,
+    )
+    .volatile(),
+];
+
+/// Lower-case digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            out.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
+        }
+        out
+    })
+}
+
+fn bind_digest(
+    ctx: &BindContext,
+    args: &[ArgInfo],
+    length: u64,
+    digest: fn(&[u8]) -> String,
+) -> BoundFunction {
+    let collation = text_collation(ctx, &args[0]);
+    let ty = text_type(length, ctx.collation_connection);
+    BoundFunction::new(ty, vec![Coercion::Text], move |_, args| {
+        let bytes = native_bytes(collation, kit::bytes(&args[0]));
+        Ok(Value::from(digest(&bytes).as_str()))
+    })
+}
+
+fn bind_sha2(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let collation = text_collation(ctx, &args[0]);
+    let length = match args[1].constant.as_ref().map(kit::integer) {
+        Some(224) => 56,
+        Some(384) => 96,
+        Some(512) => 128,
+        _ => 64,
+    };
+    let ty = text_type(length, ctx.collation_connection);
+    Ok(BoundFunction::new(ty, vec![Coercion::Text, Coercion::Integer], move |ctx, args| {
+        let bytes = native_bytes(collation, kit::bytes(&args[0]));
+        let digest = match kit::integer(&args[1]) {
+            224 => hex(&sha2::Sha224::digest(&bytes)),
+            0 | 256 => hex(&sha2::Sha256::digest(&bytes)),
+            384 => hex(&sha2::Sha384::digest(&bytes)),
+            512 => hex(&sha2::Sha512::digest(&bytes)),
+            _ => return Ok(wrong_length(ctx)),
+        };
+        Ok(Value::from(digest.as_str()))
+    }))
+}
+
+fn wrong_length(ctx: &mut FunctionContext<'_>) -> Value {
+    ctx.diagnostics.warn(ErrorCode::WRONG_PARAMETERS_TO_NATIVE_FCT, &[&"sha2"]);
+    Value::Null
+}
+
+/// Fills with random bytes of the system.
+///
+/// # Errors
+/// 1815 when the system has none.
+pub(crate) fn fill_random(out: &mut [u8]) -> Result<()> {
+    aws_lc_rs::rand::fill(out).map_err(|_| Error::internal("no random bytes"))
+}
+
+fn bind_random_bytes(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
+    Ok(BoundFunction::new(kit::binary_type(1024), vec![Coercion::Integer], |_, args| {
+        let length = kit::integer(&args[0]);
+        if !(1..=RANDOM_BYTES_MAX).contains(&length) {
+            return Err(Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&"length", &"random_bytes"]));
+        }
+        let mut bytes = vec![0; length as usize];
+        fill_random(&mut bytes)?;
+        Ok(Value::Bytes(SqlBytes::from(bytes)))
+    }))
+}

@@ -1,0 +1,130 @@
+//! Arguments of JSON functions: documents, paths, values.
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::{ArgInfo, kit};
+use types::json::{self, JsonRef};
+use types::{DataType, JsonPath, JsonValue, SqlBytes, Value};
+
+/// What is known of a call at bind time: its name, the types of its arguments, and its constant paths.
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) types: Vec<DataType>,
+    paths: Vec<Option<JsonPath>>,
+}
+
+/// Whether a path may lead to several values.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Wildcards {
+    Allowed,
+    Refused,
+}
+
+impl Call {
+    /// Constant paths at these positions are parsed now; wrong ones are left for the call to complain about.
+    pub(crate) fn new(name: &'static str, args: &[ArgInfo], is_path: fn(usize) -> bool) -> Call {
+        let path = |index: usize, arg: &ArgInfo| {
+            let text = arg.constant.as_ref().filter(|value| is_path(index) && !value.is_null())?;
+            JsonPath::parse(kit::bytes(text)).ok()
+        };
+        Call {
+            name,
+            types: args.iter().map(|arg| arg.ty.clone()).collect(),
+            paths: args.iter().enumerate().map(|(index, arg)| path(index, arg)).collect(),
+        }
+    }
+
+    /// The document in argument `index`; `None` for NULL.
+    ///
+    /// # Errors
+    /// 3141 for malformed text, 3144 and 3146 for what cannot be JSON.
+    pub(crate) fn document(&self, args: &[Value], index: usize) -> Result<Option<SqlBytes>> {
+        match &args[index] {
+            Value::Null => Ok(None),
+            Value::Json(document) => Ok(Some(document.clone())),
+            Value::Bytes(text) if !self.types[index].is_binary() => {
+                Ok(Some(self.parse(text, index)?.to_binary()))
+            }
+            Value::Bytes(_) => Err(Error::with(ErrorCode::INVALID_JSON_CHARSET, &[&"binary"])),
+            _ => Err(Error::with(ErrorCode::INVALID_TYPE_FOR_JSON, &[&(index + 1), &self.name])),
+        }
+    }
+
+    /// The same as a tree.
+    pub(crate) fn tree(&self, args: &[Value], index: usize) -> Result<Option<JsonValue>> {
+        match &args[index] {
+            Value::Bytes(text) if !self.types[index].is_binary() => {
+                Ok(Some(self.parse(text, index)?))
+            }
+            _ => Ok(self
+                .document(args, index)?
+                .map(|bytes| JsonValue::from_ref(JsonRef::new(&bytes)))),
+        }
+    }
+
+    fn parse(&self, text: &[u8], index: usize) -> Result<JsonValue> {
+        json::parse(text).map_err(|error| {
+            if error.too_deep {
+                return Error::with(ErrorCode::JSON_DOCUMENT_TOO_DEEP, &[]);
+            }
+            if error.name_too_long {
+                return Error::with(ErrorCode::JSON_KEY_TOO_BIG, &[]);
+            }
+            let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
+            Error::with(code, &[&(index + 1), &self.name, &error.message, &error.position])
+        })
+    }
+
+    /// The path in argument `index`; `None` for NULL.
+    ///
+    /// # Errors
+    /// 3143 for malformed text, 3149 for wildcards where none may be.
+    pub(crate) fn path(
+        &self,
+        args: &[Value],
+        index: usize,
+        wildcards: Wildcards,
+    ) -> Result<Option<JsonPath>> {
+        if args[index].is_null() {
+            return Ok(None);
+        }
+        let path = match &self.paths[index] {
+            Some(path) => path.clone(),
+            None => JsonPath::parse(kit::bytes(&args[index]))
+                .map_err(|position| Error::with(ErrorCode::INVALID_JSON_PATH, &[&position]))?,
+        };
+        if wildcards == Wildcards::Refused && path.has_wildcard() {
+            return Err(Error::with(ErrorCode::INVALID_JSON_PATH_WILDCARD, &[]));
+        }
+        Ok(Some(path))
+    }
+
+    /// The SQL value in argument `index` as JSON.
+    pub(crate) fn value(&self, args: &[Value], index: usize) -> JsonValue {
+        kit::json_value(&args[index], &self.types[index])
+    }
+
+    /// Whether argument `index` says `all`; `None` for NULL.
+    ///
+    /// # Errors
+    /// 3154 for anything but `one` and `all`.
+    pub(crate) fn wants_all(&self, args: &[Value], index: usize) -> Result<Option<bool>> {
+        if args[index].is_null() {
+            return Ok(None);
+        }
+        match kit::text(&args[index]).to_ascii_lowercase().as_str() {
+            "one" => Ok(Some(false)),
+            "all" => Ok(Some(true)),
+            _ => Err(Error::with(ErrorCode::JSON_BAD_ONE_OR_ALL_ARG, &[&self.name])),
+        }
+    }
+}
+
+/// No argument is a path.
+pub(crate) fn no_paths(_: usize) -> bool {
+    false
+}
+
+/// All arguments but the first are paths.
+pub(crate) fn rest_are_paths(index: usize) -> bool {
+    index > 0
+}

@@ -373,7 +373,8 @@ fn dictionary_layout() -> [DataType; 3] {
 fn encode(kind: Kind, id: u64, bytes: &[u8]) -> Vec<u8> {
     let values = [Value::UInt(kind as u64), Value::UInt(id), Value::Bytes(bytes.into())];
     let mut record = Vec::with_capacity(bytes.len() + 32);
-    RecordLayout::new(&dictionary_layout()).encode(&values, &mut record);
+    let written = RecordLayout::new(&dictionary_layout()).encode(&values, &mut record);
+    written.expect("the values are of the dictionary's own types");
     record
 }
 

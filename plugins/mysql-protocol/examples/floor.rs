@@ -1,7 +1,8 @@
 //! The floor server: the real listener and reactors over canned results. What it needs per query is what no
 //! SQL layer can save.
 //!
-//! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS]]`; user root without a password.
+//! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS]]`; users: root without a
+//! password, app with `secret`.
 
 #[path = "../tests/canned/mod.rs"]
 mod canned;
@@ -19,7 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = arguments.next().map_or(Ok(3399), |text| text.parse())?;
     let reactors = arguments.next().map_or(Ok(0), |text| text.parse())?;
     let method: Arc<dyn Authenticator> = Arc::new(CachingSha2Password::new());
-    let accounts = HashMap::from([("root".to_owned(), (method, Vec::new()))]);
+    let stored = method.hash_password(b"secret")?;
+    let accounts = HashMap::from([
+        ("root".to_owned(), (method.clone(), Vec::new())),
+        ("app".to_owned(), (method, stored)),
+    ]);
     let mut canned = canned::Canned::new(accounts);
     canned.globals.insert("max_connections", 100_000);
     canned.commits.make_durable();

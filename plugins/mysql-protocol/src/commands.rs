@@ -7,8 +7,8 @@ use plugin_api::{
     CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, SessionHandle,
 };
 use wire::{
-    Capabilities, Command, CursorFlags, Eof, Parameter, PrepareOk, Reader, begin_packet,
-    decode_execute_header, decode_parameters, finish_packet,
+    Capabilities, Command, CursorFlags, Eof, Parameter, PrepareOk, Reader, StatusFlags,
+    begin_packet, decode_execute_header, decode_parameters, finish_packet,
 };
 
 use crate::connection::{BoundStatement, Connection, Phase, Scratch};
@@ -76,6 +76,11 @@ impl Connection {
             self.phase = Phase::Closed;
             return false;
         };
+        let metadata_status = if self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
+            StatusFlags::default()
+        } else {
+            status_of(&session.state())
+        };
         let mut sink = Sink {
             transport: &mut self.transport,
             input: &mut self.input,
@@ -87,6 +92,7 @@ impl Connection {
             types: &mut scratch.types,
             encoding: TextEncoding::of(session.result_collation()),
             format,
+            metadata_status,
             cursor_possible,
             metadata_end_due: false,
             cursor_opened: false,
@@ -263,7 +269,8 @@ impl Connection {
             Command::StmtPrepare(sql) => {
                 let info = session.prepare(sql)?;
                 let encoding = TextEncoding::of(session.result_collation());
-                put_prepared(out, &info, encoding, caps, sequence)?;
+                let status = status_of(&session.state());
+                put_prepared(out, &info, encoding, caps, status, sequence)?;
             }
             Command::StmtReset(id) => {
                 let ok = session.reset_statement(*id)?;
@@ -336,6 +343,7 @@ fn put_prepared(
     info: &PreparedInfo,
     encoding: TextEncoding,
     caps: Capabilities,
+    status: StatusFlags,
     sequence: &mut u8,
 ) -> Result<()> {
     let optional = caps.contains(Capabilities::OPTIONAL_RESULTSET_METADATA);
@@ -358,7 +366,7 @@ fn put_prepared(
         }
         if !columns.is_empty() && !caps.contains(Capabilities::DEPRECATE_EOF) {
             let start = begin_packet(out);
-            Eof { warnings: 0, status: status_of(&OkInfo::default()) }.encode(out);
+            Eof { warnings: 0, status }.encode(out);
             finish_packet(out, start, sequence);
         }
     }

@@ -162,11 +162,12 @@ impl Connection {
         let kind = stream.peer_address().map_or(ConnectionKind::Local, ConnectionKind::Tcp);
         server.connections.fetch_add(1, Ordering::Relaxed);
         server.half_open.fetch_add(1, Ordering::Relaxed);
+        let cancel = CancelToken::new();
         Connection {
             id: server.next_id.fetch_add(1, Ordering::Relaxed),
             server,
             kind,
-            transport: Transport::new(stream),
+            transport: Transport::new(stream, cancel.clone()),
             input: InputBuffer::default(),
             sequence: 0,
             capabilities: Capabilities::default(),
@@ -174,7 +175,7 @@ impl Connection {
             phase: Phase::Fresh,
             login: None,
             session: None,
-            cancel: CancelToken::new(),
+            cancel,
             statements: HashMap::new(),
             held: None,
             max_packet: LOGIN_PACKET_MAX,
@@ -389,6 +390,15 @@ impl Connection {
                 (silent > self.timeouts.idle).then_some(CloseReason::Idle)
             }
             Phase::Fresh | Phase::Login | Phase::Parked | Phase::Closed => None,
+        }
+    }
+
+    /// Ends a connection whose turn panicked.
+    pub(crate) fn abort(&mut self) {
+        self.phase = Phase::Closed;
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.end()));
+        if ended.is_err() {
+            tracing::error!("connection {}: the session panicked again while it ended", self.id);
         }
     }
 

@@ -171,7 +171,7 @@ impl Connection {
             request,
             purpose: Purpose::Connect,
             exchange: None,
-            password_given: !response.auth_response.is_empty(),
+            password_given: is_password(response.auth_response),
             compression,
         }));
         let plugin = client_plugin(in_force, response.auth_plugin);
@@ -210,7 +210,7 @@ impl Connection {
             request: self.auth_request(&response),
             purpose: Purpose::ChangeUser,
             exchange: None,
-            password_given: !change.auth_response.is_empty(),
+            password_given: is_password(change.auth_response),
             compression: None,
         }));
         let plugin = client_plugin(self.capabilities, change.auth_plugin);
@@ -276,7 +276,7 @@ impl Connection {
     /// A packet of a running exchange.
     pub(crate) fn take_exchange(&mut self, payload: &[u8], scratch: &mut Scratch) {
         if let Some(login) = &mut self.login {
-            login.password_given |= !payload.is_empty();
+            login.password_given |= is_password(payload);
         }
         let result = self.step(payload, scratch);
         self.conclude(result, scratch);
@@ -389,6 +389,11 @@ impl Connection {
         self.login = None;
         self.phase = Phase::Closed;
     }
+}
+
+/// Without a password, clients send nothing or a single NUL.
+fn is_password(response: &[u8]) -> bool {
+    !response.is_empty() && response != [0]
 }
 
 /// The method the client's first data was made with.

@@ -300,7 +300,7 @@ impl Reactor for ConnectionReactor {
     }
 
     fn panicked(connection: &mut Box<Connection>) {
-        connection.phase = Phase::Closed;
+        connection.abort();
     }
 
     fn put_back(&mut self, mut connection: Box<Connection>) {

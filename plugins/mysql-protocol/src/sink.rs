@@ -82,6 +82,8 @@ pub(crate) struct Sink<'a> {
     pub(crate) types: &'a mut Vec<DataType>,
     pub(crate) encoding: TextEncoding,
     pub(crate) format: RowFormat,
+    /// Status before the statement, for clients that get an EOF after the metadata.
+    pub(crate) metadata_status: StatusFlags,
     /// The end of the metadata waits: if a cursor opens, it is the end of the result too.
     pub(crate) cursor_possible: bool,
     pub(crate) metadata_end_due: bool,
@@ -130,7 +132,7 @@ impl Sink<'_> {
     /// The packet after the metadata, for clients that want one.
     fn put_metadata_end(&mut self) {
         if !self.deprecate_eof() {
-            let status = StatusFlags::default();
+            let status = self.metadata_status;
             let start = begin_packet(self.out);
             Eof { warnings: 0, status }.encode(self.out);
             finish_packet(self.out, start, self.sequence);

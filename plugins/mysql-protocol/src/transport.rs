@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine_api::CancelToken;
 use rustls::{ServerConfig, ServerConnection};
 use sys::blocking::blocking;
 use sys::net::Stream;
@@ -56,6 +57,8 @@ struct Compressed {
 /// The way to a peer.
 pub(crate) struct Transport {
     pub(crate) stream: Stream,
+    /// A killed connection stops waiting for its peer.
+    cancel: CancelToken,
     tls: Option<Box<ServerConnection>>,
     compressed: Option<Box<Compressed>>,
     /// The socket had nothing more at the last read, and no event came since.
@@ -65,9 +68,10 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    pub(crate) fn new(stream: Stream) -> Transport {
+    pub(crate) fn new(stream: Stream, cancel: CancelToken) -> Transport {
         Transport {
             stream,
+            cancel,
             tls: None,
             compressed: None,
             drained: true,
@@ -245,11 +249,10 @@ impl Transport {
     }
 
     fn wait_writable(&self, limit: Duration) -> io::Result<()> {
-        if blocking(|| self.stream.wait_writable(limit))? {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::TimedOut.into())
-        }
+        let ready = blocking(|| {
+            wait_in_slices(&self.cancel, limit, |slice| self.stream.wait_writable(slice))
+        })?;
+        if ready { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
     /// Waits for input inside a command. False when `limit` has passed.
@@ -257,7 +260,9 @@ impl Transport {
         if !self.drained {
             return Ok(true);
         }
-        let ready = blocking(|| self.stream.wait_readable(limit))?;
+        let ready = blocking(|| {
+            wait_in_slices(&self.cancel, limit, |slice| self.stream.wait_readable(slice))
+        })?;
         self.drained = !ready;
         Ok(ready)
     }
@@ -269,6 +274,30 @@ impl Transport {
             let _ = tls.write_tls(&mut Io(&mut self.stream));
         }
         self.stream.shutdown();
+    }
+}
+
+/// A waiting thread looks this often whether its connection was killed.
+const WAIT_SLICE: Duration = Duration::from_millis(500);
+
+fn wait_in_slices(
+    cancel: &CancelToken,
+    limit: Duration,
+    wait: impl Fn(Duration) -> io::Result<bool>,
+) -> io::Result<bool> {
+    let mut left = limit;
+    loop {
+        let slice = left.min(WAIT_SLICE);
+        if wait(slice)? {
+            return Ok(true);
+        }
+        left -= slice;
+        if left.is_zero() {
+            return Ok(false);
+        }
+        if cancel.is_connection_killed() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
     }
 }
 

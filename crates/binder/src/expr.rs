@@ -183,7 +183,7 @@ impl Binder<'_> {
             | ast::BinaryOp::Gt
             | ast::BinaryOp::GtEq => return self.comparison(comparison_op(op), left, right),
         };
-        let signed = self.input.bind.sql_mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION);
+        let signed = self.input.bind.sql_mode.contains(SqlMode::NO_UNSIGNED_SUBTRACTION);
         let increment = self.input.bind.div_precision_increment;
         let ty = arithmetic(shape, &left.ty(), &right.ty(), increment, signed);
         let op = match shape {

@@ -23,7 +23,7 @@ impl Binder<'_> {
         if !block.grouped && block.aggregates.is_empty() {
             return Ok(());
         }
-        if !self.input.bind.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY) {
+        if !self.input.bind.sql_mode.contains(SqlMode::ONLY_FULL_GROUP_BY) {
             return Ok(());
         }
         let mut own = RegisterSet::new();

@@ -53,10 +53,10 @@ impl Binder<'_> {
     pub(crate) fn temporal_mode(&self) -> TemporalMode {
         let mode = self.input.bind.sql_mode;
         TemporalMode {
-            no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
-            no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
-            allow_invalid_dates: mode.has(SqlMode::ALLOW_INVALID_DATES),
-            truncate_fraction: mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+            no_zero_date: mode.contains(SqlMode::NO_ZERO_DATE),
+            no_zero_in_date: mode.contains(SqlMode::NO_ZERO_IN_DATE),
+            allow_invalid_dates: mode.contains(SqlMode::ALLOW_INVALID_DATES),
+            truncate_fraction: mode.contains(SqlMode::TIME_TRUNCATE_FRACTIONAL),
         }
     }
 

@@ -388,7 +388,7 @@ impl Binder<'_> {
         for key in &mut parts.order {
             replace_computed(&mut key.expr, &computed);
         }
-        let strict = self.input.bind.sql_mode.has(types::SqlMode::ONLY_FULL_GROUP_BY);
+        let strict = self.input.bind.sql_mode.contains(types::SqlMode::ONLY_FULL_GROUP_BY);
         if strict {
             self.check_distinct_order(&parts.order, &columns)?;
         }

@@ -1,6 +1,6 @@
 //! Small helpers that turn facts into cells.
 
-use types::{DateTime, Value, civil_from_micros};
+use types::{DateTime, Value};
 
 /// Text, or NULL.
 pub fn optional(text: Option<&str>) -> Value {
@@ -20,7 +20,7 @@ pub fn yes_no(truth: bool) -> Value {
 /// A time in UTC. Whole seconds: the columns have no fraction.
 pub fn time(unix_micros: i64) -> Value {
     let seconds = unix_micros - unix_micros.rem_euclid(1_000_000);
-    Value::DateTime(civil_from_micros(seconds).unwrap_or(DateTime::ZERO))
+    Value::DateTime(DateTime::from_unix_micros(seconds).unwrap_or(DateTime::ZERO))
 }
 
 /// The catalog's name, as every table of `information_schema` shows it.

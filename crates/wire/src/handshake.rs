@@ -205,10 +205,13 @@ fn read_auth_response<'a>(
     }
 }
 
+/// A name and its value.
+type Attribute<'a> = (&'a [u8], &'a [u8]);
+
 fn read_attributes<'a>(
     reader: &mut Reader<'a>,
     in_force: Capabilities,
-) -> Result<Vec<(&'a [u8], &'a [u8])>, Malformed> {
+) -> Result<Vec<Attribute<'a>>, Malformed> {
     let mut attributes = Vec::new();
     if !in_force.contains(Capabilities::CONNECT_ATTRS) || reader.is_empty() {
         return Ok(attributes);

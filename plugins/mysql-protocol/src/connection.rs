@@ -318,10 +318,8 @@ impl Connection {
         scratch.output.clear();
         self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
         self.phase = Phase::Parked;
-        if self.unpark() {
-            // Became durable meanwhile.
-            return;
-        }
+        // Goes out at once if the commit became durable meanwhile.
+        self.unpark();
     }
 
     /// Sends the held reply if its commits are durable; else asks to be woken. True when it went out.

@@ -48,10 +48,12 @@ impl Canned {
     }
 }
 
+type Wake = Box<dyn FnOnce() + Send>;
+
 /// A log whose progress the test decides.
 #[derive(Default)]
 pub struct Commits {
-    state: Mutex<(bool, Vec<Box<dyn FnOnce() + Send>>)>,
+    state: Mutex<(bool, Vec<Wake>)>,
     durable: Condvar,
 }
 

@@ -96,7 +96,7 @@ fn hidden_row_id(factory: Factory<'_>) {
     let layout = types::record::RecordLayout::new(&[DataType::bigint()]);
     let record = |a| {
         let mut out = Vec::new();
-        layout.encode(&[types::Value::Int(a)], &mut out);
+        layout.encode(&[types::Value::Int(a)], &mut out).expect("the values have the column types");
         out
     };
     let mut txn = bench.begin();

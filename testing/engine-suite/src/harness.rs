@@ -110,7 +110,9 @@ impl Bench {
     pub fn record(&self, a: i64, b: Option<i64>, c: &str) -> Vec<u8> {
         let b = b.map_or(Value::Null, Value::Int);
         let mut out = Vec::new();
-        self.layout.encode(&[Value::Int(a), b, Value::text(c)], &mut out);
+        self.layout
+            .encode(&[Value::Int(a), b, Value::text(c)], &mut out)
+            .expect("the values have the column types");
         out
     }
 

@@ -11,11 +11,11 @@ mod smo;
 mod tree;
 
 pub use blob::{free_blob_page, read_blob, write_blob_part};
-pub use check::{TreeShape, check_tree};
+pub use check::{TreeEstimate, TreeShape, check_tree, estimate_tree, fraction_below};
 pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};
 pub use redo::{RedoBody, redo};
-pub use smo::{make_room, merge_if_small};
+pub use smo::{is_small, make_room, merge_if_small};
 pub use tree::{LeafCopy, Seek, Tree, create_tree, record_bytes_max};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::mtr::{KIND_PAGES, Mtr};
 use crate::tree::{Seek, Tree};
 
 /// A node that uses less than 30 % of its bytes is merged when a neighbour has room.
-pub(crate) fn is_small(page: PageRef<'_>) -> bool {
+pub fn is_small(page: PageRef<'_>) -> bool {
     page.used_bytes() * 10 < page.size_bytes() * 3
 }
 

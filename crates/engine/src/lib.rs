@@ -1,1 +1,27 @@
-//! To be written.
+//! The durable engine: `engine-api` on pages, log, trees, locks and transactions.
+//!
+//! Starts, recovers and passes the engine suite with no SQL crate present. Latch order: clustered leaf, then secondary leaf, then
+//! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo hang together (E1..E9).
+
+mod background;
+mod check;
+mod codec;
+mod config;
+mod cursor;
+mod ddl;
+mod dictionary;
+mod engine;
+mod entries;
+mod keys;
+mod locking;
+mod purge;
+mod read;
+mod row;
+mod stats;
+mod table;
+mod transaction;
+mod undo;
+mod write;
+
+pub use config::EngineConfig;
+pub use engine::DurableEngine;

@@ -1,0 +1,109 @@
+//! Verifying a table, and that no page is lost. For moments without writers.
+
+use std::collections::HashSet;
+
+use btree::{LeafCopy, Seek, Tree, check_tree, pages_in_use};
+use engine_api::EngineResult;
+use page::{HEADER_BYTES, PageNo};
+
+use crate::dictionary::io_error;
+use crate::engine::Shared;
+use crate::entries::{Entry, read_entry};
+use crate::row::{BlobRef, Header, append_record, body};
+use crate::table::Table;
+
+/// Calls `visit` with key and value of each record.
+fn for_each(
+    shared: &Shared,
+    tree: Tree,
+    mut visit: impl FnMut(&[u8], &[u8]) -> EngineResult<()>,
+) -> EngineResult<()> {
+    let pool = &shared.system.pool;
+    let mut leaf = LeafCopy::new(pool);
+    let (mut start, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        leaf.load(pool, tree, Seek::At(&start)).map_err(io_error)?;
+        for slot in 0..leaf.page().count() {
+            key.clear();
+            value.clear();
+            leaf.page().copy_key(slot, &mut key);
+            leaf.page().copy_value(slot, &mut value);
+            visit(&key, &value)?;
+        }
+        if !leaf.page().upper_fence(&mut start) {
+            return Ok(());
+        }
+    }
+}
+
+fn entry_word(value: &[u8]) -> u64 {
+    value.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Trees are sound, every live row has its live entries, every live entry has its row.
+pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
+    let pool = &shared.system.pool;
+    let mut wrong = check_tree(pool, table.clustered).map_err(io_error)?.wrong;
+    for index in &table.indexes {
+        wrong.extend(check_tree(pool, index.tree).map_err(io_error)?.wrong);
+    }
+    let mut live = 0_u64;
+    for_each(shared, table.clustered, |locator, value| {
+        if Header::of(value).is_deleted() {
+            return Ok(());
+        }
+        live += 1;
+        let mut record = Vec::new();
+        append_record(pool, value, &mut record).map_err(io_error)?;
+        for index in &table.indexes {
+            let entry = Entry::new(&index.keys, &record, locator)?;
+            let mut stored = Vec::new();
+            let found = index.tree.get(pool, &entry.key, &mut stored).map_err(io_error)?;
+            if !found || read_entry(entry_word(&stored)) != (entry.sql, false) {
+                wrong.push(format!("{}: no live entry for row {locator:?}", index.def.name));
+            }
+        }
+        Ok(())
+    })?;
+    for index in &table.indexes {
+        let mut entries = 0_u64;
+        for_each(shared, index.tree, |_, value| {
+            entries += u64::from(!read_entry(entry_word(value)).1);
+            Ok(())
+        })?;
+        if entries != live {
+            wrong.push(format!("{}: {entries} live entries for {live} rows", index.def.name));
+        }
+    }
+    Ok(wrong)
+}
+
+/// See `DurableEngine::lost_pages`.
+pub(crate) fn lost_pages(shared: &Shared) -> EngineResult<u64> {
+    let pool = &shared.system.pool;
+    let mut held: HashSet<PageNo> = HashSet::from([PageNo::META]);
+    let mut blobs = Vec::new();
+    let dictionary = shared.dictionary.tree;
+    held.extend(check_tree(pool, dictionary).map_err(io_error)?.pages);
+    for_each(shared, dictionary, |key, value| {
+        if key.first() == Some(&1) {
+            blobs.push(BlobRef::decode(value).map_err(io_error)?);
+        }
+        Ok(())
+    })?;
+    for table in shared.dictionary.all() {
+        for stored in table.trees() {
+            held.extend(check_tree(pool, stored.tree).map_err(io_error)?.pages);
+        }
+        for_each(shared, table.clustered, |_, value| {
+            if Header::of(value).is_out_of_line() {
+                blobs.push(BlobRef::decode(body(value)).map_err(io_error)?);
+            }
+            Ok(())
+        })?;
+    }
+    let page_body = (pool.page_bytes() - HEADER_BYTES) as u64;
+    let in_blobs: u64 = blobs.iter().map(|blob| u64::from(blob.length).div_ceil(page_body)).sum();
+    let (count, free) = pages_in_use(pool).map_err(io_error)?;
+    Ok(count.saturating_sub(free + held.len() as u64 + in_blobs))
+}

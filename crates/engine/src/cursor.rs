@@ -1,0 +1,435 @@
+//! Scans: consistent ones over private copies of leaves, locking ones row by row.
+
+use std::sync::Arc;
+
+use btree::{LeafCopy, Seek, Tree};
+use engine_api::{
+    Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, ScanSpec, WaitPolicy,
+};
+use locks::Mode;
+
+use crate::dictionary::io_error;
+use crate::entries::read_entry;
+use crate::keys::Span;
+use crate::locking::Locked;
+use crate::read::{View, visible};
+use crate::row::append_record;
+use crate::table::Table;
+use crate::transaction::Txn;
+
+/// Bytes after which a fetch returns early.
+const FETCH_BYTES_MAX: usize = 1 << 20;
+
+/// An open scan. What is left is always a span: forward scans move its start, backward scans its end.
+pub(crate) struct Cursor {
+    table: Arc<Table>,
+    /// `None`: the clustered index.
+    index: Option<usize>,
+    /// `None`: the range can hold nothing.
+    range: Option<Span>,
+    /// What is left of `range`.
+    left: Option<Span>,
+    backward: bool,
+    lock: Option<Mode>,
+    wait: WaitPolicy,
+    leaf: Option<LeafCopy>,
+    /// Whether SKIP LOCKED left a row out.
+    pub(crate) skipped: bool,
+    sql_key: Vec<u8>,
+    entry_key: Vec<u8>,
+}
+
+impl Cursor {
+    pub fn open(table: Arc<Table>, spec: &ScanSpec, lock: Option<Mode>) -> EngineResult<Cursor> {
+        let mut cursor = Cursor::over(table, spec.index, &spec.range, lock, spec.wait)?;
+        cursor.backward = spec.direction == Direction::Backward;
+        Ok(cursor)
+    }
+
+    /// For a point read of a secondary index.
+    pub fn point(
+        table: Arc<Table>,
+        index: IndexId,
+        key: &[u8],
+        lock: Option<Mode>,
+        wait: WaitPolicy,
+    ) -> EngineResult<Cursor> {
+        Cursor::over(table, index, &KeyRange::prefix(key.to_vec()), lock, wait)
+    }
+
+    fn over(
+        table: Arc<Table>,
+        index: IndexId,
+        range: &KeyRange,
+        lock: Option<Mode>,
+        wait: WaitPolicy,
+    ) -> EngineResult<Cursor> {
+        let index = match index {
+            IndexId::CLUSTERED => None,
+            id => Some(table.index_at(id)?),
+        };
+        let range = Span::of(range);
+        Ok(Cursor {
+            table,
+            index,
+            left: range.clone(),
+            range,
+            backward: false,
+            lock,
+            wait,
+            leaf: None,
+            skipped: false,
+            sql_key: Vec::new(),
+            entry_key: Vec::new(),
+        })
+    }
+
+    /// Begins anew.
+    pub fn restart(&mut self) {
+        self.left = self.range.clone();
+        self.leaf = None;
+    }
+
+    fn tree(&self) -> Tree {
+        self.index.map_or(self.table.clustered, |at| self.table.indexes[at].tree)
+    }
+
+    fn seek<'a>(left: &'a Span, backward: bool) -> Seek<'a> {
+        match (backward, &left.end) {
+            (false, _) => Seek::At(&left.start),
+            (true, Some(end)) => Seek::Below(end),
+            (true, None) => Seek::Last,
+        }
+    }
+
+    /// Moves past a key.
+    fn pass_key(&mut self, key: &[u8]) {
+        let Some(left) = &mut self.left else { return };
+        if self.backward {
+            let end = left.end.get_or_insert_with(Vec::new);
+            end.clear();
+            end.extend_from_slice(key);
+        } else {
+            left.start.clear();
+            left.start.extend_from_slice(key);
+            // The smallest key above it.
+            left.start.push(0);
+        }
+        self.close_if_empty();
+    }
+
+    /// Moves past a leaf whose fence in the scan's direction is given.
+    fn pass_leaf(&mut self, fence: Option<&[u8]>) {
+        let (Some(left), Some(fence)) = (&mut self.left, fence) else {
+            self.left = None;
+            return;
+        };
+        match self.backward {
+            true => left.end = Some(fence.to_vec()),
+            false => left.start = fence.to_vec(),
+        }
+        self.close_if_empty();
+    }
+
+    fn close_if_empty(&mut self) {
+        if self.left.as_ref().is_some_and(|left| left.ends_before(&left.start)) {
+            self.left = None;
+        }
+    }
+}
+
+/// Where the scan stands in a copied leaf.
+fn slots_of(page: page::PageRef<'_>, left: &Span) -> std::ops::Range<usize> {
+    let first = page.search(&left.start).0;
+    let last = match &left.end {
+        Some(end) => match page.covers(end) {
+            true => page.search(end).0,
+            // The end lies in a later leaf.
+            false => page.count(),
+        },
+        None => page.count(),
+    };
+    let first = if page.covers(&left.start) { first } else { 0 };
+    first..last.max(first)
+}
+
+impl Txn {
+    /// See `Transaction::fetch`.
+    pub(crate) fn fetch_from(
+        &mut self,
+        cursor: &mut Cursor,
+        limit: usize,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize> {
+        let mut rows = 0;
+        while rows == 0 && cursor.left.is_some() && limit > 0 {
+            if self.cancel.is_cancelled() {
+                return Err(EngineError::Cancelled);
+            }
+            rows = match cursor.lock {
+                None => self.fetch_consistent(cursor, limit, batch)?,
+                Some(mode) => self.fetch_locking(cursor, limit, mode, batch)?,
+            };
+        }
+        Ok(rows)
+    }
+
+    fn load_leaf(&self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
+        let pool = &self.shared.system.pool;
+        let tree = cursor.tree();
+        let mut leaf = cursor.leaf.take().unwrap_or_else(|| LeafCopy::new(pool));
+        let Some(left) = &cursor.left else { return Ok(leaf) };
+        leaf.load(pool, tree, Cursor::seek(left, cursor.backward)).map_err(io_error)?;
+        Ok(leaf)
+    }
+
+    /// The leaf for this fetch: the copy at hand when it is still what the tree holds and covers the place.
+    fn current_leaf(&self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
+        if let (Some(leaf), Some(left)) = (cursor.leaf.take(), &cursor.left) {
+            let covers = !cursor.backward && leaf.page().covers(&left.start);
+            if covers && leaf.is_current(&self.shared.system.pool).map_err(io_error)? {
+                return Ok(leaf);
+            }
+            cursor.leaf = Some(leaf);
+        }
+        self.load_leaf(cursor)
+    }
+
+    /// Rows of one leaf.
+    fn fetch_consistent(
+        &mut self,
+        cursor: &mut Cursor,
+        limit: usize,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize> {
+        let view = self.view()?;
+        let leaf = self.current_leaf(cursor)?;
+        let page = leaf.page();
+        let Some(left) = cursor.left.clone() else { return Ok(0) };
+        let slots = slots_of(page, &left);
+        let (mut rows, mut passed) = (0, 0);
+        let mut key = std::mem::take(&mut cursor.entry_key);
+        let count = slots.len();
+        while passed < count && rows < limit && batch.size_bytes() < FETCH_BYTES_MAX {
+            let slot = match cursor.backward {
+                false => slots.start + passed,
+                true => slots.end - 1 - passed,
+            };
+            key.clear();
+            page.copy_key(slot, &mut key);
+            rows += usize::from(self.push_visible(cursor, &view, page, slot, &key, batch)?);
+            passed += 1;
+        }
+        if passed < count {
+            cursor.pass_key(&key);
+        } else {
+            let mut fence = std::mem::take(&mut key);
+            let more = match cursor.backward {
+                false => page.upper_fence(&mut fence),
+                true => page.lower_fence(&mut fence),
+            };
+            cursor.pass_leaf(more.then_some(fence.as_slice()));
+            key = fence;
+        }
+        cursor.entry_key = key;
+        cursor.leaf = Some(leaf);
+        Ok(rows)
+    }
+
+    /// Appends the version of the row in a slot that the view sees, if there is one and (E3) the slot is its entry.
+    fn push_visible(
+        &mut self,
+        cursor: &mut Cursor,
+        view: &View,
+        page: page::PageRef<'_>,
+        slot: usize,
+        key: &[u8],
+        batch: &mut RowBatch,
+    ) -> EngineResult<bool> {
+        let shared = &self.shared;
+        let pool = &shared.system.pool;
+        let value = &mut self.value;
+        value.clear();
+        let Some(at) = cursor.index else {
+            page.copy_value(slot, value);
+            if !visible(&shared.system, view, value)? {
+                return Ok(false);
+            }
+            return push(pool, batch, key, value).map(|()| true);
+        };
+        let (length, _) = read_entry(page.value_word(slot, 0));
+        let Some((sql, locator)) = key.split_at_checked(length) else { return Ok(false) };
+        let found = cursor.table.clustered.get(pool, locator, value).map_err(io_error)?;
+        if !found || !visible(&shared.system, view, value)? {
+            return Ok(false);
+        }
+        let mut record = Vec::new();
+        append_record(pool, value, &mut record).map_err(io_error)?;
+        cursor.sql_key.clear();
+        cursor.table.indexes[at].keys.append(&record, &mut cursor.sql_key)?;
+        if cursor.sql_key != sql {
+            return Ok(false);
+        }
+        batch.push(locator, &record);
+        Ok(true)
+    }
+
+    /// Rows of one leaf, each locked. The part of the range in the leaf is locked before its rows are read.
+    fn fetch_locking(
+        &mut self,
+        cursor: &mut Cursor,
+        limit: usize,
+        mode: Mode,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize> {
+        let Some(mut left) = cursor.left.clone() else { return Ok(0) };
+        let mut leaf = self.load_leaf(cursor)?;
+        // The part that this leaf covers now; it may be split meanwhile, the part stays.
+        let mut fence = Vec::new();
+        let more = match cursor.backward {
+            false => leaf.page().upper_fence(&mut fence),
+            true => leaf.page().lower_fence(&mut fence),
+        };
+        let part = clip(&left, more.then_some(&fence), cursor.backward);
+        if self.locks_gaps() {
+            let owner = self.owner();
+            let space = cursor.tree().id;
+            let locks = &self.shared.system.locks;
+            locks.lock_range(&owner, space, &part.start, part.end.as_deref());
+            cursor.leaf = Some(leaf);
+            leaf = self.load_leaf(cursor)?;
+        }
+        let mut rows = 0;
+        let mut key = Vec::new();
+        let page = leaf.page();
+        let slots = slots_of(page, &part);
+        let keys: Vec<usize> = match cursor.backward {
+            false => slots.collect(),
+            true => slots.rev().collect(),
+        };
+        // When the leaf was split in between, the copy may hold less than the part: only what it covers is passed.
+        let mut again = Vec::new();
+        let more = match cursor.backward {
+            false => page.upper_fence(&mut again),
+            true => page.lower_fence(&mut again),
+        };
+        for slot in keys {
+            if rows >= limit || batch.size_bytes() >= FETCH_BYTES_MAX {
+                cursor.leaf = Some(leaf);
+                return Ok(rows);
+            }
+            key.clear();
+            page.copy_key(slot, &mut key);
+            let (length, _) = match cursor.index {
+                Some(_) => read_entry(page.value_word(slot, 0)),
+                None => (0, false),
+            };
+            match self.lock_and_push(cursor, &key, length, mode, batch, rows > 0)? {
+                Step::Row => rows += 1,
+                Step::Nothing => {}
+                Step::Blocked => {
+                    cursor.leaf = Some(leaf);
+                    return Ok(rows);
+                }
+            }
+            cursor.pass_key(&key);
+            if cursor.left.is_none() {
+                return Ok(rows);
+            }
+        }
+        left = clip(&left, more.then_some(&again), cursor.backward);
+        let edge = match (cursor.backward, more) {
+            (_, false) => None,
+            (false, true) => left.end.clone(),
+            (true, true) => Some(left.start.clone()),
+        };
+        cursor.pass_leaf(edge.as_deref());
+        cursor.leaf = Some(leaf);
+        Ok(rows)
+    }
+
+    fn lock_and_push(
+        &mut self,
+        cursor: &mut Cursor,
+        key: &[u8],
+        sql_length: usize,
+        mode: Mode,
+        batch: &mut RowBatch,
+        has_rows: bool,
+    ) -> EngineResult<Step> {
+        let Some((sql, locator)) = key.split_at_checked(sql_length) else {
+            return Ok(Step::Nothing);
+        };
+        let table = cursor.table.clone();
+        let locked = match self.try_lock_current(&table, locator, mode)? {
+            Some(locked) => locked,
+            None if has_rows && cursor.wait == WaitPolicy::Wait => return Ok(Step::Blocked),
+            None => {
+                let name = self.name.clone();
+                match self.wait_for_row(name, mode, cursor.wait)? {
+                    true => self.lock_current(&table, locator, mode, cursor.wait)?,
+                    false => Locked::Skipped,
+                }
+            }
+        };
+        match locked {
+            Locked::Skipped => {
+                cursor.skipped = true;
+                return Ok(Step::Nothing);
+            }
+            Locked::Missing => return Ok(Step::Nothing),
+            Locked::Found => {}
+        }
+        let pool = &self.shared.system.pool;
+        let Some(at) = cursor.index else {
+            return push(pool, batch, locator, &self.value).map(|()| Step::Row);
+        };
+        let mut record = Vec::new();
+        append_record(pool, &self.value, &mut record).map_err(io_error)?;
+        cursor.sql_key.clear();
+        cursor.table.indexes[at].keys.append(&record, &mut cursor.sql_key)?;
+        if cursor.sql_key != sql {
+            return Ok(Step::Nothing);
+        }
+        batch.push(locator, &record);
+        Ok(Step::Row)
+    }
+}
+
+/// What came of one entry.
+enum Step {
+    Row,
+    Nothing,
+    /// Rows were found before it: they are returned first.
+    Blocked,
+}
+
+/// The part of `left` up to a leaf's fence in the scan's direction.
+fn clip(left: &Span, fence: Option<&Vec<u8>>, backward: bool) -> Span {
+    let mut part = left.clone();
+    match (fence, backward) {
+        (None, _) => {}
+        (Some(fence), false) => {
+            if part.end.as_ref().is_none_or(|end| fence < end) {
+                part.end = Some(fence.clone());
+            }
+        }
+        (Some(fence), true) => {
+            if *fence > part.start {
+                part.start = fence.clone();
+            }
+        }
+    }
+    part
+}
+
+fn push(
+    pool: &bufpool::Pool,
+    batch: &mut RowBatch,
+    locator: &[u8],
+    value: &[u8],
+) -> EngineResult<()> {
+    let mut outcome = Ok(());
+    batch.push_with(locator, |out| outcome = append_record(pool, value, out));
+    outcome.map_err(io_error)
+}

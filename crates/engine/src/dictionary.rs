@@ -1,0 +1,193 @@
+//! The engine's dictionary tree: table id to stored definition, and stored counters.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use btree::{LeafCopy, Mtr, Seek, Tree, create_tree, format_space, space_field};
+use bufpool::Pool;
+use engine_api::{EngineError, EngineResult, TableId};
+use errors::Error;
+use page::PageNo;
+use sys::sync::{Mutex, RwLock};
+use txn::KIND_PAGES;
+
+use crate::codec;
+use crate::row::BlobRef;
+use crate::table::{Table, TableCounters};
+
+/// Field of the meta page: root of the dictionary.
+const FIELD_ROOT: usize = 0;
+const TREE_ID: u64 = 1;
+const DEFINITION: u8 = 1;
+const COUNTER: u8 = 2;
+
+/// Turns an I/O failure into the contract's error.
+pub(crate) fn io_error(error: io::Error) -> EngineError {
+    use errors::ErrorCode;
+    let text = error.to_string();
+    EngineError::Other(match error.kind() {
+        io::ErrorKind::StorageFull => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"(space)"]),
+        _ => Error::with(ErrorCode::ERROR_ON_READ, &[&"space", &0, &text]),
+    })
+}
+
+/// All tables.
+pub(crate) struct Dictionary {
+    pub tree: Tree,
+    tables: RwLock<HashMap<TableId, Arc<Table>>>,
+    /// Changes with the map.
+    version: AtomicU64,
+    counters: Mutex<()>,
+}
+
+/// Fills a new space.
+pub(crate) fn setup(pool: &Pool) -> io::Result<()> {
+    format_space(pool)?;
+    let mut mtr = Mtr::new(pool);
+    let tree = create_tree(&mut mtr, TREE_ID)?;
+    mtr.set_space_field(FIELD_ROOT, u64::from(tree.root.0))?;
+    mtr.commit(KIND_PAGES, &[]);
+    Ok(())
+}
+
+pub(crate) fn definition_key(table: TableId) -> Vec<u8> {
+    let mut key = vec![DEFINITION];
+    key.extend_from_slice(&table.0.to_be_bytes());
+    key
+}
+
+fn counter_key(table: TableId) -> Vec<u8> {
+    let mut key = vec![COUNTER];
+    key.extend_from_slice(&table.0.to_be_bytes());
+    key
+}
+
+impl Dictionary {
+    /// Reads all definitions.
+    pub fn load(pool: &Pool) -> EngineResult<Dictionary> {
+        let root = space_field(pool, FIELD_ROOT).map_err(io_error)?;
+        let dictionary = Dictionary {
+            tree: Tree { root: PageNo(root as u32), id: TREE_ID },
+            tables: RwLock::new(HashMap::new()),
+            version: AtomicU64::new(1),
+            counters: Mutex::new(()),
+        };
+        for id in dictionary.stored_ids(pool).map_err(io_error)? {
+            dictionary.reload(pool, id)?;
+        }
+        Ok(dictionary)
+    }
+
+    fn stored_ids(&self, pool: &Pool) -> io::Result<Vec<TableId>> {
+        let mut ids = Vec::new();
+        let mut copy = LeafCopy::new(pool);
+        let (mut start, mut key) = (vec![DEFINITION], Vec::new());
+        loop {
+            copy.load(pool, self.tree, Seek::At(&start))?;
+            for slot in 0..copy.page().count() {
+                key.clear();
+                copy.page().copy_key(slot, &mut key);
+                if let Some((&DEFINITION, id)) = key.split_first()
+                    && let Ok(id) = id.try_into()
+                {
+                    ids.push(TableId(u64::from_be_bytes(id)));
+                }
+            }
+            if !copy.page().upper_fence(&mut start) {
+                return Ok(ids);
+            }
+        }
+    }
+
+    /// Makes the map agree with what is stored: after a rollback, at open.
+    pub fn reload(&self, pool: &Pool, id: TableId) -> EngineResult<()> {
+        let mut value = Vec::new();
+        if !self.tree.get(pool, &definition_key(id), &mut value).map_err(io_error)? {
+            self.remove(id);
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let stored = BlobRef::decode(&value).map_err(io_error)?;
+        stored.read(pool, &mut bytes).map_err(io_error)?;
+        let damaged = || EngineError::Other(Error::internal("a stored definition is damaged"));
+        let (def, trees) = codec::decode(&bytes).ok_or_else(damaged)?;
+        let counters = match self.get(id) {
+            Ok(table) => table.counters.clone(),
+            Err(_) => Arc::new(self.load_counters(pool, id)?),
+        };
+        let table = Table::new(def, &trees, counters)?;
+        if table.primary.is_none() && table.counters.next_row_id.load(Ordering::Relaxed) == 0 {
+            let next = next_row_id(pool, table.clustered).map_err(io_error)?;
+            table.counters.next_row_id.store(next, Ordering::Relaxed);
+        }
+        self.put(Arc::new(table));
+        Ok(())
+    }
+
+    fn load_counters(&self, pool: &Pool, id: TableId) -> EngineResult<TableCounters> {
+        let counters = TableCounters::default();
+        let mut value = Vec::new();
+        if self.tree.get(pool, &counter_key(id), &mut value).map_err(io_error)? {
+            let stored = value.try_into().map_or(1, u64::from_le_bytes);
+            let mut auto = counters.auto_increment.lock();
+            (auto.next, auto.stored) = (stored, stored);
+        }
+        counters.committed.store(true, Ordering::Release);
+        Ok(counters)
+    }
+
+    /// Stores a counter; durable with the next flush of the log.
+    pub fn store_counter(&self, pool: &Pool, id: TableId, value: u64) -> EngineResult<()> {
+        let _one = self.counters.lock();
+        self.tree.put(pool, &counter_key(id), &value.to_le_bytes()).map_err(io_error)?;
+        Ok(())
+    }
+
+    /// Forgets the counter of a dropped table.
+    pub fn remove_counter(&self, pool: &Pool, id: TableId) -> io::Result<()> {
+        self.tree.remove(pool, &counter_key(id)).map(drop)
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub fn get(&self, id: TableId) -> EngineResult<Arc<Table>> {
+        self.tables.read().get(&id).cloned().ok_or(EngineError::UnknownTable)
+    }
+
+    pub fn all(&self) -> Vec<Arc<Table>> {
+        self.tables.read().values().cloned().collect()
+    }
+
+    pub fn put(&self, table: Arc<Table>) {
+        self.tables.write().insert(table.id, table);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn remove(&self, id: TableId) {
+        self.tables.write().remove(&id);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// One more than the largest row id of a table without a primary key.
+fn next_row_id(pool: &Pool, tree: Tree) -> io::Result<u64> {
+    let leaf = tree.shared_leaf(pool, Seek::Last)?;
+    let page = leaf.page();
+    let mut key = Vec::new();
+    match page.count() {
+        // An emptied last leaf: its lower fence is above every key before it.
+        0 => {
+            page.lower_fence(&mut key);
+            key.resize(8, u8::MAX);
+        }
+        count => page.copy_key(count - 1, &mut key),
+    }
+    if page.count() == 0 && page.is_leftmost() {
+        return Ok(1);
+    }
+    Ok(key.try_into().map_or(1, u64::from_be_bytes).saturating_add(1))
+}

@@ -1,0 +1,291 @@
+//! The engine: what all transactions share, opening, and the contract's methods.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bufpool::PoolConfig;
+use engine_api::{
+    Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableId,
+    TableStats, Transaction,
+};
+use errors::{Error, ErrorCode};
+use sys::disk::Disk;
+use sys::sync::{Condvar, Mutex};
+use sys::threads::Thread;
+use txn::{Recovery, TxnSystem, recover, take_checkpoint};
+use wal::CheckpointFile;
+
+use crate::config::EngineConfig;
+use crate::dictionary::{Dictionary, io_error, setup};
+use crate::transaction::Txn;
+use crate::undo::KeepLocks;
+
+/// What transactions share.
+pub(crate) struct Shared {
+    pub system: Arc<TxnSystem>,
+    pub dictionary: Dictionary,
+    disk: Arc<dyn Disk>,
+    checkpoints: CheckpointFile,
+    checkpoint: Mutex<u64>,
+    pub purging: Mutex<()>,
+    pub config: EngineConfig,
+    pub stopping: AtomicBool,
+    pub pause: Mutex<()>,
+    pub wake: Condvar,
+    recovery: Recovery,
+}
+
+/// Ended transactions above which committers purge themselves.
+const PURGE_BACKLOG_MAX: usize = 4096;
+
+impl Shared {
+    /// Back-pressure: when purge falls behind, committers help.
+    pub(crate) fn after_commit(&self) {
+        if self.system.purge_backlog() > PURGE_BACKLOG_MAX {
+            // A failure stays queued and is met again by the background.
+            let _ = self.purge(64);
+        }
+    }
+
+    /// Takes a checkpoint now. Redo of a crash from here on starts no later.
+    pub(crate) fn checkpoint(&self) -> EngineResult<()> {
+        let mut number = self.checkpoint.lock();
+        let taken = take_checkpoint(&self.system, &*self.disk, &self.checkpoints, *number);
+        *number = taken.map_err(io_error)?;
+        Ok(())
+    }
+}
+
+/// The durable engine.
+pub struct DurableEngine {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<Thread>>,
+}
+
+impl DurableEngine {
+    /// Opens the files on `disk`, recovering what a crash left, or sets them up. `progress` hears of recovery's work.
+    ///
+    /// # Errors
+    /// I/O, damaged files.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: EngineConfig,
+        progress: &dyn Fn(&Recovery),
+    ) -> EngineResult<DurableEngine> {
+        let pool = PoolConfig {
+            page_bytes: config.page_bytes,
+            frames: config.pool_bytes / config.page_bytes,
+            pages_max: config.pages_max,
+        };
+        let opened = recover(&disk, config.log.clone(), pool, setup, progress).map_err(io_error)?;
+        let shared = Arc::new(Shared {
+            dictionary: Dictionary::load(&opened.system.pool)?,
+            system: opened.system,
+            disk,
+            checkpoints: opened.checkpoints,
+            checkpoint: Mutex::new(opened.checkpoint),
+            purging: Mutex::new(()),
+            config,
+            stopping: AtomicBool::new(false),
+            pause: Mutex::new(()),
+            wake: Condvar::new(),
+            recovery: opened.report,
+        });
+        for core in opened.losers {
+            shared.undo_to(&core, 0, KeepLocks::No)?;
+            shared.system.finish_rollback(&core);
+        }
+        shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
+        // Nobody has a snapshot: drops that were decided before the crash happen before anybody looks.
+        while shared.purge(usize::MAX)? > 0 {}
+        let threads = match shared.config.background {
+            true => crate::background::start(&shared).map_err(io_error)?,
+            false => Vec::new(),
+        };
+        Ok(DurableEngine { shared, threads: Mutex::new(threads) })
+    }
+
+    /// What recovery did at open.
+    pub fn recovery(&self) -> Recovery {
+        self.shared.recovery
+    }
+
+    /// Purges and writes some pages: what the background threads do all the time.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn tick(&self) -> EngineResult<()> {
+        self.shared.purge(usize::MAX)?;
+        self.shared.system.flush_pages(64).map_err(io_error)?;
+        Ok(())
+    }
+
+    /// Takes a checkpoint.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn checkpoint(&self) -> EngineResult<()> {
+        self.shared.checkpoint()
+    }
+
+    /// Pages of the space that neither a tree, nor a stored definition, nor the free list holds. Only without open transactions.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn lost_pages(&self) -> EngineResult<u64> {
+        crate::check::lost_pages(&self.shared)
+    }
+}
+
+impl Drop for DurableEngine {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl DurableEngine {
+    fn stop_threads(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.system.log.stop();
+        {
+            let _pause = self.shared.pause.lock();
+            self.shared.wake.notify_all();
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        threads.into_iter().for_each(Thread::join);
+    }
+}
+
+fn exhausted() -> EngineError {
+    EngineError::Other(Error::with(ErrorCode::AUTOINC_READ_FAILED, &[]))
+}
+
+/// Smallest `offset + k * increment` that is at least `next`.
+fn aligned(next: u64, increment: u64, offset: u64) -> Option<u64> {
+    if next <= offset {
+        return Some(offset);
+    }
+    let steps = (next - offset).div_ceil(increment);
+    steps.checked_mul(increment)?.checked_add(offset)
+}
+
+impl DurableEngine {
+    /// Sets the next value and stores a bound above it when the stored one is reached. What a crash may skip is `STEP` values.
+    fn move_auto_increment(
+        &self,
+        id: TableId,
+        change: impl FnOnce(u64) -> EngineResult<(u64, u64)>,
+    ) -> EngineResult<u64> {
+        const STEP: u64 = 64;
+        let table = self.shared.dictionary.get(id)?;
+        let mut auto = table.counters.auto_increment.lock();
+        let (result, next) = change(auto.next)?;
+        auto.next = next;
+        if next == 0 || next > auto.stored || auto.stored > next.saturating_add(STEP) {
+            let bound = if next == 0 { 0 } else { next.saturating_add(STEP - 1) };
+            self.shared.dictionary.store_counter(&self.shared.system.pool, id, bound)?;
+            auto.stored = bound;
+        }
+        Ok(result)
+    }
+}
+
+impl Engine for DurableEngine {
+    fn name(&self) -> &'static str {
+        "InnoDB"
+    }
+
+    fn comment(&self) -> &'static str {
+        "Supports transactions, row-level locking, and crash recovery"
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn new_transaction(&self) -> Box<dyn Transaction> {
+        Box::new(Txn::new(self.shared.clone()))
+    }
+
+    fn has_table(&self, table: TableId) -> bool {
+        let found = self.shared.dictionary.get(table);
+        found.is_ok_and(|table| table.counters.committed.load(Ordering::Acquire))
+    }
+
+    fn table_stats(&self, table: TableId) -> EngineResult<TableStats> {
+        crate::stats::table_stats(&self.shared, &*self.shared.dictionary.get(table)?)
+    }
+
+    fn estimate_range(
+        &self,
+        table: TableId,
+        index: IndexId,
+        range: &KeyRange,
+    ) -> EngineResult<RangeEstimate> {
+        let table = self.shared.dictionary.get(table)?;
+        crate::stats::estimate_range(&self.shared, &table, index, range)
+    }
+
+    fn auto_increment_reserve(
+        &self,
+        table: TableId,
+        count: u64,
+        increment: u64,
+        offset: u64,
+    ) -> EngineResult<u64> {
+        let increment = increment.max(1);
+        // As the reference: an offset above the increment does not count.
+        let offset = if offset == 0 || offset > increment { 1 } else { offset };
+        self.move_auto_increment(table, |next| {
+            if next == 0 {
+                return Err(exhausted());
+            }
+            let first = aligned(next, increment, offset).ok_or_else(exhausted)?;
+            let span = count.max(1).checked_mul(increment).ok_or_else(exhausted)?;
+            let last = first.checked_add(span - increment).ok_or_else(exhausted)?;
+            Ok((first, last.wrapping_add(1)))
+        })
+    }
+
+    fn auto_increment_raise(&self, table: TableId, value: u64) -> EngineResult<()> {
+        let raise = |next: u64| match next != 0 && next <= value {
+            true => Ok((0, value.wrapping_add(1))),
+            false => Ok((0, next)),
+        };
+        self.move_auto_increment(table, raise).map(drop)
+    }
+
+    fn auto_increment_set(&self, table: TableId, next: u64) -> EngineResult<()> {
+        self.move_auto_increment(table, |_| Ok((0, next.max(1)))).map(drop)
+    }
+
+    fn auto_increment_next(&self, table: TableId) -> EngineResult<u64> {
+        let table = self.shared.dictionary.get(table)?;
+        let next = table.counters.auto_increment.lock().next;
+        Ok(if next == 0 { u64::MAX } else { next })
+    }
+
+    fn stats(&self) -> Vec<EngineStat> {
+        crate::stats::engine_stats(&self.shared, &self.shared.recovery)
+    }
+
+    fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
+        crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
+    }
+
+    fn shutdown(&self) -> EngineResult<()> {
+        self.stop_threads();
+        let shared = &self.shared;
+        while shared.purge(usize::MAX)? > 0 {}
+        for table in shared.dictionary.all() {
+            let mut auto = table.counters.auto_increment.lock();
+            if auto.stored != auto.next {
+                shared.dictionary.store_counter(&shared.system.pool, table.id, auto.next)?;
+                auto.stored = auto.next;
+            }
+        }
+        shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
+        while shared.system.flush_pages(usize::MAX).map_err(io_error)? > 0 {}
+        shared.checkpoint()
+    }
+}

@@ -1,0 +1,189 @@
+//! Row locks as transactions take them: implicit ones of writers, explicit ones, waiting.
+
+use std::sync::Arc;
+
+use btree::Seek;
+use engine_api::{EngineError, EngineResult, WaitPolicy};
+use locks::{Mode, Owner, Patience, WaitError, lock_name};
+use sys::blocking::blocking;
+
+use crate::dictionary::io_error;
+use crate::row::Header;
+use crate::table::Table;
+use crate::transaction::Txn;
+
+/// What a lock attempt or a write ran into.
+pub(crate) enum Obstacle {
+    /// Wait for the record's lock, then try again.
+    Row(Vec<u8>),
+    /// Wait until one of these ends, then try again.
+    Transactions(Vec<Arc<Owner>>),
+}
+
+/// A row that a locking read looked at.
+pub(crate) enum Locked {
+    /// It is locked; its value is in the scratch buffer.
+    Found,
+    /// There is no live row.
+    Missing,
+    /// It is locked by another and the policy is to leave it out.
+    Skipped,
+}
+
+impl Txn {
+    pub(crate) fn owner(&mut self) -> Arc<Owner> {
+        let locks = &self.shared.system.locks;
+        self.owner.get_or_insert_with(|| locks.new_owner()).clone()
+    }
+
+    /// Locks a row that was just found, under its leaf's latch. False: somebody is in the way (E6).
+    pub(crate) fn try_lock_row(
+        &mut self,
+        space: u64,
+        key: &[u8],
+        header: Header,
+        mode: Mode,
+    ) -> bool {
+        let id = header.id();
+        if id == self.own_id() {
+            return true;
+        }
+        let owner = self.owner();
+        let mut name = std::mem::take(&mut self.name);
+        lock_name(space, key, &mut name);
+        self.note_writer(id, &name);
+        let granted = self.shared.system.locks.try_lock(&owner, &name, mode);
+        self.name = name;
+        granted
+    }
+
+    /// Makes the implicit lock of an active writer explicit; remembers what a committed one wrote (E9).
+    fn note_writer(&mut self, id: u64, name: &[u8]) {
+        let Some(core) = self.shared.system.find(id) else { return };
+        if core.is_active() {
+            self.shared.system.locks.make_explicit(&core.owner, name);
+        }
+        if let Some(ticket) = core.committed() {
+            self.seen = self.seen.max(ticket);
+        }
+    }
+
+    /// Whether this transaction may change the row, under its leaf's exclusive latch. An uncontended write allocates no lock.
+    pub(crate) fn may_write(
+        &mut self,
+        space: u64,
+        key: &[u8],
+        header: Option<Header>,
+    ) -> Result<(), Obstacle> {
+        let mut name = std::mem::take(&mut self.name);
+        lock_name(space, key, &mut name);
+        if let Some(header) = header
+            && header.id() != self.own_id()
+        {
+            self.note_writer(header.id(), &name);
+        }
+        let owner = self.owner.as_deref();
+        let blocked = self.shared.system.locks.is_locked_by_other(owner, &name);
+        let outcome = if blocked { Err(Obstacle::Row(name.clone())) } else { Ok(()) };
+        self.name = name;
+        outcome
+    }
+
+    /// Nobody may have locked the range that a new key falls into. The caller holds the leaf exclusively.
+    pub(crate) fn may_insert(&self, space: u64, key: &[u8]) -> Result<(), Obstacle> {
+        let owner = self.owner.as_deref();
+        let blockers = self.shared.system.locks.range_blockers(owner, space, key);
+        if blockers.is_empty() { Ok(()) } else { Err(Obstacle::Transactions(blockers)) }
+    }
+
+    /// Waits for what is in the way. The caller holds no latch.
+    pub(crate) fn wait_for(&mut self, obstacle: Obstacle, mode: Mode) -> EngineResult<()> {
+        let owner = self.owner();
+        let cancel = self.cancel.clone();
+        let patience =
+            Patience { timeout: self.lock_wait_timeout, is_cancelled: &|| cancel.is_cancelled() };
+        let locks = &self.shared.system.locks;
+        let outcome = match obstacle {
+            Obstacle::Row(name) => locks.wait_lock(&owner, &name, mode, &patience),
+            Obstacle::Transactions(blockers) => locks.wait_end(&owner, blockers, &patience),
+        };
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),
+            Err(WaitError::Cancelled) => Err(EngineError::Cancelled),
+            Err(WaitError::Deadlock) => {
+                self.roll_back_all()?;
+                Err(EngineError::Deadlock)
+            }
+        }
+    }
+
+    /// As `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
+    pub(crate) fn wait_for_row(
+        &mut self,
+        name: Vec<u8>,
+        mode: Mode,
+        wait: WaitPolicy,
+    ) -> EngineResult<bool> {
+        match wait {
+            WaitPolicy::Wait => self.wait_for(Obstacle::Row(name), mode).map(|()| true),
+            WaitPolicy::NoWait => Err(EngineError::LockNotAvailable),
+            WaitPolicy::SkipLocked => Ok(false),
+        }
+    }
+
+    /// Locks the newest version of a row and leaves its value in the scratch buffer.
+    pub(crate) fn lock_current(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        mode: Mode,
+        wait: WaitPolicy,
+    ) -> EngineResult<Locked> {
+        loop {
+            match self.try_lock_current(table, key, mode)? {
+                Some(locked) => return Ok(locked),
+                None => {
+                    let name = self.name.clone();
+                    if !self.wait_for_row(name, mode, wait)? {
+                        return Ok(Locked::Skipped);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One attempt; `None`: blocked, the lock's name is in `self.name`.
+    pub(crate) fn try_lock_current(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        mode: Mode,
+    ) -> EngineResult<Option<Locked>> {
+        let shared = self.shared.clone();
+        let pool = &*shared.system.pool;
+        let leaf = table.clustered.shared_leaf(pool, Seek::At(key)).map_err(io_error)?;
+        let (slot, found) = leaf.page().search(key);
+        if !found {
+            return Ok(Some(Locked::Missing));
+        }
+        let mut value = std::mem::take(&mut self.value);
+        value.clear();
+        leaf.page().copy_value(slot, &mut value);
+        let header = Header::of(&value);
+        self.value = value;
+        if !self.try_lock_row(table.clustered.id, key, header, mode) {
+            return Ok(None);
+        }
+        Ok(Some(if header.is_deleted() { Locked::Missing } else { Locked::Found }))
+    }
+
+    /// Waits until a commit is durable, off the reactor.
+    pub(crate) fn wait_durable(&self, ticket: u64) -> EngineResult<()> {
+        let log = &self.shared.system.log;
+        if log.is_acknowledged(ticket) {
+            return Ok(());
+        }
+        blocking(|| log.commit_wait(ticket)).map_err(io_error)
+    }
+}

@@ -1,0 +1,212 @@
+//! Purge: what committed changes left behind and nobody sees any more.
+
+use std::sync::Arc;
+
+use btree::{Mtr, Seek, Tree, empty_tree, merge_if_small};
+use engine_api::{EngineError, EngineResult, TableId};
+use errors::Error;
+use page::{Kind, PageNo};
+use txn::{Core, KIND_PAGES, UndoPointer};
+
+use crate::dictionary::{definition_key, io_error};
+use crate::engine::Shared;
+use crate::entries::{Entry, RemoveEntry, remove_entry};
+use crate::read::some_version_has_key;
+use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
+use crate::table::Table;
+
+fn damaged() -> EngineError {
+    EngineError::Other(Error::internal("an undo entry is damaged"))
+}
+
+impl Shared {
+    /// Purges up to `limit` transactions; returns how many. One thread at a time.
+    pub(crate) fn purge(&self, limit: usize) -> EngineResult<usize> {
+        let Some(_one) = self.purging.try_lock() else { return Ok(0) };
+        let mut count = 0;
+        while count < limit {
+            let horizon = self.system.horizon();
+            let Some(core) = self.system.next_to_purge(horizon) else { break };
+            if let Err(error) = self.purge_core(&core, horizon) {
+                self.system.requeue(core);
+                return Err(error);
+            }
+            self.system.retire(&core);
+            count += 1;
+        }
+        self.system.advance_low();
+        Ok(count)
+    }
+
+    fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<()> {
+        if core.committed().is_none() {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        for pointer in core.undo_entries() {
+            if pointer <= core.purged() {
+                continue;
+            }
+            core.read_undo(pointer, &mut payload).ok_or_else(damaged)?;
+            match UndoEntry::decode(&payload).ok_or_else(damaged)? {
+                UndoEntry::Change { table, key, before } => {
+                    if let Ok(table) = self.dictionary.get(TableId(table)) {
+                        self.purge_change(core, pointer, &table, key, before, horizon)?;
+                    }
+                }
+                UndoEntry::DropTree { root, tree, has_blobs } => {
+                    let tree = Tree { root: PageNo(root), id: tree };
+                    self.purge_tree(core, pointer, tree, has_blobs)?;
+                }
+                UndoEntry::Define { table, before } => {
+                    self.purge_definition(core, pointer, TableId(table), before)?;
+                }
+                UndoEntry::Insert { .. }
+                | UndoEntry::Blob { .. }
+                | UndoEntry::CreateTree { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn purge_change(
+        &self,
+        core: &Core,
+        pointer: UndoPointer,
+        table: &Table,
+        key: &[u8],
+        before: &[u8],
+        horizon: u64,
+    ) -> EngineResult<()> {
+        let header = Header::of(before);
+        let may_go = self.purge_entries(table, key, before, horizon)?;
+        if may_go.is_some_and(|current| current.is_deleted() && current.id() == core.id) {
+            self.remove_row(table, key, core.id)?;
+        }
+        if header.is_out_of_line() {
+            let old = BlobRef::decode(body(before)).map_err(io_error)?;
+            let pool = &self.system.pool;
+            old.free(pool, |mtr| self.system.log_purged(core, mtr, pointer)).map_err(io_error)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the marked entries of an old version that no version left has (E4). Returns the row's header now.
+    fn purge_entries(
+        &self,
+        table: &Table,
+        locator: &[u8],
+        before: &[u8],
+        horizon: u64,
+    ) -> EngineResult<Option<Header>> {
+        let pool = &self.system.pool;
+        let leaf = table.clustered.shared_leaf(pool, Seek::At(locator)).map_err(io_error)?;
+        let (slot, found) = leaf.page().search(locator);
+        let mut current = Vec::new();
+        if found {
+            leaf.page().copy_value(slot, &mut current);
+        }
+        let header = found.then(|| Header::of(&current));
+        if table.indexes.is_empty() || Header::of(before).is_deleted() {
+            return Ok(header);
+        }
+        let mut record = Vec::new();
+        append_record(pool, before, &mut record).map_err(io_error)?;
+        for index in &table.indexes {
+            let entry = Entry::new(&index.keys, &record, locator)?;
+            let needed = found
+                && some_version_has_key(
+                    &self.system,
+                    horizon,
+                    &index.keys,
+                    current.clone(),
+                    entry.sql_key(),
+                )?;
+            if !needed {
+                remove_entry(pool, index.tree, &entry.key, RemoveEntry::Marked)
+                    .map_err(io_error)?;
+            }
+        }
+        Ok(header)
+    }
+
+    fn remove_row(&self, table: &Table, key: &[u8], id: u64) -> EngineResult<()> {
+        let pool = &*self.system.pool;
+        let mut mtr = Mtr::new(pool);
+        let place = mtr.add(table.clustered.exclusive_leaf(pool, key).map_err(io_error)?);
+        let (slot, found) = mtr.page(place).search(key);
+        let mut value = Vec::new();
+        if found {
+            mtr.page(place).copy_value(slot, &mut value);
+        }
+        let header = Header::of(&value);
+        if !found || !header.is_deleted() || header.id() != id {
+            return Ok(());
+        }
+        mtr.edit(place).remove(slot);
+        let small = btree::is_small(mtr.page(place));
+        mtr.commit(KIND_PAGES, &[]);
+        if small {
+            merge_if_small(pool, table.clustered, key).map_err(io_error)?;
+        }
+        Ok(())
+    }
+
+    fn purge_tree(
+        &self,
+        core: &Core,
+        pointer: UndoPointer,
+        tree: Tree,
+        has_blobs: bool,
+    ) -> EngineResult<()> {
+        let pool = &*self.system.pool;
+        let mut blobs = Vec::new();
+        if has_blobs {
+            let root = pool.shared(tree.root).map_err(io_error)?;
+            let exists = root.page().kind() == Kind::Node && root.page().tree() == tree.id;
+            drop(root);
+            if exists {
+                let collect = |page: page::PageRef<'_>| {
+                    let mut value = Vec::new();
+                    for slot in 0..page.count() {
+                        value.clear();
+                        page.copy_value(slot, &mut value);
+                        if Header::of(&value).is_out_of_line() {
+                            blobs.push(BlobRef::decode(body(&value))?);
+                        }
+                    }
+                    Ok(())
+                };
+                empty_tree(pool, tree, collect).map_err(io_error)?;
+            }
+        }
+        self.free_tree(tree, |mtr| self.system.log_purged(core, mtr, pointer))?;
+        for blob in blobs {
+            let plain = |mtr: Mtr<'_>| {
+                mtr.commit(KIND_PAGES, &[]);
+            };
+            blob.free(pool, plain).map_err(io_error)?;
+        }
+        Ok(())
+    }
+
+    fn purge_definition(
+        &self,
+        core: &Core,
+        pointer: UndoPointer,
+        table: TableId,
+        before: &[u8],
+    ) -> EngineResult<()> {
+        if before.is_empty() {
+            return Ok(());
+        }
+        let pool = &*self.system.pool;
+        let mut value = Vec::new();
+        let exists = self.dictionary.tree.get(pool, &definition_key(table), &mut value);
+        if !exists.map_err(io_error)? {
+            self.dictionary.remove_counter(pool, table).map_err(io_error)?;
+        }
+        let old = BlobRef::decode(before).map_err(io_error)?;
+        old.free(pool, |mtr| self.system.log_purged(core, mtr, pointer)).map_err(io_error)
+    }
+}

@@ -1,0 +1,91 @@
+//! Which version of a row a reader sees.
+
+use engine_api::{EngineError, EngineResult};
+use errors::Error;
+use txn::{Snapshot, TxnSystem, UndoPointer, Visibility};
+
+use crate::dictionary::io_error;
+use crate::keys::IndexKeys;
+use crate::row::{Header, UndoEntry, append_record};
+
+/// What a reader sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// `None`: the newest version, committed or not.
+    pub snapshot: Option<Snapshot>,
+    /// Own versions are always seen; 0 for none.
+    pub own: u64,
+}
+
+fn damaged() -> EngineError {
+    EngineError::Other(Error::internal("an undo entry is missing"))
+}
+
+/// Replaces `value`, the newest version, with the one that `view` sees. False: there is none, or it is deleted.
+#[inline]
+pub(crate) fn visible(system: &TxnSystem, view: &View, value: &mut Vec<u8>) -> EngineResult<bool> {
+    let header = Header::of(value);
+    let Some(snapshot) = &view.snapshot else { return Ok(!header.is_deleted()) };
+    match system.visibility(snapshot, header.id(), view.own) {
+        Visibility::Visible => Ok(!header.is_deleted()),
+        Visibility::Hidden(core) => walk_back(system, snapshot, view.own, header, core, value),
+    }
+}
+
+fn walk_back(
+    system: &TxnSystem,
+    snapshot: &Snapshot,
+    own: u64,
+    mut header: Header,
+    mut core: std::sync::Arc<txn::Core>,
+    value: &mut Vec<u8>,
+) -> EngineResult<bool> {
+    let mut payload = Vec::new();
+    loop {
+        core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
+        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
+            UndoEntry::Change { before, .. } => {
+                value.clear();
+                value.extend_from_slice(before);
+            }
+            _ => return Ok(false),
+        }
+        header = Header::of(value);
+        match system.visibility(snapshot, header.id(), own) {
+            Visibility::Visible => return Ok(!header.is_deleted()),
+            Visibility::Hidden(next) => core = next,
+        }
+    }
+}
+
+/// Whether some version that anyone may still see, from `value` on backwards, has the key `sql` (E4).
+pub(crate) fn some_version_has_key(
+    system: &TxnSystem,
+    horizon: u64,
+    keys: &IndexKeys,
+    mut value: Vec<u8>,
+    sql: &[u8],
+) -> EngineResult<bool> {
+    let (mut record, mut key, mut payload) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        let header = Header::of(&value);
+        if !header.is_deleted() {
+            record.clear();
+            key.clear();
+            append_record(&system.pool, &value, &mut record).map_err(io_error)?;
+            keys.append(&record, &mut key)?;
+            if key == sql {
+                return Ok(true);
+            }
+        }
+        let Some(core) = system.find(header.id()) else { return Ok(false) };
+        if core.committed().is_some_and(|ticket| ticket < horizon) {
+            return Ok(false);
+        }
+        core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
+        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
+            UndoEntry::Change { before, .. } => value = before.to_vec(),
+            _ => return Ok(false),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The bytes of a clustered row's value, and of undo entries.
+
+use btree::{free_blob_page, read_blob};
+use bufpool::Pool;
+use page::PageNo;
+use std::io;
+use stdx::bytes::{Reader, put_blob, put_u32, put_u64};
+
+/// Flag of a deleted row.
+const DELETED: u64 = 1 << 56;
+/// Flag of a record stored out of line: the body is its reference.
+const OUT_OF_LINE: u64 = 1 << 57;
+const ID: u64 = DELETED - 1;
+/// Bytes in front of the body: id and flags, undo pointer.
+pub(crate) const HEADER_BYTES: usize = 16;
+
+/// What stands in front of a row's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    word: u64,
+    /// Where the writer's undo entry for this version is.
+    pub undo: u64,
+}
+
+impl Header {
+    pub fn new(id: u64, undo: u64, place: Place) -> Header {
+        let flags = match place {
+            Place::Inline => 0,
+            Place::OutOfLine => OUT_OF_LINE,
+            Place::Deleted => DELETED,
+        };
+        Header { word: id | flags, undo }
+    }
+
+    /// Reads the header of a value; zeros for garbage.
+    pub fn of(value: &[u8]) -> Header {
+        let mut reader = Reader::new(value);
+        Header { word: reader.u64().unwrap_or(0), undo: reader.u64().unwrap_or(0) }
+    }
+
+    pub fn id(self) -> u64 {
+        self.word & ID
+    }
+
+    pub fn is_deleted(self) -> bool {
+        self.word & DELETED != 0
+    }
+
+    pub fn is_out_of_line(self) -> bool {
+        self.word & OUT_OF_LINE != 0
+    }
+
+    /// Replaces `out` with a value.
+    pub fn write(self, body: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        put_u64(out, self.word);
+        put_u64(out, self.undo);
+        out.extend_from_slice(body);
+    }
+}
+
+/// Where a version's record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Inline,
+    OutOfLine,
+    Deleted,
+}
+
+/// The body of a value.
+pub(crate) fn body(value: &[u8]) -> &[u8] {
+    value.get(HEADER_BYTES..).unwrap_or(&[])
+}
+
+/// Reference to a value out of line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlobRef {
+    pub first: PageNo,
+    pub length: u32,
+}
+
+impl BlobRef {
+    pub fn encode(self) -> [u8; 8] {
+        let mut out = [0; 8];
+        out[..4].copy_from_slice(&self.first.0.to_le_bytes());
+        out[4..].copy_from_slice(&self.length.to_le_bytes());
+        out
+    }
+
+    pub fn decode(bytes: &[u8]) -> io::Result<BlobRef> {
+        let mut reader = Reader::new(bytes);
+        match (reader.u32(), reader.u32()) {
+            (Some(first), Some(length)) => Ok(BlobRef { first: PageNo(first), length }),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "damaged value reference")),
+        }
+    }
+
+    pub fn read(self, pool: &Pool, out: &mut Vec<u8>) -> io::Result<()> {
+        read_blob(pool, self.first, self.length as usize, out)
+    }
+
+    /// Frees the chain; `first` commits the mini-transaction of the first page, the others are plain.
+    pub fn free(self, pool: &Pool, mut first: impl FnMut(btree::Mtr<'_>)) -> io::Result<()> {
+        let mut next = self.first;
+        let mut is_first = true;
+        while next != PageNo::META {
+            let Some((after, mtr)) = free_blob_page(pool, next)? else { break };
+            if is_first {
+                first(mtr);
+            } else {
+                mtr.commit(txn::KIND_PAGES, &[]);
+            }
+            is_first = false;
+            next = after;
+        }
+        Ok(())
+    }
+}
+
+/// Appends the record of a value, wherever it is.
+pub(crate) fn append_record(pool: &Pool, value: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    match Header::of(value).is_out_of_line() {
+        true => BlobRef::decode(body(value))?.read(pool, out),
+        false => {
+            out.extend_from_slice(body(value));
+            Ok(())
+        }
+    }
+}
+
+/// An undo entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UndoEntry<'a> {
+    /// A row that was not there.
+    Insert { table: u64, key: &'a [u8] },
+    /// A row that was there as `before`, deleted or not.
+    Change { table: u64, key: &'a [u8], before: &'a [u8] },
+    /// Pages of a value out of line, the first in the chain last.
+    Blob { pages: &'a [u8] },
+    /// A tree.
+    CreateTree { root: u32, tree: u64 },
+    /// A tree that goes when the transaction is settled.
+    DropTree { root: u32, tree: u64, has_blobs: bool },
+    /// The stored definition of a table; empty when there was none.
+    Define { table: u64, before: &'a [u8] },
+}
+
+impl<'a> UndoEntry<'a> {
+    pub fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        match self {
+            UndoEntry::Insert { table, key } => {
+                out.push(1);
+                put_u64(&mut out, table);
+                put_blob(&mut out, key);
+            }
+            UndoEntry::Change { table, key, before } => {
+                out.push(2);
+                put_u64(&mut out, table);
+                put_blob(&mut out, key);
+                put_blob(&mut out, before);
+            }
+            UndoEntry::Blob { pages } => {
+                out.push(3);
+                put_blob(&mut out, pages);
+            }
+            UndoEntry::CreateTree { root, tree } => {
+                out.push(4);
+                put_u32(&mut out, root);
+                put_u64(&mut out, tree);
+            }
+            UndoEntry::DropTree { root, tree, has_blobs } => {
+                out.push(5);
+                put_u32(&mut out, root);
+                put_u64(&mut out, tree);
+                out.push(u8::from(has_blobs));
+            }
+            UndoEntry::Define { table, before } => {
+                out.push(6);
+                put_u64(&mut out, table);
+                put_blob(&mut out, before);
+            }
+        }
+        out
+    }
+
+    pub fn decode(bytes: &'a [u8]) -> Option<UndoEntry<'a>> {
+        let mut reader = Reader::new(bytes);
+        Some(match reader.u8()? {
+            1 => UndoEntry::Insert { table: reader.u64()?, key: reader.blob()? },
+            2 => UndoEntry::Change {
+                table: reader.u64()?,
+                key: reader.blob()?,
+                before: reader.blob()?,
+            },
+            3 => UndoEntry::Blob { pages: reader.blob()? },
+            4 => UndoEntry::CreateTree { root: reader.u32()?, tree: reader.u64()? },
+            5 => UndoEntry::DropTree {
+                root: reader.u32()?,
+                tree: reader.u64()?,
+                has_blobs: reader.u8()? != 0,
+            },
+            6 => UndoEntry::Define { table: reader.u64()?, before: reader.blob()? },
+            _ => return None,
+        })
+    }
+}

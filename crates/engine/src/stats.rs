@@ -1,0 +1,166 @@
+//! Estimates for the optimizer, and counters for information tables.
+
+use std::sync::atomic::Ordering;
+
+use btree::{LeafCopy, Seek, Tree, estimate_tree, fraction_below};
+use engine_api::{EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableStats};
+use txn::Recovery;
+
+use crate::dictionary::io_error;
+use crate::engine::Shared;
+use crate::keys::{IndexKeys, Span};
+use crate::row::{Header, append_record};
+use crate::table::Table;
+
+/// Leaves of the clustered index looked at for distinct counts.
+const SAMPLE_LEAVES: usize = 20;
+
+/// Made anew when a tenth of the rows came or went.
+pub(crate) fn table_stats(shared: &Shared, table: &Table) -> EngineResult<TableStats> {
+    let changes = &table.counters.row_changes;
+    let mut cached = table.counters.stats.lock();
+    if let Some(stats) = &*cached {
+        let change = changes.load(Ordering::Relaxed);
+        if change.unsigned_abs() * 10 <= stats.rows {
+            let rows = stats.rows.saturating_add_signed(change);
+            return Ok(TableStats { rows, ..stats.clone() });
+        }
+    }
+    changes.store(0, Ordering::Relaxed);
+    let pool = &shared.system.pool;
+    let page_bytes = pool.page_bytes() as u64;
+    let clustered = estimate_tree(pool, table.clustered).map_err(io_error)?;
+    let mut index_bytes = 0;
+    for index in &table.indexes {
+        index_bytes += estimate_tree(pool, index.tree).map_err(io_error)?.pages * page_bytes;
+    }
+    let records = sample(shared, table)?;
+    let count = |keys: &IndexKeys| count_distinct(keys, &records, clustered.records);
+    let distinct = table.def.indexes.iter().map(|def| match (def.id, &table.primary) {
+        (IndexId::CLUSTERED, Some(keys)) => count(keys),
+        (id, _) => count(&table.indexes[table.index_at(id)?].keys),
+    });
+    let stats = TableStats {
+        rows: clustered.records,
+        data_bytes: clustered.pages * page_bytes,
+        index_bytes,
+        distinct: distinct.collect::<EngineResult<Vec<_>>>()?,
+    };
+    *cached = Some(stats.clone());
+    Ok(stats)
+}
+
+/// Live records of leaves spread over the table: the first ones, and others found by guessing keys between them.
+fn sample(shared: &Shared, table: &Table) -> EngineResult<Vec<Vec<u8>>> {
+    let pool = &shared.system.pool;
+    let mut leaf = LeafCopy::new(pool);
+    let (mut start, mut value, mut records) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..SAMPLE_LEAVES {
+        leaf.load(pool, table.clustered, Seek::At(&start)).map_err(io_error)?;
+        for slot in 0..leaf.page().count() {
+            value.clear();
+            leaf.page().copy_value(slot, &mut value);
+            if Header::of(&value).is_deleted() {
+                continue;
+            }
+            let mut record = Vec::new();
+            append_record(pool, &value, &mut record).map_err(io_error)?;
+            records.push(record);
+        }
+        if !leaf.page().upper_fence(&mut start) {
+            break;
+        }
+    }
+    Ok(records)
+}
+
+/// Distinct keys of each prefix in the sample. A prefix that hardly repeats is scaled to the table, others are taken as they are.
+fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>], rows: u64) -> EngineResult<Vec<u64>> {
+    let mut seen = vec![std::collections::HashSet::new(); keys.part_count()];
+    let (mut key, mut ends) = (Vec::new(), Vec::new());
+    for record in records {
+        keys.part_ends(record, &mut key, &mut ends)?;
+        for (set, end) in seen.iter_mut().zip(&ends) {
+            set.insert(key[..*end].to_vec());
+        }
+    }
+    let sampled = records.len().max(1) as u64;
+    let scale = |set: &std::collections::HashSet<Vec<u8>>| {
+        let distinct = set.len() as u64;
+        match distinct * 10 >= sampled && rows > sampled {
+            true => distinct * rows / sampled,
+            false => distinct,
+        }
+    };
+    Ok(seen.iter().map(scale).collect())
+}
+
+pub(crate) fn estimate_range(
+    shared: &Shared,
+    table: &Table,
+    index: IndexId,
+    range: &KeyRange,
+) -> EngineResult<RangeEstimate> {
+    let tree = match index {
+        IndexId::CLUSTERED => table.clustered,
+        id => table.indexes[table.index_at(id)?].tree,
+    };
+    let Some(span) = Span::of(range) else { return Ok(RangeEstimate { rows: 0, exact: true }) };
+    if let Some(rows) = count_in_leaf(shared, tree, &span)? {
+        return Ok(RangeEstimate { rows, exact: true });
+    }
+    let pool = &shared.system.pool;
+    let below = |key: &[u8]| fraction_below(pool, tree, key).map_err(io_error);
+    let end = span.end.as_deref().map_or(Ok(1.0), below)?;
+    let share = (end - below(&span.start)?).clamp(0.0, 1.0);
+    let rows = table_stats(shared, table)?.rows;
+    Ok(RangeEstimate { rows: ((rows as f64 * share) as u64).max(1), exact: false })
+}
+
+/// Entries of a span that lies in one leaf.
+fn count_in_leaf(shared: &Shared, tree: Tree, span: &Span) -> EngineResult<Option<u64>> {
+    let pool = &shared.system.pool;
+    let leaf = tree.shared_leaf(pool, Seek::At(&span.start)).map_err(io_error)?;
+    let page = leaf.page();
+    let first = page.search(&span.start).0;
+    let last = match &span.end {
+        Some(end) if page.covers(end) => page.search(end).0,
+        _ if page.is_rightmost() => page.count(),
+        _ => return Ok(None),
+    };
+    Ok(Some(last.saturating_sub(first) as u64))
+}
+
+pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineStat> {
+    let system = &shared.system;
+    let (pool, log, locks) = (system.pool.stats(), system.log.stats(), system.locks.events());
+    let (active, undo_bytes) = system.totals();
+    let stat = |group, name: &str, value: u64| EngineStat {
+        group,
+        name: name.to_owned(),
+        value: value.to_string(),
+    };
+    vec![
+        stat("pool", "pages_total", pool.frames),
+        stat("pool", "pages_data", pool.used_frames),
+        stat("pool", "pages_dirty", pool.dirty_frames),
+        stat("pool", "pages_read_total", pool.reads),
+        stat("pool", "pages_written_total", pool.writes),
+        stat("pool", "evictions_total", pool.evictions),
+        stat("log", "written_bytes", log.written_bytes),
+        stat("log", "syncs_total", log.syncs),
+        stat("log", "segments", log.segments),
+        stat("log", "next_ticket", system.log.next_ticket()),
+        stat("log", "durable_ticket", system.log.durable()),
+        stat("transactions", "active_writers", active as u64),
+        stat("transactions", "undo_bytes", undo_bytes as u64),
+        stat("purge", "transactions_waiting_for_purge", system.purge_backlog() as u64),
+        stat("locks", "row_locks", locks.entries),
+        stat("locks", "waits_total", locks.waits),
+        stat("locks", "deadlocks_total", locks.deadlocks),
+        stat("recovery", "records_replayed", recovery.records),
+        stat("recovery", "log_bytes", recovery.log_bytes),
+        stat("recovery", "torn_pages_restored", recovery.torn_pages as u64),
+        stat("recovery", "transactions_rolled_back", recovery.losers as u64),
+    ]
+}

@@ -1,0 +1,98 @@
+//! A table as transactions use it: immutable recipes and roots, and a few counters that outlive changes of the definition.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+use btree::Tree;
+use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId, TableStats};
+use sys::sync::Mutex;
+
+use crate::keys::IndexKeys;
+
+/// A tree as stored in the dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredTree {
+    pub index: IndexId,
+    pub tree: Tree,
+}
+
+/// A secondary index.
+pub(crate) struct Index {
+    pub def: IndexDef,
+    pub keys: IndexKeys,
+    pub tree: Tree,
+}
+
+/// Counters of a table.
+#[derive(Default)]
+pub(crate) struct TableCounters {
+    pub next_row_id: AtomicU64,
+    /// Next value and the stored bound below which values may have been drawn. Next 0: exhausted.
+    pub auto_increment: Mutex<AutoIncrement>,
+    pub committed: AtomicBool,
+    /// Rows inserted less rows deleted since the statistics were made.
+    pub row_changes: AtomicI64,
+    pub stats: Mutex<Option<TableStats>>,
+}
+
+/// See `TableCounters`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AutoIncrement {
+    pub next: u64,
+    pub stored: u64,
+}
+
+impl Default for AutoIncrement {
+    fn default() -> Self {
+        AutoIncrement { next: 1, stored: 1 }
+    }
+}
+
+/// A table with one definition. A change of the definition makes a new one that shares the counters.
+pub(crate) struct Table {
+    pub id: TableId,
+    pub def: Arc<TableDef>,
+    pub clustered: Tree,
+    /// `None`: hidden row ids.
+    pub primary: Option<IndexKeys>,
+    pub indexes: Vec<Index>,
+    pub counters: Arc<TableCounters>,
+}
+
+impl Table {
+    pub fn new(
+        def: TableDef,
+        trees: &[StoredTree],
+        counters: Arc<TableCounters>,
+    ) -> EngineResult<Table> {
+        let tree_of = |id: IndexId| {
+            let found = trees.iter().find(|tree| tree.index == id);
+            found.map(|stored| stored.tree).ok_or(EngineError::UnknownTable)
+        };
+        let primary = def.primary().map(|index| IndexKeys::new(&def, index)).transpose()?;
+        let secondary = def.indexes.iter().filter(|index| index.id != IndexId::CLUSTERED);
+        let indexes = secondary.map(|index| {
+            Ok(Index {
+                def: index.clone(),
+                keys: IndexKeys::new(&def, index)?,
+                tree: tree_of(index.id)?,
+            })
+        });
+        let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
+        let clustered = tree_of(IndexId::CLUSTERED)?;
+        Ok(Table { id: def.id, clustered, primary, indexes, counters, def: Arc::new(def) })
+    }
+
+    /// Position of a secondary index.
+    pub fn index_at(&self, id: IndexId) -> EngineResult<usize> {
+        let found = self.indexes.iter().position(|index| index.def.id == id);
+        found.ok_or(EngineError::UnknownTable)
+    }
+
+    pub fn trees(&self) -> Vec<StoredTree> {
+        let clustered = StoredTree { index: IndexId::CLUSTERED, tree: self.clustered };
+        let secondary =
+            self.indexes.iter().map(|index| StoredTree { index: index.def.id, tree: index.tree });
+        std::iter::once(clustered).chain(secondary).collect()
+    }
+}

@@ -1,0 +1,509 @@
+//! A transaction: its snapshot, locks and undo, and the contract's methods.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_api::{
+    CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
+    IndexDef, IndexId, IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef,
+    TableId, Transaction, TxnOptions, WaitPolicy,
+};
+use errors::Error;
+use locks::{Mode, Owner, lock_name};
+use sys::blocking::blocking;
+use txn::{Core, Snapshot};
+use wal::Log;
+
+use crate::cursor::Cursor;
+use crate::dictionary::io_error;
+use crate::engine::Shared;
+use crate::locking::Locked;
+use crate::read::{View, visible};
+use crate::row::append_record;
+use crate::table::Table;
+use crate::undo::KeepLocks;
+
+/// A change of the table map that waits for the commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pending {
+    Created(TableId),
+    Dropped(TableId),
+}
+
+/// See `engine_api::Transaction`.
+pub(crate) struct Txn {
+    pub(crate) shared: Arc<Shared>,
+    slot: Option<usize>,
+    pub(crate) started: bool,
+    isolation: IsolationLevel,
+    read_only: bool,
+    pub(crate) lock_wait_timeout: Duration,
+    pub(crate) cancel: CancelToken,
+    snapshot: Option<Snapshot>,
+    pub(crate) owner: Option<Arc<Owner>>,
+    pub(crate) core: Option<Arc<Core>>,
+    /// E9.
+    pub(crate) seen: u64,
+    cursors: Vec<Option<Cursor>>,
+    /// Tables looked up, valid while the dictionary has `tables_version`.
+    tables: Vec<Arc<Table>>,
+    tables_version: u64,
+    /// Locks of this statement start at this place of the owner's list.
+    statement_locks: usize,
+    /// With the undo mark behind which each stands.
+    pub(crate) pending: Vec<(u64, Pending)>,
+    /// Scratch: a row's value.
+    pub(crate) value: Vec<u8>,
+    /// Scratch: a lock's name.
+    pub(crate) name: Vec<u8>,
+}
+
+struct LogWait {
+    log: Arc<Log>,
+    ticket: u64,
+}
+
+impl CommitWait for LogWait {
+    fn is_durable(&self) -> bool {
+        self.log.is_acknowledged(self.ticket)
+    }
+
+    fn wait(&self) -> EngineResult<()> {
+        match self.is_durable() {
+            true => Ok(()),
+            false => blocking(|| self.log.commit_wait(self.ticket)).map_err(io_error),
+        }
+    }
+
+    fn notify(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.log.notify(self.ticket, wake);
+    }
+}
+
+fn mode_of(lock: RowLock) -> Option<Mode> {
+    match lock {
+        RowLock::None => None,
+        RowLock::Shared => Some(Mode::Shared),
+        RowLock::Exclusive => Some(Mode::Exclusive),
+    }
+}
+
+impl Txn {
+    pub(crate) fn new(shared: Arc<Shared>) -> Txn {
+        Txn {
+            slot: shared.system.slots.take(),
+            shared,
+            started: false,
+            isolation: IsolationLevel::default(),
+            read_only: false,
+            lock_wait_timeout: Duration::from_secs(50),
+            cancel: CancelToken::new(),
+            snapshot: None,
+            owner: None,
+            core: None,
+            seen: 0,
+            cursors: Vec::new(),
+            tables: Vec::new(),
+            tables_version: 0,
+            statement_locks: 0,
+            pending: Vec::new(),
+            value: Vec::new(),
+            name: Vec::new(),
+        }
+    }
+
+    /// Id of its writes; 0 before the first.
+    #[inline]
+    pub(crate) fn own_id(&self) -> u64 {
+        self.core.as_ref().map_or(0, |core| core.id)
+    }
+
+    /// Position of a table in the own cache, so that transactions do not meet in the table map.
+    #[inline]
+    fn table_at(&mut self, id: TableId) -> EngineResult<usize> {
+        let version = self.shared.dictionary.version();
+        if version != self.tables_version {
+            self.tables.clear();
+            self.tables_version = version;
+        }
+        if let Some(at) = self.tables.iter().position(|table| table.id == id) {
+            return Ok(at);
+        }
+        let table = self.shared.dictionary.get(id)?;
+        self.tables.push(table);
+        Ok(self.tables.len() - 1)
+    }
+
+    pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Table>> {
+        let at = self.table_at(id)?;
+        Ok(self.tables[at].clone())
+    }
+
+    #[inline]
+    pub(crate) fn view(&mut self) -> EngineResult<View> {
+        let own = self.own_id();
+        if self.isolation == IsolationLevel::ReadUncommitted {
+            return Ok(View { snapshot: None, own });
+        }
+        let snapshot = match self.snapshot {
+            Some(snapshot) => snapshot,
+            None => self.new_snapshot()?,
+        };
+        Ok(View { snapshot: Some(snapshot), own })
+    }
+
+    fn new_snapshot(&mut self) -> EngineResult<Snapshot> {
+        if self.seen >= self.shared.system.log.visible() {
+            self.wait_durable(self.seen)?;
+        }
+        let slot = self.slot.ok_or_else(|| Error::internal("too many transactions"))?;
+        let snapshot = self.shared.system.snapshot(slot);
+        self.snapshot = Some(snapshot);
+        Ok(snapshot)
+    }
+
+    fn release_snapshot(&mut self) {
+        if self.snapshot.take().is_some()
+            && let Some(slot) = self.slot
+        {
+            self.shared.system.slots.release(slot);
+        }
+    }
+
+    /// Whether locking reads lock the gaps between rows too.
+    pub(crate) fn locks_gaps(&self) -> bool {
+        matches!(self.isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
+    }
+
+    fn check_writable(&self) -> EngineResult<()> {
+        if self.read_only { Err(EngineError::ReadOnly) } else { Ok(()) }
+    }
+
+    /// A place in the undo.
+    pub(crate) fn undo_mark(&self) -> u64 {
+        self.core.as_ref().map_or(0, |core| core.last_undo().0)
+    }
+
+    pub(crate) fn undo_to(&mut self, mark: u64, keep_locks: bool) -> EngineResult<()> {
+        let Some(core) = self.core.clone() else { return Ok(()) };
+        let keep = if keep_locks { KeepLocks::Yes } else { KeepLocks::No };
+        self.shared.undo_to(&core, mark, keep)?;
+        self.pending.retain(|(at, _)| *at <= mark);
+        Ok(())
+    }
+
+    pub(crate) fn roll_back_all(&mut self) -> EngineResult<()> {
+        let undone = self.undo_to(0, false);
+        if let Some(core) = self.core.take() {
+            match &undone {
+                Ok(()) => self.shared.system.finish_rollback(&core),
+                // Left active: the rows stay locked, and restart rolls it back.
+                Err(_) => self.owner = None,
+            }
+        }
+        self.end();
+        undone
+    }
+
+    fn end(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            self.shared.system.locks.release_all(&owner);
+        }
+        self.release_snapshot();
+        self.core = None;
+        self.seen = 0;
+        self.started = false;
+        self.cursors.clear();
+        self.pending.clear();
+        self.statement_locks = 0;
+    }
+
+    #[inline]
+    fn get_consistent(
+        &mut self,
+        at: usize,
+        key: &[u8],
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome> {
+        let view = self.view()?;
+        let system = &self.shared.system;
+        self.value.clear();
+        let tree = self.tables[at].clustered;
+        let found = tree.get(&system.pool, key, &mut self.value).map_err(io_error)?;
+        if !found || !visible(system, &view, &mut self.value)? {
+            return Ok(GetOutcome::NotFound);
+        }
+        out.locator.extend_from_slice(key);
+        append_record(&system.pool, &self.value, &mut out.record).map_err(io_error)?;
+        Ok(GetOutcome::Found)
+    }
+
+    fn get_locked(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        mode: Mode,
+        wait: WaitPolicy,
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome> {
+        let mut locked = self.lock_current(table, key, mode, wait)?;
+        if matches!(locked, Locked::Missing) && self.locks_gaps() {
+            // First the range, then another look: an insert in between is seen now or blocked from here on.
+            self.lock_prefix(table.clustered.id, key);
+            locked = self.lock_current(table, key, mode, wait)?;
+        }
+        match locked {
+            Locked::Missing => Ok(GetOutcome::NotFound),
+            Locked::Skipped => Ok(GetOutcome::Skipped),
+            Locked::Found => {
+                out.locator.extend_from_slice(key);
+                let pool = &self.shared.system.pool;
+                append_record(pool, &self.value, &mut out.record).map_err(io_error)?;
+                Ok(GetOutcome::Found)
+            }
+        }
+    }
+
+    fn lock_prefix(&mut self, space: u64, key: &[u8]) {
+        let owner = self.owner();
+        let end = crate::keys::successor(key);
+        self.shared.system.locks.lock_range(&owner, space, key, end.as_deref());
+    }
+
+    /// By a unique secondary index: a scan of one row.
+    fn get_secondary(
+        &mut self,
+        table: Arc<Table>,
+        index: IndexId,
+        key: &[u8],
+        lock: RowLock,
+        wait: WaitPolicy,
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome> {
+        let space = table.indexes[table.index_at(index)?].tree.id;
+        let mut cursor = Cursor::point(table, index, key, mode_of(lock), wait)?;
+        let mut batch = RowBatch::new();
+        let mut found = self.fetch_from(&mut cursor, 1, &mut batch)?;
+        if found == 0 && !cursor.skipped && lock != RowLock::None && self.locks_gaps() {
+            self.lock_prefix(space, key);
+            cursor.restart();
+            found = self.fetch_from(&mut cursor, 1, &mut batch)?;
+        }
+        match (found, cursor.skipped) {
+            (0, true) => Ok(GetOutcome::Skipped),
+            (0, false) => Ok(GetOutcome::NotFound),
+            _ => {
+                let row = batch.row(0);
+                out.locator.extend_from_slice(row.locator);
+                out.record.extend_from_slice(row.record);
+                Ok(GetOutcome::Found)
+            }
+        }
+    }
+
+    fn apply_pending(&mut self) {
+        let dictionary = &self.shared.dictionary;
+        for (_, pending) in self.pending.drain(..) {
+            match pending {
+                Pending::Created(id) => {
+                    if let Ok(table) = dictionary.get(id) {
+                        table.counters.committed.store(true, std::sync::atomic::Ordering::Release);
+                    }
+                }
+                Pending::Dropped(id) => dictionary.remove(id),
+            }
+        }
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        // What cannot be undone now is undone at the next start.
+        let _ = self.rollback();
+        if let Some(slot) = self.slot {
+            self.shared.system.slots.give_back(slot);
+        }
+    }
+}
+
+impl Transaction for Txn {
+    fn start(&mut self, options: &TxnOptions) -> EngineResult<()> {
+        if self.started {
+            self.rollback()?;
+        }
+        if self.slot.is_none() {
+            self.slot = self.shared.system.slots.take();
+        }
+        self.started = true;
+        self.isolation = options.isolation;
+        self.read_only = options.read_only;
+        self.lock_wait_timeout = options.lock_wait_timeout;
+        self.cancel = options.cancel.clone();
+        Ok(())
+    }
+
+    fn is_started(&self) -> bool {
+        self.started
+    }
+
+    fn has_written(&self) -> bool {
+        self.undo_mark() != 0
+    }
+
+    fn take_snapshot(&mut self) {
+        // A failure shows at the first read.
+        let _ = self.view();
+    }
+
+    fn begin_statement(&mut self) {
+        if !self.locks_gaps() {
+            self.release_snapshot();
+            self.statement_locks = self.owner.as_ref().map_or(0, |owner| owner.lock_count());
+        }
+    }
+
+    fn savepoint(&mut self) -> Savepoint {
+        Savepoint(self.undo_mark())
+    }
+
+    fn rollback_to(&mut self, savepoint: Savepoint) -> EngineResult<()> {
+        self.undo_to(savepoint.0, true)
+    }
+
+    fn commit(&mut self) -> EngineResult<CommitHandle> {
+        let mut ticket = self.seen;
+        if let Some(core) = self.core.take() {
+            ticket = self.shared.system.commit(&core);
+            self.apply_pending();
+        }
+        self.end();
+        self.shared.after_commit();
+        let log = &self.shared.system.log;
+        log.publish_relaxed();
+        match log.is_acknowledged(ticket) {
+            true => Ok(CommitHandle::Durable),
+            false => Ok(CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket }))),
+        }
+    }
+
+    fn rollback(&mut self) -> EngineResult<()> {
+        self.roll_back_all()
+    }
+
+    fn get(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        key: &[u8],
+        lock: RowLock,
+        wait: WaitPolicy,
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome> {
+        out.clear();
+        let at = self.table_at(table)?;
+        match (index, mode_of(lock)) {
+            (IndexId::CLUSTERED, None) => self.get_consistent(at, key, out),
+            (IndexId::CLUSTERED, Some(mode)) => {
+                let table = self.tables[at].clone();
+                self.get_locked(&table, key, mode, wait, out)
+            }
+            _ => {
+                let table = self.tables[at].clone();
+                self.get_secondary(table, index, key, lock, wait, out)
+            }
+        }
+    }
+
+    fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
+        let table = self.table(spec.table)?;
+        if spec.lock == RowLock::None {
+            self.view()?;
+        }
+        let cursor = Cursor::open(table, spec, mode_of(spec.lock))?;
+        let free = self.cursors.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.cursors.push(None);
+            self.cursors.len() - 1
+        });
+        self.cursors[at] = Some(cursor);
+        Ok(CursorId(at as u32))
+    }
+
+    fn fetch(
+        &mut self,
+        cursor: CursorId,
+        limit: usize,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize> {
+        let slot = self.cursors.get_mut(cursor.0 as usize);
+        let Some(mut open) = slot.and_then(Option::take) else { return Ok(0) };
+        let outcome = self.fetch_from(&mut open, limit, batch);
+        // A deadlock has ended the transaction and with it every cursor.
+        if let Some(slot) = self.cursors.get_mut(cursor.0 as usize) {
+            *slot = Some(open);
+        }
+        outcome
+    }
+
+    fn close_cursor(&mut self, cursor: CursorId) {
+        if let Some(slot) = self.cursors.get_mut(cursor.0 as usize) {
+            *slot = None;
+        }
+    }
+
+    fn unlock_row(&mut self, table: TableId, locator: &[u8]) {
+        if self.locks_gaps() {
+            return;
+        }
+        let (Ok(at), Some(owner)) = (self.table_at(table), self.owner.clone()) else { return };
+        lock_name(self.tables[at].clustered.id, locator, &mut self.name);
+        self.shared.system.locks.release_early(&owner, &self.name, self.statement_locks);
+    }
+
+    fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.insert_row(&table, record)
+    }
+
+    fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.update_row(&table, locator, record)
+    }
+
+    fn delete(&mut self, table: TableId, locator: &[u8]) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.delete_row(&table, locator)
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> EngineResult<()> {
+        self.check_writable()?;
+        self.create_table_with(def)
+    }
+
+    fn drop_table(&mut self, table: TableId) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.drop_table_at_commit(&table)
+    }
+
+    fn alter_table(&mut self, def: &TableDef) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(def.id)?;
+        self.replace_definition(&table, def)
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.build_index(&table, index)
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {
+        self.check_writable()?;
+        let table = self.table(table)?;
+        self.drop_index_of(&table, index)
+    }
+}

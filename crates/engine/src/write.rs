@@ -66,8 +66,10 @@ impl Txn {
     }
 
     pub(crate) fn insert_row(&mut self, table: &Arc<Table>, record: &[u8]) -> EngineResult<()> {
+        let mark = self.undo_mark();
         let locator = self.locator_of(table, record)?;
-        self.insert_at(table, &locator, record)
+        let inserted = self.insert_at(table, &locator, record);
+        inserted.or_else(|error| self.fail_after(mark, error))
     }
 
     fn insert_at(&mut self, table: &Table, locator: &[u8], record: &[u8]) -> EngineResult<()> {
@@ -82,11 +84,8 @@ impl Txn {
                 }
             }
         }
-        let mark = self.undo_mark();
         let (place, body) = self.store_record(locator.len(), record)?;
-        if let Err(error) = self.write_new_row(table, locator, place, &body) {
-            return self.fail_after(mark, error);
-        }
+        self.write_new_row(table, locator, place, &body)?;
         for (index, entry) in table.indexes.iter().zip(&entries) {
             self.put_entry_waiting(index.tree, entry)?;
         }
@@ -94,7 +93,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Takes back what a failed statement stored out of line, and passes the error on.
+    /// Takes back what a failed change did, and passes the error on: a wait for a secondary entry may fail after the row was written.
     fn fail_after(&mut self, mark: u64, error: EngineError) -> EngineResult<()> {
         if self.started && self.undo_mark() > mark {
             self.undo_to(mark, true)?;
@@ -240,7 +239,9 @@ impl Txn {
     }
 
     pub(crate) fn delete_row(&mut self, table: &Arc<Table>, locator: &[u8]) -> EngineResult<()> {
-        self.change_row(table, locator, None)
+        let mark = self.undo_mark();
+        let changed = self.change_row(table, locator, None);
+        changed.or_else(|error| self.fail_after(mark, error))
     }
 
     /// Replaces the record of a row, or deletes it.

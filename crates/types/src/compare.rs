@@ -208,7 +208,9 @@ fn convert(
         (ComparisonKind::String(_), Value::Bytes(_)) => value.clone(),
         (ComparisonKind::String(_), _) => {
             let mut text = Vec::new();
-            if ty.kind == TypeKind::Null {
+            if let Value::Double(number) = value {
+                crate::text::write_float_within(*number, ty, usize::MAX, &mut text);
+            } else if ty.kind == TypeKind::Null {
                 value.write_plain_text(&mut text);
             } else {
                 to_text(value, ty, &mut text);

@@ -14,8 +14,12 @@ pub fn write_u64(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Exponents within which a float is written without `e`.
+/// Places of the point, counted from the first digit, at which a float is written without `e`.
 const PLAIN_POINT: std::ops::RangeInclusive<i32> = -14..=15;
+/// Most characters of a DOUBLE that becomes a string.
+const DOUBLE_WIDTH: usize = 22;
+/// Most characters of a FLOAT that becomes a string.
+const FLOAT_WIDTH: usize = 12;
 
 /// Appends a double: the shortest digits that read back the same.
 pub fn write_f64(number: f64, out: &mut Vec<u8>) {
@@ -25,8 +29,7 @@ pub fn write_f64(number: f64, out: &mut Vec<u8>) {
         }
         return write_i64(number as i64, out);
     }
-    let mut buffer = ryu::Buffer::new();
-    write_scientific(buffer.format(number).as_bytes(), out);
+    Digits::shortest(number).write(out);
 }
 
 /// Appends a FLOAT: six significant digits.
@@ -34,72 +37,166 @@ pub fn write_f32(number: f64, out: &mut Vec<u8>) {
     if number == 0.0 {
         return write_f64(number, out);
     }
-    write_scientific(format!("{number:.5e}").as_bytes(), out);
+    Digits::rounded(number, 6).write(out);
 }
 
-/// Rewrites a number such as `-1.25e-7` or `0.5` in the reference's form.
-fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
-    let (negative, text) = match text.split_first() {
-        Some((b'-', rest)) => (true, rest),
-        _ => (false, text),
-    };
-    let (mantissa, exponent) = match text.iter().position(|&c| c == b'e') {
-        Some(at) => (&text[..at], parse_exponent(&text[at + 1..])),
-        None => (text, 0),
-    };
-    let mut digits = [0u8; 40];
-    let (mut count, mut point, mut seen_point) = (0, 0i32, false);
-    for &c in mantissa {
-        if c == b'.' {
-            seen_point = true;
-            continue;
+/// The decimal digits of a float.
+struct Digits {
+    negative: bool,
+    digits: [u8; 40],
+    count: usize,
+    /// Digits before the point; 0 or less for zeros after it.
+    point: i32,
+}
+
+impl Digits {
+    fn shortest(number: f64) -> Digits {
+        Digits::read(ryu::Buffer::new().format(number).as_bytes())
+    }
+
+    fn rounded(number: f64, count: usize) -> Digits {
+        Digits::read(format!("{number:.*e}", count.max(1) - 1).as_bytes())
+    }
+
+    /// Reads a number such as `-1.25e-7` or `0.5`.
+    fn read(text: &[u8]) -> Digits {
+        let (negative, text) = match text.split_first() {
+            Some((b'-', rest)) => (true, rest),
+            _ => (false, text),
+        };
+        let (mantissa, exponent) = match text.iter().position(|&c| c == b'e') {
+            Some(at) => (&text[..at], parse_exponent(&text[at + 1..])),
+            None => (text, 0),
+        };
+        let mut found = Digits { negative, digits: [0; 40], count: 0, point: exponent };
+        let mut seen_point = false;
+        for &c in mantissa {
+            if c == b'.' {
+                seen_point = true;
+                continue;
+            }
+            found.point += i32::from(!seen_point);
+            if found.count == 0 && c == b'0' {
+                found.point -= 1;
+            } else if found.count < found.digits.len() {
+                found.digits[found.count] = c;
+                found.count += 1;
+            }
         }
-        point += i32::from(!seen_point);
-        if count == 0 && c == b'0' {
-            point -= 1;
-        } else if count < digits.len() {
-            digits[count] = c;
-            count += 1;
+        let kept = found.digits[..found.count].iter().rposition(|&c| c != b'0');
+        found.count = kept.map_or(0, |last| last + 1);
+        found
+    }
+
+    /// Whether it is written without `e` where there is room.
+    fn is_plain(&self) -> bool {
+        PLAIN_POINT.contains(&self.point) || self.point > 0 && (self.point as usize) < self.count
+    }
+
+    fn plain_length(&self) -> usize {
+        let sign = usize::from(self.negative);
+        let distance = self.point.unsigned_abs() as usize;
+        sign + match self.point {
+            ..=0 => 2 + distance + self.count,
+            _ if distance >= self.count => distance,
+            _ => self.count + 1,
         }
     }
-    let digits = &digits[..count];
-    let kept = digits.iter().rposition(|&c| c != b'0').map_or(0, |last| last + 1);
-    let digits = &digits[..kept];
-    if negative {
-        out.push(b'-');
+
+    /// Characters of the exponent, `e` included.
+    fn exponent_length(&self) -> usize {
+        let exponent = self.point - 1;
+        let digits = match exponent.unsigned_abs() {
+            0..=9 => 1,
+            10..=99 => 2,
+            _ => 3,
+        };
+        1 + usize::from(exponent < 0) + digits
     }
-    if digits.is_empty() {
-        out.push(b'0');
-        return;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.is_plain() { self.write_plain(out) } else { self.write_exponent(out) }
     }
-    write_placed(digits, point + exponent, out);
+
+    fn write_plain(&self, out: &mut Vec<u8>) {
+        let digits = &self.digits[..self.count];
+        if self.negative {
+            out.push(b'-');
+        }
+        if digits.is_empty() {
+            out.push(b'0');
+        } else if self.point <= 0 {
+            out.extend_from_slice(b"0.");
+            out.resize(out.len() + self.point.unsigned_abs() as usize, b'0');
+            out.extend_from_slice(digits);
+        } else if digits.len() <= self.point as usize {
+            out.extend_from_slice(digits);
+            out.resize(out.len() + self.point as usize - digits.len(), b'0');
+        } else {
+            out.extend_from_slice(&digits[..self.point as usize]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[self.point as usize..]);
+        }
+    }
+
+    fn write_exponent(&self, out: &mut Vec<u8>) {
+        let digits = &self.digits[..self.count];
+        if self.negative {
+            out.push(b'-');
+        }
+        out.extend_from_slice(digits.get(..1).unwrap_or(b"0"));
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
+        }
+        out.push(b'e');
+        write_i64(i64::from(self.point - 1), out);
+    }
 }
 
 fn parse_exponent(text: &[u8]) -> i32 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// `digits` with the point before position `point`.
-fn write_placed(digits: &[u8], point: i32, out: &mut Vec<u8>) {
-    if !PLAIN_POINT.contains(&point) {
-        out.push(digits[0]);
-        if digits.len() > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
-        }
-        out.push(b'e');
-        write_i64(i64::from(point - 1), out);
-    } else if point <= 0 {
-        out.extend_from_slice(b"0.");
-        out.resize(out.len() + point.unsigned_abs() as usize, b'0');
-        out.extend_from_slice(digits);
-    } else if digits.len() <= point as usize {
-        out.extend_from_slice(digits);
-        out.resize(out.len() + point as usize - digits.len(), b'0');
+/// Appends a float as it becomes a string: at most `width` characters (and 22, 12 for a FLOAT), with as many digits as
+/// they hold. False when even one digit is too many; what does not fit is cut off then.
+pub fn write_float_within(number: f64, ty: &DataType, width: usize, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    if ty.decimals < NOT_FIXED_DECIMALS {
+        write_float(number, ty, out);
+        return out.len() - start <= width;
+    }
+    let single = ty.kind == TypeKind::Float;
+    let width = width.min(if single { FLOAT_WIDTH } else { DOUBLE_WIDTH });
+    if number == 0.0 {
+        write_f64(number, out);
     } else {
-        out.extend_from_slice(&digits[..point as usize]);
-        out.push(b'.');
-        out.extend_from_slice(&digits[point as usize..]);
+        let full = if single { Digits::rounded(number, 6) } else { Digits::shortest(number) };
+        write_digits_within(number, &full, width, out);
+    }
+    let fits = out.len() - start <= width;
+    out.truncate(start + width);
+    fits
+}
+
+fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u8>) {
+    if full.is_plain() && full.plain_length() <= width {
+        return full.write_plain(out);
+    }
+    let room = width.saturating_sub(usize::from(full.negative));
+    let mantissa = room.saturating_sub(full.exponent_length());
+    let exponent_digits = if mantissa > 2 { mantissa - 1 } else { mantissa.min(1) };
+    let whole = full.point.max(0) as usize;
+    if full.is_plain() && whole > 0 && whole <= room {
+        let fraction = room.saturating_sub(whole + 1);
+        if whole + fraction >= exponent_digits.min(full.count) {
+            return Digits::read(format!("{number:.fraction$}").as_bytes()).write_plain(out);
+        }
+    }
+    if full.count <= exponent_digits {
+        full.write_exponent(out);
+    } else {
+        Digits::rounded(number, exponent_digits).write_exponent(out);
     }
 }
 

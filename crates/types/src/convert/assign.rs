@@ -621,9 +621,25 @@ impl Target<'_, '_, '_> {
             .map(|(at, _)| at)
     }
 
+    /// A value as a string; a float gives up digits to fit the column.
+    fn string(&mut self, value: &Value, from: &DataType) -> Result<SqlBytes> {
+        let Value::Double(number) = value else { return Ok(string_of(value, from)) };
+        use TypeKind::{Binary, Char, VarBinary, VarChar};
+        let width = match self.to.kind {
+            Char | VarChar | Binary | VarBinary => self.to.length as usize,
+            _ => usize::MAX,
+        };
+        let mut text = Vec::new();
+        if !crate::text::write_float_within(*number, from, width, &mut text) {
+            self.too_long()?;
+            text.truncate(width);
+        }
+        Ok(SqlBytes::from(text))
+    }
+
     fn text(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let collation = collation_or_binary(self.to.collation);
-        let mut bytes = string_of(value, from);
+        let mut bytes = self.string(value, from)?;
         if let Some(at) = self.find_unfit(&bytes, collation) {
             let shown: String =
                 bytes[at..].iter().take(6).map(|byte| format!("\\x{byte:02X}")).collect();
@@ -673,7 +689,7 @@ impl Target<'_, '_, '_> {
     }
 
     fn binary(&mut self, value: &Value, from: &DataType) -> Result<Value> {
-        let mut bytes = string_of(value, from);
+        let mut bytes = self.string(value, from)?;
         let limit = match self.to.kind {
             TypeKind::TinyBlob => 255,
             TypeKind::Blob => 65_535,

@@ -143,7 +143,11 @@ pub(super) fn string_of(value: &Value, from: &DataType) -> SqlBytes {
         return bytes.clone();
     }
     let mut text = Vec::new();
-    to_text(value, from, &mut text);
+    if let Value::Double(number) = value {
+        crate::text::write_float_within(*number, from, usize::MAX, &mut text);
+    } else {
+        to_text(value, from, &mut text);
+    }
     SqlBytes::from(text)
 }
 

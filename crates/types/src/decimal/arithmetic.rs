@@ -19,6 +19,25 @@ fn fit(negative: bool, magnitude: Limbs, scale: usize) -> Option<Decimal> {
     Some(Decimal::from_parts(negative, magnitude, scale))
 }
 
+/// The scales to which two factors are cut so that the product fits nine groups, as the reference cuts them: both
+/// lose groups, the one with the longer fraction the odd one. `None` when the integer part does not fit.
+fn shorten_factors(integer: usize, a: usize, b: usize) -> Option<(usize, usize)> {
+    let room = (MAX_DIGITS / GROUP).checked_sub(integer.div_ceil(GROUP))?;
+    let (groups_a, groups_b) = (a.div_ceil(GROUP), b.div_ceil(GROUP));
+    let excess = (groups_a + groups_b).saturating_sub(room);
+    if excess == 0 {
+        return Some((a, b));
+    }
+    let (less, more) = (excess / 2, excess - excess / 2);
+    let (drop_a, drop_b) = if groups_a <= groups_b { (less, more) } else { (more, less) };
+    // What one side does not have, the other gives.
+    let (over_a, over_b) = (drop_a.saturating_sub(groups_a), drop_b.saturating_sub(groups_b));
+    let kept = |groups: usize, drop: usize, scale: usize| {
+        if drop == 0 { scale } else { groups.saturating_sub(drop) * GROUP }
+    };
+    Some((kept(groups_a, drop_a + over_b, a), kept(groups_b, drop_b + over_a, b)))
+}
+
 impl Decimal {
     /// Sum; `None` when it has more than 81 digits before the point.
     pub fn add(&self, other: &Decimal) -> Option<Decimal> {
@@ -50,7 +69,7 @@ impl Decimal {
         self.add(&other.neg())
     }
 
-    /// Product with the scales added; `None` as for `add`.
+    /// Product with the scales added, rounded to 30 digits after the point; `None` as for `add`.
     pub fn mul(&self, other: &Decimal) -> Option<Decimal> {
         if let (Some((a, s)), Some((b, t))) = (self.as_i128(), other.as_i128())
             && let Some(product) = a.checked_mul(b)
@@ -61,8 +80,18 @@ impl Decimal {
             }
         }
         let (a, b) = (self.parts(), other.parts());
-        let product = big::mul(&a.magnitude, &b.magnitude);
-        fit(a.negative != b.negative, product, a.scale + b.scale)
+        let wanted = (a.scale + b.scale).min(MAX_SCALE as usize);
+        let integer = (self.integer_digits() + other.integer_digits()) as usize;
+        let (cut_a, cut_b) = shorten_factors(integer, a.scale, b.scale)?;
+        let left = big::div_power(&a.magnitude, a.scale - cut_a, false);
+        let right = big::div_power(&b.magnitude, b.scale - cut_b, false);
+        let product = big::mul(&left, &right);
+        let exact = fit(a.negative != b.negative, product, cut_a + cut_b)?;
+        if exact.scale() as usize > wanted {
+            Some(exact.rescale(wanted as u8))
+        } else {
+            Some(exact)
+        }
     }
 
     /// Quotient with `scale_increment` more digits than `self` has (at most 30), rounded half away from zero; `None`

@@ -2,6 +2,7 @@
 //! stay as written, and everything the grammar allows is accepted, whether or not it makes sense.
 
 pub mod ast;
+mod caption;
 mod digest;
 mod error;
 mod keywords;
@@ -10,7 +11,8 @@ mod options;
 mod parser;
 
 pub use ast::Statement;
-pub use digest::{LiteralKind, LiteralSpan};
+pub use caption::caption;
+pub use digest::{Digest, LiteralKind, LiteralSpan, Normalizer, digest_text, same_shape};
 pub use error::{ParseError, ParseErrorKind};
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
@@ -40,6 +42,9 @@ pub fn fuzz_one(bytes: &[u8]) {
         multi_statements: flags & 32 != 0,
         ..ParseOptions::default()
     };
+    let digest_of = Normalizer::new(7).normalize(bytes, &options).literals.len();
+    assert!(digest_of <= bytes.len());
+    let _ = digest_text(bytes, &options);
     let mut rest = bytes;
     for _ in 0..16 {
         match parse_bytes(rest, &options) {

@@ -1,0 +1,64 @@
+//! A fast seeded 128-bit hash of token texts. Not a cryptographic one: whoever keys shared plans
+//! by it compares the texts too (see `same_shape`).
+
+const K0: u64 = 0x9e37_79b9_7f4a_7c15;
+const K1: u64 = 0xc2b2_ae3d_27d4_eb4f;
+const K2: u64 = 0x1656_67b1_9e37_79f9;
+const K3: u64 = 0x27d4_eb2f_1656_67c5;
+
+/// The state of the hash.
+#[derive(Clone, Copy, Debug)]
+pub struct TextHash {
+    a: u64,
+    b: u64,
+}
+
+#[inline]
+fn fold(x: u64, y: u64) -> u64 {
+    let wide = u128::from(x) * u128::from(y);
+    (wide as u64) ^ ((wide >> 64) as u64)
+}
+
+impl TextHash {
+    pub fn new(seed: u64) -> TextHash {
+        TextHash { a: fold(seed ^ K0, K1), b: fold(seed ^ K2, K3) ^ K1 }
+    }
+
+    #[inline]
+    fn mix(&mut self, x: u64, y: u64) {
+        self.a = fold(self.a ^ x ^ K0, y.wrapping_add(K1) | 1).wrapping_add(self.b);
+        self.b = fold(self.b ^ y ^ K2, x.wrapping_add(K3) | 1).rotate_left(23) ^ self.a;
+    }
+
+    /// Takes a text; its length counts, so that texts do not run into each other.
+    #[inline]
+    pub fn text(&mut self, bytes: &[u8]) {
+        let mut chunks = bytes.chunks_exact(16);
+        for chunk in &mut chunks {
+            self.mix(word(&chunk[..8]), word(&chunk[8..]));
+        }
+        let rest = chunks.remainder();
+        let (low, high) = rest.split_at(rest.len().min(8));
+        self.mix(word(low), word(high) ^ (bytes.len() as u64) << 48);
+    }
+
+    /// Takes a small number.
+    #[inline]
+    pub fn mark(&mut self, value: u64) {
+        self.mix(value, K3);
+    }
+
+    pub fn finish(mut self) -> u128 {
+        self.mix(K1, K2);
+        self.mix(K3, K0);
+        u128::from(self.a) << 64 | u128::from(self.b)
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    match <[u8; 8]>::try_from(bytes) {
+        Ok(full) => u64::from_le_bytes(full),
+        Err(_) => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}

@@ -177,7 +177,8 @@ impl<'a> Lexer<'a> {
         let after_at_at = std::mem::take(&mut self.after_at_at);
         self.hint_next = false;
         let Some(&byte) = self.src.get(start) else {
-            let kind = if self.in_version { Tok::Bad } else { Tok::Eof };
+            // An open versioned comment is an error once, then the end.
+            let kind = if std::mem::take(&mut self.in_version) { Tok::Bad } else { Tok::Eof };
             return self.token(kind, start);
         };
         if is_word_byte(byte) {

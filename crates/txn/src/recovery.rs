@@ -183,8 +183,10 @@ impl Found {
             }
             KIND_PURGED => {
                 let (id, done) = (reader.u64()?, reader.u64()?);
-                let core = self.core(id);
-                core.purged = core.purged.max(done);
+                // A transaction that is known neither here nor from the straddle file was retired before the checkpoint.
+                if let Some(core) = self.cores.get_mut(&id) {
+                    core.purged = core.purged.max(done);
+                }
             }
             _ => {}
         }

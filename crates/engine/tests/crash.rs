@@ -1,0 +1,290 @@
+//! The crash loop: a random workload against a model, a crash at any disk operation, recovery, comparison; again during recovery.
+//!
+//! `SQUALL_CRASHES` sets the number of crashes (default 300), `SQUALL_SEED` the first seed. A failure prints its seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineResult, IndexDef, IndexId,
+    IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
+};
+use sys::entropy::SplitMix;
+use sys::sim::SimDisk;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{CollationId, DataType, Value};
+use wal::{Durability, FailurePolicy, LogConfig};
+
+const TABLE: TableId = TableId(2000);
+const OTHER: TableId = TableId(2001);
+
+type Model = BTreeMap<i64, (Option<i64>, Vec<u8>)>;
+
+fn config() -> EngineConfig {
+    EngineConfig {
+        page_bytes: 1024,
+        pool_bytes: 64 << 10,
+        pages_max: 1 << 16,
+        log: LogConfig {
+            segment_bytes: 64 << 10,
+            block_bytes: 512,
+            lanes: 2,
+            durability: Durability::Synced,
+            failure: FailurePolicy::Report,
+        },
+        background: false,
+        ..EngineConfig::default()
+    }
+}
+
+fn types() -> [DataType; 3] {
+    [
+        DataType::bigint().with_nullable(false),
+        DataType::bigint(),
+        DataType::varbinary(10_000).with_nullable(false),
+    ]
+}
+
+fn definition(id: TableId) -> TableDef {
+    let part = |column, prefix_length| KeyPart { column, prefix_length, descending: false };
+    let index = |id, unique, part| IndexDef { id, name: "i".into(), unique, parts: vec![part] };
+    TableDef {
+        id,
+        name: "test.t1".into(),
+        columns: types()
+            .into_iter()
+            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
+            .collect(),
+        indexes: vec![
+            index(IndexId::CLUSTERED, true, part(0, None)),
+            index(IndexId(1), true, part(1, None)),
+            index(IndexId(2), false, part(2, Some(20))),
+        ],
+    }
+}
+
+fn record(a: i64, b: Option<i64>, c: &[u8]) -> Vec<u8> {
+    let b = b.map_or(Value::Null, Value::Int);
+    let mut out = Vec::new();
+    let values = [Value::Int(a), b, Value::Bytes(types::SqlBytes::new(c))];
+    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
+    out
+}
+
+fn key(a: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
+    out
+}
+
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    let options = TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: std::time::Duration::from_millis(1),
+        cancel: CancelToken::new(),
+    };
+    txn.start(&options).unwrap();
+    txn.begin_statement();
+    txn
+}
+
+fn read_all(engine: &DurableEngine, index: IndexId) -> EngineResult<Model> {
+    let mut txn = begin(engine);
+    let spec = ScanSpec {
+        table: TABLE,
+        index,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut rows, mut batch) = (Model::new(), RowBatch::new());
+    while txn.fetch(cursor, 10, &mut batch)? > 0 {
+        for row in batch.iter() {
+            let mut values = Vec::new();
+            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
+            let Value::Int(a) = values[0] else { panic!("{values:?}") };
+            let b = match values[1] {
+                Value::Int(b) => Some(b),
+                _ => None,
+            };
+            let Value::Bytes(c) = &values[2] else { panic!("{values:?}") };
+            assert!(rows.insert(a, (b, c.as_slice().to_vec())).is_none());
+        }
+        batch.clear();
+    }
+    Ok(rows)
+}
+
+/// One change; errors of the contract that change nothing are fine.
+fn change(txn: &mut dyn Transaction, model: &mut Model, random: &mut SplitMix) -> EngineResult<()> {
+    let a = random.below(40) as i64;
+    let b = (random.below(3) > 0).then(|| random.below(60) as i64);
+    let length = match random.below(12) {
+        0 => random.below(6000),
+        _ => random.below(60),
+    };
+    let c = vec![b'a' + random.below(5) as u8; length as usize];
+    let outcome = match random.below(4) {
+        0 => txn.delete(TABLE, &key(a)).map(|()| drop(model.remove(&a))),
+        1 => txn.insert(TABLE, &record(a, b, &c)).map(|()| drop(model.insert(a, (b, c)))),
+        2 => txn.update(TABLE, &key(a), &record(a, b, &c)).map(|()| drop(model.insert(a, (b, c)))),
+        _ => {
+            let target = random.below(40) as i64;
+            txn.update(TABLE, &key(a), &record(target, b, &c)).map(|()| {
+                model.remove(&a);
+                model.insert(target, (b, c));
+            })
+        }
+    };
+    match outcome {
+        Err(
+            engine_api::EngineError::DuplicateKey { .. } | engine_api::EngineError::RowNotFound,
+        ) => Ok(()),
+        other => other,
+    }
+}
+
+/// Committed states in order, and how many of them are acknowledged.
+struct History {
+    states: Vec<Model>,
+    acknowledged: usize,
+}
+
+fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) -> EngineResult<()> {
+    for _ in 0..random.below(60) {
+        let mut txn = begin(engine);
+        let mut model = history.states.last().cloned().unwrap_or_default();
+        for _ in 0..1 + random.below(6) {
+            if random.below(6) == 0 {
+                let (savepoint, saved) = (txn.savepoint(), model.clone());
+                change(&mut *txn, &mut model, random)?;
+                change(&mut *txn, &mut model, random)?;
+                txn.rollback_to(savepoint)?;
+                model = saved;
+            } else {
+                change(&mut *txn, &mut model, random)?;
+            }
+        }
+        if random.below(8) == 0 {
+            if random.below(2) == 0 {
+                txn.create_table(&definition(OTHER)).or_else(|_| txn.drop_table(OTHER))?;
+            } else {
+                engine.checkpoint()?;
+            }
+        }
+        if random.below(6) == 0 {
+            txn.rollback()?;
+        } else {
+            // Decided, and from here on possible after a crash.
+            history.states.push(model);
+            let has_written = txn.has_written();
+            let handle: CommitHandle = txn.commit()?;
+            // A commit without changes waits for nobody, so it proves nothing of those before it.
+            if random.below(3) > 0 && has_written {
+                handle.wait()?;
+                history.acknowledged = history.states.len() - 1;
+            }
+        }
+        match random.below(6) {
+            0 => engine.tick()?,
+            1 => engine.checkpoint()?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn check(engine: &DurableEngine, history: &History, seed: u64) -> Model {
+    let model = read_all(engine, IndexId::CLUSTERED).unwrap();
+    let possible = &history.states[history.acknowledged..];
+    if !possible.contains(&model) {
+        let differences = |state: &Model| {
+            let keys = state.keys().chain(model.keys()).copied();
+            let keys: std::collections::BTreeSet<i64> = keys.collect();
+            keys.into_iter().filter(|key| state.get(key) != model.get(key)).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = history.states.iter().map(differences).enumerate().collect();
+        let closest = all.iter().min_by_key(|(_, keys)| keys.len());
+        panic!(
+            "seed {seed}: no state at or after the last acknowledged one, {} of {}; closest {closest:?}",
+            history.acknowledged,
+            history.states.len() - 1
+        );
+    }
+    for index in [IndexId(1), IndexId(2)] {
+        assert_eq!(read_all(engine, index).unwrap(), model, "seed {seed}");
+    }
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new(), "seed {seed}");
+    model
+}
+
+fn one_run(seed: u64) {
+    let mut random = SplitMix::new(seed);
+    let mut disk = SimDisk::new();
+    let mut history = History { states: vec![Model::new()], acknowledged: 0 };
+    {
+        let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+        let mut txn = begin(&engine);
+        txn.create_table(&definition(TABLE)).unwrap();
+        txn.commit().unwrap().wait().unwrap();
+    }
+    for crash in 0..4 {
+        disk.crash_after(random.below(700));
+        // It may crash during recovery already.
+        if let Ok(engine) = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}) {
+            let _ = work(&engine, &mut random, &mut history);
+            disk.crash_now();
+        }
+        disk = disk.after_crash(seed * 7 + crash);
+        // What recovers must recover again to the same state.
+        let probe = disk.after_crash(seed);
+        let engine = DurableEngine::open(Arc::new(probe), config(), &|_| {})
+            .unwrap_or_else(|error| panic!("seed {seed}, crash {crash}: {error:?}"));
+        let model = check(&engine, &history, seed);
+        drop(engine);
+        let at = history.states.iter().rposition(|state| *state == model).unwrap();
+        history.states.truncate(at + 1);
+        history.acknowledged = at;
+    }
+}
+
+#[test]
+fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
+    let (first, crashes) = (number("SQUALL_SEED", 1), number("SQUALL_CRASHES", 300));
+    for seed in first..first + crashes.div_ceil(4) {
+        one_run(seed);
+    }
+}
+
+#[test]
+fn a_clean_shutdown_loses_nothing_and_no_page() {
+    for seed in 1..15 {
+        let disk = SimDisk::new();
+        let mut random = SplitMix::new(seed);
+        let mut history = History { states: vec![Model::new()], acknowledged: 0 };
+        for round in 0..3 {
+            let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+            if round == 0 {
+                let mut txn = begin(&engine);
+                txn.create_table(&definition(TABLE)).unwrap();
+                txn.commit().unwrap().wait().unwrap();
+            }
+            work(&engine, &mut random, &mut history).unwrap();
+            engine.shutdown().unwrap();
+            history.acknowledged = history.states.len() - 1;
+            check(&engine, &history, seed);
+            assert_eq!(engine.lost_pages().unwrap(), 0, "seed {seed} round {round}");
+        }
+    }
+}

@@ -1,0 +1,574 @@
+//! From `plan::Expr` to `Code`: functions are bound, comparisons get their rule, constants are hoisted.
+
+use std::sync::Arc;
+
+use errors::{Error, ErrorCode, Result};
+use plan::{BinaryOp, Expr, Subquery, SubqueryKind, UnaryOp};
+use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry, Volatility};
+use types::{CollationId, DataType};
+
+use super::arithmetic::{BitOperator, Numbers};
+use super::predicate::{InSetCode, Like};
+use super::subquery::Question;
+use super::{
+    Arithmetic, BitOperation, Call, Code, Comparison, RowComparison, SubqueryCode, Truth,
+    common_collation,
+};
+use crate::value_key::Domain;
+
+/// IN lists of constants from this length on are hashed.
+const HASHED_LIST_MIN: usize = 8;
+/// Deepest expression; the parser's bound is lower.
+const DEPTH_MAX: usize = 4096;
+
+/// Compiles the expressions of one statement.
+pub(crate) struct Compiler<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) bind: &'a BindContext,
+    pub(crate) subqueries: &'a [Subquery],
+    pub(crate) registers: usize,
+    pub(crate) once_slots: usize,
+    pub(crate) set_slots: usize,
+    inside_once: bool,
+    depth: usize,
+}
+
+fn is_leaf(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. } | Expr::Column { .. })
+}
+
+impl<'a> Compiler<'a> {
+    pub(crate) fn new(
+        registry: &'a Registry,
+        bind: &'a BindContext,
+        subqueries: &'a [Subquery],
+        registers: u32,
+    ) -> Compiler<'a> {
+        Compiler {
+            registry,
+            bind,
+            subqueries,
+            registers: registers as usize,
+            once_slots: 0,
+            set_slots: 0,
+            inside_once: false,
+            depth: 0,
+        }
+    }
+
+    /// A register that the plan does not know.
+    pub(crate) fn new_register(&mut self) -> usize {
+        self.registers += 1;
+        self.registers - 1
+    }
+
+    pub(crate) fn exprs<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Result<Vec<Code>> {
+        exprs.into_iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    pub(crate) fn truth(&mut self, expr: &Expr) -> Result<Truth> {
+        Ok(Truth { code: self.expr(expr)?, ty: expr.ty() })
+    }
+
+    pub(crate) fn option(&mut self, expr: Option<&Expr>) -> Result<Option<Code>> {
+        expr.map(|expr| self.expr(expr)).transpose()
+    }
+
+    /// Compiles an expression; one without columns is evaluated once a statement.
+    pub(crate) fn expr(&mut self, expr: &Expr) -> Result<Code> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Error::with(ErrorCode::STACK_OVERRUN_NEED_MORE, &[&0, &0, &0]));
+        }
+        let hoist = !self.inside_once && !is_leaf(expr) && self.is_hoistable(expr);
+        let code = if hoist {
+            self.inside_once = true;
+            let operand = self.inner(expr);
+            self.inside_once = false;
+            let slot = self.once_slots;
+            self.once_slots += 1;
+            Ok(Code::Once { slot, operand: Box::new(operand?) })
+        } else {
+            self.inner(expr)
+        };
+        self.depth -= 1;
+        code
+    }
+
+    fn is_hoistable(&self, expr: &Expr) -> bool {
+        let volatile = |node: &Expr| match node {
+            Expr::Function { name, .. } => self
+                .registry
+                .function(name)
+                .is_none_or(|function| function.volatility == Volatility::Volatile),
+            Expr::Row(_) => true,
+            _ => false,
+        };
+        expr.is_constant() && !expr.any(&mut |node| volatile(node))
+    }
+
+    fn inner(&mut self, expr: &Expr) -> Result<Code> {
+        Ok(match expr {
+            Expr::Literal { value, .. } => Code::Constant(value.clone()),
+            Expr::Parameter { index, .. } => Code::Parameter(*index as usize),
+            Expr::Column { register, .. } => Code::Register(register.0 as usize),
+            Expr::UserVariable { name, ty } => {
+                Code::UserVariable { name: name.clone(), ty: ty.clone() }
+            }
+            Expr::AssignUserVariable { name, value } => Code::AssignUserVariable {
+                name: name.clone(),
+                ty: value.ty(),
+                value: Box::new(self.expr(value)?),
+            },
+            Expr::SystemVariable { name, global, .. } => {
+                Code::SystemVariable { name: name.clone(), global: *global }
+            }
+            Expr::Unary { op, operand, ty } => self.unary(*op, operand, ty, expr)?,
+            Expr::Binary { op, left, right, collation, ty } => {
+                self.binary(*op, left, right, *collation, ty, expr)?
+            }
+            Expr::Between { operand, low, high, negated, collation } => {
+                self.between(operand, low, high, *negated, *collation)?
+            }
+            Expr::InList { operand, list, negated, collation } => {
+                self.in_list(operand, list, *negated, *collation)?
+            }
+            Expr::Like { operand, pattern, escape, negated, collation } => {
+                Code::Like(Box::new(Like {
+                    operand: self.expr(operand)?,
+                    pattern: self.expr(pattern)?,
+                    escape: self.option(escape.as_deref())?,
+                    operand_ty: operand.ty(),
+                    pattern_ty: pattern.ty(),
+                    negated: *negated,
+                    collation: *collation,
+                }))
+            }
+            Expr::Case { operand, branches, otherwise, collation, ty } => {
+                let otherwise = otherwise.as_deref();
+                self.case(operand.as_deref(), branches, otherwise, *collation, ty)?
+            }
+            Expr::Cast { operand, kind, ty } => Code::Cast {
+                from: operand.ty(),
+                to: ty.clone(),
+                kind: *kind,
+                operand: Box::new(self.expr(operand)?),
+            },
+            // Same bytes under another collation; a number becomes text.
+            Expr::Collate { operand, ty } => self.unified(operand, ty)?,
+            Expr::Function { name, args, .. } => self.call(name, args)?,
+            Expr::Row(_) => return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&1])),
+            Expr::Subquery { id, kind, negated, .. } => {
+                Code::Subquery(Box::new(self.subquery(id.0 as usize, kind, *negated)?))
+            }
+        })
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &Expr, ty: &DataType, whole: &Expr) -> Result<Code> {
+        let is_truth = |wanted, negated, truth| Code::IsTruth {
+            operand: Box::new(truth),
+            wanted,
+            negated,
+        };
+        Ok(match op {
+            UnaryOp::Negate => Code::Arithmetic(Box::new(Arithmetic {
+                op: BinaryOp::Subtract,
+                left: self.expr(operand)?,
+                right: None,
+                left_ty: operand.ty(),
+                right_ty: operand.ty(),
+                numbers: Numbers::of(ty),
+                ty: ty.clone(),
+                text: plan::print::expr(whole).into(),
+            })),
+            UnaryOp::BitNot => Code::Bits(Box::new(BitOperation {
+                op: BitOperator::unary(op).unwrap_or(BitOperator::Not),
+                left: self.expr(operand)?,
+                right: None,
+                left_ty: operand.ty(),
+                right_ty: operand.ty(),
+                ty: ty.clone(),
+            })),
+            UnaryOp::Not => Code::Not(Box::new(self.truth(operand)?)),
+            UnaryOp::IsNull | UnaryOp::IsNotNull => Code::IsNull {
+                operand: Box::new(self.expr(operand)?),
+                negated: op == UnaryOp::IsNotNull,
+            },
+            UnaryOp::IsTrue => is_truth(true, false, self.truth(operand)?),
+            UnaryOp::IsNotTrue => is_truth(true, true, self.truth(operand)?),
+            UnaryOp::IsFalse => is_truth(false, false, self.truth(operand)?),
+            UnaryOp::IsNotFalse => is_truth(false, true, self.truth(operand)?),
+        })
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        collation: CollationId,
+        ty: &DataType,
+        whole: &Expr,
+    ) -> Result<Code> {
+        use BinaryOp::*;
+        Ok(match op {
+            Add | Subtract | Multiply | Divide | IntegerDivide | Modulo => {
+                Code::Arithmetic(Box::new(Arithmetic {
+                    op,
+                    left: self.expr(left)?,
+                    right: Some(self.expr(right)?),
+                    left_ty: left.ty(),
+                    right_ty: right.ty(),
+                    numbers: Numbers::of(ty),
+                    ty: ty.clone(),
+                    text: plan::print::expr(whole).into(),
+                }))
+            }
+            BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => {
+                Code::Bits(Box::new(BitOperation {
+                    op: BitOperator::Binary(op),
+                    left: self.expr(left)?,
+                    right: Some(self.expr(right)?),
+                    left_ty: left.ty(),
+                    right_ty: right.ty(),
+                    ty: ty.clone(),
+                }))
+            }
+            Equal | NullSafeEqual | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual => {
+                if is_row(left) || is_row(right) {
+                    let rows = self.row_comparison(op, left, right, collation)?;
+                    return Ok(Code::CompareRows(Box::new(rows)));
+                }
+                Code::Compare(Box::new(self.comparison(op, left, right, collation)?))
+            }
+            And => Code::And(Box::new(self.truth(left)?), Box::new(self.truth(right)?)),
+            Or => Code::Or(Box::new(self.truth(left)?), Box::new(self.truth(right)?)),
+            Xor => Code::Xor(Box::new(self.truth(left)?), Box::new(self.truth(right)?)),
+        })
+    }
+
+    pub(crate) fn comparison(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        collation: CollationId,
+    ) -> Result<Comparison> {
+        Ok(Comparison {
+            op,
+            left: self.expr(left)?,
+            right: self.expr(right)?,
+            left_ty: left.ty(),
+            right_ty: right.ty(),
+            collation,
+        })
+    }
+
+    /// The columns of a row operand, and the subquery that must be run before they can be read.
+    fn row_items(&mut self, expr: &Expr) -> Result<(Vec<(Code, DataType)>, Option<SubqueryCode>)> {
+        match expr {
+            Expr::Row(items) => {
+                let items = items.iter().map(|item| Ok((self.expr(item)?, item.ty())));
+                Ok((items.collect::<Result<_>>()?, None))
+            }
+            Expr::Subquery { id, kind: SubqueryKind::Row, negated, .. } => {
+                let code = self.subquery(id.0 as usize, &SubqueryKind::Row, *negated)?;
+                let types = self.output_types(id.0 as usize);
+                let Question::Row { registers } = &code.question else {
+                    return Err(Error::internal("a row subquery without registers"));
+                };
+                let items = registers.iter().zip(types);
+                let items = items.map(|(register, ty)| (Code::Register(*register), ty)).collect();
+                Ok((items, Some(code)))
+            }
+            single => Ok((vec![(self.expr(single)?, single.ty())], None)),
+        }
+    }
+
+    fn row_comparison(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        collation: CollationId,
+    ) -> Result<RowComparison> {
+        let (left_items, left_query) = self.row_items(left)?;
+        let (right_items, right_query) = self.row_items(right)?;
+        if left_items.len() != right_items.len() {
+            return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&left_items.len()]));
+        }
+        let column_op = match op {
+            BinaryOp::NullSafeEqual => op,
+            _ => BinaryOp::Equal,
+        };
+        let columns = left_items.into_iter().zip(right_items);
+        let columns = columns.map(|((left, left_ty), (right, right_ty))| Comparison {
+            op: column_op,
+            collation: column_collation(&left_ty, &right_ty, collation),
+            left,
+            right,
+            left_ty,
+            right_ty,
+        });
+        Ok(RowComparison {
+            op,
+            columns: columns.collect(),
+            prepare: left_query.into_iter().chain(right_query).collect(),
+        })
+    }
+
+    fn between(
+        &mut self,
+        operand: &Expr,
+        low: &Expr,
+        high: &Expr,
+        negated: bool,
+        collation: CollationId,
+    ) -> Result<Code> {
+        Ok(Code::Between {
+            low: Box::new(self.comparison(BinaryOp::GreaterOrEqual, operand, low, collation)?),
+            high: Box::new(self.comparison(BinaryOp::LessOrEqual, operand, high, collation)?),
+            negated,
+        })
+    }
+
+    fn in_list(
+        &mut self,
+        operand: &Expr,
+        list: &[Expr],
+        negated: bool,
+        collation: CollationId,
+    ) -> Result<Code> {
+        if is_row(operand) {
+            let rows = list.iter().map(|item| {
+                self.row_comparison(BinaryOp::Equal, operand, item, collation)
+            });
+            return Ok(Code::InRows { comparisons: rows.collect::<Result<_>>()?, negated });
+        }
+        if let Some(domain) = self.list_domain(operand, list, collation) {
+            let slot = self.set_slots;
+            self.set_slots += 1;
+            return Ok(Code::InSet(Box::new(InSetCode {
+                operand: self.expr(operand)?,
+                list: self.exprs(list)?,
+                domain,
+                slot,
+                negated,
+            })));
+        }
+        let comparisons = list
+            .iter()
+            .map(|item| self.comparison(BinaryOp::Equal, operand, item, collation))
+            .collect::<Result<_>>()?;
+        Ok(Code::InList { comparisons, negated })
+    }
+
+    /// One domain for a long list of constants.
+    fn list_domain(
+        &self,
+        operand: &Expr,
+        list: &[Expr],
+        collation: CollationId,
+    ) -> Option<Domain> {
+        if list.len() < HASHED_LIST_MIN || !list.iter().all(|item| self.is_hoistable(item)) {
+            return None;
+        }
+        let ty = operand.ty();
+        let is_null = |item: &&Expr| item.ty().kind != types::TypeKind::Null;
+        let mut domains =
+            list.iter().filter(is_null).map(|item| Domain::of(&ty, &item.ty(), collation));
+        let first = domains.next()??;
+        domains.all(|domain| domain == Some(first)).then_some(first)
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        collation: CollationId,
+        ty: &DataType,
+    ) -> Result<Code> {
+        let register = operand.map(|_| self.new_register());
+        let mut compiled = Vec::with_capacity(branches.len());
+        for (when, then) in branches {
+            let condition = match (operand, register) {
+                (Some(operand), Some(register)) => Truth {
+                    code: Code::Compare(Box::new(Comparison {
+                        op: BinaryOp::Equal,
+                        left: Code::Register(register),
+                        right: self.expr(when)?,
+                        left_ty: operand.ty(),
+                        right_ty: when.ty(),
+                        collation,
+                    })),
+                    ty: DataType::boolean(),
+                },
+                _ => self.truth(when)?,
+            };
+            compiled.push((condition, self.unified(then, ty)?));
+        }
+        let otherwise = otherwise.map(|value| self.unified(value, ty).map(Box::new)).transpose()?;
+        let rest = Code::Case { branches: compiled, otherwise };
+        Ok(match (operand, register) {
+            (Some(operand), Some(register)) => Code::SimpleCase {
+                operand: Box::new(self.expr(operand)?),
+                register,
+                rest: Box::new(rest),
+            },
+            _ => rest,
+        })
+    }
+
+    /// The expression with its value in the representation of `ty`.
+    pub(crate) fn unified(&mut self, expr: &Expr, ty: &DataType) -> Result<Code> {
+        let code = self.expr(expr)?;
+        Ok(unify_code(code, expr.ty(), ty))
+    }
+
+    fn call(&mut self, name: &Arc<str>, args: &[Expr]) -> Result<Code> {
+        let function = self.bound_function(name, args)?;
+        let args = args.iter().enumerate().map(|(at, arg)| {
+            let coercion = function.coercion(at).clone();
+            Ok((self.expr(arg)?, arg.ty(), trimmed(coercion, &arg.ty())))
+        });
+        let args = args.collect::<Result<Vec<_>>>()?;
+        Ok(Code::Call(Box::new(Call { args, function })))
+    }
+
+    fn bound_function(&self, name: &str, args: &[Expr]) -> Result<BoundFunction> {
+        let function = self
+            .registry
+            .function(name)
+            .ok_or_else(|| Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]))?;
+        (function.bind)(self.bind, &arg_infos(args))
+    }
+
+    pub(crate) fn output_types(&self, id: usize) -> Vec<DataType> {
+        let outputs = self.subqueries.get(id).map(|subquery| subquery.outputs.as_slice());
+        outputs.unwrap_or_default().iter().map(Expr::ty).collect()
+    }
+
+    fn subquery(&mut self, id: usize, kind: &SubqueryKind, negated: bool) -> Result<SubqueryCode> {
+        let types = self.output_types(id);
+        let question = match kind {
+            SubqueryKind::Scalar => Question::Scalar,
+            SubqueryKind::Exists => Question::Exists,
+            SubqueryKind::In(left) => {
+                let left = self.left_side(left, &types)?;
+                let domains = left.iter().zip(&types);
+                let domains =
+                    domains.map(|((_, ty, collation), right)| Domain::of(ty, right, *collation));
+                Question::In { domains: domains.collect(), left }
+            }
+            SubqueryKind::Quantified(left, op, quantifier) => Question::Quantified {
+                left: self.left_side(left, &types)?,
+                op: *op,
+                all: Question::is_all(*quantifier),
+            },
+            SubqueryKind::Row => {
+                let outputs = self.subqueries.get(id).map(|subquery| subquery.outputs.as_slice());
+                let registers = outputs.unwrap_or_default().iter().map(|output| {
+                    output.as_column().map(|register| register.0 as usize)
+                });
+                let registers: Vec<_> = registers.collect();
+                let registers = registers
+                    .into_iter()
+                    .map(|register| register.unwrap_or_else(|| self.new_register()));
+                Question::Row { registers: registers.collect() }
+            }
+        };
+        Ok(SubqueryCode { id, question, negated })
+    }
+
+    fn left_side(
+        &mut self,
+        left: &[Expr],
+        types: &[DataType],
+    ) -> Result<Vec<(Code, DataType, CollationId)>> {
+        let items: Vec<&Expr> = match left {
+            [Expr::Row(items)] => items.iter().collect(),
+            items => items.iter().collect(),
+        };
+        if items.len() != types.len() {
+            return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&items.len()]));
+        }
+        let items = items.into_iter().zip(types);
+        items
+            .map(|(item, right)| {
+                let ty = item.ty();
+                let collation = common_collation(&ty, right);
+                Ok((self.expr(item)?, ty, collation))
+            })
+            .collect()
+    }
+}
+
+fn is_row(expr: &Expr) -> bool {
+    matches!(expr, Expr::Row(_) | Expr::Subquery { kind: SubqueryKind::Row, .. })
+}
+
+/// A row comparison carries one collation; columns that are text take their own where it is binary.
+fn column_collation(left: &DataType, right: &DataType, whole: CollationId) -> CollationId {
+    if whole == CollationId::BINARY { common_collation(left, right) } else { whole }
+}
+
+/// What the binder of functions may know of arguments.
+pub(crate) fn arg_infos(args: &[Expr]) -> Vec<ArgInfo> {
+    let info = |arg: &Expr| ArgInfo {
+        ty: arg.ty(),
+        constant: match arg {
+            Expr::Literal { value, .. } => Some(value.clone()),
+            _ => None,
+        },
+    };
+    args.iter().map(info).collect()
+}
+
+/// A coercion that changes nothing for values of `ty` is left out.
+pub(crate) fn trimmed(coercion: Coercion, ty: &DataType) -> Coercion {
+    use types::TypeKind;
+    let idle = match &coercion {
+        Coercion::AsIs => true,
+        Coercion::Integer => ty.is_integer(),
+        Coercion::Double => matches!(ty.kind, TypeKind::Double | TypeKind::Float),
+        Coercion::Decimal => ty.kind == TypeKind::Decimal,
+        Coercion::Text => ty.is_string(),
+        Coercion::Date => ty.kind == TypeKind::Date,
+        Coercion::DateTime => matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp),
+        Coercion::Time => ty.kind == TypeKind::Time,
+        Coercion::Json => ty.kind == TypeKind::Json,
+        Coercion::To(target) => target == ty,
+    };
+    if idle { Coercion::AsIs } else { coercion }
+}
+
+/// Wraps a conversion around `code` when values of `from` look different from values of `to`.
+pub(crate) fn unify_code(code: Code, from: DataType, to: &DataType) -> Code {
+    if same_representation(&from, to) {
+        return code;
+    }
+    Code::Unify { operand: Box::new(code), from, to: to.clone() }
+}
+
+fn same_representation(from: &DataType, to: &DataType) -> bool {
+    use types::TypeKind::{Decimal, Double, Float, Null, Timestamp, DateTime};
+    if from.kind == Null || to.kind == Null {
+        return true;
+    }
+    if from.is_integer() && to.is_integer() {
+        return from.unsigned == to.unsigned;
+    }
+    if from.is_string() && to.is_string() {
+        return true;
+    }
+    match (from.kind, to.kind) {
+        (Decimal, Decimal) => from.decimals == to.decimals,
+        (Double | Float, Double | Float) => true,
+        (Timestamp | DateTime, Timestamp | DateTime) => true,
+        (a, b) => a == b && from.members == to.members,
+    }
+}

@@ -1,0 +1,311 @@
+//! Comparisons, IN, BETWEEN and LIKE.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use errors::{Error, ErrorCode, Result};
+use hashbrown::HashSet;
+use plan::BinaryOp;
+use types::{CollationId, DataType, Value};
+
+use super::{Code, answers};
+use crate::convert;
+use crate::run::Run;
+use crate::value_key::Domain;
+
+/// `left op right` with the rule that the operands' types ask for.
+pub(crate) struct Comparison {
+    pub(crate) op: BinaryOp,
+    pub(crate) left: Code,
+    pub(crate) right: Code,
+    pub(crate) left_ty: DataType,
+    pub(crate) right_ty: DataType,
+    pub(crate) collation: CollationId,
+}
+
+/// Order of two values whose representations tell the rule; `None` when the types must be asked.
+#[inline]
+fn quick_order(left: &Value, right: &Value, collation: CollationId) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::UInt(a), Value::UInt(b)) => Some(a.cmp(b)),
+        (Value::Int(a), Value::UInt(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::UInt(a), Value::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            Some(charset::collation_or_binary(collation).compare(a, b))
+        }
+        (Value::Date(a), Value::Date(b)) => Some(a.packed().cmp(&b.packed())),
+        (Value::Time(a), Value::Time(b)) => Some(a.micros().cmp(&b.micros())),
+        (Value::DateTime(a), Value::DateTime(b)) => Some(a.packed().cmp(&b.packed())),
+        _ => None,
+    }
+}
+
+impl Comparison {
+    /// Three-valued answer; `<=>` never answers NULL.
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        if let (Some(left), Some(right)) = (self.left.leaf(run), self.right.leaf(run))
+            && let Some(order) = quick_order(left, right, self.collation)
+        {
+            return Ok(Some(answers(self.op, order)));
+        }
+        let left = self.left.eval(run)?;
+        if left.is_null() && self.op != BinaryOp::NullSafeEqual {
+            return Ok(None);
+        }
+        let right = self.right.eval(run)?;
+        self.compare(&left, &right, run)
+    }
+
+    /// The answer for values at hand.
+    pub(crate) fn compare(
+        &self,
+        left: &Value,
+        right: &Value,
+        run: &mut Run<'_>,
+    ) -> Result<Option<bool>> {
+        if left.is_null() || right.is_null() {
+            return Ok(match self.op {
+                BinaryOp::NullSafeEqual => Some(left.is_null() && right.is_null()),
+                _ => None,
+            });
+        }
+        let order = self.order(left, right, run)?;
+        Ok(order.map(|order| answers(self.op, order)))
+    }
+
+    fn order(&self, left: &Value, right: &Value, run: &mut Run<'_>) -> Result<Option<Ordering>> {
+        if let Some(order) = quick_order(left, right, self.collation) {
+            return Ok(Some(order));
+        }
+        convert::compare(
+            left,
+            &self.left_ty,
+            right,
+            &self.right_ty,
+            self.collation,
+            &mut run.function,
+        )
+    }
+}
+
+/// Order of two values of given types; `None` when one is NULL.
+pub(crate) fn order_values(
+    (left, left_ty): (&Value, &DataType),
+    (right, right_ty): (&Value, &DataType),
+    collation: CollationId,
+    run: &mut Run<'_>,
+) -> Result<Option<Ordering>> {
+    if left.is_null() || right.is_null() {
+        return Ok(None);
+    }
+    match quick_order(left, right, collation) {
+        Some(order) => Ok(Some(order)),
+        None => convert::compare(left, left_ty, right, right_ty, collation, &mut run.function),
+    }
+}
+
+/// Rows compared column by column. Each column's comparison has operator `=` or `<=>`; `op` is the operator of the whole.
+pub(crate) struct RowComparison {
+    pub(crate) op: BinaryOp,
+    pub(crate) columns: Vec<Comparison>,
+    /// Row subqueries whose values must be in their registers before the columns are compared.
+    pub(crate) prepare: Vec<super::SubqueryCode>,
+}
+
+impl RowComparison {
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        for subquery in &self.prepare {
+            subquery.load_row(run)?;
+        }
+        match self.op {
+            BinaryOp::Equal | BinaryOp::NullSafeEqual => self.all_equal(run),
+            BinaryOp::NotEqual => Ok(self.all_equal(run)?.map(|equal| !equal)),
+            _ => self.ordered(run),
+        }
+    }
+
+    fn all_equal(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        let mut unknown = false;
+        for column in &self.columns {
+            match column.eval(run)? {
+                Some(false) => return Ok(Some(false)),
+                None => unknown = true,
+                Some(true) => {}
+            }
+        }
+        Ok(if unknown { None } else { Some(true) })
+    }
+
+    /// `<` and its kin: the first unequal column decides.
+    fn ordered(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        for column in &self.columns {
+            let left = column.left.eval(run)?;
+            let right = column.right.eval(run)?;
+            if left.is_null() || right.is_null() {
+                return Ok(None);
+            }
+            let Some(order) = column.order(&left, &right, run)? else { return Ok(None) };
+            if order.is_ne() {
+                return Ok(Some(answers(self.op, order)));
+            }
+        }
+        Ok(Some(answers(self.op, Ordering::Equal)))
+    }
+}
+
+pub(crate) fn eval_between(
+    low: &Comparison,
+    high: &Comparison,
+    negated: bool,
+    run: &mut Run<'_>,
+) -> Result<Option<bool>> {
+    let above = low.eval(run)?;
+    if above == Some(false) {
+        return Ok(Some(negated));
+    }
+    let inside = match (above, high.eval(run)?) {
+        (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    };
+    Ok(inside.map(|inside| inside != negated))
+}
+
+/// Three-valued OR over comparisons with `=`.
+pub(crate) fn eval_in_list(
+    comparisons: &[Comparison],
+    negated: bool,
+    run: &mut Run<'_>,
+) -> Result<Option<bool>> {
+    let Some(first) = comparisons.first() else { return Ok(Some(negated)) };
+    if let Some(value) = first.left.leaf(run)
+        && value.is_null()
+    {
+        return Ok(None);
+    }
+    let mut unknown = false;
+    for comparison in comparisons {
+        match comparison.eval(run)? {
+            Some(true) => return Ok(Some(!negated)),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { None } else { Some(negated) })
+}
+
+pub(crate) fn eval_in_rows(
+    comparisons: &[RowComparison],
+    negated: bool,
+    run: &mut Run<'_>,
+) -> Result<Option<bool>> {
+    let mut unknown = false;
+    for comparison in comparisons {
+        match comparison.eval(run)? {
+            Some(true) => return Ok(Some(!negated)),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { None } else { Some(negated) })
+}
+
+/// The values of a long IN list.
+pub(crate) struct InSet {
+    keys: HashSet<Box<[u8]>, foldhash::fast::FixedState>,
+    has_null: bool,
+}
+
+/// `operand IN (long list of constants)`.
+pub(crate) struct InSetCode {
+    pub(crate) operand: Code,
+    pub(crate) list: Vec<Code>,
+    pub(crate) domain: Domain,
+    pub(crate) slot: usize,
+    pub(crate) negated: bool,
+}
+
+impl InSetCode {
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        let set = match &run.sets[self.slot] {
+            Some(set) => set.clone(),
+            None => self.build(run)?,
+        };
+        let mut key = Vec::new();
+        let is_value = match self.operand.leaf(run) {
+            Some(value) => self.domain.append(value, &mut key),
+            None => self.domain.append(&self.operand.eval(run)?, &mut key),
+        };
+        if !is_value {
+            return Ok(None);
+        }
+        if set.keys.contains(key.as_slice()) {
+            return Ok(Some(!self.negated));
+        }
+        Ok(if set.has_null { None } else { Some(self.negated) })
+    }
+
+    fn build(&self, run: &mut Run<'_>) -> Result<Rc<InSet>> {
+        let mut set = InSet { keys: HashSet::default(), has_null: false };
+        let mut key = Vec::new();
+        for item in &self.list {
+            key.clear();
+            let value = item.eval(run)?;
+            if self.domain.append(&value, &mut key) {
+                set.keys.insert(key.as_slice().into());
+            } else {
+                set.has_null = true;
+            }
+        }
+        let set = Rc::new(set);
+        run.sets[self.slot] = Some(set.clone());
+        Ok(set)
+    }
+}
+
+/// `operand LIKE pattern ESCAPE escape`; both operands are text already.
+pub(crate) struct Like {
+    pub(crate) operand: Code,
+    pub(crate) pattern: Code,
+    pub(crate) escape: Option<Code>,
+    pub(crate) operand_ty: DataType,
+    pub(crate) pattern_ty: DataType,
+    pub(crate) negated: bool,
+    pub(crate) collation: CollationId,
+}
+
+impl Like {
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
+        let escape = match &self.escape {
+            None if run.function.sql_mode.has(types::SqlMode::NO_BACKSLASH_ESCAPES) => None,
+            None => Some('\\'),
+            Some(escape) => escape_character(&escape.eval(run)?)?,
+        };
+        let collation = charset::collation_or_binary(self.collation);
+        if let (Some(Value::Bytes(text)), Some(Value::Bytes(pattern))) =
+            (self.operand.leaf(run), self.pattern.leaf(run))
+        {
+            return Ok(Some(collation.like(pattern, text, escape) != self.negated));
+        }
+        let text = self.operand.eval(run)?;
+        let pattern = self.pattern.eval(run)?;
+        if text.is_null() || pattern.is_null() {
+            return Ok(None);
+        }
+        let text = convert::text_bytes(&text, &self.operand_ty);
+        let pattern = convert::text_bytes(&pattern, &self.pattern_ty);
+        Ok(Some(collation.like(&pattern, &text, escape) != self.negated))
+    }
+}
+
+fn escape_character(value: &Value) -> Result<Option<char>> {
+    let Value::Bytes(bytes) = value else { return Ok(Some('\\')) };
+    let text = std::str::from_utf8(bytes).unwrap_or("");
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (first, None) => Ok(first),
+        _ => Err(Error::with(ErrorCode::WRONG_ARGUMENTS, &[&"ESCAPE"])),
+    }
+}

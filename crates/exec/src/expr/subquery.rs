@@ -1,0 +1,329 @@
+//! Subqueries inside expressions: run once and remembered, or run again for each set of outer values.
+
+use std::rc::Rc;
+
+use errors::{Error, ErrorCode, Result};
+use hashbrown::HashSet;
+use plan::{BinaryOp, QuantifiedOp};
+use types::{CollationId, DataType, Value};
+
+use super::predicate::order_values;
+use super::{Code, answers, truth_value};
+use crate::ops::{Operator, Rows, build};
+use crate::run::Run;
+use crate::value_key::Domain;
+
+/// What is asked of a subquery.
+pub(crate) enum Question {
+    Scalar,
+    Exists,
+    /// With the left side and its types; the domains are set when all columns can be hashed.
+    In { left: Vec<(Code, DataType, CollationId)>, domains: Option<Vec<Domain>> },
+    Quantified { left: Vec<(Code, DataType, CollationId)>, op: BinaryOp, all: bool },
+    /// Leaves its row in these registers.
+    Row { registers: Vec<usize> },
+}
+
+/// A subquery as an operand.
+pub(crate) struct SubqueryCode {
+    pub(crate) id: usize,
+    pub(crate) question: Question,
+    pub(crate) negated: bool,
+}
+
+impl Question {
+    pub(crate) fn is_all(op: QuantifiedOp) -> bool {
+        op == QuantifiedOp::All
+    }
+}
+
+/// What is remembered of a subquery during a run.
+#[derive(Default)]
+pub(crate) struct SubqueryState<'r> {
+    operator: Option<Box<dyn Operator<'r> + 'r>>,
+    /// Result for `outer_values`.
+    answer: Option<Answer>,
+    outer_values: Vec<Value>,
+}
+
+#[derive(Clone)]
+enum Answer {
+    Exists(bool),
+    /// All rows.
+    Rows(Rc<Rows>),
+    /// All rows as keys; whether one of them has a NULL.
+    Set(Rc<HashSet<Box<[u8]>, foldhash::fast::FixedState>>, bool),
+}
+
+impl SubqueryState<'_> {
+    pub(crate) fn is_open(&self) -> bool {
+        self.operator.is_some()
+    }
+}
+
+impl SubqueryCode {
+    /// The value of the expression.
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        match &self.question {
+            Question::Scalar => self.scalar(run),
+            Question::Exists => {
+                let exists = self.exists(run)?;
+                Ok(Value::bool(exists != self.negated))
+            }
+            Question::In { left, domains } => {
+                let answer = self.is_in(left, domains.as_deref(), run)?;
+                Ok(truth_value(answer.map(|found| found != self.negated)))
+            }
+            Question::Quantified { left, op, all } => {
+                let answer = self.quantified(left, *op, *all, run)?;
+                Ok(truth_value(answer.map(|holds| holds != self.negated)))
+            }
+            Question::Row { registers } => {
+                self.load_row(run)?;
+                Ok(registers.first().map_or(Value::Null, |register| run.regs[*register].clone()))
+            }
+        }
+    }
+
+    /// Forgets what was remembered for other outer values. Returns whether something still stands.
+    fn refresh(&self, run: &mut Run<'_>) -> bool {
+        let outer = &run.body.subqueries[self.id].outer;
+        let state = &mut run.subqueries[self.id];
+        let same = state.answer.is_some()
+            && outer.iter().zip(&state.outer_values).all(|(r, value)| run.regs[*r] == *value);
+        if !same {
+            state.answer = None;
+            state.outer_values.clear();
+            state.outer_values.extend(outer.iter().map(|register| run.regs[*register].clone()));
+        }
+        same
+    }
+
+    /// Runs the subquery and gives each row's outputs to `each` until it says stop.
+    fn rows(
+        &self,
+        run: &mut Run<'_>,
+        each: &mut dyn FnMut(&mut Run<'_>, &[Code]) -> Result<bool>,
+    ) -> Result<()> {
+        let node = &run.body.subqueries[self.id];
+        let mut operator = match run.subqueries[self.id].operator.take() {
+            Some(operator) => operator,
+            None => build(&node.root),
+        };
+        let outcome = drive(operator.as_mut(), &node.outputs, run, each);
+        operator.close(run);
+        run.subqueries[self.id].operator = Some(operator);
+        outcome
+    }
+
+    fn exists(&self, run: &mut Run<'_>) -> Result<bool> {
+        if self.refresh(run)
+            && let Some(Answer::Exists(exists)) = run.subqueries[self.id].answer
+        {
+            return Ok(exists);
+        }
+        let mut exists = false;
+        self.rows(run, &mut |_, _| {
+            exists = true;
+            Ok(false)
+        })?;
+        run.subqueries[self.id].answer = Some(Answer::Exists(exists));
+        Ok(exists)
+    }
+
+    /// At most `limit + 1` rows.
+    fn collect(&self, run: &mut Run<'_>, limit: usize) -> Result<Rc<Rows>> {
+        if self.refresh(run)
+            && let Some(Answer::Rows(rows)) = &run.subqueries[self.id].answer
+        {
+            return Ok(rows.clone());
+        }
+        let width = run.body.subqueries[self.id].outputs.len();
+        let mut rows = Rows::new(width);
+        self.rows(run, &mut |run, outputs| {
+            rows.push_codes(outputs, run)?;
+            Ok(rows.len() <= limit)
+        })?;
+        let rows = Rc::new(rows);
+        run.subqueries[self.id].answer = Some(Answer::Rows(rows.clone()));
+        Ok(rows)
+    }
+
+    fn single(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
+        let rows = self.collect(run, 1)?;
+        if rows.len() > 1 {
+            run.subqueries[self.id].answer = None;
+            return Err(Error::with(ErrorCode::SUBQUERY_NO_1_ROW, &[]));
+        }
+        Ok(rows)
+    }
+
+    fn scalar(&self, run: &mut Run<'_>) -> Result<Value> {
+        let rows = self.single(run)?;
+        Ok(if rows.is_empty() { Value::Null } else { rows.row(0)[0].clone() })
+    }
+
+    /// Puts the single row into the subquery's output registers; NULLs when there is none.
+    pub(crate) fn load_row(&self, run: &mut Run<'_>) -> Result<()> {
+        let Question::Row { registers } = &self.question else { return Ok(()) };
+        let rows = self.single(run)?;
+        for (at, register) in registers.iter().enumerate() {
+            let value = if rows.is_empty() { Value::Null } else { rows.row(0)[at].clone() };
+            run.set(*register, value);
+        }
+        Ok(())
+    }
+
+    fn is_in(
+        &self,
+        left: &[(Code, DataType, CollationId)],
+        domains: Option<&[Domain]>,
+        run: &mut Run<'_>,
+    ) -> Result<Option<bool>> {
+        let mut values = Vec::with_capacity(left.len());
+        for (code, _, _) in left {
+            values.push(code.eval(run)?);
+        }
+        let has_null = values.iter().any(Value::is_null);
+        match domains {
+            Some(domains) if run.body.subqueries[self.id].outer.is_empty() => {
+                let (set, set_has_null) = self.key_set(domains, run)?;
+                if set.is_empty() && !set_has_null {
+                    return Ok(Some(false));
+                }
+                if !has_null {
+                    let mut key = Vec::new();
+                    for (domain, value) in domains.iter().zip(&values) {
+                        domain.append(value, &mut key);
+                    }
+                    if set.contains(key.as_slice()) {
+                        return Ok(Some(true));
+                    }
+                    if !set_has_null {
+                        return Ok(Some(false));
+                    }
+                }
+                if left.len() == 1 {
+                    return Ok(None);
+                }
+                // A row with a NULL here or there: it is unknown only if the other columns can be equal.
+                self.any_equal(left, &values, run)
+            }
+            _ => self.any_equal(left, &values, run),
+        }
+    }
+
+    fn key_set(
+        &self,
+        domains: &[Domain],
+        run: &mut Run<'_>,
+    ) -> Result<(Rc<HashSet<Box<[u8]>, foldhash::fast::FixedState>>, bool)> {
+        if let Some(Answer::Set(set, has_null)) = &run.subqueries[self.id].answer {
+            return Ok((set.clone(), *has_null));
+        }
+        let mut set = HashSet::default();
+        let (mut has_null, mut key) = (false, Vec::new());
+        self.rows(run, &mut |run, outputs| {
+            key.clear();
+            let mut complete = true;
+            for (domain, output) in domains.iter().zip(outputs) {
+                let value = output.eval(run)?;
+                complete &= domain.append(&value, &mut key);
+            }
+            if !complete {
+                has_null = true;
+            } else if !set.contains(key.as_slice()) {
+                run.memory.charge(key.len() + ENTRY_BYTES)?;
+                set.insert(Box::from(key.as_slice()));
+            }
+            Ok(true)
+        })?;
+        let set = Rc::new(set);
+        run.subqueries[self.id].answer = Some(Answer::Set(set.clone(), has_null));
+        Ok((set, has_null))
+    }
+
+    /// Compares with every row.
+    fn any_equal(
+        &self,
+        left: &[(Code, DataType, CollationId)],
+        values: &[Value],
+        run: &mut Run<'_>,
+    ) -> Result<Option<bool>> {
+        let rows = self.remembered_rows(run)?;
+        let types = &run.body.subqueries[self.id].types;
+        let mut unknown = false;
+        for at in 0..rows.len() {
+            run.tick()?;
+            let mut equal = Some(true);
+            for (column, (_, left_ty, collation)) in left.iter().enumerate() {
+                let right = (&rows.row(at)[column], &types[column]);
+                let order = order_values((&values[column], left_ty), right, *collation, run)?;
+                match order {
+                    None => equal = None,
+                    Some(order) if order.is_ne() => {
+                        equal = Some(false);
+                        break;
+                    }
+                    Some(_) => {}
+                }
+            }
+            match equal {
+                Some(true) => return Ok(Some(true)),
+                None => unknown = true,
+                Some(false) => {}
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
+
+    fn remembered_rows(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
+        if let Some(Answer::Set(..)) = run.subqueries[self.id].answer {
+            // Keys cannot tell unknown from unequal; the rows replace them.
+            run.subqueries[self.id].answer = None;
+        }
+        self.collect(run, usize::MAX - 1)
+    }
+
+    fn quantified(
+        &self,
+        left: &[(Code, DataType, CollationId)],
+        op: BinaryOp,
+        all: bool,
+        run: &mut Run<'_>,
+    ) -> Result<Option<bool>> {
+        let Some((code, left_ty, collation)) = left.first() else { return Ok(None) };
+        let value = code.eval(run)?;
+        let rows = self.remembered_rows(run)?;
+        let types = &run.body.subqueries[self.id].types;
+        let mut unknown = false;
+        for at in 0..rows.len() {
+            run.tick()?;
+            let right = (&rows.row(at)[0], &types[0]);
+            match order_values((&value, left_ty), right, *collation, run)? {
+                None => unknown = true,
+                Some(order) if answers(op, order) != all => return Ok(Some(!all)),
+                Some(_) => {}
+            }
+        }
+        Ok(if unknown { None } else { Some(all) })
+    }
+}
+
+/// Bytes of a hash table's entry besides the key.
+const ENTRY_BYTES: usize = 32;
+
+fn drive<'r>(
+    operator: &mut (dyn Operator<'r> + 'r),
+    outputs: &[Code],
+    run: &mut Run<'r>,
+    each: &mut dyn FnMut(&mut Run<'_>, &[Code]) -> Result<bool>,
+) -> Result<()> {
+    operator.open(run)?;
+    while operator.next(run)? {
+        if !each(run, outputs)? {
+            break;
+        }
+    }
+    Ok(())
+}

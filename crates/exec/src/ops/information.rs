@@ -1,0 +1,87 @@
+//! Rows of information tables: computed whole when the operator opens.
+
+use std::sync::Arc;
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::InfoFilter;
+use types::DataType;
+
+use super::{Operator, Rows};
+use crate::convert;
+use crate::expr::{Code, Truth};
+use crate::run::Run;
+
+/// An information table in a program.
+pub(crate) struct InformationNode {
+    pub(crate) schema: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) columns: Vec<(usize, usize)>,
+    pub(crate) equals: Vec<(Arc<str>, Code, DataType)>,
+    pub(crate) filter: Option<Truth>,
+}
+
+/// A running scan of one.
+pub(crate) struct InformationScan<'r> {
+    node: &'r InformationNode,
+    registers: Vec<usize>,
+    rows: Rows,
+    at: usize,
+}
+
+impl<'r> InformationScan<'r> {
+    pub(crate) fn new(node: &'r InformationNode) -> InformationScan<'r> {
+        let registers: Vec<usize> = node.columns.iter().map(|(_, register)| *register).collect();
+        InformationScan { node, rows: Rows::new(registers.len()), registers, at: 0 }
+    }
+
+    fn look_up_filter(&self, run: &mut Run<'r>) -> Result<Option<InfoFilter>> {
+        let mut filter = InfoFilter::default();
+        for (column, code, ty) in &self.node.equals {
+            let value = code.eval(run)?;
+            if value.is_null() {
+                return Ok(None);
+            }
+            let text = convert::text_bytes(&value, ty);
+            filter.equals.push((column.to_string(), String::from_utf8_lossy(&text).into_owned()));
+        }
+        Ok(Some(filter))
+    }
+}
+
+impl<'r> Operator<'r> for InformationScan<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.rows.clear(run);
+        self.at = 0;
+        let (schema, name) = (&self.node.schema, &self.node.name);
+        let table = run.registry.information_table(schema, name).ok_or_else(|| {
+            Error::with(ErrorCode::NO_SUCH_TABLE, &[&&**schema, &&**name])
+        })?;
+        let Some(filter) = self.look_up_filter(run)? else { return Ok(()) };
+        let (information, columns, rows) =
+            (run.information, &self.node.columns, &mut self.rows);
+        table.rows(information, &filter, &mut |values| {
+            let wanted = columns.iter().map(|(column, _)| {
+                values.get(*column).cloned().unwrap_or(types::Value::Null)
+            });
+            rows.push_values(wanted, run)
+        })
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        while self.at < self.rows.len() {
+            self.rows.restore(self.at, &self.registers, run);
+            self.at += 1;
+            run.tick()?;
+            match &self.node.filter {
+                Some(filter) if !filter.holds(run)? => {}
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.rows.clear(run);
+        self.at = 0;
+    }
+}

@@ -1,0 +1,179 @@
+//! From values to key bytes and ranges of an index.
+
+use engine_api::{KeyBound, KeyRange};
+use errors::Result;
+use types::key::{encode_not_null_start, encode_part};
+use types::{DataType, Value};
+
+use crate::convert::{self, KeyFit};
+use crate::expr::Code;
+use crate::run::Run;
+
+/// Part of a key.
+pub(crate) struct KeySource {
+    pub(crate) value: Code,
+    pub(crate) from: DataType,
+    pub(crate) ty: DataType,
+    pub(crate) prefix_length: Option<u32>,
+    pub(crate) descending: bool,
+    pub(crate) null_safe: bool,
+}
+
+impl KeySource {
+    /// Appends the part; false when no row can have it.
+    pub(crate) fn append(&self, run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        if let Some(value) = self.value.leaf(run)
+            && convert::is_exact_key(value, &self.ty)
+        {
+            encode_part(value, &self.ty, self.prefix_length, self.descending, out);
+            return Ok(true);
+        }
+        let value = self.value.eval(run)?;
+        if value.is_null() {
+            if !self.null_safe || !self.ty.nullable {
+                return Ok(false);
+            }
+            encode_part(&Value::Null, &self.ty, self.prefix_length, self.descending, out);
+            return Ok(true);
+        }
+        match convert::to_key(value, &self.from, &self.ty, &mut run.function)? {
+            KeyFit::Exact(value) => {
+                encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
+                Ok(true)
+            }
+            KeyFit::Rounded(_) => Ok(false),
+        }
+    }
+
+    /// Appends the part of a range's end, rounded and clamped; `None` for NULL, which no range contains. True when the bytes
+    /// stand for more than the one value, so that an exclusive end must take them in.
+    fn append_bound(&self, run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<Option<bool>> {
+        let value = self.value.eval(run)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, &mut run.function)? {
+            KeyFit::Exact(value) => (value, false),
+            KeyFit::Rounded(value) => (value, true),
+        };
+        if value.is_null() {
+            return Ok(None);
+        }
+        encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
+        Ok(Some(rounded || self.prefix_length.is_some()))
+    }
+}
+
+/// One range: equal parts, then bounds on the next part.
+pub(crate) struct RangeNode {
+    pub(crate) equal: Vec<KeySource>,
+    pub(crate) lower: Option<(KeySource, bool)>,
+    pub(crate) upper: Option<(KeySource, bool)>,
+}
+
+/// All ranges of a scan.
+pub(crate) struct Ranges {
+    pub(crate) ranges: Vec<RangeNode>,
+}
+
+impl RangeNode {
+    /// The range's bytes; `None` when it is empty.
+    fn evaluate(&self, run: &mut Run<'_>) -> Result<Option<KeyRange>> {
+        let mut prefix = Vec::new();
+        for part in &self.equal {
+            if !part.append(run, &mut prefix)? {
+                return Ok(None);
+            }
+        }
+        let Some(part) = self.lower.as_ref().or(self.upper.as_ref()).map(|(part, _)| part) else {
+            return Ok(Some(KeyRange::prefix(prefix)));
+        };
+        let Ok(lower) = bound(self.lower.as_ref(), &prefix, run)? else { return Ok(None) };
+        let Ok(upper) = bound(self.upper.as_ref(), &prefix, run)? else { return Ok(None) };
+        let mut not_null = prefix;
+        encode_not_null_start(&part.ty, part.descending, &mut not_null);
+        // Without an end of its own the range ends with the non-NULL keys of the prefix.
+        let open = if not_null.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(not_null) };
+        let lower = lower.unwrap_or_else(|| open.clone());
+        let upper = upper.unwrap_or(open);
+        Ok(Some(if part.descending {
+            KeyRange { lower: upper, upper: lower }
+        } else {
+            KeyRange { lower, upper }
+        }))
+    }
+}
+
+/// An end of a range; the inner error says that nothing matches.
+#[allow(clippy::type_complexity)]
+fn bound(
+    source: Option<&(KeySource, bool)>,
+    prefix: &[u8],
+    run: &mut Run<'_>,
+) -> Result<Result<Option<KeyBound>, ()>> {
+    let Some((part, inclusive)) = source else { return Ok(Ok(None)) };
+    let mut key = prefix.to_vec();
+    Ok(match part.append_bound(run, &mut key)? {
+        None => Err(()),
+        Some(rounded) if *inclusive || rounded => Ok(Some(KeyBound::Included(key))),
+        Some(_) => Ok(Some(KeyBound::Excluded(key))),
+    })
+}
+
+/// The smallest byte string greater than every string that starts with `prefix`.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+/// First key of a range and the first key behind it; `None` stands for the ends of the index.
+fn half_open(range: KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let start = match range.lower {
+        KeyBound::Unbounded => Vec::new(),
+        KeyBound::Included(key) => key,
+        KeyBound::Excluded(key) => successor(&key)?,
+    };
+    let end = match range.upper {
+        KeyBound::Unbounded => None,
+        KeyBound::Included(key) => successor(&key),
+        KeyBound::Excluded(key) => Some(key),
+    };
+    let empty = end.as_ref().is_some_and(|end| *end <= start);
+    (!empty).then_some((start, end))
+}
+
+impl Ranges {
+    /// The ranges in index order, without overlap.
+    pub(crate) fn evaluate(&self, backward: bool, run: &mut Run<'_>) -> Result<Vec<KeyRange>> {
+        if let [only] = self.ranges.as_slice() {
+            return Ok(only.evaluate(run)?.into_iter().collect());
+        }
+        let mut spans = Vec::with_capacity(self.ranges.len());
+        for range in &self.ranges {
+            spans.extend(range.evaluate(run)?.and_then(half_open));
+        }
+        spans.sort();
+        let mut merged: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(spans.len());
+        for (start, end) in spans {
+            match merged.last_mut() {
+                Some((_, last_end)) if last_end.as_ref().is_none_or(|last| start < *last) => {
+                    if end.is_none() || last_end.is_some() && end > *last_end {
+                        *last_end = end;
+                    }
+                }
+                _ => merged.push((start, end)),
+            }
+        }
+        let to_range = |(start, end): (Vec<u8>, Option<Vec<u8>>)| KeyRange {
+            lower: if start.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(start) },
+            upper: end.map_or(KeyBound::Unbounded, KeyBound::Excluded),
+        };
+        let mut ranges: Vec<_> = merged.into_iter().map(to_range).collect();
+        if backward {
+            ranges.reverse();
+        }
+        Ok(ranges)
+    }
+}

@@ -1,0 +1,313 @@
+//! Reading a stored table: batches of records, of which only the needed columns are decoded.
+
+use std::sync::Arc;
+
+use engine_api::{
+    CursorId, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, RowRef,
+    ScanSpec, TableId, WaitPolicy,
+};
+use errors::{Error, Result};
+use types::record::{Field, RecordLayout, decode};
+use types::{SqlBytes, Value};
+
+use super::{KeySource, Operator, Ranges};
+use crate::expr::Truth;
+use crate::run::Run;
+
+/// A stored table in a program.
+pub(crate) struct TableNode {
+    pub(crate) table: TableId,
+    pub(crate) engine: Arc<str>,
+    pub(crate) layout: RecordLayout,
+    /// Columns that the filter reads: index in the record, register.
+    pub(crate) first: Vec<(usize, usize)>,
+    /// The other needed columns.
+    pub(crate) rest: Vec<(usize, usize)>,
+    pub(crate) locator: Option<usize>,
+    pub(crate) lock: RowLock,
+    pub(crate) wait: WaitPolicy,
+}
+
+/// How rows are found.
+pub(crate) enum AccessNode {
+    Unique { index: IndexId, key: Vec<KeySource> },
+    Ranges { index: IndexId, ranges: Ranges, backward: bool },
+    Full { index: IndexId, backward: bool },
+}
+
+/// A scan in a program.
+pub(crate) struct ScanNode {
+    pub(crate) table: TableNode,
+    pub(crate) access: AccessNode,
+    pub(crate) filter: Option<Truth>,
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::internal("a stored record does not fit its table")
+}
+
+impl TableNode {
+    /// Decodes columns into registers.
+    #[inline]
+    pub(crate) fn load(
+        &self,
+        columns: &[(usize, usize)],
+        record: &[u8],
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        for (column, register) in columns {
+            let value = match self.layout.field(record, *column) {
+                Some(Field::Bytes(bytes)) => {
+                    decode(bytes, &self.layout.types()[*column]).ok_or_else(damaged)?
+                }
+                Some(Field::Null | Field::Missing) => Value::Null,
+                None => return Err(damaged()),
+            };
+            run.regs[*register] = value;
+        }
+        Ok(())
+    }
+
+    /// Loads the row when the filter lets it pass.
+    #[inline]
+    pub(crate) fn accept(
+        &self,
+        filter: Option<&Truth>,
+        row: RowRef<'_>,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        self.load(&self.first, row.record, run)?;
+        if let Some(register) = self.locator {
+            run.regs[register] = Value::Bytes(SqlBytes::new(row.locator));
+        }
+        if let Some(filter) = filter
+            && !filter.holds(run)?
+        {
+            return Ok(false);
+        }
+        self.load(&self.rest, row.record, run)?;
+        Ok(true)
+    }
+
+    /// Gives back the lock on a row that the filter refused.
+    pub(crate) fn refuse(&self, locator: &[u8], run: &mut Run<'_>) -> Result<()> {
+        if self.lock != RowLock::None {
+            run.transaction(&self.engine)?.unlock_row(self.table, locator);
+        }
+        Ok(())
+    }
+
+    /// Reads one row by a full key.
+    pub(crate) fn get(
+        &self,
+        index: IndexId,
+        key: &[u8],
+        row: &mut RowBuf,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let transaction = run.transactions.transaction(&self.engine)?;
+        let outcome = transaction.get(self.table, index, key, self.lock, self.wait, row);
+        match outcome {
+            Ok(GetOutcome::Found) => Ok(true),
+            Ok(GetOutcome::NotFound | GetOutcome::Skipped) => Ok(false),
+            Err(error) => Err(run.engine_error(error)),
+        }
+    }
+}
+
+/// Rows of the first fetch; a plain read grows from here, a locking one starts with a single row.
+const FIRST_FETCH: usize = 16;
+const FETCH_MAX: usize = 1024;
+const LOCKING_FETCH_MAX: usize = 64;
+const FETCH_GROWTH: usize = 4;
+
+/// A running scan.
+pub(crate) struct Scan<'r> {
+    node: &'r ScanNode,
+    /// Ranges still to be read, the next one last.
+    ranges: Vec<KeyRange>,
+    cursor: Option<CursorId>,
+    batch: RowBatch,
+    at: usize,
+    fetch: usize,
+    row: RowBuf,
+    key: Vec<u8>,
+    /// For access by a unique key: whether the row is still to be delivered.
+    point: bool,
+}
+
+impl<'r> Scan<'r> {
+    pub(crate) fn new(node: &'r ScanNode) -> Scan<'r> {
+        Scan {
+            node,
+            ranges: Vec::new(),
+            cursor: None,
+            batch: RowBatch::new(),
+            at: 0,
+            fetch: FIRST_FETCH,
+            row: RowBuf::default(),
+            key: Vec::new(),
+            point: false,
+        }
+    }
+
+    fn next_point(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if !std::mem::replace(&mut self.point, false) {
+            return Ok(false);
+        }
+        let AccessNode::Unique { index, .. } = &self.node.access else { return Ok(false) };
+        let table = &self.node.table;
+        if !table.get(*index, &self.key, &mut self.row, run)? {
+            return Ok(false);
+        }
+        if table.accept(self.node.filter.as_ref(), self.row.as_row(), run)? {
+            return Ok(true);
+        }
+        table.refuse(&self.row.locator, run)?;
+        Ok(false)
+    }
+
+    /// Fetches more rows; false when the scan is at its end.
+    fn refill(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        self.batch.clear();
+        self.at = 0;
+        loop {
+            run.cancel.check()?;
+            let transaction = run.transactions.transaction(&self.node.table.engine)?;
+            let cursor = match self.cursor {
+                Some(cursor) => cursor,
+                None => {
+                    let Some(range) = self.ranges.pop() else { return Ok(false) };
+                    let (index, backward) = match &self.node.access {
+                        AccessNode::Ranges { index, backward, .. }
+                        | AccessNode::Full { index, backward } => (*index, *backward),
+                        AccessNode::Unique { index, .. } => (*index, false),
+                    };
+                    let spec = ScanSpec {
+                        table: self.node.table.table,
+                        index,
+                        range,
+                        direction: if backward { Direction::Backward } else { Direction::Forward },
+                        lock: self.node.table.lock,
+                        wait: self.node.table.wait,
+                    };
+                    match transaction.open_cursor(&spec) {
+                        Ok(cursor) => *self.cursor.insert(cursor),
+                        Err(error) => return Err(run.engine_error(error)),
+                    }
+                }
+            };
+            match transaction.fetch(cursor, self.fetch, &mut self.batch) {
+                Ok(0) => {
+                    transaction.close_cursor(cursor);
+                    self.cursor = None;
+                }
+                Ok(_) => {
+                    let max = match self.node.table.lock {
+                        RowLock::None => FETCH_MAX,
+                        RowLock::Shared | RowLock::Exclusive => LOCKING_FETCH_MAX,
+                    };
+                    self.fetch = (self.fetch * FETCH_GROWTH).min(max);
+                    return Ok(true);
+                }
+                Err(error) => return Err(run.engine_error(error)),
+            }
+        }
+    }
+
+    fn close_cursor(&mut self, run: &mut Run<'r>) {
+        if let Some(cursor) = self.cursor.take()
+            && let Ok(transaction) = run.transactions.transaction(&self.node.table.engine)
+        {
+            transaction.close_cursor(cursor);
+        }
+    }
+}
+
+impl<'r> Operator<'r> for Scan<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.close_cursor(run);
+        self.batch.clear();
+        self.at = 0;
+        self.fetch = if self.node.table.lock == RowLock::None { FIRST_FETCH } else { 1 };
+        match &self.node.access {
+            AccessNode::Unique { key, .. } => {
+                self.key.clear();
+                self.point = true;
+                for part in key {
+                    if !part.append(run, &mut self.key)? {
+                        self.point = false;
+                        break;
+                    }
+                }
+            }
+            AccessNode::Ranges { ranges, backward, .. } => {
+                self.ranges = ranges.evaluate(*backward, run)?;
+                self.ranges.reverse();
+            }
+            AccessNode::Full { .. } => {
+                self.ranges.clear();
+                self.ranges.push(KeyRange::ALL);
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if let AccessNode::Unique { .. } = self.node.access {
+            return self.next_point(run);
+        }
+        let node = self.node;
+        loop {
+            while self.at < self.batch.len() {
+                let row = self.batch.row(self.at);
+                self.at += 1;
+                if node.table.accept(node.filter.as_ref(), row, run)? {
+                    return Ok(true);
+                }
+                node.table.refuse(row.locator, run)?;
+            }
+            if !self.refill(run)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.close_cursor(run);
+        self.ranges.clear();
+        self.batch.clear();
+        self.at = 0;
+        self.point = false;
+    }
+}
+
+impl<'r> Scan<'r> {
+    /// The next row that passes the filter, as the engine gave it; only the filter's columns are in registers.
+    pub(crate) fn next_record(&mut self, run: &mut Run<'r>) -> Result<Option<RowRef<'_>>> {
+        let node = self.node;
+        if let AccessNode::Unique { .. } = node.access {
+            return Ok(if self.next_point(run)? { Some(self.row.as_row()) } else { None });
+        }
+        loop {
+            while self.at < self.batch.len() {
+                let at = self.at;
+                self.at += 1;
+                let row = self.batch.row(at);
+                node.table.load(&node.table.first, row.record, run)?;
+                let passes = match &node.filter {
+                    Some(filter) => filter.holds(run)?,
+                    None => true,
+                };
+                if passes {
+                    return Ok(Some(self.batch.row(at)));
+                }
+                node.table.refuse(row.locator, run)?;
+            }
+            if !self.refill(run)? {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Operators without much state: one row, values, filter, project, distinct, limit.
+
+use errors::Result;
+use hashbrown::HashSet;
+use types::{DataType, Value};
+
+use super::Operator;
+use crate::convert;
+use crate::expr::{Code, Truth};
+use crate::run::Run;
+use crate::value_key::append_hash_key;
+
+#[derive(Default)]
+pub(crate) struct OneRow {
+    done: bool,
+}
+
+impl<'r> Operator<'r> for OneRow {
+    fn open(&mut self, _run: &mut Run<'r>) -> Result<()> {
+        self.done = false;
+        Ok(())
+    }
+    fn next(&mut self, _run: &mut Run<'r>) -> Result<bool> {
+        Ok(!std::mem::replace(&mut self.done, true))
+    }
+    fn close(&mut self, _run: &mut Run<'r>) {}
+}
+
+pub(crate) struct Nothing;
+
+impl<'r> Operator<'r> for Nothing {
+    fn open(&mut self, _run: &mut Run<'r>) -> Result<()> {
+        Ok(())
+    }
+    fn next(&mut self, _run: &mut Run<'r>) -> Result<bool> {
+        Ok(false)
+    }
+    fn close(&mut self, _run: &mut Run<'r>) {}
+}
+
+pub(crate) struct Values<'r> {
+    rows: &'r [Vec<Code>],
+    columns: &'r [usize],
+    at: usize,
+}
+
+impl<'r> Values<'r> {
+    pub(crate) fn new(rows: &'r [Vec<Code>], columns: &'r [usize]) -> Values<'r> {
+        Values { rows, columns, at: 0 }
+    }
+}
+
+impl<'r> Operator<'r> for Values<'r> {
+    fn open(&mut self, _run: &mut Run<'r>) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let Some(row) = self.rows.get(self.at) else { return Ok(false) };
+        self.at += 1;
+        for (register, code) in self.columns.iter().zip(row) {
+            code.eval_into(run, *register)?;
+        }
+        Ok(true)
+    }
+    fn close(&mut self, _run: &mut Run<'r>) {}
+}
+
+pub(crate) struct Filter<'r> {
+    pub(crate) input: Box<dyn Operator<'r> + 'r>,
+    pub(crate) predicate: &'r Truth,
+}
+
+impl<'r> Operator<'r> for Filter<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.input.open(run)
+    }
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        while self.input.next(run)? {
+            run.tick()?;
+            if self.predicate.holds(run)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+    }
+}
+
+pub(crate) struct Project<'r> {
+    pub(crate) input: Box<dyn Operator<'r> + 'r>,
+    pub(crate) columns: &'r [(usize, Code)],
+}
+
+impl<'r> Operator<'r> for Project<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.input.open(run)
+    }
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if !self.input.next(run)? {
+            return Ok(false);
+        }
+        for (register, code) in self.columns {
+            code.eval_into(run, *register)?;
+        }
+        Ok(true)
+    }
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+    }
+}
+
+/// Rows seen so far, by key.
+#[derive(Default)]
+pub(crate) struct Seen {
+    keys: HashSet<Box<[u8]>, foldhash::fast::FixedState>,
+    key: Vec<u8>,
+    bytes: usize,
+}
+
+/// Bytes of a hash table's entry besides the key.
+pub(crate) const ENTRY_BYTES: usize = 32;
+
+impl Seen {
+    /// Whether the row is new.
+    pub(crate) fn insert<'v>(
+        &mut self,
+        values: impl Iterator<Item = (&'v Value, &'v DataType)>,
+        memory: &mut crate::run::Memory,
+    ) -> Result<bool> {
+        self.key.clear();
+        for (value, ty) in values {
+            append_hash_key(value, ty.collation, &mut self.key);
+        }
+        if self.keys.contains(self.key.as_slice()) {
+            return Ok(false);
+        }
+        let bytes = self.key.len() + ENTRY_BYTES;
+        self.bytes += bytes;
+        memory.charge(bytes)?;
+        self.keys.insert(Box::from(self.key.as_slice()));
+        Ok(true)
+    }
+
+    pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
+        run.memory.release(self.bytes);
+        self.bytes = 0;
+        self.keys.clear();
+    }
+}
+
+pub(crate) struct Distinct<'r> {
+    input: Box<dyn Operator<'r> + 'r>,
+    columns: &'r [(usize, DataType)],
+    seen: Seen,
+}
+
+impl<'r> Distinct<'r> {
+    pub(crate) fn new(
+        input: Box<dyn Operator<'r> + 'r>,
+        columns: &'r [(usize, DataType)],
+    ) -> Distinct<'r> {
+        Distinct { input, columns, seen: Seen::default() }
+    }
+}
+
+impl<'r> Operator<'r> for Distinct<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.seen.clear(run);
+        self.input.open(run)
+    }
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        while self.input.next(run)? {
+            run.tick()?;
+            let regs = &run.regs;
+            let values = self.columns.iter().map(|(register, ty)| (&regs[*register], ty));
+            if self.seen.insert(values, &mut run.memory)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.seen.clear(run);
+        self.input.close(run);
+    }
+}
+
+pub(crate) struct Limit<'r> {
+    input: Box<dyn Operator<'r> + 'r>,
+    limit: Option<&'r Code>,
+    offset: Option<&'r Code>,
+    count_all: bool,
+    left: u64,
+    skip: u64,
+    seen: u64,
+    done: bool,
+}
+
+/// The row count that LIMIT or OFFSET asks for; negative values cannot get here.
+pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) -> Result<u64> {
+    let Some(code) = code else { return Ok(default) };
+    let value = code.eval(run)?;
+    if value.is_null() {
+        return Ok(0);
+    }
+    let number = convert::to_i128(&value, &DataType::bigint(), &mut run.function)?;
+    Ok(u64::try_from(number.max(0)).unwrap_or(u64::MAX))
+}
+
+impl<'r> Limit<'r> {
+    pub(crate) fn new(
+        input: Box<dyn Operator<'r> + 'r>,
+        limit: Option<&'r Code>,
+        offset: Option<&'r Code>,
+        count_all: bool,
+    ) -> Limit<'r> {
+        Limit { input, limit, offset, count_all, left: 0, skip: 0, seen: 0, done: false }
+    }
+
+    fn finish(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if self.count_all && !self.done {
+            while self.input.next(run)? {
+                run.tick()?;
+                self.seen += 1;
+            }
+            run.found_rows = Some(self.seen);
+        }
+        self.done = true;
+        Ok(false)
+    }
+}
+
+impl<'r> Operator<'r> for Limit<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.left = row_count(self.limit, u64::MAX, run)?;
+        self.skip = row_count(self.offset, 0, run)?;
+        self.seen = 0;
+        self.done = self.left == 0 && !self.count_all;
+        if self.done { Ok(()) } else { self.input.open(run) }
+    }
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        if self.left == 0 {
+            return self.finish(run);
+        }
+        while self.input.next(run)? {
+            self.seen += 1;
+            if self.skip > 0 {
+                self.skip -= 1;
+                run.tick()?;
+                continue;
+            }
+            self.left -= 1;
+            return Ok(true);
+        }
+        if self.count_all {
+            run.found_rows = Some(self.seen);
+        }
+        self.done = true;
+        Ok(false)
+    }
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+    }
+}

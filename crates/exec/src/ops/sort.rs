@@ -1,0 +1,180 @@
+//! Sorting by key bytes, stable, with a bounded number of rows when only the first are wanted.
+
+use errors::Result;
+
+use super::simple::row_count;
+use super::{Node, Operator, Rows, build};
+use crate::expr::Code;
+use crate::run::Run;
+use crate::value_key::append_sort_key;
+
+/// A sort key.
+pub(crate) struct KeyCode {
+    pub(crate) code: Code,
+    pub(crate) collation: types::CollationId,
+    pub(crate) descending: bool,
+}
+
+/// A sort in a program.
+pub(crate) struct SortNode {
+    pub(crate) input: Node,
+    pub(crate) keys: Vec<KeyCode>,
+    pub(crate) limit: Option<Code>,
+    pub(crate) columns: Vec<usize>,
+}
+
+/// Appends the key of the present row.
+pub(crate) fn append_keys(keys: &[KeyCode], run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<()> {
+    for key in keys {
+        match key.code.leaf(run) {
+            Some(value) => append_sort_key(value, key.collation, key.descending, out),
+            None => {
+                let value = key.code.eval(run)?;
+                append_sort_key(&value, key.collation, key.descending, out);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows with sort keys, side by side.
+pub(crate) struct Sorter {
+    pub(crate) rows: Rows,
+    width: usize,
+    key_bytes: Vec<u8>,
+    /// For each row: end of its key.
+    key_ends: Vec<usize>,
+    charged: usize,
+}
+
+impl Sorter {
+    pub(crate) fn new(width: usize) -> Sorter {
+        Sorter {
+            rows: Rows::new(width),
+            width,
+            key_bytes: Vec::new(),
+            key_ends: Vec::new(),
+            charged: 0,
+        }
+    }
+
+    /// Makes the present row's key; `finish_row` keeps it after the row was pushed.
+    pub(crate) fn push_key(&mut self, keys: &[KeyCode], run: &mut Run<'_>) -> Result<()> {
+        let start = self.key_bytes.len();
+        append_keys(keys, run, &mut self.key_bytes)?;
+        self.key_ends.push(self.key_bytes.len());
+        let bytes = self.key_bytes.len() - start + size_of::<usize>();
+        self.charged += bytes;
+        run.memory.charge(bytes)
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.key_ends[row - 1] };
+        &self.key_bytes[start..self.key_ends[row]]
+    }
+
+    /// Rows in order.
+    pub(crate) fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+        // Eight bytes of each key at hand decide most comparisons without a look at the keys.
+        let heads: Vec<u64> = (0..self.rows.len()).map(|row| key_head(self.key(row))).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (*a as usize, *b as usize);
+            heads[a].cmp(&heads[b]).then_with(|| self.key(a).cmp(self.key(b)))
+        });
+        order
+    }
+
+    /// Keeps only the first `limit` rows.
+    fn shrink(&mut self, limit: usize, run: &mut Run<'_>) -> Result<()> {
+        let order = self.order();
+        let mut kept = Sorter::new(self.width);
+        for row in order.into_iter().take(limit) {
+            let row = row as usize;
+            kept.key_bytes.extend_from_slice(self.key(row));
+            kept.key_ends.push(kept.key_bytes.len());
+            kept.rows.push_values(self.rows.row(row).iter().cloned(), run)?;
+        }
+        kept.charged = kept.key_bytes.len() + kept.key_ends.len() * size_of::<usize>();
+        run.memory.charge(kept.charged)?;
+        self.clear(run);
+        *self = kept;
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
+        self.rows.clear(run);
+        run.memory.release(self.charged);
+        self.charged = 0;
+        self.key_bytes.clear();
+        self.key_ends.clear();
+    }
+}
+
+fn key_head(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let length = key.len().min(8);
+    head[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(head)
+}
+
+/// A bounded sort throws away what cannot be wanted when this many rows more than wanted have come.
+const SLACK_ROWS: usize = 4096;
+
+/// A running sort.
+pub(crate) struct Sort<'r> {
+    node: &'r SortNode,
+    input: Box<dyn Operator<'r> + 'r>,
+    sorter: Sorter,
+    order: Vec<u32>,
+    at: usize,
+}
+
+impl<'r> Sort<'r> {
+    pub(crate) fn new(node: &'r SortNode) -> Sort<'r> {
+        Sort {
+            node,
+            input: build(&node.input),
+            sorter: Sorter::new(node.columns.len()),
+            order: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl<'r> Operator<'r> for Sort<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.sorter.clear(run);
+        let limit = row_count(self.node.limit.as_ref(), u64::MAX, run)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let shrink_at = limit.saturating_mul(2).saturating_add(SLACK_ROWS);
+        self.input.open(run)?;
+        while self.input.next(run)? {
+            run.tick()?;
+            self.sorter.push_key(&self.node.keys, run)?;
+            self.sorter.rows.push_registers(&self.node.columns, run)?;
+            if self.sorter.rows.len() >= shrink_at {
+                self.sorter.shrink(limit, run)?;
+            }
+        }
+        self.input.close(run);
+        self.order = self.sorter.order();
+        self.order.truncate(limit);
+        self.at = 0;
+        Ok(())
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let Some(row) = self.order.get(self.at) else { return Ok(false) };
+        self.at += 1;
+        self.sorter.rows.restore(*row as usize, &self.node.columns, run);
+        Ok(true)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.sorter.clear(run);
+        self.order.clear();
+        self.at = 0;
+        self.input.close(run);
+    }
+}

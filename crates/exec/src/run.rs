@@ -1,0 +1,171 @@
+//! The state of one run: registers, services, memory account, and what is computed once a statement.
+
+use std::rc::Rc;
+
+use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
+use errors::{Error, ErrorCode, Result};
+use plan::CteId;
+use plugin_api::{FunctionContext, InformationContext, Registry};
+use types::Value;
+
+use crate::context::{ExecContext, ExecSettings, TransactionSource};
+use crate::expr::{Code, InSet, SubqueryState};
+use crate::ops::{Node, Rows};
+
+/// A subquery, compiled.
+pub(crate) struct SubqueryNode {
+    pub(crate) root: Node,
+    pub(crate) outputs: Vec<Code>,
+    pub(crate) types: Vec<types::DataType>,
+    /// Registers of the outer query that it reads.
+    pub(crate) outer: Vec<usize>,
+}
+
+/// A shared CTE, compiled.
+pub(crate) struct CteNode {
+    pub(crate) id: CteId,
+    pub(crate) root: Node,
+    pub(crate) outputs: Vec<Code>,
+}
+
+/// What every part of a statement shares.
+#[derive(Default)]
+pub(crate) struct Body {
+    pub(crate) subqueries: Vec<SubqueryNode>,
+    pub(crate) ctes: Vec<CteNode>,
+    pub(crate) registers: usize,
+    /// Values computed once a statement.
+    pub(crate) once_slots: usize,
+    /// Sets of long IN lists.
+    pub(crate) set_slots: usize,
+}
+
+/// Rows of a CTE.
+#[derive(Default)]
+pub(crate) struct CteState {
+    /// All rows, once computed.
+    pub(crate) result: Option<Rc<Rows>>,
+    /// The last round's rows while the recursive step runs.
+    pub(crate) working: Option<Rc<Rows>>,
+}
+
+/// Counts bytes held by operators against the statement's limit.
+#[derive(Default)]
+pub(crate) struct Memory {
+    used: usize,
+    limit: usize,
+}
+
+impl Memory {
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<()> {
+        self.used += bytes;
+        if self.used > self.limit {
+            return Err(Error::with(ErrorCode::OUT_OF_SORTMEMORY, &[]));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+}
+
+/// One run of a program.
+pub(crate) struct Run<'r> {
+    pub(crate) body: &'r Body,
+    pub(crate) regs: Vec<Value>,
+    pub(crate) transactions: &'r mut dyn TransactionSource,
+    pub(crate) registry: &'r Registry,
+    pub(crate) information: &'r dyn InformationContext,
+    pub(crate) parameters: &'r [Value],
+    pub(crate) function: FunctionContext<'r>,
+    pub(crate) settings: &'r ExecSettings,
+    pub(crate) cancel: &'r CancelToken,
+    pub(crate) memory: Memory,
+    pub(crate) once: Vec<Option<Value>>,
+    pub(crate) sets: Vec<Option<Rc<InSet>>>,
+    pub(crate) subqueries: Vec<SubqueryState<'r>>,
+    pub(crate) ctes: Vec<CteState>,
+    /// Values are being computed for a table: a division by zero is an error in strict mode.
+    pub(crate) strict_divisions: bool,
+    /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
+    pub(crate) found_rows: Option<u64>,
+    ticks: u32,
+}
+
+/// Rows between two looks at the cancel token.
+const TICKS_PER_CHECK: u32 = 256;
+
+impl<'r> Run<'r> {
+    pub(crate) fn new<'a: 'r>(body: &'r Body, ctx: &'r mut ExecContext<'a>) -> Run<'r> {
+        let mut regs = std::mem::take(&mut ctx.scratch.registers);
+        regs.clear();
+        regs.resize(body.registers, Value::Null);
+        let function = &mut ctx.function;
+        Run {
+            body,
+            regs,
+            transactions: &mut *ctx.transactions,
+            registry: ctx.registry,
+            information: ctx.information,
+            parameters: ctx.parameters,
+            function: FunctionContext {
+                sql_mode: function.sql_mode,
+                time_zone: function.time_zone,
+                now_micros: function.now_micros,
+                now: function.now,
+                div_precision_increment: function.div_precision_increment,
+                max_allowed_packet: function.max_allowed_packet,
+                diagnostics: &mut *function.diagnostics,
+                session: &mut *function.session,
+            },
+            settings: ctx.settings,
+            cancel: ctx.cancel,
+            memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
+            once: vec![None; body.once_slots],
+            sets: vec![None; body.set_slots],
+            subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
+            ctes: Vec::new(),
+            found_rows: None,
+            strict_divisions: false,
+            ticks: 0,
+        }
+    }
+
+    /// The transaction in `engine`.
+    pub(crate) fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
+        self.transactions.transaction(engine)
+    }
+
+    /// Words an engine's refusal.
+    pub(crate) fn engine<T>(&self, outcome: EngineResult<T>) -> Result<T> {
+        outcome.map_err(|error| self.engine_error(error))
+    }
+
+    #[cold]
+    pub(crate) fn engine_error(&self, error: EngineError) -> Error {
+        error.into_error(self.cancel)
+    }
+
+    /// To be called for each row somewhere in every loop.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks % TICKS_PER_CHECK == 0 { self.cancel.check() } else { Ok(()) }
+    }
+
+    /// State of a CTE.
+    pub(crate) fn cte(&mut self, id: CteId) -> &mut CteState {
+        let at = id.0 as usize;
+        if self.ctes.len() <= at {
+            self.ctes.resize_with(at + 1, CteState::default);
+        }
+        &mut self.ctes[at]
+    }
+
+    pub(crate) fn set(&mut self, register: usize, value: Value) {
+        if let Some(place) = self.regs.get_mut(register) {
+            *place = value;
+        }
+    }
+}

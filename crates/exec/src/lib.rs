@@ -4,7 +4,14 @@
 //! shortcuts inside both. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 
 mod context;
+mod convert;
+mod expr;
+mod ops;
 mod program;
+mod run;
+mod value_key;
 
-pub use context::{ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource};
+pub use context::{
+    ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource,
+};
 pub use program::{Program, compile};

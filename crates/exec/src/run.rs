@@ -6,7 +6,7 @@ use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
-use types::Value;
+use types::{TimeZone, Value};
 
 use crate::context::{ExecContext, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
@@ -79,7 +79,10 @@ pub(crate) struct Run<'r> {
     pub(crate) information: &'r dyn InformationContext,
     pub(crate) parameters: &'r [Value],
     pub(crate) function: FunctionContext<'r>,
+    pub(crate) time_zone: &'r TimeZone,
     pub(crate) settings: &'r ExecSettings,
+    /// For keys that are made and forgotten at once.
+    pub(crate) key: Vec<u8>,
     pub(crate) cancel: &'r CancelToken,
     pub(crate) memory: Memory,
     pub(crate) once: Vec<Option<Value>>,
@@ -119,7 +122,9 @@ impl<'r> Run<'r> {
                 diagnostics: &mut *function.diagnostics,
                 session: &mut *function.session,
             },
+            time_zone: ctx.time_zone,
             settings: ctx.settings,
+            key: Vec::new(),
             cancel: ctx.cancel,
             memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
             once: vec![None; body.once_slots],

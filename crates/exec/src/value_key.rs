@@ -1,74 +1,94 @@
 //! Values as bytes: for hashing (equal values, equal bytes) and for sorting (ordered values, ordered bytes).
 
-use types::{CollationId, DataType, Decimal, TypeKind, Value};
+use errors::Result;
+use types::{Comparator, ComparisonKind, CollationId, DataType, Decimal, TypeKind, Value};
 
-/// In what terms values of two types are equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Domain {
-    Integer,
-    Decimal,
-    Double,
-    Text(CollationId),
-    /// Dates and datetimes, as datetimes.
-    DateTime,
-    /// Values of one kind.
-    Same,
-}
+use crate::convert;
+use crate::expr::Code;
+use crate::run::Run;
 
-fn is_integer_like(ty: &DataType) -> bool {
-    ty.is_integer() || matches!(ty.kind, TypeKind::Bit | TypeKind::Year | TypeKind::Enum | TypeKind::Set)
+/// In what terms values of two types are equal, as bytes.
+pub(crate) struct Domain {
+    comparator: Comparator,
 }
 
 impl Domain {
-    /// The domain in which `left` and `right` are compared; `None` when it takes the general comparison.
-    pub(crate) fn of(left: &DataType, right: &DataType, collation: CollationId) -> Option<Domain> {
-        use TypeKind::{Date, DateTime, Decimal, Double, Float, Json, Timestamp};
-        let is = |ty: &DataType, kinds: &[TypeKind]| kinds.contains(&ty.kind);
-        if is_integer_like(left) && is_integer_like(right) {
-            return Some(Domain::Integer);
-        }
-        if left.is_string() && right.is_string() {
-            return Some(Domain::Text(collation));
-        }
-        if is(left, &[Json]) || is(right, &[Json]) {
-            return None;
-        }
-        let moments = [Date, DateTime, Timestamp];
-        if left.kind == right.kind && left.is_temporal() {
-            return Some(Domain::Same);
-        }
-        if is(left, &moments) && is(right, &moments) {
-            return Some(Domain::DateTime);
-        }
-        let numeric = |ty: &DataType| is_integer_like(ty) || is(ty, &[Decimal, Double, Float]);
-        if !(numeric(left) && numeric(right)) {
-            return None;
-        }
-        if is(left, &[Double, Float]) || is(right, &[Double, Float]) {
-            return Some(Domain::Double);
-        }
-        Some(Domain::Decimal)
+    /// For values of these types; texts under `collation`.
+    pub(crate) fn new(left: &DataType, right: &DataType, collation: CollationId) -> Domain {
+        let kind = ComparisonKind::for_types(left, right).with_collation(collation);
+        Domain { comparator: Comparator::with_kind(kind, left, right) }
     }
 
-    /// Appends the key of a value whose type belongs to the domain; false for NULL.
-    pub(crate) fn append(self, value: &Value, out: &mut Vec<u8>) -> bool {
-        match (self, value) {
-            (_, Value::Null) => return false,
-            (Domain::Text(collation), Value::Bytes(bytes)) => {
-                charset::collation_or_binary(collation).write_key(bytes, out);
-            }
-            (Domain::Double, _) => {
-                let number = plugin_api::kit::double(value);
-                out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
-            }
-            (Domain::Decimal, _) => decimal_key(&plugin_api::kit::decimal(value), out),
-            (Domain::DateTime, Value::Date(date)) => {
-                out.extend_from_slice(&date.at_midnight().packed().to_be_bytes());
-            }
-            _ => append_hash_key(value, CollationId::BINARY, out),
-        }
-        true
+    pub(crate) fn comparator(&self) -> &Comparator {
+        &self.comparator
     }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.comparator.is_direct()
+    }
+
+    /// Appends the key of a left value that needs no conversion; false for NULL.
+    pub(crate) fn append_direct(&self, value: &Value, out: &mut Vec<u8>) -> bool {
+        append_kind_key(self.comparator.kind(), value, out)
+    }
+
+    /// Appends the key of a left or right value; false for NULL.
+    pub(crate) fn append(
+        &self,
+        value: &Value,
+        side: Side,
+        run: &mut Run<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if self.is_direct() {
+            return Ok(self.append_direct(value, out));
+        }
+        let mut ctx = convert::context(run);
+        let value = match side {
+            Side::Left => self.comparator.left(value, &mut ctx)?,
+            Side::Right => self.comparator.right(value, &mut ctx)?,
+        };
+        Ok(append_kind_key(self.comparator.kind(), &value, out))
+    }
+
+    /// Appends the key of an expression's value; false for NULL.
+    pub(crate) fn append_code(
+        &self,
+        code: &Code,
+        side: Side,
+        run: &mut Run<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if self.is_direct()
+            && let Some(value) = code.leaf(run)
+        {
+            return Ok(self.append_direct(value, out));
+        }
+        let value = code.eval(run)?;
+        self.append(&value, side, run, out)
+    }
+}
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Appends the key of a value of a kind; false for NULL.
+fn append_kind_key(kind: ComparisonKind, value: &Value, out: &mut Vec<u8>) -> bool {
+    match (kind, value) {
+        (_, Value::Null) => return false,
+        (ComparisonKind::String(collation), Value::Bytes(bytes)) => {
+            charset::collation_or_binary(collation).write_key(bytes, out);
+        }
+        (ComparisonKind::DateTime, Value::Date(date)) => {
+            append_hash_key(&Value::DateTime(date.at_midnight()), CollationId::BINARY, out);
+        }
+        _ => append_hash_key(value, CollationId::BINARY, out),
+    }
+    true
 }
 
 fn decimal_key(number: &Decimal, out: &mut Vec<u8>) {
@@ -115,10 +135,10 @@ pub(crate) fn append_hash_key(value: &Value, collation: CollationId, out: &mut V
             out.push(8);
             out.extend_from_slice(&time.packed().to_be_bytes());
         }
-        Value::Json(bytes) => {
+        Value::Json(_) => {
             out.push(9);
-            out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-            out.extend_from_slice(bytes);
+            let ty = DataType::new(TypeKind::Json, 0, 0).with_nullable(false);
+            types::key::encode_part(value, &ty, None, false, out);
         }
     }
 }

@@ -62,13 +62,13 @@ impl Arithmetic {
         match self.numbers {
             Numbers::Integer { .. } => self.eval_integers(left, right, run),
             Numbers::Decimal => {
-                let left = convert::to_decimal(&left, &self.left_ty, &mut run.function)?;
-                let right = convert::to_decimal(&right, &self.right_ty, &mut run.function)?;
+                let left = convert::to_decimal(&left, &self.left_ty, run)?;
+                let right = convert::to_decimal(&right, &self.right_ty, run)?;
                 self.decimals(&left, &right, run)
             }
             Numbers::Double => {
-                let left = convert::to_double(&left, &self.left_ty, &mut run.function)?;
-                let right = convert::to_double(&right, &self.right_ty, &mut run.function)?;
+                let left = convert::to_double(&left, &self.left_ty, run)?;
+                let right = convert::to_double(&right, &self.right_ty, run)?;
                 self.doubles(left, right, run)
             }
         }
@@ -81,8 +81,8 @@ impl Arithmetic {
         };
         if self.op == BinaryOp::IntegerDivide && (inexact(&self.left_ty) || inexact(&self.right_ty))
         {
-            let left = convert::to_decimal(&left, &self.left_ty, &mut run.function)?;
-            let right = convert::to_decimal(&right, &self.right_ty, &mut run.function)?;
+            let left = convert::to_decimal(&left, &self.left_ty, run)?;
+            let right = convert::to_decimal(&right, &self.right_ty, run)?;
             if right.is_zero() {
                 return division_by_zero(run);
             }
@@ -96,8 +96,8 @@ impl Arithmetic {
             };
             return if exact { Ok(number) } else { Err(self.out_of_range()) };
         }
-        let left = convert::to_i128(&left, &self.left_ty, &mut run.function)?;
-        let right = convert::to_i128(&right, &self.right_ty, &mut run.function)?;
+        let left = convert::to_i128(&left, &self.left_ty, run)?;
+        let right = convert::to_i128(&right, &self.right_ty, run)?;
         self.integers(left, right, run)
     }
 
@@ -173,15 +173,15 @@ impl Arithmetic {
         }
         match self.numbers {
             Numbers::Integer { .. } => {
-                let number = convert::to_i128(&value, &self.left_ty, &mut run.function)?;
+                let number = convert::to_i128(&value, &self.left_ty, run)?;
                 self.integer_result(-number)
             }
             Numbers::Decimal => {
-                let number = convert::to_decimal(&value, &self.left_ty, &mut run.function)?;
+                let number = convert::to_decimal(&value, &self.left_ty, run)?;
                 Ok(Value::Decimal(number.neg()))
             }
             Numbers::Double => {
-                let number = convert::to_double(&value, &self.left_ty, &mut run.function)?;
+                let number = convert::to_double(&value, &self.left_ty, run)?;
                 Ok(Value::Double(-number))
             }
         }
@@ -244,9 +244,9 @@ impl BitOperation {
         if self.ty.is_binary() {
             return self.eval_strings(&left, right.as_ref(), run);
         }
-        let left = convert::to_bits(&left, &self.left_ty, &mut run.function)?;
+        let left = convert::to_bits(&left, &self.left_ty, run)?;
         let right = match &right {
-            Some(right) => convert::to_bits(right, &self.right_ty, &mut run.function)?,
+            Some(right) => convert::to_bits(right, &self.right_ty, run)?,
             None => 0,
         };
         let shift = u32::try_from(right).ok().filter(|shift| *shift < 64);
@@ -282,7 +282,7 @@ impl BitOperation {
             BitOperator::Binary(BinaryOp::BitXor) => combine(|a, b| a ^ b),
             BitOperator::Binary(op) => {
                 let count = match right {
-                    Some(right) => convert::to_bits(right, &self.right_ty, &mut run.function)?,
+                    Some(right) => convert::to_bits(right, &self.right_ty, run)?,
                     None => 0,
                 };
                 Ok(shifted(left_bytes, count, op == BinaryOp::ShiftLeft))

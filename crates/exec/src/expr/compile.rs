@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, Expr, Subquery, SubqueryKind, UnaryOp};
 use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry, Volatility};
-use types::{CollationId, DataType};
+use types::{CollationId, Comparator, ComparisonKind, DataType};
 
 use super::arithmetic::{BitOperator, Numbers};
 use super::predicate::{InSetCode, Like};
@@ -257,14 +257,8 @@ impl<'a> Compiler<'a> {
         right: &Expr,
         collation: CollationId,
     ) -> Result<Comparison> {
-        Ok(Comparison {
-            op,
-            left: self.expr(left)?,
-            right: self.expr(right)?,
-            left_ty: left.ty(),
-            right_ty: right.ty(),
-            collation,
-        })
+        let comparator = comparator(&left.ty(), &right.ty(), collation);
+        Ok(Comparison { op, left: self.expr(left)?, right: self.expr(right)?, comparator })
     }
 
     /// The columns of a row operand, and the subquery that must be run before they can be read.
@@ -305,13 +299,10 @@ impl<'a> Compiler<'a> {
             _ => BinaryOp::Equal,
         };
         let columns = left_items.into_iter().zip(right_items);
-        let columns = columns.map(|((left, left_ty), (right, right_ty))| Comparison {
-            op: column_op,
-            collation: column_collation(&left_ty, &right_ty, collation),
-            left,
-            right,
-            left_ty,
-            right_ty,
+        let columns = columns.map(|((left, left_ty), (right, right_ty))| {
+            let collation = column_collation(&left_ty, &right_ty, collation);
+            let comparator = comparator(&left_ty, &right_ty, collation);
+            Comparison { op: column_op, left, right, comparator }
         });
         Ok(RowComparison {
             op,
@@ -348,16 +339,16 @@ impl<'a> Compiler<'a> {
             });
             return Ok(Code::InRows { comparisons: rows.collect::<Result<_>>()?, negated });
         }
-        if let Some(domain) = self.list_domain(operand, list, collation) {
+        if self.is_hashable(operand, list) {
             let slot = self.set_slots;
             self.set_slots += 1;
-            return Ok(Code::InSet(Box::new(InSetCode {
-                operand: self.expr(operand)?,
-                list: self.exprs(list)?,
-                domain,
-                slot,
-                negated,
-            })));
+            let ty = operand.ty();
+            let items = list.iter().map(|item| {
+                Ok((self.expr(item)?, Domain::new(&ty, &item.ty(), collation)))
+            });
+            let list = items.collect::<Result<Vec<_>>>()?;
+            let operand = self.expr(operand)?;
+            return Ok(Code::InSet(Box::new(InSetCode { operand, list, slot, negated })));
         }
         let comparisons = list
             .iter()
@@ -366,22 +357,15 @@ impl<'a> Compiler<'a> {
         Ok(Code::InList { comparisons, negated })
     }
 
-    /// One domain for a long list of constants.
-    fn list_domain(
-        &self,
-        operand: &Expr,
-        list: &[Expr],
-        collation: CollationId,
-    ) -> Option<Domain> {
+    /// A long list of constants that are all compared as one kind.
+    fn is_hashable(&self, operand: &Expr, list: &[Expr]) -> bool {
         if list.len() < HASHED_LIST_MIN || !list.iter().all(|item| self.is_hoistable(item)) {
-            return None;
+            return false;
         }
         let ty = operand.ty();
-        let is_null = |item: &&Expr| item.ty().kind != types::TypeKind::Null;
-        let mut domains =
-            list.iter().filter(is_null).map(|item| Domain::of(&ty, &item.ty(), collation));
-        let first = domains.next()??;
-        domains.all(|domain| domain == Some(first)).then_some(first)
+        let mut kinds = list.iter().map(|item| ComparisonKind::for_types(&ty, &item.ty()));
+        let first = kinds.next();
+        kinds.all(|kind| Some(kind) == first)
     }
 
     fn case(
@@ -401,9 +385,7 @@ impl<'a> Compiler<'a> {
                         op: BinaryOp::Equal,
                         left: Code::Register(register),
                         right: self.expr(when)?,
-                        left_ty: operand.ty(),
-                        right_ty: when.ty(),
-                        collation,
+                        comparator: comparator(&operand.ty(), &when.ty(), collation),
                     })),
                     ty: DataType::boolean(),
                 },
@@ -458,11 +440,7 @@ impl<'a> Compiler<'a> {
             SubqueryKind::Scalar => Question::Scalar,
             SubqueryKind::Exists => Question::Exists,
             SubqueryKind::In(left) => {
-                let left = self.left_side(left, &types)?;
-                let domains = left.iter().zip(&types);
-                let domains =
-                    domains.map(|((_, ty, collation), right)| Domain::of(ty, right, *collation));
-                Question::In { domains: domains.collect(), left }
+                Question::In { left: self.left_side(left, &types)? }
             }
             SubqueryKind::Quantified(left, op, quantifier) => Question::Quantified {
                 left: self.left_side(left, &types)?,
@@ -488,7 +466,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         left: &[Expr],
         types: &[DataType],
-    ) -> Result<Vec<(Code, DataType, CollationId)>> {
+    ) -> Result<Vec<(Code, Domain)>> {
         let items: Vec<&Expr> = match left {
             [Expr::Row(items)] => items.iter().collect(),
             items => items.iter().collect(),
@@ -500,11 +478,16 @@ impl<'a> Compiler<'a> {
         items
             .map(|(item, right)| {
                 let ty = item.ty();
-                let collation = common_collation(&ty, right);
-                Ok((self.expr(item)?, ty, collation))
+                let domain = Domain::new(&ty, right, common_collation(&ty, right));
+                Ok((self.expr(item)?, domain))
             })
             .collect()
     }
+}
+
+pub(crate) fn comparator(left: &DataType, right: &DataType, collation: CollationId) -> Comparator {
+    let kind = ComparisonKind::for_types(left, right).with_collation(collation);
+    Comparator::with_kind(kind, left, right)
 }
 
 fn is_row(expr: &Expr) -> bool {

@@ -19,7 +19,7 @@ use crate::convert;
 use crate::run::Run;
 
 pub(crate) use arithmetic::{Arithmetic, BitOperation};
-pub(crate) use compile::Compiler;
+pub(crate) use compile::{Compiler, arg_infos, comparator, trimmed, unify_code};
 pub(crate) use predicate::{Comparison, InSet, RowComparison};
 pub(crate) use subquery::{SubqueryCode, SubqueryState};
 
@@ -102,7 +102,7 @@ impl Truth {
             Code::CompareRows(comparison) => comparison.eval(run),
             code => {
                 let value = code.eval(run)?;
-                convert::truth(&value, &self.ty, &mut run.function)
+                convert::truth(&value, &self.ty, run)
             }
         }
     }
@@ -175,7 +175,7 @@ impl Code {
                 let Some((value, from)) = run.function.session.user_variable(name) else {
                     return Ok(Value::Null);
                 };
-                convert::unify(value, &from, ty, &mut run.function)
+                convert::unify(value, &from, ty, run)
             }
             Code::AssignUserVariable { name, value, ty } => {
                 let value = value.eval(run)?;
@@ -229,11 +229,11 @@ impl Code {
             }
             Code::Cast { operand, from, to, kind } => {
                 let value = operand.eval(run)?;
-                convert::cast(value, from, to, *kind, &mut run.function)
+                convert::cast(value, from, to, *kind, run)
             }
             Code::Unify { operand, from, to } => {
                 let value = operand.eval(run)?;
-                convert::unify(value, from, to, &mut run.function)
+                convert::unify(value, from, to, run)
             }
             Code::Call(call) => call.eval(run),
             Code::Subquery(subquery) => subquery.eval(run),
@@ -282,7 +282,7 @@ impl Call {
         let value = code.eval(run)?;
         let value = match coercion {
             Coercion::AsIs => value,
-            coercion => convert::coerce(value, ty, coercion, &mut run.function)?,
+            coercion => convert::coerce(value, ty, coercion, run)?,
         };
         if value.is_null() && self.function.nulls == NullRule::Propagate {
             return Ok(None);

@@ -6,104 +6,63 @@ use std::rc::Rc;
 use errors::{Error, ErrorCode, Result};
 use hashbrown::HashSet;
 use plan::BinaryOp;
-use types::{CollationId, DataType, Value};
+use types::{CollationId, Comparator, DataType, Value, compare_values};
 
 use super::{Code, answers};
 use crate::convert;
 use crate::run::Run;
-use crate::value_key::Domain;
+use crate::value_key::{Domain, Side};
 
 /// `left op right` with the rule that the operands' types ask for.
 pub(crate) struct Comparison {
     pub(crate) op: BinaryOp,
     pub(crate) left: Code,
     pub(crate) right: Code,
-    pub(crate) left_ty: DataType,
-    pub(crate) right_ty: DataType,
-    pub(crate) collation: CollationId,
-}
-
-/// Order of two values whose representations tell the rule; `None` when the types must be asked.
-#[inline]
-fn quick_order(left: &Value, right: &Value, collation: CollationId) -> Option<Ordering> {
-    match (left, right) {
-        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
-        (Value::UInt(a), Value::UInt(b)) => Some(a.cmp(b)),
-        (Value::Int(a), Value::UInt(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
-        (Value::UInt(a), Value::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
-        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
-        (Value::Bytes(a), Value::Bytes(b)) => {
-            Some(charset::collation_or_binary(collation).compare(a, b))
-        }
-        (Value::Date(a), Value::Date(b)) => Some(a.packed().cmp(&b.packed())),
-        (Value::Time(a), Value::Time(b)) => Some(a.micros().cmp(&b.micros())),
-        (Value::DateTime(a), Value::DateTime(b)) => Some(a.packed().cmp(&b.packed())),
-        _ => None,
-    }
+    pub(crate) comparator: Comparator,
 }
 
 impl Comparison {
     /// Three-valued answer; `<=>` never answers NULL.
+    #[inline]
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
-        if let (Some(left), Some(right)) = (self.left.leaf(run), self.right.leaf(run))
-            && let Some(order) = quick_order(left, right, self.collation)
+        if self.comparator.is_direct()
+            && let (Some(left), Some(right)) = (self.left.leaf(run), self.right.leaf(run))
         {
-            return Ok(Some(answers(self.op, order)));
+            if let (Value::Int(left), Value::Int(right)) = (left, right) {
+                return Ok(Some(answers(self.op, left.cmp(right))));
+            }
+            let order = compare_values(self.comparator.kind(), left, right);
+            return Ok(self.answer(order, left, right));
         }
         let left = self.left.eval(run)?;
         if left.is_null() && self.op != BinaryOp::NullSafeEqual {
             return Ok(None);
         }
         let right = self.right.eval(run)?;
-        self.compare(&left, &right, run)
+        let order = order_values(&self.comparator, &left, &right, run)?;
+        Ok(self.answer(order, &left, &right))
     }
 
-    /// The answer for values at hand.
-    pub(crate) fn compare(
-        &self,
-        left: &Value,
-        right: &Value,
-        run: &mut Run<'_>,
-    ) -> Result<Option<bool>> {
-        if left.is_null() || right.is_null() {
-            return Ok(match self.op {
-                BinaryOp::NullSafeEqual => Some(left.is_null() && right.is_null()),
-                _ => None,
-            });
+    fn answer(&self, order: Option<Ordering>, left: &Value, right: &Value) -> Option<bool> {
+        match order {
+            Some(order) => Some(answers(self.op, order)),
+            None if self.op == BinaryOp::NullSafeEqual => Some(left.is_null() && right.is_null()),
+            None => None,
         }
-        let order = self.order(left, right, run)?;
-        Ok(order.map(|order| answers(self.op, order)))
-    }
-
-    fn order(&self, left: &Value, right: &Value, run: &mut Run<'_>) -> Result<Option<Ordering>> {
-        if let Some(order) = quick_order(left, right, self.collation) {
-            return Ok(Some(order));
-        }
-        convert::compare(
-            left,
-            &self.left_ty,
-            right,
-            &self.right_ty,
-            self.collation,
-            &mut run.function,
-        )
     }
 }
 
-/// Order of two values of given types; `None` when one is NULL.
+/// Order of two values; `None` when one is NULL.
 pub(crate) fn order_values(
-    (left, left_ty): (&Value, &DataType),
-    (right, right_ty): (&Value, &DataType),
-    collation: CollationId,
+    comparator: &Comparator,
+    left: &Value,
+    right: &Value,
     run: &mut Run<'_>,
 ) -> Result<Option<Ordering>> {
-    if left.is_null() || right.is_null() {
-        return Ok(None);
+    if comparator.is_direct() {
+        return Ok(compare_values(comparator.kind(), left, right));
     }
-    match quick_order(left, right, collation) {
-        Some(order) => Ok(Some(order)),
-        None => convert::compare(left, left_ty, right, right_ty, collation, &mut run.function),
-    }
+    comparator.compare(left, right, &mut convert::context(run))
 }
 
 /// Rows compared column by column. Each column's comparison has operator `=` or `<=>`; `op` is the operator of the whole.
@@ -146,7 +105,8 @@ impl RowComparison {
             if left.is_null() || right.is_null() {
                 return Ok(None);
             }
-            let Some(order) = column.order(&left, &right, run)? else { return Ok(None) };
+            let order = order_values(&column.comparator, &left, &right, run)?;
+            let Some(order) = order else { return Ok(None) };
             if order.is_ne() {
                 return Ok(Some(answers(self.op, order)));
             }
@@ -218,11 +178,10 @@ pub(crate) struct InSet {
     has_null: bool,
 }
 
-/// `operand IN (long list of constants)`.
+/// `operand IN (long list of constants)`. All items are compared as the same kind.
 pub(crate) struct InSetCode {
     pub(crate) operand: Code,
-    pub(crate) list: Vec<Code>,
-    pub(crate) domain: Domain,
+    pub(crate) list: Vec<(Code, Domain)>,
     pub(crate) slot: usize,
     pub(crate) negated: bool,
 }
@@ -233,27 +192,26 @@ impl InSetCode {
             Some(set) => set.clone(),
             None => self.build(run)?,
         };
-        let mut key = Vec::new();
-        let is_value = match self.operand.leaf(run) {
-            Some(value) => self.domain.append(value, &mut key),
-            None => self.domain.append(&self.operand.eval(run)?, &mut key),
-        };
-        if !is_value {
-            return Ok(None);
-        }
-        if set.keys.contains(key.as_slice()) {
-            return Ok(Some(!self.negated));
-        }
-        Ok(if set.has_null { None } else { Some(self.negated) })
+        let Some((_, domain)) = self.list.first() else { return Ok(Some(self.negated)) };
+        let mut key = std::mem::take(&mut run.key);
+        key.clear();
+        let is_value = domain.append_code(&self.operand, Side::Left, run, &mut key);
+        let found = set.keys.contains(key.as_slice());
+        run.key = key;
+        Ok(match (is_value?, found) {
+            (false, _) => None,
+            (true, true) => Some(!self.negated),
+            (true, false) if set.has_null => None,
+            (true, false) => Some(self.negated),
+        })
     }
 
     fn build(&self, run: &mut Run<'_>) -> Result<Rc<InSet>> {
         let mut set = InSet { keys: HashSet::default(), has_null: false };
         let mut key = Vec::new();
-        for item in &self.list {
+        for (item, domain) in &self.list {
             key.clear();
-            let value = item.eval(run)?;
-            if self.domain.append(&value, &mut key) {
+            if domain.append_code(item, Side::Right, run, &mut key)? {
                 set.keys.insert(key.as_slice().into());
             } else {
                 set.has_null = true;

@@ -5,21 +5,21 @@ use std::rc::Rc;
 use errors::{Error, ErrorCode, Result};
 use hashbrown::HashSet;
 use plan::{BinaryOp, QuantifiedOp};
-use types::{CollationId, DataType, Value};
+use types::Value;
 
 use super::predicate::order_values;
 use super::{Code, answers, truth_value};
 use crate::ops::{Operator, Rows, build};
 use crate::run::Run;
-use crate::value_key::Domain;
+use crate::value_key::{Domain, Side};
 
 /// What is asked of a subquery.
 pub(crate) enum Question {
     Scalar,
     Exists,
-    /// With the left side and its types; the domains are set when all columns can be hashed.
-    In { left: Vec<(Code, DataType, CollationId)>, domains: Option<Vec<Domain>> },
-    Quantified { left: Vec<(Code, DataType, CollationId)>, op: BinaryOp, all: bool },
+    /// With the left side and how it is compared with each output.
+    In { left: Vec<(Code, Domain)> },
+    Quantified { left: Vec<(Code, Domain)>, op: BinaryOp, all: bool },
     /// Leaves its row in these registers.
     Row { registers: Vec<usize> },
 }
@@ -52,8 +52,10 @@ enum Answer {
     /// All rows.
     Rows(Rc<Rows>),
     /// All rows as keys; whether one of them has a NULL.
-    Set(Rc<HashSet<Box<[u8]>, foldhash::fast::FixedState>>, bool),
+    Set(Rc<KeySet>, bool),
 }
+
+type KeySet = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
 impl SubqueryState<'_> {
     pub(crate) fn is_open(&self) -> bool {
@@ -70,8 +72,8 @@ impl SubqueryCode {
                 let exists = self.exists(run)?;
                 Ok(Value::bool(exists != self.negated))
             }
-            Question::In { left, domains } => {
-                let answer = self.is_in(left, domains.as_deref(), run)?;
+            Question::In { left } => {
+                let answer = self.is_in(left, run)?;
                 Ok(truth_value(answer.map(|found| found != self.negated)))
             }
             Question::Quantified { left, op, all } => {
@@ -174,61 +176,52 @@ impl SubqueryCode {
         Ok(())
     }
 
-    fn is_in(
-        &self,
-        left: &[(Code, DataType, CollationId)],
-        domains: Option<&[Domain]>,
-        run: &mut Run<'_>,
-    ) -> Result<Option<bool>> {
+    fn is_in(&self, left: &[(Code, Domain)], run: &mut Run<'_>) -> Result<Option<bool>> {
         let mut values = Vec::with_capacity(left.len());
-        for (code, _, _) in left {
+        for (code, _) in left {
             values.push(code.eval(run)?);
         }
-        let has_null = values.iter().any(Value::is_null);
-        match domains {
-            Some(domains) if run.body.subqueries[self.id].outer.is_empty() => {
-                let (set, set_has_null) = self.key_set(domains, run)?;
-                if set.is_empty() && !set_has_null {
-                    return Ok(Some(false));
-                }
-                if !has_null {
-                    let mut key = Vec::new();
-                    for (domain, value) in domains.iter().zip(&values) {
-                        domain.append(value, &mut key);
-                    }
-                    if set.contains(key.as_slice()) {
-                        return Ok(Some(true));
-                    }
-                    if !set_has_null {
-                        return Ok(Some(false));
-                    }
-                }
-                if left.len() == 1 {
-                    return Ok(None);
-                }
-                // A row with a NULL here or there: it is unknown only if the other columns can be equal.
-                self.any_equal(left, &values, run)
-            }
-            _ => self.any_equal(left, &values, run),
+        if !run.body.subqueries[self.id].outer.is_empty() {
+            return self.any_equal(left, &values, run);
         }
+        let (set, set_has_null) = self.key_set(left, run)?;
+        if set.is_empty() && !set_has_null {
+            return Ok(Some(false));
+        }
+        let (mut key, mut complete) = (Vec::new(), true);
+        for ((_, domain), value) in left.iter().zip(&values) {
+            complete &= domain.append(value, Side::Left, run, &mut key)?;
+        }
+        if complete {
+            if set.contains(key.as_slice()) {
+                return Ok(Some(true));
+            }
+            if !set_has_null {
+                return Ok(Some(false));
+            }
+        }
+        if left.len() == 1 {
+            return Ok(None);
+        }
+        // A row with a NULL here or there: it is unknown only if the other columns can be equal.
+        self.any_equal(left, &values, run)
     }
 
     fn key_set(
         &self,
-        domains: &[Domain],
+        left: &[(Code, Domain)],
         run: &mut Run<'_>,
-    ) -> Result<(Rc<HashSet<Box<[u8]>, foldhash::fast::FixedState>>, bool)> {
+    ) -> Result<(Rc<KeySet>, bool)> {
         if let Some(Answer::Set(set, has_null)) = &run.subqueries[self.id].answer {
             return Ok((set.clone(), *has_null));
         }
-        let mut set = HashSet::default();
+        let mut set = KeySet::default();
         let (mut has_null, mut key) = (false, Vec::new());
         self.rows(run, &mut |run, outputs| {
             key.clear();
             let mut complete = true;
-            for (domain, output) in domains.iter().zip(outputs) {
-                let value = output.eval(run)?;
-                complete &= domain.append(&value, &mut key);
+            for ((_, domain), output) in left.iter().zip(outputs) {
+                complete &= domain.append_code(output, Side::Right, run, &mut key)?;
             }
             if !complete {
                 has_null = true;
@@ -246,20 +239,18 @@ impl SubqueryCode {
     /// Compares with every row.
     fn any_equal(
         &self,
-        left: &[(Code, DataType, CollationId)],
+        left: &[(Code, Domain)],
         values: &[Value],
         run: &mut Run<'_>,
     ) -> Result<Option<bool>> {
         let rows = self.remembered_rows(run)?;
-        let types = &run.body.subqueries[self.id].types;
         let mut unknown = false;
         for at in 0..rows.len() {
             run.tick()?;
             let mut equal = Some(true);
-            for (column, (_, left_ty, collation)) in left.iter().enumerate() {
-                let right = (&rows.row(at)[column], &types[column]);
-                let order = order_values((&values[column], left_ty), right, *collation, run)?;
-                match order {
+            for (column, (_, domain)) in left.iter().enumerate() {
+                let right = &rows.row(at)[column];
+                match order_values(domain.comparator(), &values[column], right, run)? {
                     None => equal = None,
                     Some(order) if order.is_ne() => {
                         equal = Some(false);
@@ -287,20 +278,18 @@ impl SubqueryCode {
 
     fn quantified(
         &self,
-        left: &[(Code, DataType, CollationId)],
+        left: &[(Code, Domain)],
         op: BinaryOp,
         all: bool,
         run: &mut Run<'_>,
     ) -> Result<Option<bool>> {
-        let Some((code, left_ty, collation)) = left.first() else { return Ok(None) };
+        let Some((code, domain)) = left.first() else { return Ok(None) };
         let value = code.eval(run)?;
         let rows = self.remembered_rows(run)?;
-        let types = &run.body.subqueries[self.id].types;
         let mut unknown = false;
         for at in 0..rows.len() {
             run.tick()?;
-            let right = (&rows.row(at)[0], &types[0]);
-            match order_values((&value, left_ty), right, *collation, run)? {
+            match order_values(domain.comparator(), &value, &rows.row(at)[0], run)? {
                 None => unknown = true,
                 Some(order) if answers(op, order) != all => return Ok(Some(!all)),
                 Some(_) => {}

@@ -8,7 +8,7 @@ use types::Value;
 use super::{Node, Operator, Rows, build};
 use crate::expr::{Code, Truth};
 use crate::run::Run;
-use crate::value_key::Domain;
+use crate::value_key::{Domain, Side};
 
 /// A nested loop in a program.
 pub(crate) struct NestedLoopNode {
@@ -174,12 +174,11 @@ impl<'r> HashJoin<'r> {
     fn make_key(&mut self, outer: bool, run: &mut Run<'r>) -> Result<bool> {
         self.key.clear();
         for key in &self.node.keys {
-            let code = if outer { &key.outer } else { &key.inner };
-            let is_value = match code.leaf(run) {
-                Some(value) => key.domain.append(value, &mut self.key),
-                None => key.domain.append(&code.eval(run)?, &mut self.key),
+            let (code, side) = match outer {
+                true => (&key.outer, Side::Left),
+                false => (&key.inner, Side::Right),
             };
-            if !is_value {
+            if !key.domain.append_code(code, side, run, &mut self.key)? {
                 return Ok(false);
             }
         }

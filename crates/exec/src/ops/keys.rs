@@ -36,7 +36,7 @@ impl KeySource {
             encode_part(&Value::Null, &self.ty, self.prefix_length, self.descending, out);
             return Ok(true);
         }
-        match convert::to_key(value, &self.from, &self.ty, &mut run.function)? {
+        match convert::to_key(value, &self.from, &self.ty, run)? {
             KeyFit::Exact(value) => {
                 encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
                 Ok(true)
@@ -52,7 +52,7 @@ impl KeySource {
         if value.is_null() {
             return Ok(None);
         }
-        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, &mut run.function)? {
+        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, run)? {
             KeyFit::Exact(value) => (value, false),
             KeyFit::Rounded(value) => (value, true),
         };

@@ -206,7 +206,7 @@ pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) ->
     if value.is_null() {
         return Ok(0);
     }
-    let number = convert::to_i128(&value, &DataType::bigint(), &mut run.function)?;
+    let number = convert::to_i128(&value, &DataType::bigint(), run)?;
     Ok(u64::try_from(number.max(0)).unwrap_or(u64::MAX))
 }
 

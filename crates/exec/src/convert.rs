@@ -1,0 +1,292 @@
+//! Conversions at run time: `types` does them, this gives them the session's facts and picks the way.
+
+use std::borrow::Cow;
+
+use errors::{Diagnostics, Result};
+use plan::CastKind;
+use plugin_api::Coercion;
+use types::{
+    CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TimeZone, TypeKind, Value,
+    to_text,
+};
+
+use crate::run::Run;
+
+/// What `types` wants to know, for no column in particular.
+pub(crate) fn context<'x>(run: &'x mut Run<'_>) -> CastContext<'x> {
+    CastContext {
+        sql_mode: run.function.sql_mode,
+        diagnostics: &mut *run.function.diagnostics,
+        time_zone: run.time_zone,
+        today: run.function.now.date(),
+        column: "",
+        row: 1,
+    }
+}
+
+/// Three-valued truth of a value.
+pub(crate) fn truth(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<Option<bool>> {
+    Ok(match value {
+        Value::Null => None,
+        Value::Int(number) => Some(*number != 0),
+        value => Some(types::to_bool(value, ty, &mut context(run))),
+    })
+}
+
+pub(crate) fn to_double(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<f64> {
+    Ok(match value {
+        Value::Double(number) => *number,
+        Value::Int(number) => *number as f64,
+        value => types::to_f64(value, ty, &mut context(run)),
+    })
+}
+
+pub(crate) fn to_decimal(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<Decimal> {
+    Ok(match value {
+        Value::Decimal(number) => number.clone(),
+        Value::Int(number) => Decimal::from_i64(*number),
+        value => types::to_decimal(value, ty, &mut context(run)),
+    })
+}
+
+/// As an integer that may be signed or not.
+pub(crate) fn to_i128(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<i128> {
+    Ok(match value {
+        Value::Int(number) => i128::from(*number),
+        Value::UInt(number) => i128::from(*number),
+        value => i128::from(types::to_i64(value, ty, &mut context(run))),
+    })
+}
+
+/// As 64 bits; negative numbers in two's complement.
+pub(crate) fn to_bits(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<u64> {
+    Ok(match value {
+        Value::Int(number) => *number as u64,
+        Value::UInt(number) => *number,
+        Value::Decimal(number) if number.is_negative() => number.to_i64().0 as u64,
+        Value::Double(number) if *number < 0.0 => number.round_ties_even() as i64 as u64,
+        value => types::to_u64(value, ty, &mut context(run)),
+    })
+}
+
+/// The text of a value.
+pub(crate) fn text_bytes<'v>(value: &'v Value, ty: &DataType) -> Cow<'v, [u8]> {
+    match value {
+        Value::Bytes(bytes) => Cow::Borrowed(bytes),
+        value => {
+            let mut text = Vec::new();
+            to_text(value, ty, &mut text);
+            Cow::Owned(text)
+        }
+    }
+}
+
+fn text_value(value: Value, ty: &DataType) -> Value {
+    match value {
+        Value::Null | Value::Bytes(_) => value,
+        value => Value::Bytes(SqlBytes::from(text_bytes(&value, ty).into_owned())),
+    }
+}
+
+/// An argument as its function wants it.
+pub(crate) fn coerce(
+    value: Value,
+    from: &DataType,
+    coercion: &Coercion,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let mode = run.function.sql_mode.temporal();
+    Ok(match coercion {
+        Coercion::AsIs => value,
+        Coercion::Integer => match value {
+            Value::Int(_) | Value::UInt(_) => value,
+            value => Value::Int(types::to_i64(&value, from, &mut context(run))),
+        },
+        Coercion::Double => Value::Double(to_double(&value, from, run)?),
+        Coercion::Decimal => Value::Decimal(to_decimal(&value, from, run)?),
+        Coercion::Text => text_value(value, from),
+        Coercion::Date => {
+            let date = types::to_date(&value, from, mode, &mut context(run));
+            date.map_or(Value::Null, Value::Date)
+        }
+        Coercion::DateTime => {
+            let moment = types::to_datetime(&value, from, 6, mode, &mut context(run));
+            moment.map_or(Value::Null, Value::DateTime)
+        }
+        Coercion::Time => {
+            let time = types::to_time(&value, from, 6, mode, &mut context(run));
+            time.map_or(Value::Null, Value::Time)
+        }
+        Coercion::Json => {
+            let ty = DataType::new(TypeKind::Json, u32::MAX, 0);
+            types::cast(&value, from, &ty, &mut context(run))?
+        }
+        Coercion::To(ty) => types::cast(&value, from, ty, &mut context(run))?,
+    })
+}
+
+/// UTC to the session time zone; the zero date stays.
+pub(crate) fn to_local(moment: DateTime, zone: &TimeZone) -> DateTime {
+    if moment.is_zero() {
+        return moment;
+    }
+    moment.to_unix_micros().map_or(moment, |micros| zone.utc_to_local(micros))
+}
+
+/// Session time zone to UTC.
+fn to_utc(moment: DateTime, zone: &TimeZone) -> Option<DateTime> {
+    if moment.is_zero() {
+        return Some(moment);
+    }
+    DateTime::from_unix_micros(zone.local_to_utc(moment)?)
+}
+
+/// CAST and the binder's conversions.
+pub(crate) fn cast(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    kind: CastKind,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    match (kind, &value) {
+        (_, Value::Null) => Ok(Value::Null),
+        (CastKind::TimestampToLocal, Value::DateTime(moment)) => {
+            Ok(Value::DateTime(to_local(*moment, run.time_zone)))
+        }
+        (CastKind::TimestampToUtc, _) => {
+            let moment = types::cast(&value, from, to, &mut context(run))?;
+            Ok(match moment {
+                Value::DateTime(moment) => {
+                    to_utc(moment, run.time_zone).map_or(Value::Null, Value::DateTime)
+                }
+                other => other,
+            })
+        }
+        (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
+            types::cast(&value, from, to, &mut context(run))
+        }
+    }
+}
+
+/// The same value in the representation of another type; texts are never cut.
+pub(crate) fn unify(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    if value.is_null() || to.kind == TypeKind::Null {
+        return Ok(value);
+    }
+    if to.is_string() {
+        return Ok(text_value(value, from));
+    }
+    match (&value, to.kind) {
+        (Value::Double(_), TypeKind::Double | TypeKind::Float)
+        | (Value::Json(_), TypeKind::Json) => Ok(value),
+        _ => types::cast(&value, from, to, &mut context(run)),
+    }
+}
+
+/// A column that is written.
+pub(crate) struct Target<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) ty: &'t DataType,
+    pub(crate) row: u64,
+    pub(crate) mode: StoreMode,
+}
+
+/// Makes of a value what a column holds.
+pub(crate) fn store(
+    value: &Value,
+    from: &DataType,
+    target: &Target<'_>,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    let plain = match (value, target.ty.kind) {
+        (Value::Null, _) => return Ok(Value::Null),
+        (Value::Int(number), TypeKind::BigInt) => !target.ty.unsigned || *number >= 0,
+        (Value::UInt(_), TypeKind::BigInt) => target.ty.unsigned,
+        _ => false,
+    };
+    if plain {
+        return Ok(match value {
+            Value::Int(number) if target.ty.unsigned => Value::UInt(*number as u64),
+            value => value.clone(),
+        });
+    }
+    let mut ctx = context(run);
+    ctx.column = target.name;
+    ctx.row = target.row;
+    types::store(value, from, target.ty, &mut ctx, target.mode)
+}
+
+/// How a value fits a key column.
+pub(crate) enum KeyFit {
+    /// It is one of the column's values.
+    Exact(Value),
+    /// The nearest of them.
+    Rounded(Value),
+}
+
+/// Whether the value is one of the column's values as it is: it can be encoded at once.
+pub(crate) fn is_exact_key(value: &Value, ty: &DataType) -> bool {
+    match value {
+        Value::Int(number) if !ty.unsigned => match ty.kind {
+            TypeKind::BigInt => true,
+            TypeKind::Int => i32::try_from(*number).is_ok(),
+            TypeKind::MediumInt => (-(1 << 23)..1 << 23).contains(number),
+            TypeKind::SmallInt => i16::try_from(*number).is_ok(),
+            TypeKind::TinyInt => i8::try_from(*number).is_ok(),
+            _ => false,
+        },
+        Value::UInt(number) if ty.unsigned => match ty.kind {
+            TypeKind::BigInt => true,
+            TypeKind::Int => u32::try_from(*number).is_ok(),
+            TypeKind::MediumInt => *number < 1 << 24,
+            TypeKind::SmallInt => u16::try_from(*number).is_ok(),
+            TypeKind::TinyInt => u8::try_from(*number).is_ok(),
+            _ => false,
+        },
+        Value::Bytes(_) => ty.is_string(),
+        Value::Date(_) => ty.kind == TypeKind::Date,
+        Value::DateTime(_) => ty.kind == TypeKind::DateTime,
+        Value::Time(_) => ty.kind == TypeKind::Time,
+        Value::Double(_) => ty.kind == TypeKind::Double,
+        _ => false,
+    }
+}
+
+/// Fits a value that is not NULL to a key column.
+pub(crate) fn to_key(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    run: &mut Run<'_>,
+) -> Result<KeyFit> {
+    if to.kind == TypeKind::Timestamp {
+        if from.kind == TypeKind::Timestamp {
+            return Ok(KeyFit::Exact(value));
+        }
+        let moment = cast(value, from, to, CastKind::TimestampToUtc, run)?;
+        return Ok(KeyFit::Exact(moment));
+    }
+    if is_exact_key(&value, to) {
+        return Ok(KeyFit::Exact(value));
+    }
+    let mut silent = Diagnostics::new(0);
+    let mut ctx = CastContext {
+        diagnostics: &mut silent,
+        ..context(run)
+    };
+    let fitted = types::store(&value, from, to, &mut ctx, StoreMode::Lenient)?;
+    let order = types::compare::compare(&value, from, &fitted, to);
+    Ok(match order {
+        Some(std::cmp::Ordering::Equal) => KeyFit::Exact(fitted),
+        _ => KeyFit::Rounded(fitted),
+    })
+}

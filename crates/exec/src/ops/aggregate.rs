@@ -1,0 +1,548 @@
+//! Grouping: one group, a hash table of groups, or groups one after another, with super-aggregates.
+
+use std::collections::VecDeque;
+
+use errors::Result;
+use hashbrown::HashMap;
+use plan::AggregateMode;
+use plugin_api::{Accumulator, BoundAggregate, Coercion};
+use types::{DataType, Decimal, Value};
+
+use super::simple::{ENTRY_BYTES, Seen};
+use super::sort::{KeyCode, Sorter};
+use super::{Node, Operator, Rows};
+use crate::convert;
+use crate::expr::Code;
+use crate::run::Run;
+use crate::value_key::append_hash_key;
+
+/// Grouping in a program.
+pub(crate) struct AggregateNode {
+    pub(crate) input: Node,
+    pub(crate) mode: AggregateMode,
+    pub(crate) keys: Vec<(usize, Code, DataType)>,
+    pub(crate) calls: Vec<CallNode>,
+    pub(crate) carried: Vec<usize>,
+    pub(crate) rollup: bool,
+    pub(crate) grouping: Vec<Option<usize>>,
+}
+
+/// An aggregate call.
+pub(crate) struct CallNode {
+    pub(crate) function: BoundAggregate,
+    pub(crate) kind: CallKind,
+    pub(crate) args: Vec<(Code, DataType, Coercion)>,
+    pub(crate) distinct: bool,
+    pub(crate) order_by: Vec<KeyCode>,
+    pub(crate) output: usize,
+}
+
+/// Calls that need no plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    /// `COUNT(*)`.
+    CountAll,
+    /// `COUNT(expr)`.
+    Count,
+    /// SUM of an integer expression.
+    SumInteger,
+    Plugin,
+}
+
+/// State of one call in one group.
+pub(crate) enum State {
+    Count(i64),
+    SumInteger { sum: i128, count: u64 },
+    Plugin(Box<PluginState>),
+}
+
+/// State of a plugin's aggregate.
+pub(crate) struct PluginState {
+    accumulator: Box<dyn Accumulator>,
+    seen: Option<Seen>,
+    /// Rows waiting to be put in order.
+    sorter: Option<Sorter>,
+}
+
+impl CallNode {
+    pub(crate) fn new_state(&self) -> State {
+        match self.kind {
+            CallKind::CountAll | CallKind::Count => State::Count(0),
+            CallKind::SumInteger => State::SumInteger { sum: 0, count: 0 },
+            CallKind::Plugin => State::Plugin(Box::new(PluginState {
+                accumulator: (self.function.accumulator)(),
+                seen: self.distinct.then(Seen::default),
+                sorter: (!self.order_by.is_empty()).then(|| Sorter::new(self.args.len())),
+            })),
+        }
+    }
+
+    /// Takes in the present row.
+    #[inline]
+    pub(crate) fn update(&self, state: &mut State, run: &mut Run<'_>) -> Result<()> {
+        match state {
+            State::Count(count) => {
+                if self.kind == CallKind::CountAll {
+                    *count += 1;
+                    return Ok(());
+                }
+                let code = &self.args[0].0;
+                let is_null = match code.leaf(run) {
+                    Some(value) => value.is_null(),
+                    None => code.eval(run)?.is_null(),
+                };
+                *count += i64::from(!is_null);
+                Ok(())
+            }
+            State::SumInteger { sum, count } => {
+                let code = &self.args[0].0;
+                let number = match code.leaf(run) {
+                    Some(Value::Int(number)) => Some(i128::from(*number)),
+                    Some(Value::UInt(number)) => Some(i128::from(*number)),
+                    Some(Value::Null) => None,
+                    _ => match code.eval(run)? {
+                        Value::Null => None,
+                        value => Some(convert::to_i128(&value, &self.args[0].1, run)?),
+                    },
+                };
+                if let Some(number) = number {
+                    *sum += number;
+                    *count += 1;
+                }
+                Ok(())
+            }
+            State::Plugin(state) => self.update_plugin(state, run),
+        }
+    }
+
+    fn update_plugin(&self, state: &mut PluginState, run: &mut Run<'_>) -> Result<()> {
+        let mut values = Vec::with_capacity(self.args.len());
+        for (code, ty, coercion) in &self.args {
+            let value = code.eval(run)?;
+            let value = match coercion {
+                Coercion::AsIs => value,
+                coercion => convert::coerce(value, ty, coercion, run)?,
+            };
+            if value.is_null() && self.function.skip_nulls {
+                return Ok(());
+            }
+            values.push(value);
+        }
+        if let Some(seen) = &mut state.seen {
+            let types = self.args.iter().map(|(_, ty, _)| ty);
+            if !seen.insert(values.iter().zip(types), &mut run.memory)? {
+                return Ok(());
+            }
+        }
+        if let Some(sorter) = &mut state.sorter {
+            sorter.push_key(&self.order_by, run)?;
+            return sorter.rows.push_values(values.into_iter(), run);
+        }
+        state.accumulator.update(&mut run.function, &values)
+    }
+
+    /// The group's result.
+    pub(crate) fn result(&self, state: &mut State, run: &mut Run<'_>) -> Result<Value> {
+        match state {
+            State::Count(count) => Ok(Value::Int(*count)),
+            State::SumInteger { count: 0, .. } => Ok(Value::Null),
+            State::SumInteger { sum, .. } => Ok(Value::Decimal(Decimal::from_i128(*sum, 0))),
+            State::Plugin(state) => {
+                if let Some(mut sorter) = state.sorter.take() {
+                    for row in sorter.order() {
+                        let values = sorter.rows.row(row as usize);
+                        state.accumulator.update(&mut run.function, values)?;
+                    }
+                    sorter.clear(run);
+                }
+                state.accumulator.result(&mut run.function)
+            }
+        }
+    }
+
+    /// Back to the empty group.
+    pub(crate) fn reset(&self, state: &mut State, run: &mut Run<'_>) {
+        match state {
+            State::Plugin(plugin) if plugin.seen.is_none() && self.order_by.is_empty() => {
+                plugin.accumulator.reset();
+            }
+            State::Plugin(plugin) => {
+                if let Some(seen) = &mut plugin.seen {
+                    seen.clear(run);
+                }
+                *state = self.new_state();
+            }
+            State::Count(_) | State::SumInteger { .. } => *state = self.new_state(),
+        }
+    }
+}
+
+/// The running operator for a node's mode.
+pub(crate) fn build<'r>(node: &'r AggregateNode) -> Box<dyn Operator<'r> + 'r> {
+    match node.mode {
+        AggregateMode::Scalar if !node.rollup => Box::new(Scalar::new(node)),
+        AggregateMode::Hash if !node.rollup => Box::new(Hash::new(node)),
+        AggregateMode::Scalar | AggregateMode::Hash | AggregateMode::Sorted => {
+            Box::new(Sorted::new(node))
+        }
+    }
+}
+
+impl AggregateNode {
+    fn new_states(&self) -> Vec<State> {
+        self.calls.iter().map(CallNode::new_state).collect()
+    }
+
+    fn update_all(&self, states: &mut [State], run: &mut Run<'_>) -> Result<()> {
+        for (call, state) in self.calls.iter().zip(states) {
+            call.update(state, run)?;
+        }
+        Ok(())
+    }
+
+    fn emit(&self, states: &mut [State], run: &mut Run<'_>) -> Result<()> {
+        for (call, state) in self.calls.iter().zip(states) {
+            let value = call.result(state, run)?;
+            run.regs[call.output] = value;
+        }
+        Ok(())
+    }
+
+    /// The key values of the present row.
+    fn key_values(&self, run: &mut Run<'_>, values: &mut Vec<Value>) -> Result<()> {
+        values.clear();
+        for (_, code, _) in &self.keys {
+            values.push(code.eval(run)?);
+        }
+        Ok(())
+    }
+
+    fn set_grouping(&self, live_keys: usize, run: &mut Run<'_>) {
+        for (at, register) in self.grouping.iter().enumerate() {
+            if let Some(register) = register {
+                run.regs[*register] = Value::bool(at >= live_keys);
+            }
+        }
+    }
+}
+
+/// No GROUP BY: exactly one row.
+struct Scalar<'r> {
+    node: &'r AggregateNode,
+    input: Box<dyn Operator<'r> + 'r>,
+    done: bool,
+}
+
+impl<'r> Scalar<'r> {
+    fn new(node: &'r AggregateNode) -> Scalar<'r> {
+        Scalar { node, input: super::build(&node.input), done: false }
+    }
+}
+
+impl<'r> Operator<'r> for Scalar<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.done = false;
+        self.input.open(run)
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(false);
+        }
+        let mut states = self.node.new_states();
+        let mut carried: Option<Vec<Value>> = None;
+        while self.input.next(run)? {
+            run.tick()?;
+            if carried.is_none() && !self.node.carried.is_empty() {
+                carried = Some(self.node.carried.iter().map(|r| run.regs[*r].clone()).collect());
+            }
+            self.node.update_all(&mut states, run)?;
+        }
+        self.input.close(run);
+        for (at, register) in self.node.carried.iter().enumerate() {
+            let value = carried.as_ref().map_or(Value::Null, |values| values[at].clone());
+            run.regs[*register] = value;
+        }
+        self.node.set_grouping(self.node.keys.len(), run);
+        self.node.emit(&mut states, run)?;
+        Ok(true)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+    }
+}
+
+/// Groups found by hash, delivered in order of first appearance.
+struct Hash<'r> {
+    node: &'r AggregateNode,
+    input: Box<dyn Operator<'r> + 'r>,
+    groups: HashMap<Box<[u8]>, u32, foldhash::fast::FixedState>,
+    /// For each group: key values and carried registers of its first row.
+    first_rows: Rows,
+    states: Vec<State>,
+    bytes: usize,
+    at: usize,
+    registers: Vec<usize>,
+}
+
+/// Bytes of a group's call state, as far as it is known beforehand.
+const STATE_BYTES: usize = size_of::<State>() + 48;
+
+impl<'r> Hash<'r> {
+    fn new(node: &'r AggregateNode) -> Hash<'r> {
+        let keys = node.keys.iter().map(|(register, _, _)| *register);
+        let registers: Vec<usize> = keys.chain(node.carried.iter().copied()).collect();
+        Hash {
+            node,
+            input: super::build(&node.input),
+            groups: HashMap::default(),
+            first_rows: Rows::new(registers.len()),
+            states: Vec::new(),
+            bytes: 0,
+            at: 0,
+            registers,
+        }
+    }
+
+    fn clear(&mut self, run: &mut Run<'r>) {
+        run.memory.release(self.bytes);
+        self.bytes = 0;
+        self.groups.clear();
+        self.first_rows.clear(run);
+        self.states.clear();
+        self.at = 0;
+    }
+
+    fn read(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let node = self.node;
+        let width = node.calls.len();
+        let mut key = Vec::new();
+        while self.input.next(run)? {
+            run.tick()?;
+            key.clear();
+            for (_, code, ty) in &node.keys {
+                match code.leaf(run) {
+                    Some(value) => append_hash_key(value, ty.collation, &mut key),
+                    None => append_hash_key(&code.eval(run)?, ty.collation, &mut key),
+                }
+            }
+            let group = match self.groups.get(key.as_slice()) {
+                Some(group) => *group as usize,
+                None => self.add_group(&key, run)?,
+            };
+            node.update_all(&mut self.states[group * width..(group + 1) * width], run)?;
+        }
+        Ok(())
+    }
+
+    fn add_group(&mut self, key: &[u8], run: &mut Run<'r>) -> Result<usize> {
+        let node = self.node;
+        let group = self.first_rows.len();
+        let bytes = key.len() + ENTRY_BYTES + node.calls.len() * STATE_BYTES;
+        self.bytes += bytes;
+        run.memory.charge(bytes)?;
+        self.groups.insert(key.into(), group as u32);
+        let mut values = Vec::with_capacity(self.registers.len());
+        node.key_values(run, &mut values)?;
+        values.extend(node.carried.iter().map(|register| run.regs[*register].clone()));
+        self.first_rows.push_values(values.into_iter(), run)?;
+        self.states.extend(node.calls.iter().map(CallNode::new_state));
+        Ok(group)
+    }
+}
+
+impl<'r> Operator<'r> for Hash<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.clear(run);
+        self.input.open(run)?;
+        self.read(run)?;
+        self.input.close(run);
+        Ok(())
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if self.at >= self.first_rows.len() {
+            return Ok(false);
+        }
+        self.first_rows.restore(self.at, &self.registers, run);
+        let width = self.node.calls.len();
+        let states = &mut self.states[self.at * width..(self.at + 1) * width];
+        self.at += 1;
+        self.node.set_grouping(self.node.keys.len(), run);
+        self.node.emit(states, run)?;
+        Ok(true)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.clear(run);
+        self.input.close(run);
+    }
+}
+
+/// One level of grouping: the first `keys` keys.
+struct Level {
+    keys: usize,
+    states: Vec<State>,
+}
+
+/// A finished row: key values, carried values, results, number of live keys.
+struct Finished {
+    values: Vec<Value>,
+    live_keys: usize,
+}
+
+/// Groups one after another in a sorted input; with ROLLUP several levels at once.
+struct Sorted<'r> {
+    node: &'r AggregateNode,
+    input: Box<dyn Operator<'r> + 'r>,
+    /// Finest level first.
+    levels: Vec<Level>,
+    /// Keys and carried values of the group being read; `None` before the first row.
+    group: Option<Vec<Value>>,
+    key_ends: Vec<usize>,
+    key: Vec<u8>,
+    finished: VecDeque<Finished>,
+    /// Registers of the input's present row that emitting a group overwrites.
+    registers: Vec<usize>,
+    input_row: Vec<Value>,
+    done: bool,
+}
+
+impl<'r> Sorted<'r> {
+    fn new(node: &'r AggregateNode) -> Sorted<'r> {
+        let keys = node.keys.iter().map(|(register, _, _)| *register);
+        Sorted {
+            node,
+            input: super::build(&node.input),
+            levels: Vec::new(),
+            group: None,
+            key_ends: Vec::new(),
+            key: Vec::new(),
+            finished: VecDeque::new(),
+            registers: keys.chain(node.carried.iter().copied()).collect(),
+            input_row: Vec::new(),
+            done: false,
+        }
+    }
+
+    /// The present row's key; returns how many leading keys it shares with the group being read.
+    fn shared_keys(&mut self, run: &mut Run<'r>) -> Result<usize> {
+        let (mut key, mut ends) = (Vec::new(), Vec::new());
+        for (_, code, ty) in &self.node.keys {
+            let value = code.eval(run)?;
+            append_hash_key(&value, ty.collation, &mut key);
+            ends.push(key.len());
+        }
+        let shared = ends
+            .iter()
+            .zip(&self.key_ends)
+            .take_while(|(a, b)| a == b && key[..**a] == self.key[..**b])
+            .count();
+        self.key = key;
+        self.key_ends = ends;
+        Ok(shared)
+    }
+
+    /// Finishes all levels that have more than `keep` keys, finest first.
+    fn finish(&mut self, keep: Option<usize>, run: &mut Run<'r>) -> Result<()> {
+        let Some(group) = &self.group else { return Ok(()) };
+        let key_count = self.node.keys.len();
+        for level in &mut self.levels {
+            if keep.is_some_and(|keep| level.keys <= keep) {
+                continue;
+            }
+            let mut values = group.clone();
+            for value in &mut values[level.keys..key_count] {
+                *value = Value::Null;
+            }
+            for (call, state) in self.node.calls.iter().zip(&mut level.states) {
+                values.push(call.result(state, run)?);
+                call.reset(state, run);
+            }
+            self.finished.push_back(Finished { values, live_keys: level.keys });
+        }
+        Ok(())
+    }
+
+    fn start_group(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let mut values = Vec::with_capacity(self.registers.len());
+        self.node.key_values(run, &mut values)?;
+        values.extend(self.node.carried.iter().map(|register| run.regs[*register].clone()));
+        self.group = Some(values);
+        Ok(())
+    }
+
+    fn take_row(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let shared = self.shared_keys(run)?;
+        let key_count = self.node.keys.len();
+        if self.group.is_none() || shared < key_count {
+            if self.group.is_some() {
+                self.finish(Some(shared), run)?;
+            }
+            self.start_group(run)?;
+        }
+        for level in &mut self.levels {
+            self.node.update_all(&mut level.states, run)?;
+        }
+        Ok(())
+    }
+
+    fn emit(&mut self, row: Finished, run: &mut Run<'r>) {
+        let outputs = self.node.calls.iter().map(|call| call.output);
+        let registers = self.registers.iter().copied().chain(outputs);
+        for (register, value) in registers.zip(row.values) {
+            run.regs[register] = value;
+        }
+        self.node.set_grouping(row.live_keys, run);
+    }
+}
+
+impl<'r> Operator<'r> for Sorted<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let key_count = self.node.keys.len();
+        let counts = if self.node.rollup { 0 } else { key_count }..=key_count;
+        let level = |keys| Level { keys, states: self.node.new_states() };
+        self.levels = counts.rev().map(level).collect();
+        self.group = None;
+        self.key.clear();
+        self.key_ends.clear();
+        self.finished.clear();
+        self.input_row.clear();
+        self.done = false;
+        self.input.open(run)
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        loop {
+            if let Some(row) = self.finished.pop_front() {
+                self.emit(row, run);
+                return Ok(true);
+            }
+            if self.done {
+                return Ok(false);
+            }
+            // The input may not set its registers anew for each row: it finds them as it left them.
+            for (register, value) in self.registers.iter().zip(self.input_row.drain(..)) {
+                run.regs[*register] = value;
+            }
+            while self.finished.is_empty() && !self.done {
+                if self.input.next(run)? {
+                    run.tick()?;
+                    self.take_row(run)?;
+                } else {
+                    self.done = true;
+                    self.finish(None, run)?;
+                }
+            }
+            self.input_row = self.registers.iter().map(|r| run.regs[*r].clone()).collect();
+        }
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+        self.levels.clear();
+        self.finished.clear();
+        self.group = None;
+    }
+}

@@ -1,0 +1,496 @@
+//! From `plan::Physical` to `Node`.
+
+use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
+use errors::{Error, ErrorCode, Result};
+use plan::{
+    Access, AggregateCall, BinaryOp, Expr, FrameBound, FrameUnit, IndexKeySource, Physical,
+    RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SortKey, TableAccess, WindowCall,
+};
+use plugin_api::BoundAggregate;
+use types::record::RecordLayout;
+use types::{CollationId, DataType};
+
+use super::aggregate::{AggregateNode, CallKind, CallNode};
+use super::information::InformationNode;
+use super::join::{HashJoinNode, HashKey, NestedLoopNode};
+use super::keys::{KeySource, RangeNode, Ranges};
+use super::scan::{AccessNode, ScanNode, TableNode};
+use super::set::{RecursiveNode, SetNode};
+use super::sort::{KeyCode, SortNode};
+use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
+use super::Node;
+use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
+use crate::value_key::Domain;
+
+/// Compiles operators; wraps the compiler of expressions.
+pub(crate) struct NodeCompiler<'a> {
+    pub(crate) exprs: Compiler<'a>,
+}
+
+pub(crate) fn index(register: Register) -> usize {
+    register.0 as usize
+}
+
+fn indexes(registers: &[Register]) -> Vec<usize> {
+    registers.iter().copied().map(index).collect()
+}
+
+fn typed(columns: &[(Register, DataType)]) -> (Vec<usize>, Vec<DataType>) {
+    columns.iter().map(|(register, ty)| (index(*register), ty.clone())).unzip()
+}
+
+fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
+    match locking {
+        RowLocking::None => (RowLock::None, WaitPolicy::Wait),
+        RowLocking::Shared => (RowLock::Shared, WaitPolicy::Wait),
+        RowLocking::SharedNoWait => (RowLock::Shared, WaitPolicy::NoWait),
+        RowLocking::SharedSkipLocked => (RowLock::Shared, WaitPolicy::SkipLocked),
+        RowLocking::Exclusive => (RowLock::Exclusive, WaitPolicy::Wait),
+        RowLocking::ExclusiveNoWait => (RowLock::Exclusive, WaitPolicy::NoWait),
+        RowLocking::ExclusiveSkipLocked => (RowLock::Exclusive, WaitPolicy::SkipLocked),
+    }
+}
+
+impl<'a> NodeCompiler<'a> {
+    pub(crate) fn node(&mut self, plan: &Physical) -> Result<Node> {
+        Ok(match plan {
+            Physical::OneRow => Node::OneRow,
+            Physical::Nothing => Node::Nothing,
+            Physical::Scan { table, access, filter } => {
+                Node::Scan(Box::new(self.scan(table, access, filter.as_ref())?))
+            }
+            Physical::InformationScan { schema, name, columns, equals, filter } => {
+                let equals = equals.iter().map(|(column, expr)| {
+                    Ok((column.clone(), self.exprs.expr(expr)?, expr.ty()))
+                });
+                let equals = equals.collect::<Result<Vec<_>>>()?;
+                Node::Information(Box::new(InformationNode {
+                    schema: schema.clone(),
+                    name: name.clone(),
+                    columns: columns.iter().map(|(c, register)| (*c, index(*register))).collect(),
+                    equals,
+                    filter: filter.as_ref().map(|f| self.exprs.truth(f)).transpose()?,
+                }))
+            }
+            Physical::Values { rows, columns } => Node::Values {
+                rows: rows.iter().map(|row| self.exprs.exprs(row)).collect::<Result<_>>()?,
+                columns: indexes(columns),
+            },
+            Physical::Filter { input, predicate } => Node::Filter {
+                input: Box::new(self.node(input)?),
+                predicate: self.exprs.truth(predicate)?,
+            },
+            Physical::Project { input, columns } => {
+                let input = Box::new(self.node(input)?);
+                let columns = columns
+                    .iter()
+                    .map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?)));
+                Node::Project { input, columns: columns.collect::<Result<_>>()? }
+            }
+            Physical::NestedLoop { kind, outer, inner, condition, inner_columns } => {
+                Node::NestedLoop(Box::new(NestedLoopNode {
+                    kind: *kind,
+                    outer: self.node(outer)?,
+                    inner: self.node(inner)?,
+                    condition: condition.as_ref().map(|c| self.exprs.truth(c)).transpose()?,
+                    inner_columns: indexes(inner_columns),
+                }))
+            }
+            Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns } => {
+                let keys = keys.iter().map(|(outer, inner, collation)| {
+                    Ok(HashKey {
+                        domain: Domain::new(&outer.ty(), &inner.ty(), *collation),
+                        outer: self.exprs.expr(outer)?,
+                        inner: self.exprs.expr(inner)?,
+                    })
+                });
+                let keys = keys.collect::<Result<_>>()?;
+                Node::HashJoin(Box::new(HashJoinNode {
+                    kind: *kind,
+                    correlated: self.is_correlated(inner),
+                    outer: self.node(outer)?,
+                    inner: self.node(inner)?,
+                    keys,
+                    condition: condition.as_ref().map(|c| self.exprs.truth(c)).transpose()?,
+                    inner_columns: indexes(inner_columns),
+                }))
+            }
+            Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
+                let input = self.node(input)?;
+                let keys = keys
+                    .iter()
+                    .map(|(register, expr)| {
+                        Ok((index(*register), self.exprs.expr(expr)?, expr.ty()))
+                    })
+                    .collect::<Result<_>>()?;
+                let calls =
+                    aggregates.iter().map(|call| self.aggregate(call)).collect::<Result<_>>()?;
+                Node::Aggregate(Box::new(AggregateNode {
+                    input,
+                    mode: *mode,
+                    keys,
+                    calls,
+                    carried: indexes(carried),
+                    rollup: *rollup,
+                    grouping: grouping.iter().map(|register| register.map(index)).collect(),
+                }))
+            }
+            Physical::Window { input, partition_by, order_by, calls, columns } => {
+                self.window(input, partition_by, order_by, calls, columns)?
+            }
+            Physical::Sort { input, keys, limit, columns } => Node::Sort(Box::new(SortNode {
+                input: self.node(input)?,
+                keys: self.sort_keys(keys)?,
+                limit: self.exprs.option(limit.as_ref())?,
+                columns: indexes(columns),
+            })),
+            Physical::Distinct { input, columns } => Node::Distinct {
+                input: Box::new(self.node(input)?),
+                columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
+            },
+            Physical::Limit { input, limit, offset, count_all } => Node::Limit {
+                input: Box::new(self.node(input)?),
+                limit: self.exprs.option(limit.as_ref())?,
+                offset: self.exprs.option(offset.as_ref())?,
+                count_all: *count_all,
+            },
+            Physical::SetOperation { operation, inputs, columns } => {
+                let (registers, types) = typed(columns);
+                let inputs = inputs
+                    .iter()
+                    .map(|(input, outputs)| {
+                        Ok((self.node(input)?, self.outputs(outputs, &types)?))
+                    })
+                    .collect::<Result<_>>()?;
+                Node::Set(Box::new(SetNode {
+                    operation: *operation,
+                    inputs,
+                    columns: registers,
+                    types,
+                }))
+            }
+            Physical::Materialize { id, input, outputs, columns, correlated } => {
+                let (registers, types) = typed(columns);
+                Node::Materialize {
+                    id: *id,
+                    input: Box::new(self.node(input)?),
+                    outputs: self.outputs(outputs, &types)?,
+                    columns: registers,
+                    correlated: *correlated,
+                }
+            }
+            Physical::CteScan { id, columns } => {
+                Node::CteScan { id: *id, columns: typed(columns).0 }
+            }
+            Physical::RecursiveCte {
+                id,
+                seed,
+                seed_outputs,
+                step,
+                step_outputs,
+                distinct,
+                columns,
+            } => {
+                let (registers, types) = typed(columns);
+                Node::RecursiveCte(Box::new(RecursiveNode {
+                    id: *id,
+                    seed: self.node(seed)?,
+                    seed_outputs: self.outputs(seed_outputs, &types)?,
+                    step: self.node(step)?,
+                    step_outputs: self.outputs(step_outputs, &types)?,
+                    distinct: *distinct,
+                    columns: registers,
+                    types,
+                }))
+            }
+        })
+    }
+
+    /// Output expressions in the representation of the columns.
+    pub(crate) fn outputs(&mut self, outputs: &[Expr], types: &[DataType]) -> Result<Vec<Code>> {
+        let pairs = outputs.iter().zip(types);
+        pairs.map(|(output, ty)| self.exprs.unified(output, ty)).collect()
+    }
+
+    /// Whether the operator reads registers that nothing below it sets.
+    fn is_correlated(&self, plan: &Physical) -> bool {
+        let subqueries = self.exprs.subqueries;
+        let outer = |id: plan::SubqueryId| {
+            subqueries.get(id.0 as usize).map_or(&[] as &[Register], |query| query.outer.as_slice())
+        };
+        let (mut read, mut set) = (RegisterSet::new(), RegisterSet::new());
+        add_reads(plan, &outer, &mut read);
+        plan.add_definitions(&mut set);
+        !read.is_subset(&set)
+    }
+
+    fn scan(
+        &mut self,
+        table: &TableAccess,
+        access: &Access,
+        filter: Option<&Expr>,
+    ) -> Result<ScanNode> {
+        let mut in_filter = RegisterSet::new();
+        if let Some(filter) = filter {
+            let subqueries = self.exprs.subqueries;
+            filter.add_registers(
+                &|id| subqueries.get(id.0 as usize).map_or(&[], |query| query.outer.as_slice()),
+                &mut in_filter,
+            );
+        }
+        let columns = table.columns.iter().map(|(column, register)| (*column, *register));
+        let (first, rest): (Vec<_>, Vec<_>) =
+            columns.partition(|(_, register)| in_filter.contains(*register));
+        let plain = |columns: Vec<(usize, Register)>| {
+            columns.into_iter().map(|(column, register)| (column, index(register))).collect()
+        };
+        let (lock, wait) = locking(table.locking);
+        Ok(ScanNode {
+            table: TableNode {
+                table: TableId(table.table),
+                engine: table.engine.clone(),
+                layout: RecordLayout::new(&table.layout),
+                first: plain(first),
+                rest: plain(rest),
+                locator: table.locator.map(index),
+                lock,
+                wait,
+            },
+            access: match access {
+                Access::Unique { index, key } => {
+                    AccessNode::Unique { index: IndexId(*index), key: self.keys(key)? }
+                }
+                Access::Ranges { index, ranges, backward } => AccessNode::Ranges {
+                    index: IndexId(*index),
+                    ranges: Ranges {
+                        ranges: ranges.iter().map(|r| self.range(r)).collect::<Result<_>>()?,
+                    },
+                    backward: *backward,
+                },
+                Access::Full { index, backward } => {
+                    AccessNode::Full { index: IndexId(*index), backward: *backward }
+                }
+            },
+            filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
+        })
+    }
+
+    fn key(&mut self, source: &IndexKeySource) -> Result<KeySource> {
+        Ok(KeySource {
+            value: self.exprs.expr(&source.value)?,
+            from: source.value.ty(),
+            ty: source.ty.clone(),
+            prefix_length: source.prefix_length,
+            descending: source.descending,
+            null_safe: source.null_safe,
+        })
+    }
+
+    fn keys(&mut self, sources: &[IndexKeySource]) -> Result<Vec<KeySource>> {
+        sources.iter().map(|source| self.key(source)).collect()
+    }
+
+    fn range(&mut self, range: &RangeSpec) -> Result<RangeNode> {
+        let mut bound = |bound: &Option<RangeBound>| -> Result<Option<(KeySource, bool)>> {
+            bound.as_ref().map(|b| Ok((self.key(&b.key)?, b.inclusive))).transpose()
+        };
+        let (lower, upper) = (bound(&range.lower)?, bound(&range.upper)?);
+        Ok(RangeNode { equal: self.keys(&range.equal)?, lower, upper })
+    }
+
+    fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<KeyCode>> {
+        keys.iter()
+            .map(|key| {
+                Ok(KeyCode {
+                    code: self.exprs.expr(&key.expr)?,
+                    collation: key.expr.ty().collation,
+                    descending: key.descending,
+                })
+            })
+            .collect()
+    }
+
+    fn bound_aggregate(
+        &self,
+        name: &str,
+        args: &[Expr],
+        separator: Option<&[u8]>,
+    ) -> Result<BoundAggregate> {
+        let function = self.exprs.registry.aggregate(name).ok_or_else(|| {
+            Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name])
+        })?;
+        (function.bind)(self.exprs.bind, &arg_infos(args), separator)
+    }
+
+    fn aggregate(&mut self, call: &AggregateCall) -> Result<CallNode> {
+        let function = self.bound_aggregate(&call.function, &call.args, call.separator.as_deref())?;
+        let order_by = self.sort_keys(&call.order_by)?;
+        self.call(function, &call.function, &call.args, call.distinct, order_by, call.output)
+    }
+
+    fn call(
+        &mut self,
+        function: BoundAggregate,
+        name: &str,
+        args: &[Expr],
+        distinct: bool,
+        order_by: Vec<KeyCode>,
+        output: Register,
+    ) -> Result<CallNode> {
+        let kind = match (name, args) {
+            _ if distinct || !order_by.is_empty() => CallKind::Plugin,
+            ("COUNT", []) => CallKind::CountAll,
+            ("COUNT", [_]) => CallKind::Count,
+            ("SUM", [arg]) if arg.ty().is_integer() => CallKind::SumInteger,
+            _ => CallKind::Plugin,
+        };
+        let coercion = |at: usize| {
+            let all = &function.coercions;
+            all.get(at).or(all.last()).cloned().unwrap_or(plugin_api::Coercion::AsIs)
+        };
+        let args = args
+            .iter()
+            .enumerate()
+            .map(|(at, arg)| {
+                Ok((self.exprs.expr(arg)?, arg.ty(), trimmed(coercion(at), &arg.ty())))
+            })
+            .collect::<Result<_>>()?;
+        Ok(CallNode { kind, args, distinct, order_by, output: index(output), function })
+    }
+
+    fn window(
+        &mut self,
+        input: &Physical,
+        partition_by: &[Expr],
+        order_by: &[SortKey],
+        calls: &[WindowCall],
+        columns: &[Register],
+    ) -> Result<Node> {
+        let input = self.node(input)?;
+        let ascending = |expr: &Expr| SortKey { expr: expr.clone(), descending: false };
+        let partition_by: Vec<SortKey> = partition_by.iter().map(ascending).collect();
+        let scratch = self.exprs.new_register();
+        let calls = calls
+            .iter()
+            .map(|call| self.window_call(call, order_by, scratch))
+            .collect::<Result<_>>()?;
+        Ok(Node::Window(Box::new(WindowNode {
+            input,
+            partition_by: self.sort_keys(&partition_by)?,
+            order_by: self.sort_keys(order_by)?,
+            calls,
+            columns: indexes(columns),
+            scratch,
+        })))
+    }
+
+    fn window_call(
+        &mut self,
+        call: &WindowCall,
+        order_by: &[SortKey],
+        scratch: usize,
+    ) -> Result<WindowCallNode> {
+        let function = match &*call.function {
+            "ROW_NUMBER" => WindowFunction::RowNumber,
+            "RANK" => WindowFunction::Rank,
+            "DENSE_RANK" => WindowFunction::DenseRank,
+            "PERCENT_RANK" => WindowFunction::PercentRank,
+            "CUME_DIST" => WindowFunction::CumeDist,
+            "NTILE" => WindowFunction::Ntile,
+            "LEAD" => WindowFunction::Lead,
+            "LAG" => WindowFunction::Lag,
+            "FIRST_VALUE" => WindowFunction::FirstValue,
+            "LAST_VALUE" => WindowFunction::LastValue,
+            "NTH_VALUE" => WindowFunction::NthValue,
+            name => {
+                let function = self.bound_aggregate(name, &call.args, None)?;
+                let call =
+                    self.call(function, name, &call.args, false, Vec::new(), call.output)?;
+                WindowFunction::Aggregate(Box::new(call))
+            }
+        };
+        let unit = call.frame.unit;
+        Ok(WindowCallNode {
+            function,
+            args: call
+                .args
+                .iter()
+                .enumerate()
+                .map(|(at, arg)| match at {
+                    // LEAD and LAG: the default has the type of the result.
+                    0 | 2 => Ok(unify_code(self.exprs.expr(arg)?, arg.ty(), &call.ty)),
+                    _ => self.exprs.expr(arg),
+                })
+                .collect::<Result<_>>()?,
+            arg_types: call.args.iter().map(Expr::ty).collect(),
+            unit,
+            start: self.frame_bound(&call.frame.start, unit, order_by, scratch, true)?,
+            end: self.frame_bound(&call.frame.end, unit, order_by, scratch, false)?,
+            output: index(call.output),
+        })
+    }
+
+    fn frame_bound(
+        &mut self,
+        bound: &FrameBound,
+        unit: FrameUnit,
+        order_by: &[SortKey],
+        scratch: usize,
+        is_start: bool,
+    ) -> Result<Bound> {
+        let (distance, preceding) = match bound {
+            FrameBound::UnboundedPreceding | FrameBound::UnboundedFollowing => {
+                return Ok(Bound::Unbounded);
+            }
+            FrameBound::CurrentRow => return Ok(Bound::CurrentRow),
+            FrameBound::Preceding(distance) => (distance, true),
+            FrameBound::Following(distance) => (distance, false),
+        };
+        if unit == FrameUnit::Rows {
+            return Ok(Bound::Rows { distance: self.exprs.expr(distance)?, preceding });
+        }
+        let [key] = order_by else {
+            return Err(Error::with(ErrorCode(3587), &[&"<unnamed window>"]));
+        };
+        let ty = key.expr.ty();
+        if !ty.is_numeric() {
+            return Err(Error::not_supported("RANGE frames over intervals"));
+        }
+        // The limit is the order value moved by the distance, in the direction of the order.
+        let backward = preceding != key.descending;
+        let limit_ty = match ty.kind {
+            types::TypeKind::Float | types::TypeKind::Double => DataType::double(),
+            _ => DataType::decimal(65, ty.decimals.max(distance.ty().decimals).min(30)),
+        };
+        let limit = Expr::Binary {
+            op: if backward { BinaryOp::Subtract } else { BinaryOp::Add },
+            left: Box::new(key.expr.clone()),
+            right: Box::new(distance.clone()),
+            collation: CollationId::BINARY,
+            ty: limit_ty.clone(),
+        };
+        let op = if is_start != key.descending {
+            BinaryOp::GreaterOrEqual
+        } else {
+            BinaryOp::LessOrEqual
+        };
+        Ok(Bound::Range {
+            limit: self.exprs.expr(&limit)?,
+            inside: Box::new(Comparison {
+                op,
+                left: self.exprs.expr(&key.expr)?,
+                right: Code::Register(scratch),
+                comparator: comparator(&ty, &limit_ty, CollationId::BINARY),
+            }),
+        })
+    }
+}
+
+fn add_reads<'p>(
+    plan: &'p Physical,
+    outer: &dyn Fn(plan::SubqueryId) -> &'p [Register],
+    set: &mut RegisterSet,
+) {
+    plan.for_each_expr(&mut |expr| expr.add_registers(outer, set));
+    plan.for_each_input(&mut |input| add_reads(input, outer, set));
+}

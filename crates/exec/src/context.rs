@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_api::{CancelToken, Engine, RowBatch, RowBuf, Transaction};
+use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
 use types::{TimeZone, Value};
@@ -74,7 +74,6 @@ pub struct ExecScratch {
     pub(crate) cells: Vec<Value>,
     pub(crate) row: RowBuf,
     pub(crate) key: Vec<u8>,
-    pub(crate) batch: RowBatch,
 }
 
 /// Everything around one run of a program.

@@ -279,10 +279,7 @@ pub(crate) fn to_key(
         return Ok(KeyFit::Exact(value));
     }
     let mut silent = Diagnostics::new(0);
-    let mut ctx = CastContext {
-        diagnostics: &mut silent,
-        ..context(run)
-    };
+    let mut ctx = CastContext { diagnostics: &mut silent, ..context(run) };
     let fitted = types::store(&value, from, to, &mut ctx, StoreMode::Lenient)?;
     let order = types::compare::compare(&value, from, &fitted, to);
     Ok(match order {

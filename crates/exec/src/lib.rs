@@ -7,11 +7,12 @@ mod context;
 mod convert;
 mod expr;
 mod ops;
+mod output;
 mod program;
+mod query;
 mod run;
 mod value_key;
+mod write;
 
-pub use context::{
-    ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource,
-};
+pub use context::{ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource};
 pub use program::{Program, compile};

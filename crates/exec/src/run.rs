@@ -16,7 +16,6 @@ use crate::ops::{Node, Rows};
 pub(crate) struct SubqueryNode {
     pub(crate) root: Node,
     pub(crate) outputs: Vec<Code>,
-    pub(crate) types: Vec<types::DataType>,
     /// Registers of the outer query that it reads.
     pub(crate) outer: Vec<usize>,
 }
@@ -135,6 +134,16 @@ impl<'r> Run<'r> {
             strict_divisions: false,
             ticks: 0,
         }
+    }
+
+    /// The registers, for the next statement.
+    pub(crate) fn finish(mut self) -> Vec<Value> {
+        for at in 0..self.subqueries.len() {
+            if let Some(mut operator) = self.subqueries[at].take_operator() {
+                operator.close(&mut self);
+            }
+        }
+        self.regs
     }
 
     /// The transaction in `engine`.

@@ -1,7 +1,7 @@
 //! Values as bytes: for hashing (equal values, equal bytes) and for sorting (ordered values, ordered bytes).
 
 use errors::Result;
-use types::{Comparator, ComparisonKind, CollationId, DataType, Decimal, TypeKind, Value};
+use types::{CollationId, Comparator, ComparisonKind, DataType, Decimal, TypeKind, Value};
 
 use crate::convert;
 use crate::expr::Code;

@@ -202,7 +202,7 @@ impl Arithmetic {
 /// NULL, with warning 1365 when the SQL mode asks for it. The write path turns the warning into an error in strict mode.
 #[cold]
 fn division_by_zero(run: &mut Run<'_>) -> Result<Value> {
-    if run.function.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
+    if run.function.sql_mode.contains(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
         if run.strict_divisions && run.function.sql_mode.is_strict() {
             return Err(Error::with(ErrorCode::DIVISION_BY_ZERO, &[]));
         }
@@ -261,7 +261,12 @@ impl BitOperation {
         }))
     }
 
-    fn eval_strings(&self, left: &Value, right: Option<&Value>, run: &mut Run<'_>) -> Result<Value> {
+    fn eval_strings(
+        &self,
+        left: &Value,
+        right: Option<&Value>,
+        run: &mut Run<'_>,
+    ) -> Result<Value> {
         let left_bytes = plugin_api::kit::bytes(left);
         let combine = |operate: fn(u8, u8) -> u8| -> Result<Value> {
             let right = right.map_or(&[] as &[u8], plugin_api::kit::bytes);

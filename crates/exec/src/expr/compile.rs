@@ -81,7 +81,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn expr(&mut self, expr: &Expr) -> Result<Code> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Error::with(ErrorCode::STACK_OVERRUN_NEED_MORE, &[&0, &0, &0]));
+            return Err(Error::with(ErrorCode::STACK_OVERRUN, &[&0, &0, &0]));
         }
         let hoist = !self.inside_once && !is_leaf(expr) && self.is_hoistable(expr);
         let code = if hoist {
@@ -168,11 +168,8 @@ impl<'a> Compiler<'a> {
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &Expr, ty: &DataType, whole: &Expr) -> Result<Code> {
-        let is_truth = |wanted, negated, truth| Code::IsTruth {
-            operand: Box::new(truth),
-            wanted,
-            negated,
-        };
+        let is_truth =
+            |wanted, negated, truth| Code::IsTruth { operand: Box::new(truth), wanted, negated };
         Ok(match op {
             UnaryOp::Negate => Code::Arithmetic(Box::new(Arithmetic {
                 op: BinaryOp::Subtract,
@@ -334,18 +331,18 @@ impl<'a> Compiler<'a> {
         collation: CollationId,
     ) -> Result<Code> {
         if is_row(operand) {
-            let rows = list.iter().map(|item| {
-                self.row_comparison(BinaryOp::Equal, operand, item, collation)
-            });
+            let rows = list
+                .iter()
+                .map(|item| self.row_comparison(BinaryOp::Equal, operand, item, collation));
             return Ok(Code::InRows { comparisons: rows.collect::<Result<_>>()?, negated });
         }
         if self.is_hashable(operand, list) {
             let slot = self.set_slots;
             self.set_slots += 1;
             let ty = operand.ty();
-            let items = list.iter().map(|item| {
-                Ok((self.expr(item)?, Domain::new(&ty, &item.ty(), collation)))
-            });
+            let items = list
+                .iter()
+                .map(|item| Ok((self.expr(item)?, Domain::new(&ty, &item.ty(), collation))));
             let list = items.collect::<Result<Vec<_>>>()?;
             let operand = self.expr(operand)?;
             return Ok(Code::InSet(Box::new(InSetCode { operand, list, slot, negated })));
@@ -439,9 +436,7 @@ impl<'a> Compiler<'a> {
         let question = match kind {
             SubqueryKind::Scalar => Question::Scalar,
             SubqueryKind::Exists => Question::Exists,
-            SubqueryKind::In(left) => {
-                Question::In { left: self.left_side(left, &types)? }
-            }
+            SubqueryKind::In(left) => Question::In { left: self.left_side(left, &types)? },
             SubqueryKind::Quantified(left, op, quantifier) => Question::Quantified {
                 left: self.left_side(left, &types)?,
                 op: *op,
@@ -449,9 +444,10 @@ impl<'a> Compiler<'a> {
             },
             SubqueryKind::Row => {
                 let outputs = self.subqueries.get(id).map(|subquery| subquery.outputs.as_slice());
-                let registers = outputs.unwrap_or_default().iter().map(|output| {
-                    output.as_column().map(|register| register.0 as usize)
-                });
+                let registers = outputs
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|output| output.as_column().map(|register| register.0 as usize));
                 let registers: Vec<_> = registers.collect();
                 let registers = registers
                     .into_iter()
@@ -462,11 +458,7 @@ impl<'a> Compiler<'a> {
         Ok(SubqueryCode { id, question, negated })
     }
 
-    fn left_side(
-        &mut self,
-        left: &[Expr],
-        types: &[DataType],
-    ) -> Result<Vec<(Code, Domain)>> {
+    fn left_side(&mut self, left: &[Expr], types: &[DataType]) -> Result<Vec<(Code, Domain)>> {
         let items: Vec<&Expr> = match left {
             [Expr::Row(items)] => items.iter().collect(),
             items => items.iter().collect(),
@@ -538,7 +530,7 @@ pub(crate) fn unify_code(code: Code, from: DataType, to: &DataType) -> Code {
 }
 
 fn same_representation(from: &DataType, to: &DataType) -> bool {
-    use types::TypeKind::{Decimal, Double, Float, Null, Timestamp, DateTime};
+    use types::TypeKind::{DateTime, Decimal, Double, Float, Null, Timestamp};
     if from.kind == Null || to.kind == Null {
         return true;
     }

@@ -29,10 +29,23 @@ pub(crate) enum Code {
     Parameter(usize),
     Register(usize),
     /// Evaluated at first use in a statement.
-    Once { slot: usize, operand: Box<Code> },
-    UserVariable { name: Arc<str>, ty: DataType },
-    AssignUserVariable { name: Arc<str>, value: Box<Code>, ty: DataType },
-    SystemVariable { name: Arc<str>, global: bool },
+    Once {
+        slot: usize,
+        operand: Box<Code>,
+    },
+    UserVariable {
+        name: Arc<str>,
+        ty: DataType,
+    },
+    AssignUserVariable {
+        name: Arc<str>,
+        value: Box<Code>,
+        ty: DataType,
+    },
+    SystemVariable {
+        name: Arc<str>,
+        global: bool,
+    },
     Arithmetic(Box<Arithmetic>),
     Bits(Box<BitOperation>),
     Compare(Box<Comparison>),
@@ -41,19 +54,52 @@ pub(crate) enum Code {
     Or(Box<Truth>, Box<Truth>),
     Xor(Box<Truth>, Box<Truth>),
     Not(Box<Truth>),
-    IsNull { operand: Box<Code>, negated: bool },
-    IsTruth { operand: Box<Truth>, wanted: bool, negated: bool },
-    Between { low: Box<Comparison>, high: Box<Comparison>, negated: bool },
-    InList { comparisons: Vec<Comparison>, negated: bool },
-    InRows { comparisons: Vec<RowComparison>, negated: bool },
+    IsNull {
+        operand: Box<Code>,
+        negated: bool,
+    },
+    IsTruth {
+        operand: Box<Truth>,
+        wanted: bool,
+        negated: bool,
+    },
+    Between {
+        low: Box<Comparison>,
+        high: Box<Comparison>,
+        negated: bool,
+    },
+    InList {
+        comparisons: Vec<Comparison>,
+        negated: bool,
+    },
+    InRows {
+        comparisons: Vec<RowComparison>,
+        negated: bool,
+    },
     InSet(Box<predicate::InSetCode>),
     Like(Box<predicate::Like>),
-    Case { branches: Vec<(Truth, Code)>, otherwise: Option<Box<Code>> },
+    Case {
+        branches: Vec<(Truth, Code)>,
+        otherwise: Option<Box<Code>>,
+    },
     /// CASE with an operand: it is evaluated once and kept in a register of its own.
-    SimpleCase { operand: Box<Code>, register: usize, rest: Box<Code> },
-    Cast { operand: Box<Code>, from: DataType, to: DataType, kind: CastKind },
+    SimpleCase {
+        operand: Box<Code>,
+        register: usize,
+        rest: Box<Code>,
+    },
+    Cast {
+        operand: Box<Code>,
+        from: DataType,
+        to: DataType,
+        kind: CastKind,
+    },
     /// Silent change of representation, for branches of CASE and set operations.
-    Unify { operand: Box<Code>, from: DataType, to: DataType },
+    Unify {
+        operand: Box<Code>,
+        from: DataType,
+        to: DataType,
+    },
     Call(Box<Call>),
     Subquery(Box<SubqueryCode>),
 }

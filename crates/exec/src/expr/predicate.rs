@@ -237,7 +237,7 @@ pub(crate) struct Like {
 impl Like {
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
         let escape = match &self.escape {
-            None if run.function.sql_mode.has(types::SqlMode::NO_BACKSLASH_ESCAPES) => None,
+            None if run.function.sql_mode.contains(types::SqlMode::NO_BACKSLASH_ESCAPES) => None,
             None => Some('\\'),
             Some(escape) => escape_character(&escape.eval(run)?)?,
         };

@@ -18,10 +18,18 @@ pub(crate) enum Question {
     Scalar,
     Exists,
     /// With the left side and how it is compared with each output.
-    In { left: Vec<(Code, Domain)> },
-    Quantified { left: Vec<(Code, Domain)>, op: BinaryOp, all: bool },
+    In {
+        left: Vec<(Code, Domain)>,
+    },
+    Quantified {
+        left: Vec<(Code, Domain)>,
+        op: BinaryOp,
+        all: bool,
+    },
     /// Leaves its row in these registers.
-    Row { registers: Vec<usize> },
+    Row {
+        registers: Vec<usize>,
+    },
 }
 
 /// A subquery as an operand.
@@ -57,9 +65,10 @@ enum Answer {
 
 type KeySet = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
-impl SubqueryState<'_> {
-    pub(crate) fn is_open(&self) -> bool {
-        self.operator.is_some()
+impl<'r> SubqueryState<'r> {
+    /// The operator, to be closed when the statement ends.
+    pub(crate) fn take_operator(&mut self) -> Option<Box<dyn Operator<'r> + 'r>> {
+        self.operator.take()
     }
 }
 
@@ -112,8 +121,8 @@ impl SubqueryCode {
             Some(operator) => operator,
             None => build(&node.root),
         };
+        // Not closed: the next evaluation opens it again and finds what does not depend on outer values.
         let outcome = drive(operator.as_mut(), &node.outputs, run, each);
-        operator.close(run);
         run.subqueries[self.id].operator = Some(operator);
         outcome
     }
@@ -207,11 +216,7 @@ impl SubqueryCode {
         self.any_equal(left, &values, run)
     }
 
-    fn key_set(
-        &self,
-        left: &[(Code, Domain)],
-        run: &mut Run<'_>,
-    ) -> Result<(Rc<KeySet>, bool)> {
+    fn key_set(&self, left: &[(Code, Domain)], run: &mut Run<'_>) -> Result<(Rc<KeySet>, bool)> {
         if let Some(Answer::Set(set, has_null)) = &run.subqueries[self.id].answer {
             return Ok((set.clone(), *has_null));
         }

@@ -10,6 +10,7 @@ use plugin_api::BoundAggregate;
 use types::record::RecordLayout;
 use types::{CollationId, DataType};
 
+use super::Node;
 use super::aggregate::{AggregateNode, CallKind, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
@@ -18,7 +19,6 @@ use super::scan::{AccessNode, ScanNode, TableNode};
 use super::set::{RecursiveNode, SetNode};
 use super::sort::{KeyCode, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
-use super::Node;
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
 use crate::value_key::Domain;
 
@@ -60,9 +60,9 @@ impl<'a> NodeCompiler<'a> {
                 Node::Scan(Box::new(self.scan(table, access, filter.as_ref())?))
             }
             Physical::InformationScan { schema, name, columns, equals, filter } => {
-                let equals = equals.iter().map(|(column, expr)| {
-                    Ok((column.clone(), self.exprs.expr(expr)?, expr.ty()))
-                });
+                let equals = equals
+                    .iter()
+                    .map(|(column, expr)| Ok((column.clone(), self.exprs.expr(expr)?, expr.ty())));
                 let equals = equals.collect::<Result<Vec<_>>>()?;
                 Node::Information(Box::new(InformationNode {
                     schema: schema.clone(),
@@ -158,9 +158,7 @@ impl<'a> NodeCompiler<'a> {
                 let (registers, types) = typed(columns);
                 let inputs = inputs
                     .iter()
-                    .map(|(input, outputs)| {
-                        Ok((self.node(input)?, self.outputs(outputs, &types)?))
-                    })
+                    .map(|(input, outputs)| Ok((self.node(input)?, self.outputs(outputs, &types)?)))
                     .collect::<Result<_>>()?;
                 Node::Set(Box::new(SetNode {
                     operation: *operation,
@@ -316,14 +314,17 @@ impl<'a> NodeCompiler<'a> {
         args: &[Expr],
         separator: Option<&[u8]>,
     ) -> Result<BoundAggregate> {
-        let function = self.exprs.registry.aggregate(name).ok_or_else(|| {
-            Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name])
-        })?;
+        let function = self
+            .exprs
+            .registry
+            .aggregate(name)
+            .ok_or_else(|| Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]))?;
         (function.bind)(self.exprs.bind, &arg_infos(args), separator)
     }
 
     fn aggregate(&mut self, call: &AggregateCall) -> Result<CallNode> {
-        let function = self.bound_aggregate(&call.function, &call.args, call.separator.as_deref())?;
+        let function =
+            self.bound_aggregate(&call.function, &call.args, call.separator.as_deref())?;
         let order_by = self.sort_keys(&call.order_by)?;
         self.call(function, &call.function, &call.args, call.distinct, order_by, call.output)
     }
@@ -404,8 +405,7 @@ impl<'a> NodeCompiler<'a> {
             "NTH_VALUE" => WindowFunction::NthValue,
             name => {
                 let function = self.bound_aggregate(name, &call.args, None)?;
-                let call =
-                    self.call(function, name, &call.args, false, Vec::new(), call.output)?;
+                let call = self.call(function, name, &call.args, false, Vec::new(), call.output)?;
                 WindowFunction::Aggregate(Box::new(call))
             }
         };

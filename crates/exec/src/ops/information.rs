@@ -53,16 +53,16 @@ impl<'r> Operator<'r> for InformationScan<'r> {
         self.rows.clear(run);
         self.at = 0;
         let (schema, name) = (&self.node.schema, &self.node.name);
-        let table = run.registry.information_table(schema, name).ok_or_else(|| {
-            Error::with(ErrorCode::NO_SUCH_TABLE, &[&&**schema, &&**name])
-        })?;
+        let table = run
+            .registry
+            .information_table(schema, name)
+            .ok_or_else(|| Error::with(ErrorCode::NO_SUCH_TABLE, &[&&**schema, &&**name]))?;
         let Some(filter) = self.look_up_filter(run)? else { return Ok(()) };
-        let (information, columns, rows) =
-            (run.information, &self.node.columns, &mut self.rows);
+        let (information, columns, rows) = (run.information, &self.node.columns, &mut self.rows);
         table.rows(information, &filter, &mut |values| {
-            let wanted = columns.iter().map(|(column, _)| {
-                values.get(*column).cloned().unwrap_or(types::Value::Null)
-            });
+            let wanted = columns
+                .iter()
+                .map(|(column, _)| values.get(*column).cloned().unwrap_or(types::Value::Null));
             rows.push_values(wanted, run)
         })
     }

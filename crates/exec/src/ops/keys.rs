@@ -2,7 +2,7 @@
 
 use engine_api::{KeyBound, KeyRange};
 use errors::Result;
-use types::key::{encode_not_null_start, encode_part};
+use types::key::encode_part;
 use types::{DataType, Value};
 
 use crate::convert::{self, KeyFit};
@@ -91,9 +91,10 @@ impl RangeNode {
         let Ok(lower) = bound(self.lower.as_ref(), &prefix, run)? else { return Ok(None) };
         let Ok(upper) = bound(self.upper.as_ref(), &prefix, run)? else { return Ok(None) };
         let mut not_null = prefix;
-        encode_not_null_start(&part.ty, part.descending, &mut not_null);
+        append_not_null_start(&part.ty, part.descending, &mut not_null);
         // Without an end of its own the range ends with the non-NULL keys of the prefix.
-        let open = if not_null.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(not_null) };
+        let open =
+            if not_null.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(not_null) };
         let lower = lower.unwrap_or_else(|| open.clone());
         let upper = upper.unwrap_or(open);
         Ok(Some(if part.descending {
@@ -101,6 +102,15 @@ impl RangeNode {
         } else {
             KeyRange { lower, upper }
         }))
+    }
+}
+
+/// Appends the start that all non-NULL parts of a nullable column share and NULL does not.
+fn append_not_null_start(ty: &DataType, descending: bool, out: &mut Vec<u8>) {
+    // The tag before a value, see `types::key`.
+    const NOT_NULL: u8 = 1;
+    if ty.nullable {
+        out.push(if descending { !NOT_NULL } else { NOT_NULL });
     }
 }
 

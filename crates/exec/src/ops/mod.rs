@@ -27,8 +27,9 @@ pub(crate) use information::InformationNode;
 pub(crate) use join::{HashJoinNode, NestedLoopNode};
 pub(crate) use keys::{KeySource, Ranges};
 pub(crate) use rows::Rows;
-pub(crate) use scan::{AccessNode, ScanNode, TableNode};
+pub(crate) use scan::{AccessNode, Scan, ScanNode};
 pub(crate) use set::SetNode;
+pub(crate) use simple::row_count;
 pub(crate) use sort::SortNode;
 pub(crate) use window::WindowNode;
 
@@ -38,19 +39,45 @@ pub(crate) enum Node {
     Nothing,
     Scan(Box<ScanNode>),
     Information(Box<InformationNode>),
-    Values { rows: Vec<Vec<Code>>, columns: Vec<usize> },
-    Filter { input: Box<Node>, predicate: Truth },
-    Project { input: Box<Node>, columns: Vec<(usize, Code)> },
+    Values {
+        rows: Vec<Vec<Code>>,
+        columns: Vec<usize>,
+    },
+    Filter {
+        input: Box<Node>,
+        predicate: Truth,
+    },
+    Project {
+        input: Box<Node>,
+        columns: Vec<(usize, Code)>,
+    },
     NestedLoop(Box<NestedLoopNode>),
     HashJoin(Box<HashJoinNode>),
     Aggregate(Box<AggregateNode>),
     Window(Box<WindowNode>),
     Sort(Box<SortNode>),
-    Distinct { input: Box<Node>, columns: Vec<(usize, DataType)> },
-    Limit { input: Box<Node>, limit: Option<Code>, offset: Option<Code>, count_all: bool },
+    Distinct {
+        input: Box<Node>,
+        columns: Vec<(usize, DataType)>,
+    },
+    Limit {
+        input: Box<Node>,
+        limit: Option<Code>,
+        offset: Option<Code>,
+        count_all: bool,
+    },
     Set(Box<SetNode>),
-    Materialize { id: CteId, input: Box<Node>, outputs: Vec<Code>, columns: Vec<usize>, correlated: bool },
-    CteScan { id: CteId, columns: Vec<usize> },
+    Materialize {
+        id: CteId,
+        input: Box<Node>,
+        outputs: Vec<Code>,
+        columns: Vec<usize>,
+        correlated: bool,
+    },
+    CteScan {
+        id: CteId,
+        columns: Vec<usize>,
+    },
     RecursiveCte(Box<set::RecursiveNode>),
 }
 
@@ -83,15 +110,10 @@ pub(crate) fn build<'r>(node: &'r Node) -> Box<dyn Operator<'r> + 'r> {
         Node::Aggregate(node) => aggregate::build(node),
         Node::Window(node) => Box::new(window::Window::new(node)),
         Node::Sort(node) => Box::new(sort::Sort::new(node)),
-        Node::Distinct { input, columns } => {
-            Box::new(simple::Distinct::new(build(input), columns))
+        Node::Distinct { input, columns } => Box::new(simple::Distinct::new(build(input), columns)),
+        Node::Limit { input, limit, offset, count_all } => {
+            Box::new(simple::Limit::new(build(input), limit.as_ref(), offset.as_ref(), *count_all))
         }
-        Node::Limit { input, limit, offset, count_all } => Box::new(simple::Limit::new(
-            build(input),
-            limit.as_ref(),
-            offset.as_ref(),
-            *count_all,
-        )),
         Node::Set(node) => Box::new(set::SetOperator::new(node)),
         Node::Materialize { id, input, outputs, columns, correlated } => {
             Box::new(set::Materialize::new(*id, build(input), outputs, columns, *correlated))

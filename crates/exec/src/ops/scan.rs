@@ -6,8 +6,8 @@ use engine_api::{
     CursorId, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, RowRef,
     ScanSpec, TableId, WaitPolicy,
 };
-use errors::{Error, Result};
-use types::record::{Field, RecordLayout, decode};
+use errors::Result;
+use types::record::RecordLayout;
 use types::{SqlBytes, Value};
 
 use super::{KeySource, Operator, Ranges};
@@ -42,11 +42,6 @@ pub(crate) struct ScanNode {
     pub(crate) filter: Option<Truth>,
 }
 
-#[cold]
-fn damaged() -> Error {
-    Error::internal("a stored record does not fit its table")
-}
-
 impl TableNode {
     /// Decodes columns into registers.
     #[inline]
@@ -57,14 +52,9 @@ impl TableNode {
         run: &mut Run<'_>,
     ) -> Result<()> {
         for (column, register) in columns {
-            let value = match self.layout.field(record, *column) {
-                Some(Field::Bytes(bytes)) => {
-                    decode(bytes, &self.layout.types()[*column]).ok_or_else(damaged)?
-                }
-                Some(Field::Null | Field::Missing) => Value::Null,
-                None => return Err(damaged()),
-            };
-            run.regs[*register] = value;
+            // Engines fill in what a record older than a column lacks.
+            let value = self.layout.decode_column(record, *column)?;
+            run.regs[*register] = value.unwrap_or(Value::Null);
         }
         Ok(())
     }

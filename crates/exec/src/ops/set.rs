@@ -102,7 +102,7 @@ impl<'r> SetOperator<'r> {
             for row in 0..right.len() {
                 self.key(right.row(row), &mut key);
                 bytes += key.len() + ENTRY_BYTES;
-                *counts.entry_ref(key.as_slice()).or_insert(0) += 1;
+                *counts.entry(key.as_slice().into()).or_insert(0) += 1;
             }
             run.memory.charge(bytes)?;
             let mut kept = Rows::new(self.node.columns.len());

@@ -54,9 +54,15 @@ pub(crate) enum Bound {
     Unbounded,
     CurrentRow,
     /// ROWS: so many rows before (negative) or behind.
-    Rows { distance: Code, preceding: bool },
+    Rows {
+        distance: Code,
+        preceding: bool,
+    },
     /// RANGE: the limit as an expression of the present row, and the comparison of a row's order value with the scratch register.
-    Range { limit: Code, inside: Box<Comparison> },
+    Range {
+        limit: Code,
+        inside: Box<Comparison>,
+    },
 }
 
 /// A running window operator.

@@ -1,0 +1,176 @@
+//! DELETE.
+
+use std::sync::Arc;
+
+use engine_api::EngineError;
+use errors::Result;
+use hashbrown::HashSet;
+use plan::{DeletePlan, RegisterSet};
+use types::Value;
+
+use super::table::{TableCompiler, WriteTable, engines};
+use super::update::has_join;
+use super::{atomically, foreign, ignored};
+use crate::context::{ExecContext, Outcome, RowSink};
+use crate::expr::Code;
+use crate::ops::{Node, NodeCompiler, Rows, row_count};
+use crate::output::{self, ComputedRow, Output};
+use crate::query::drive;
+use crate::run::{Body, Run};
+
+/// A compiled DELETE.
+pub(crate) struct DeleteProgram {
+    pub(crate) body: Body,
+    root: Node,
+    targets: Vec<(WriteTable, usize)>,
+    related: Vec<WriteTable>,
+    engines: Vec<Arc<str>>,
+    ignore: bool,
+    buffered: bool,
+    limit: Option<Code>,
+    returning: Vec<Output>,
+    kept: Vec<usize>,
+    may_repeat: bool,
+}
+
+impl DeleteProgram {
+    pub(crate) fn compile(
+        plan: &DeletePlan,
+        compiler: &mut NodeCompiler<'_>,
+    ) -> Result<DeleteProgram> {
+        let tables = TableCompiler::new(plan.targets.iter().map(|(table, _)| table));
+        let subqueries = compiler.exprs.subqueries;
+        let mut kept = RegisterSet::new();
+        let mut targets = Vec::with_capacity(plan.targets.len());
+        for (table, locator) in &plan.targets {
+            kept.insert(*locator);
+            table.columns.iter().for_each(|column| _ = kept.insert(column.register));
+            targets.push((tables.table(table, compiler)?, locator.0 as usize));
+        }
+        for output in &plan.returning {
+            output.expr.add_registers(
+                &|id| subqueries.get(id.0 as usize).map_or(&[], |query| query.outer.as_slice()),
+                &mut kept,
+            );
+        }
+        let related = tables.related(compiler)?;
+        let returning = plan
+            .returning
+            .iter()
+            .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
+            .collect::<Result<_>>()?;
+        Ok(DeleteProgram {
+            engines: engines(targets.iter().map(|(table, _)| table).chain(&related)),
+            root: compiler.node(&plan.root)?,
+            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            ignore: plan.ignore,
+            buffered: plan.buffered || plan.targets.len() > 1,
+            kept: kept.iter().map(|register| register.0 as usize).collect(),
+            may_repeat: has_join(&plan.root),
+            body: Body::default(),
+            returning,
+            targets,
+            related,
+        })
+    }
+
+    pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
+        let mut run = Run::new(&self.body, ctx);
+        run.strict_divisions = !self.ignore;
+        let mut outcome = Outcome::default();
+        let result =
+            atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run));
+        ctx.scratch.registers = run.finish();
+        result?;
+        Ok(outcome)
+    }
+
+    fn delete<'r>(
+        &'r self,
+        outcome: &mut Outcome,
+        sink: &mut dyn RowSink,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let limit = row_count(self.limit.as_ref(), u64::MAX, run)?;
+        if limit == 0 {
+            return Ok(());
+        }
+        let mut state = DeleteState {
+            program: self,
+            outcome,
+            sink,
+            seen: vec![HashSet::default(); self.targets.len()],
+            cells: Vec::new(),
+            values: Vec::new(),
+            rows: 0,
+        };
+        if !self.buffered {
+            return drive(&self.root, run, &mut |run| {
+                state.row(run)?;
+                Ok(state.rows < limit)
+            });
+        }
+        let mut rows = Rows::new(self.kept.len());
+        drive(&self.root, run, &mut |run| {
+            rows.push_registers(&self.kept, run)?;
+            Ok((rows.len() as u64) < limit)
+        })?;
+        for row in 0..rows.len() {
+            run.tick()?;
+            rows.restore(row, &self.kept, run);
+            state.row(run)?;
+        }
+        rows.clear(run);
+        Ok(())
+    }
+}
+
+struct DeleteState<'p, 'o> {
+    program: &'p DeleteProgram,
+    outcome: &'o mut Outcome,
+    sink: &'o mut dyn RowSink,
+    seen: Vec<HashSet<Box<[u8]>, foldhash::fast::FixedState>>,
+    cells: Vec<Value>,
+    values: Vec<Value>,
+    rows: u64,
+}
+
+impl DeleteState<'_, '_> {
+    fn row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.rows += 1;
+        let program = self.program;
+        for (at, (table, register)) in program.targets.iter().enumerate() {
+            let Value::Bytes(locator) = run.regs[*register].clone() else { continue };
+            if program.may_repeat && !self.seen[at].insert(locator.as_slice().into()) {
+                continue;
+            }
+            match self.target(table, &locator, run) {
+                Ok(deleted) => self.outcome.affected += u64::from(deleted),
+                Err(error) if program.ignore && ignored(&error, run) => continue,
+                Err(error) => return Err(error),
+            }
+            if !program.returning.is_empty() {
+                output::compute(&program.returning, &mut self.cells, run)?;
+                self.sink.row(&ComputedRow::new(&program.returning, &run.regs, &self.cells))?;
+                self.outcome.rows_sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&mut self, table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
+        if !table.children.is_empty() {
+            self.values.clear();
+            let columns = table.columns.iter();
+            self.values.extend(columns.map(|column| run.regs[column.register].clone()));
+            let related = &self.program.related;
+            foreign::handle_children(table, related, &self.values, None, 0, run)?;
+        }
+        match run.transaction(&table.engine)?.delete(table.id, locator) {
+            Ok(()) => Ok(true),
+            // A cascade of this statement was here first.
+            Err(EngineError::RowNotFound) => Ok(false),
+            Err(error) => Err(run.engine_error(error)),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Foreign keys: parents must exist; what happens to children.
+//!
+//! Rows are passed as values, not in registers: cascades reach tables that the statement does not name.
+
+use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use errors::{Error, ErrorCode, Result};
+use plan::ForeignKeyAction;
+use types::key::encode_part;
+use types::{StoreMode, Value};
+
+use super::row::Strictness;
+use super::table::{ForeignKey, WriteTable};
+use super::{Written, written};
+use crate::convert::{self, KeyFit};
+use crate::run::Run;
+
+/// Cascades deeper than this are refused, as in the reference.
+const CASCADE_DEPTH_MAX: usize = 15;
+/// Children handled at a time.
+const CHILDREN_PER_FETCH: usize = 64;
+
+/// Key bytes of another table's index for values of this one; `None` when a part is NULL or cannot be there.
+fn other_key(
+    key: &ForeignKey,
+    from: &WriteTable,
+    other: &WriteTable,
+    values: &[Value],
+    run: &mut Run<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    for (column, other_column) in key.columns.iter().zip(&key.other_columns) {
+        let value = &values[*column];
+        if value.is_null() {
+            return Ok(None);
+        }
+        let from_ty = &from.columns[*column].ty;
+        let to_ty = &other.columns[*other_column].ty;
+        match convert::to_key(value.clone(), from_ty, to_ty, run)? {
+            KeyFit::Exact(value) => encode_part(&value, to_ty, None, false, &mut bytes),
+            KeyFit::Rounded(_) => return Ok(None),
+        }
+    }
+    Ok(Some(bytes))
+}
+
+/// Rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
+fn find_rows(
+    table: &WriteTable,
+    index: IndexId,
+    prefix: Vec<u8>,
+    lock: RowLock,
+    limit: usize,
+    run: &mut Run<'_>,
+) -> Result<Vec<(Vec<u8>, Vec<Value>)>> {
+    let spec = ScanSpec {
+        table: table.id,
+        index,
+        range: KeyRange::prefix(prefix),
+        direction: Direction::Forward,
+        lock,
+        wait: WaitPolicy::Wait,
+    };
+    let mut batch = RowBatch::new();
+    let transaction = run.transaction(&table.engine)?;
+    let fetched = transaction.open_cursor(&spec).and_then(|cursor| {
+        let mut count = 0;
+        loop {
+            let more =
+                transaction.fetch(cursor, (limit - count).min(CHILDREN_PER_FETCH), &mut batch);
+            match more {
+                Ok(0) => break,
+                Ok(rows) => count += rows,
+                Err(error) => {
+                    transaction.close_cursor(cursor);
+                    return Err(error);
+                }
+            }
+            if count >= limit {
+                break;
+            }
+        }
+        transaction.close_cursor(cursor);
+        Ok(())
+    });
+    run.engine(fetched)?;
+    let mut rows = Vec::with_capacity(batch.len());
+    for row in batch.iter() {
+        let mut values = Vec::with_capacity(table.columns.len());
+        table.layout.decode_all(row.record, &mut values)?;
+        values.resize(table.columns.len(), Value::Null);
+        rows.push((row.locator.to_vec(), values));
+    }
+    Ok(rows)
+}
+
+/// Whether two rows differ in some columns.
+fn differ(old: Option<&[Value]>, new: &[Value], columns: &[usize]) -> bool {
+    old.is_none_or(|old| columns.iter().any(|column| old[*column] != new[*column]))
+}
+
+/// Every parent of the new row exists. `old`: the row before an update; keys that did not change are not looked at.
+pub(crate) fn check_parents(
+    table: &WriteTable,
+    related: &[WriteTable],
+    old: Option<&[Value]>,
+    new: &[Value],
+    run: &mut Run<'_>,
+) -> Result<()> {
+    if !run.settings.foreign_key_checks {
+        return Ok(());
+    }
+    for key in &table.parents {
+        if !differ(old, new, &key.columns) || key.columns.iter().any(|c| new[*c].is_null()) {
+            continue;
+        }
+        let parent = &related[key.other];
+        // A row may be its own parent.
+        let is_own = parent.id == table.id
+            && key.columns.iter().zip(&key.other_columns).all(|(c, other)| new[*c] == new[*other]);
+        if is_own {
+            continue;
+        }
+        let found = match other_key(key, table, parent, new, run)? {
+            None => false,
+            Some(prefix) => {
+                let lock = RowLock::Shared;
+                !find_rows(parent, key.other_index, prefix, lock, 1, run)?.is_empty()
+            }
+        };
+        if !found {
+            return Err(Error::with(ErrorCode::NO_REFERENCED_ROW_2, &[&key.text]));
+        }
+    }
+    Ok(())
+}
+
+/// Does to the children of a row what its deletion (`new` is `None`) or update asks for.
+pub(crate) fn handle_children(
+    table: &WriteTable,
+    related: &[WriteTable],
+    old: &[Value],
+    new: Option<&[Value]>,
+    depth: usize,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    if !run.settings.foreign_key_checks || table.children.is_empty() {
+        return Ok(());
+    }
+    for key in &table.children {
+        if new.is_some_and(|new| !differ(Some(old), new, &key.columns)) {
+            continue;
+        }
+        let child = &related[key.other];
+        let Some(prefix) = other_key(key, table, child, old, run)? else { continue };
+        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        let limit = match action {
+            ForeignKeyAction::Cascade | ForeignKeyAction::SetNull => usize::MAX,
+            ForeignKeyAction::Restrict
+            | ForeignKeyAction::NoAction
+            | ForeignKeyAction::SetDefault => 2,
+        };
+        let rows = find_rows(child, key.other_index, prefix, RowLock::Exclusive, limit, run)?;
+        // A row that refers to itself does not stand in the way of its own deletion.
+        let is_self = |values: &[Value]| child.id == table.id && values == old;
+        match action {
+            ForeignKeyAction::Cascade | ForeignKeyAction::SetNull => {
+                if depth >= CASCADE_DEPTH_MAX && !rows.is_empty() {
+                    return Err(Error::with(ErrorCode::FK_DEPTH_EXCEEDED, &[&CASCADE_DEPTH_MAX]));
+                }
+                for (locator, values) in rows {
+                    if is_self(&values) && new.is_none() {
+                        continue;
+                    }
+                    let mut change = Cascade { child, related, key, depth };
+                    change.apply(&locator, values, new, action, run)?;
+                }
+            }
+            ForeignKeyAction::Restrict
+            | ForeignKeyAction::NoAction
+            | ForeignKeyAction::SetDefault => {
+                if rows.iter().any(|(_, values)| !(is_self(values) && new.is_none())) {
+                    return Err(Error::with(ErrorCode::ROW_IS_REFERENCED_2, &[&key.text]));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Cascade<'t> {
+    child: &'t WriteTable,
+    related: &'t [WriteTable],
+    key: &'t ForeignKey,
+    depth: usize,
+}
+
+impl Cascade<'_> {
+    fn apply(
+        &mut self,
+        locator: &[u8],
+        old: Vec<Value>,
+        parent: Option<&[Value]>,
+        action: ForeignKeyAction,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        let (child, related) = (self.child, self.related);
+        if action == ForeignKeyAction::Cascade && parent.is_none() {
+            handle_children(child, related, &old, None, self.depth + 1, run)?;
+            let outcome = run.transaction(&child.engine)?.delete(child.id, locator);
+            return match outcome {
+                // Another path of the same cascade was here first.
+                Err(engine_api::EngineError::RowNotFound) => Ok(()),
+                outcome => run.engine(outcome),
+            };
+        }
+        let mut new = old.clone();
+        for (column, other_column) in self.key.columns.iter().zip(&self.key.other_columns) {
+            new[*other_column] = match (action, parent) {
+                (ForeignKeyAction::Cascade, Some(parent)) => parent[*column].clone(),
+                _ => Value::Null,
+            };
+        }
+        if child.has_generated {
+            generate_apart(child, &mut new, run)?;
+        }
+        handle_children(child, related, &old, Some(&new), self.depth + 1, run)?;
+        let mut record = Vec::new();
+        child.layout.encode(&new, &mut record)?;
+        let outcome = run.transaction(&child.engine)?.update(child.id, locator, &record);
+        match written(outcome, run)? {
+            Written::Done => Ok(()),
+            Written::Duplicate { index, .. } => Err(duplicate_apart(child, &new, index, run)),
+        }
+    }
+}
+
+/// Runs `body` with the row in the registers of its table, and puts the statement's registers back.
+fn with_row<'r, T>(
+    table: &WriteTable,
+    values: &[Value],
+    run: &mut Run<'r>,
+    body: impl FnOnce(&mut Run<'r>) -> T,
+) -> T {
+    let saved = run.regs.clone();
+    for (column, value) in table.columns.iter().zip(values) {
+        run.set(column.register, value.clone());
+    }
+    let outcome = body(run);
+    run.regs = saved;
+    outcome
+}
+
+fn generate_apart(table: &WriteTable, values: &mut [Value], run: &mut Run<'_>) -> Result<()> {
+    let before = values.to_vec();
+    let generated = with_row(table, &before, run, |run| {
+        let strictness = Strictness { mode: StoreMode::Lenient, null_is_error: false };
+        table.generate(1, strictness, run)?;
+        Ok::<_, Error>(
+            table
+                .columns
+                .iter()
+                .map(|column| run.regs[column.register].clone())
+                .collect::<Vec<_>>(),
+        )
+    })?;
+    values.clone_from_slice(&generated);
+    Ok(())
+}
+
+fn duplicate_apart(
+    table: &WriteTable,
+    values: &[Value],
+    index: IndexId,
+    run: &mut Run<'_>,
+) -> Error {
+    with_row(table, values, run, |run| table.duplicate(index, run))
+}

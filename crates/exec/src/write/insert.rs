@@ -1,0 +1,589 @@
+//! INSERT and REPLACE.
+
+use std::sync::Arc;
+
+use engine_api::{GetOutcome, IndexId, RowBuf, RowLock, WaitPolicy};
+use errors::{Error, ErrorCode, Result};
+use plan::{InsertMode, InsertPlan, InsertSource, Physical};
+use types::{DataType, SqlMode, Value};
+
+use super::row::{Strictness, default_value, evaluate, not_null, store};
+use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
+use super::update::{AssignmentCode, RecordBuffers, assign, assignments, replace_row};
+use super::{Written, atomically, foreign, ignored, written};
+use crate::context::{ExecContext, Outcome, RowSink};
+use crate::ops::{Node, NodeCompiler, Rows};
+use crate::output::{self, ComputedRow, Output};
+use crate::query::drive;
+use crate::run::{Body, Run};
+
+/// Where rows come from.
+enum Source {
+    Values(Vec<Vec<Option<StoreCode>>>),
+    Query {
+        root: Node,
+        outputs: Vec<StoreCode>,
+        /// The query reads the target: its rows are collected before the first is written.
+        buffered: bool,
+    },
+}
+
+/// What to do with duplicates.
+enum Mode {
+    Error,
+    Ignore,
+    Replace,
+    Update { assignments: Vec<AssignmentCode>, new_columns: Vec<usize> },
+}
+
+/// A compiled INSERT.
+pub(crate) struct InsertProgram {
+    pub(crate) body: Body,
+    table: WriteTable,
+    related: Vec<WriteTable>,
+    engines: Vec<Arc<str>>,
+    targets: Vec<usize>,
+    /// Columns that get their default because the statement does not name them.
+    defaulted: Vec<usize>,
+    source: Source,
+    mode: Mode,
+    ignore: bool,
+    returning: Vec<Output>,
+    /// A value may read another column of the new row.
+    reads_row: bool,
+}
+
+fn reads_table(plan: &Physical, table: u64) -> bool {
+    let mut found = matches!(plan, Physical::Scan { table: scanned, .. } if scanned.table == table);
+    plan.for_each_input(&mut |input| found = found || reads_table(input, table));
+    found
+}
+
+impl InsertProgram {
+    pub(crate) fn compile(
+        plan: &InsertPlan,
+        compiler: &mut NodeCompiler<'_>,
+    ) -> Result<InsertProgram> {
+        let tables = TableCompiler::new(std::iter::once(&plan.target));
+        let table = tables.table(&plan.target, compiler)?;
+        let related = tables.related(compiler)?;
+        let source = match &plan.source {
+            InsertSource::Values(rows) => Source::Values(
+                rows.iter()
+                    .map(|row| {
+                        row.iter()
+                            .map(|value| {
+                                value.as_ref().map(|value| store_code(value, compiler)).transpose()
+                            })
+                            .collect::<Result<Vec<_>>>()
+                    })
+                    .collect::<Result<_>>()?,
+            ),
+            InsertSource::Query(query) => {
+                let in_subquery = plan
+                    .subqueries
+                    .iter()
+                    .map(|query| &query.root)
+                    .chain(plan.ctes.iter().map(|(_, root, _)| root));
+                let mut reads = reads_table(&query.root, plan.target.table);
+                in_subquery.for_each(|root| reads |= reads_table(root, plan.target.table));
+                Source::Query {
+                    root: compiler.node(&query.root)?,
+                    outputs: query
+                        .outputs
+                        .iter()
+                        .map(|output| store_code(&output.expr, compiler))
+                        .collect::<Result<_>>()?,
+                    buffered: reads,
+                }
+            }
+        };
+        let mode = match &plan.mode {
+            InsertMode::Error => Mode::Error,
+            InsertMode::Ignore => Mode::Ignore,
+            InsertMode::Replace => Mode::Replace,
+            InsertMode::Update { assignments: changes, new_columns } => {
+                let new_columns: Vec<usize> =
+                    new_columns.iter().map(|register| register.0 as usize).collect();
+                Mode::Update { assignments: assignments(changes, compiler)?, new_columns }
+            }
+        };
+        let returning = plan
+            .returning
+            .iter()
+            .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
+            .collect::<Result<_>>()?;
+        let is_defaulted = |column: &usize| {
+            !plan.targets.contains(column) && table.columns[*column].generated.is_none()
+        };
+        Ok(InsertProgram {
+            engines: engines(std::iter::once(&table).chain(&related)),
+            defaulted: (0..table.columns.len()).filter(is_defaulted).collect(),
+            targets: plan.targets.clone(),
+            ignore: plan.ignore || matches!(plan.mode, InsertMode::Ignore),
+            reads_row: values_read_row(plan),
+            body: Body::default(),
+            source,
+            mode,
+            returning,
+            table,
+            related,
+        })
+    }
+
+    pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
+        let mut run = Run::new(&self.body, ctx);
+        run.strict_divisions = !self.ignore;
+        let mut state = InsertState::new(self, sink, &run);
+        let result = atomically(&self.engines, &mut run, |run| state.insert_all(run));
+        let mut outcome = std::mem::take(&mut state.outcome);
+        outcome.generated_id = state.generated_id;
+        outcome.insert_id = state.generated_id.or(state.explicit_id).unwrap_or(0);
+        let warnings = run.function.diagnostics.warning_count();
+        ctx.scratch.registers = run.finish();
+        result?;
+        let single = matches!(&self.source, Source::Values(rows) if rows.len() == 1);
+        if !single {
+            let duplicates = match self.mode {
+                Mode::Error | Mode::Ignore => outcome.records - outcome.affected,
+                Mode::Replace | Mode::Update { .. } => outcome.duplicates,
+            };
+            outcome.info = format!(
+                "Records: {}  Duplicates: {duplicates}  Warnings: {warnings}",
+                outcome.records
+            );
+        }
+        Ok(outcome)
+    }
+}
+
+fn values_read_row(plan: &InsertPlan) -> bool {
+    let InsertSource::Values(rows) = &plan.source else { return false };
+    let is_column = |expr: &plan::Expr| matches!(expr, plan::Expr::Column { .. });
+    rows.iter().flatten().flatten().any(|value| value.any(&mut |expr| is_column(expr)))
+}
+
+/// AUTO_INCREMENT values drawn beforehand.
+#[derive(Default)]
+struct Reserved {
+    next: u64,
+    left: u64,
+    /// Values to draw next time, when the number of rows is not known.
+    batch: u64,
+}
+
+/// Most values that are drawn at once for rows whose number is not known.
+const RESERVE_MAX: u64 = 65_535;
+
+struct InsertState<'p, 's> {
+    program: &'p InsertProgram,
+    sink: &'s mut dyn RowSink,
+    outcome: Outcome,
+    strictness: Strictness,
+    /// Number of the row, from 1.
+    row: u64,
+    /// Rows still to come, this one included, when known.
+    rows_left: Option<u64>,
+    reserved: Reserved,
+    /// Value that was generated for this row.
+    row_generated: Option<u64>,
+    generated_id: Option<u64>,
+    explicit_id: Option<u64>,
+    forced_id: Option<u64>,
+    buffers: RecordBuffers,
+    found: RowBuf,
+    cells: Vec<Value>,
+}
+
+impl<'p, 's> InsertState<'p, 's> {
+    fn new(
+        program: &'p InsertProgram,
+        sink: &'s mut dyn RowSink,
+        run: &Run<'_>,
+    ) -> InsertState<'p, 's> {
+        let mut strictness = Strictness::of(run, program.ignore);
+        if let Source::Values(rows) = &program.source
+            && rows.len() == 1
+            && !program.ignore
+        {
+            strictness.null_is_error = true;
+        }
+        InsertState {
+            program,
+            sink,
+            outcome: Outcome::default(),
+            strictness,
+            row: 0,
+            rows_left: None,
+            reserved: Reserved::default(),
+            row_generated: None,
+            generated_id: None,
+            explicit_id: None,
+            forced_id: run.settings.insert_id,
+            buffers: RecordBuffers::default(),
+            found: RowBuf::default(),
+            cells: Vec::new(),
+        }
+    }
+
+    fn insert_all<'r>(&mut self, run: &mut Run<'r>) -> Result<()>
+    where
+        'p: 'r,
+    {
+        match &self.program.source {
+            Source::Values(rows) => {
+                self.rows_left = Some(rows.len() as u64);
+                for row in rows {
+                    run.tick()?;
+                    self.values_row(row, run)?;
+                    self.rows_left = self.rows_left.map(|left| left - 1);
+                }
+                Ok(())
+            }
+            Source::Query { root, outputs, buffered: false } => drive(root, run, &mut |run| {
+                self.query_row(outputs, run)?;
+                Ok(true)
+            }),
+            Source::Query { root, outputs, buffered: true } => {
+                self.buffered_rows(root, outputs, run)
+            }
+        }
+    }
+
+    fn buffered_rows<'r>(
+        &mut self,
+        root: &'r Node,
+        outputs: &[StoreCode],
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let mut rows = Rows::new(outputs.len());
+        let mut values = Vec::with_capacity(outputs.len());
+        drive(root, run, &mut |run| {
+            values.clear();
+            for output in outputs {
+                values.push(output.code.eval(run)?);
+            }
+            rows.push_values(values.drain(..), run)?;
+            Ok(true)
+        })?;
+        self.rows_left = Some(rows.len() as u64);
+        for row in 0..rows.len() {
+            run.tick()?;
+            self.begin_row(run)?;
+            for (at, output) in outputs.iter().enumerate() {
+                self.take_value(at, &rows.row(row)[at], output, run)?;
+            }
+            self.finish_row(run)?;
+            self.rows_left = self.rows_left.map(|left| left - 1);
+        }
+        rows.clear(run);
+        Ok(())
+    }
+
+    fn query_row(&mut self, outputs: &[StoreCode], run: &mut Run<'_>) -> Result<()> {
+        self.begin_row(run)?;
+        for (at, output) in outputs.iter().enumerate() {
+            let value = output.code.eval(run)?;
+            self.take_value(at, &value, output, run)?;
+        }
+        self.finish_row(run)
+    }
+
+    fn take_value(
+        &mut self,
+        at: usize,
+        value: &Value,
+        source: &StoreCode,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        let column = &self.program.table.columns[self.program.targets[at]];
+        let mode = self.strictness.mode;
+        let value = store(value, &source.from, source.is_utc, column, self.row, mode, run)?;
+        run.regs[column.register] = self.accept(at, value, run)?;
+        Ok(())
+    }
+
+    fn values_row(&mut self, row: &[Option<StoreCode>], run: &mut Run<'_>) -> Result<()> {
+        self.begin_row(run)?;
+        let (program, number, strictness) = (self.program, self.row, self.strictness);
+        for (at, code) in row.iter().enumerate() {
+            let column = &program.table.columns[program.targets[at]];
+            if column.generated.is_some() {
+                if code.is_some() {
+                    return Err(Error::with(
+                        ErrorCode::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN,
+                        &[&column.name, &""],
+                    ));
+                }
+                continue;
+            }
+            let value = match code {
+                Some(code) => evaluate(code, column, number, strictness.mode, run)?,
+                None if program.table.auto_increment == Some(program.targets[at]) => Value::Null,
+                None => default_value(column, number, strictness, run)?,
+            };
+            run.regs[column.register] = self.accept(at, value, run)?;
+        }
+        self.finish_row(run)
+    }
+
+    /// NOT NULL, except that NULL asks an AUTO_INCREMENT column for a value.
+    fn accept(&mut self, at: usize, value: Value, run: &mut Run<'_>) -> Result<Value> {
+        let column = self.program.targets[at];
+        if self.program.table.auto_increment == Some(column) {
+            return Ok(value);
+        }
+        not_null(value, &self.program.table.columns[column], self.strictness, run)
+    }
+
+    /// Defaults for all columns that need one before the values are computed.
+    fn begin_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.row += 1;
+        self.outcome.records += 1;
+        let (program, row, strictness) = (self.program, self.row, self.strictness);
+        if program.reads_row {
+            // A value may read a column that has none yet: it reads the default.
+            for target in &program.targets {
+                let column = &program.table.columns[*target];
+                run.regs[column.register] = match &column.default {
+                    Some(default) => evaluate(default, column, row, strictness.mode, run)?,
+                    None => Value::Null,
+                };
+            }
+        }
+        for target in &program.defaulted {
+            let column = &program.table.columns[*target];
+            run.regs[column.register] = if program.table.auto_increment == Some(*target) {
+                Value::Null
+            } else {
+                default_value(column, row, strictness, run)?
+            };
+        }
+        Ok(())
+    }
+
+    /// The row is in the registers, except what is generated.
+    fn finish_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        match self.write_row(run) {
+            Err(error) if self.program.ignore && ignored(&error, run) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn write_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let program = self.program;
+        let table = &program.table;
+        self.row_generated = None;
+        if let Some(column) = table.auto_increment {
+            self.auto_increment(column, run)?;
+        }
+        table.generate(self.row, self.strictness, run)?;
+        table.check(run)?;
+        table.encode(&mut self.buffers.new, &mut self.buffers.record, run)?;
+        foreign::check_parents(table, &program.related, None, &self.buffers.new, run)?;
+        self.store_row(run)?;
+        if !program.returning.is_empty() {
+            output::compute(&program.returning, &mut self.cells, run)?;
+            self.sink.row(&ComputedRow::new(&program.returning, &run.regs, &self.cells))?;
+            self.outcome.rows_sent += 1;
+        }
+        Ok(())
+    }
+
+    fn store_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let program = self.program;
+        let table = &program.table;
+        let mut deleted = 0;
+        loop {
+            let transaction = run.transaction(&table.engine)?;
+            let outcome = transaction.insert(table.id, &self.buffers.record);
+            let (index, locator) = match written(outcome, run)? {
+                Written::Done => {
+                    self.outcome.affected += 1 + deleted;
+                    self.outcome.duplicates += deleted;
+                    self.note_id(run);
+                    return Ok(());
+                }
+                Written::Duplicate { index, locator } => (index, locator),
+            };
+            match &program.mode {
+                Mode::Error | Mode::Ignore => return Err(table.duplicate(index, run)),
+                Mode::Replace => deleted += u64::from(self.delete_old(&locator, run)?),
+                Mode::Update { assignments, new_columns } => {
+                    if self.update_old(&locator, assignments, new_columns, run)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the row in the way and locks it; false when it went away meanwhile.
+    fn read_old(&mut self, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
+        let table = &self.program.table;
+        let transaction = run.transaction(&table.engine)?;
+        let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
+        let outcome =
+            transaction.get(table.id, IndexId::CLUSTERED, locator, lock, wait, &mut self.found);
+        Ok(run.engine(outcome)? == GetOutcome::Found)
+    }
+
+    fn delete_old(&mut self, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
+        if !self.read_old(locator, run)? {
+            return Ok(false);
+        }
+        let table = &self.program.table;
+        if !table.children.is_empty() {
+            let mut old = Vec::with_capacity(table.columns.len());
+            table.layout.decode_all(&self.found.record, &mut old)?;
+            old.resize(table.columns.len(), Value::Null);
+            foreign::handle_children(table, &self.program.related, &old, None, 0, run)?;
+        }
+        let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
+        run.engine(outcome)?;
+        Ok(true)
+    }
+
+    /// ON DUPLICATE KEY UPDATE; false when the row in the way is gone and the insert can be tried again.
+    fn update_old(
+        &mut self,
+        locator: &[u8],
+        assignments: &[AssignmentCode],
+        new_columns: &[usize],
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        if !self.read_old(locator, run)? {
+            return Ok(false);
+        }
+        let table = &self.program.table;
+        for (register, column) in new_columns.iter().zip(&table.columns) {
+            let value = run.regs[column.register].clone();
+            run.set(*register, value);
+        }
+        table.load(&self.found.record, run)?;
+        let strictness = Strictness::of(run, self.program.ignore);
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let changed = assign(table, assignments, self.row, strictness, &mut buffers, run);
+        let outcome = match changed {
+            Ok(true) => {
+                replace_row(table, &self.program.related, locator, &buffers, run).map(|()| true)
+            }
+            other => other,
+        };
+        self.buffers = buffers;
+        if outcome? {
+            self.outcome.affected += 2;
+            self.outcome.duplicates += 1;
+            self.raise_counter(run)?;
+        } else if run.settings.client_found_rows {
+            self.outcome.affected += 1;
+        }
+        Ok(true)
+    }
+
+    /// An update may have moved the AUTO_INCREMENT column beyond the counter.
+    fn raise_counter(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        if let Some(column) = table.auto_increment
+            && let Some(value) = positive(&run.regs[table.columns[column].register])
+        {
+            let raised =
+                run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
+            run.engine(raised)?;
+        }
+        Ok(())
+    }
+
+    /// The row was stored: its id counts.
+    fn note_id(&mut self, run: &Run<'_>) {
+        let table = &self.program.table;
+        let Some(column) = table.auto_increment else { return };
+        match self.row_generated {
+            Some(id) => self.generated_id = self.generated_id.or(Some(id)),
+            None => {
+                let stored = positive(&run.regs[table.columns[column].register]);
+                self.explicit_id = stored.or(self.explicit_id);
+            }
+        }
+    }
+
+    /// Generates a value for NULL or 0; another value raises the counter.
+    fn auto_increment(&mut self, column: usize, run: &mut Run<'_>) -> Result<()> {
+        let column = &self.program.table.columns[column];
+        let value = &run.regs[column.register];
+        let is_zero = matches!(value, Value::Int(0) | Value::UInt(0))
+            || matches!(value, Value::Double(number) if *number == 0.0);
+        let zero_asks = !run.function.sql_mode.contains(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        if !(value.is_null() || is_zero && zero_asks) {
+            if let Some(value) = positive(value) {
+                self.explicit_value(value, run)?;
+            }
+            return Ok(());
+        }
+        let id = self.next_id(run)?;
+        self.row_generated = Some(id);
+        let stored = store_id(id, &column.ty);
+        let Some(stored) = stored else {
+            return Err(Error::with(ErrorCode::AUTOINC_READ_FAILED, &[]));
+        };
+        run.regs[column.register] = stored;
+        Ok(())
+    }
+
+    fn explicit_value(&mut self, value: u64, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        let raised = run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
+        run.engine(raised)?;
+        let step = run.settings.auto_increment_increment.max(1);
+        while self.reserved.left > 0 && self.reserved.next <= value {
+            self.reserved.next = self.reserved.next.saturating_add(step);
+            self.reserved.left -= 1;
+        }
+        Ok(())
+    }
+
+    fn next_id(&mut self, run: &mut Run<'_>) -> Result<u64> {
+        let table = &self.program.table;
+        let settings = run.settings;
+        if let Some(forced) = self.forced_id.take() {
+            self.explicit_value(forced, run)?;
+            return Ok(forced);
+        }
+        let step = settings.auto_increment_increment.max(1);
+        if self.reserved.left == 0 {
+            let count = match self.rows_left {
+                Some(left) => left.max(1),
+                None => (self.reserved.batch * 2).clamp(1, RESERVE_MAX),
+            };
+            let engine = run.transactions.engine(&table.engine)?;
+            let offset = settings.auto_increment_offset;
+            let first = engine.auto_increment_reserve(table.id, count, step, offset);
+            self.reserved = Reserved { next: run.engine(first)?, left: count, batch: count };
+        }
+        let id = self.reserved.next;
+        self.reserved.next = id.saturating_add(step);
+        self.reserved.left -= 1;
+        Ok(id)
+    }
+}
+
+fn positive(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok().filter(|number| *number > 0),
+        Value::UInt(number) => Some(*number).filter(|number| *number > 0),
+        Value::Double(number) if *number >= 1.0 => Some(*number as u64),
+        _ => None,
+    }
+}
+
+/// The id in the column's type; `None` when it does not fit.
+fn store_id(id: u64, ty: &DataType) -> Option<Value> {
+    if !ty.is_integer() {
+        return Some(Value::Double(id as f64));
+    }
+    let (_, high) = ty.integer_range()?;
+    if id > high {
+        return None;
+    }
+    Some(if ty.unsigned { Value::UInt(id) } else { Value::Int(id as i64) })
+}

@@ -1,0 +1,213 @@
+//! Making a row: conversion to column types, defaults, NOT NULL, generated columns, CHECK, the record.
+
+use errors::{Error, ErrorCode, Level, Result};
+use types::{
+    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TimeZone, TypeKind, Value,
+    to_text,
+};
+
+use super::table::{StoreCode, WriteColumn, WriteTable};
+use crate::convert::{self, Target};
+use crate::run::Run;
+
+/// How strictly a statement writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strictness {
+    pub(crate) mode: StoreMode,
+    /// NULL for a NOT NULL column is an error even when `mode` is lenient (INSERT of a single row).
+    pub(crate) null_is_error: bool,
+}
+
+impl Strictness {
+    pub(crate) fn of(run: &Run<'_>, ignore: bool) -> Strictness {
+        let strict = run.function.sql_mode.is_strict() && !ignore;
+        Strictness {
+            mode: if strict { StoreMode::Strict } else { StoreMode::Lenient },
+            null_is_error: strict,
+        }
+    }
+}
+
+static UTC: TimeZone = TimeZone::Utc;
+
+/// A value of type `from` as the column holds it.
+pub(crate) fn store(
+    value: &Value,
+    from: &DataType,
+    is_utc: bool,
+    column: &WriteColumn,
+    row: u64,
+    mode: StoreMode,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    let target = Target { name: &column.name, ty: &column.ty, row, mode };
+    if is_utc {
+        let zone = std::mem::replace(&mut run.time_zone, &UTC);
+        let stored = convert::store(value, from, &target, run);
+        run.time_zone = zone;
+        return stored;
+    }
+    convert::store(value, from, &target, run)
+}
+
+/// Evaluates an expression and converts it for a column.
+pub(crate) fn evaluate(
+    code: &StoreCode,
+    column: &WriteColumn,
+    row: u64,
+    mode: StoreMode,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    if let Some(value) = code.code.leaf(run) {
+        // A plain integer for a wide column needs neither a copy nor a conversion.
+        if let (Value::Int(number), TypeKind::BigInt, false) =
+            (value, column.ty.kind, column.ty.unsigned)
+        {
+            return Ok(Value::Int(*number));
+        }
+    }
+    let value = code.code.eval(run)?;
+    store(&value, &code.from, code.is_utc, column, row, mode, run)
+}
+
+/// The value that stands in where nothing better is allowed: 0, the empty string, the zero date, the first member.
+pub(crate) fn implicit_default(ty: &DataType) -> Value {
+    use TypeKind::*;
+    match ty.kind {
+        Null => Value::Null,
+        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
+        Decimal => Value::Decimal(self::Decimal::ZERO.rescale(ty.decimals)),
+        Float | Double => Value::Double(0.0),
+        Bit | Year | Set => Value::UInt(0),
+        Enum => Value::UInt(1),
+        Date => Value::Date(self::Date::ZERO),
+        Time => Value::Time(self::Time::ZERO),
+        DateTime | Timestamp => Value::DateTime(self::DateTime::ZERO),
+        Json => types::JsonValue::Null.to_value(),
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => {
+            Value::Bytes(SqlBytes::EMPTY)
+        }
+    }
+}
+
+/// DEFAULT of a column; 1364 when it has none.
+pub(crate) fn default_value(
+    column: &WriteColumn,
+    row: u64,
+    strictness: Strictness,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    if let Some(default) = &column.default {
+        return evaluate(default, column, row, strictness.mode, run);
+    }
+    if column.ty.nullable {
+        return Ok(Value::Null);
+    }
+    let error = Error::with(ErrorCode::NO_DEFAULT_FOR_FIELD, &[&column.name]);
+    match strictness.mode {
+        StoreMode::Strict => Err(error),
+        StoreMode::Lenient => {
+            run.function.diagnostics.push_error(Level::Warning, &error);
+            Ok(implicit_default(&column.ty))
+        }
+    }
+}
+
+/// NOT NULL: the value itself, or an error, or what stands in.
+pub(crate) fn not_null(
+    value: Value,
+    column: &WriteColumn,
+    strictness: Strictness,
+    run: &mut Run<'_>,
+) -> Result<Value> {
+    if !value.is_null() || column.ty.nullable {
+        return Ok(value);
+    }
+    let error = Error::with(ErrorCode::BAD_NULL_ERROR, &[&column.name]);
+    if strictness.null_is_error {
+        return Err(error);
+    }
+    run.function.diagnostics.push_error(Level::Warning, &error);
+    Ok(implicit_default(&column.ty))
+}
+
+impl WriteTable {
+    /// Computes the generated columns, in order.
+    pub(crate) fn generate(
+        &self,
+        row: u64,
+        strictness: Strictness,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        if !self.has_generated {
+            return Ok(());
+        }
+        for column in &self.columns {
+            if let Some(generated) = &column.generated {
+                let value = evaluate(generated, column, row, strictness.mode, run)?;
+                run.regs[column.register] = not_null(value, column, strictness, run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// CHECK constraints: violated when false, not when NULL.
+    pub(crate) fn check(&self, run: &mut Run<'_>) -> Result<()> {
+        for (name, predicate) in &self.checks {
+            if predicate.eval(run)? == Some(false) {
+                return Err(Error::with(ErrorCode::CHECK_CONSTRAINT_VIOLATED, &[name]));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row in the registers as a record.
+    pub(crate) fn encode(
+        &self,
+        values: &mut Vec<Value>,
+        record: &mut Vec<u8>,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        values.clear();
+        values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
+        record.clear();
+        Ok(self.layout.encode(values, record)?)
+    }
+
+    /// Loads a record into the registers.
+    pub(crate) fn load(&self, record: &[u8], run: &mut Run<'_>) -> Result<()> {
+        for (at, column) in self.columns.iter().enumerate() {
+            let value = self.layout.decode_column(record, at)?;
+            run.regs[column.register] = value.unwrap_or(Value::Null);
+        }
+        Ok(())
+    }
+
+    /// Error 1062 for the row in the registers.
+    #[cold]
+    pub(crate) fn duplicate(&self, index: engine_api::IndexId, run: &Run<'_>) -> Error {
+        let found = self.indexes.iter().find(|(id, _, _)| *id == index);
+        let Some((_, name, columns)) = found else {
+            return Error::with(ErrorCode::DUP_KEY, &[&""]);
+        };
+        let mut text = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            if at > 0 {
+                text.push(b'-');
+            }
+            let Some(column) = self.columns.get(*column) else { continue };
+            match &run.regs[column.register] {
+                Value::Null => text.extend_from_slice(b"NULL"),
+                Value::DateTime(moment) if column.ty.kind == TypeKind::Timestamp => {
+                    let local = convert::to_local(*moment, run.time_zone);
+                    to_text(&Value::DateTime(local), &column.ty, &mut text);
+                }
+                value => to_text(value, &column.ty, &mut text),
+            }
+        }
+        let text = String::from_utf8_lossy(&text);
+        Error::with(ErrorCode::DUP_ENTRY, &[&text, name])
+    }
+}

@@ -1,0 +1,193 @@
+//! Tables as writes need them: compiled columns, checks and foreign keys.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use engine_api::{IndexId, TableId};
+use errors::Result;
+use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite};
+use types::DataType;
+use types::record::RecordLayout;
+
+use crate::expr::{Code, Truth};
+use crate::ops::NodeCompiler;
+
+/// A value for a column: an expression, and whether it is UTC already when the column is a TIMESTAMP.
+pub(crate) struct StoreCode {
+    pub(crate) code: Code,
+    pub(crate) from: DataType,
+    pub(crate) is_utc: bool,
+}
+
+/// A column.
+pub(crate) struct WriteColumn {
+    pub(crate) name: Arc<str>,
+    pub(crate) ty: DataType,
+    pub(crate) register: usize,
+    pub(crate) default: Option<StoreCode>,
+    pub(crate) on_update_now: Option<StoreCode>,
+    pub(crate) generated: Option<StoreCode>,
+}
+
+/// A foreign key, seen from the table that is written.
+pub(crate) struct ForeignKey {
+    /// For errors 1451 and 1452.
+    pub(crate) text: Arc<str>,
+    /// The other table, index into `WriteTables::related`.
+    pub(crate) other: usize,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) other_columns: Vec<usize>,
+    pub(crate) other_index: IndexId,
+    pub(crate) on_update: ForeignKeyAction,
+    pub(crate) on_delete: ForeignKeyAction,
+}
+
+/// A table that is written.
+pub(crate) struct WriteTable {
+    pub(crate) id: TableId,
+    pub(crate) engine: Arc<str>,
+    pub(crate) layout: RecordLayout,
+    pub(crate) columns: Vec<WriteColumn>,
+    pub(crate) auto_increment: Option<usize>,
+    pub(crate) has_generated: bool,
+    pub(crate) checks: Vec<(Arc<str>, Truth)>,
+    /// Id, name in messages, columns.
+    pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
+    pub(crate) parents: Vec<ForeignKey>,
+    pub(crate) children: Vec<ForeignKey>,
+}
+
+/// Compiles the tables of one statement, those that foreign keys lead to included.
+pub(crate) struct TableCompiler {
+    related: Vec<Arc<TableWrite>>,
+    by_id: HashMap<u64, usize>,
+}
+
+impl TableCompiler {
+    /// Collects every table that foreign keys of the targets lead to.
+    pub(crate) fn new<'t>(targets: impl Iterator<Item = &'t TableWrite>) -> TableCompiler {
+        let mut compiler = TableCompiler { related: Vec::new(), by_id: HashMap::new() };
+        for target in targets {
+            compiler.collect(target);
+        }
+        compiler
+    }
+
+    fn collect(&mut self, table: &TableWrite) {
+        // An explicit stack: chains of foreign keys may be long.
+        let mut stack: Vec<Arc<TableWrite>> = Vec::new();
+        let others = |table: &TableWrite| -> Vec<Arc<TableWrite>> {
+            table.parents.iter().chain(&table.children).map(|key| key.other.clone()).collect()
+        };
+        stack.extend(others(table));
+        while let Some(other) = stack.pop() {
+            match self.by_id.get(&other.table) {
+                Some(at) => {
+                    // The description with foreign keys of its own tells more.
+                    let known = &self.related[*at];
+                    let keys = |table: &TableWrite| table.children.len() + table.parents.len();
+                    if keys(&other) <= keys(known) {
+                        continue;
+                    }
+                    self.related[*at] = other.clone();
+                }
+                None => {
+                    self.by_id.insert(other.table, self.related.len());
+                    self.related.push(other.clone());
+                }
+            }
+            stack.extend(others(&other));
+        }
+    }
+
+    /// Compiles the related tables.
+    pub(crate) fn related(&self, compiler: &mut NodeCompiler<'_>) -> Result<Vec<WriteTable>> {
+        self.related.iter().map(|table| self.table(table, compiler)).collect()
+    }
+
+    /// Compiles a target.
+    pub(crate) fn table(
+        &self,
+        table: &TableWrite,
+        compiler: &mut NodeCompiler<'_>,
+    ) -> Result<WriteTable> {
+        let mut columns = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            let register = column.register.0 as usize;
+            let exprs = &mut compiler.exprs;
+            exprs.registers = exprs.registers.max(register + 1);
+            columns.push(WriteColumn {
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+                register,
+                default: store_option(column.default.as_ref(), compiler)?,
+                on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
+                generated: store_option(column.generated.as_ref(), compiler)?,
+            });
+        }
+        let types: Vec<DataType> = table.columns.iter().map(|column| column.ty.clone()).collect();
+        let checks = table
+            .checks
+            .iter()
+            .map(|(name, predicate)| Ok((name.clone(), compiler.exprs.truth(predicate)?)));
+        let checks = checks.collect::<Result<_>>()?;
+        let indexes = table
+            .indexes
+            .iter()
+            .map(|(id, name, columns)| (IndexId(*id), name.clone(), columns.clone()));
+        Ok(WriteTable {
+            id: TableId(table.table),
+            engine: table.engine.clone(),
+            layout: RecordLayout::new(&types),
+            auto_increment: table.columns.iter().position(|column| column.auto_increment),
+            has_generated: table.columns.iter().any(|column| column.generated.is_some()),
+            columns,
+            checks,
+            indexes: indexes.collect(),
+            parents: self.foreign_keys(&table.parents),
+            children: self.foreign_keys(&table.children),
+        })
+    }
+
+    fn foreign_keys(&self, keys: &[ForeignKeyCheck]) -> Vec<ForeignKey> {
+        keys.iter()
+            .filter_map(|key| {
+                Some(ForeignKey {
+                    text: key.text.clone(),
+                    other: *self.by_id.get(&key.other.table)?,
+                    columns: key.columns.clone(),
+                    other_columns: key.other_columns.clone(),
+                    other_index: IndexId(key.other_index),
+                    on_update: key.on_update,
+                    on_delete: key.on_delete,
+                })
+            })
+            .collect()
+    }
+}
+
+fn store_option(expr: Option<&Expr>, compiler: &mut NodeCompiler<'_>) -> Result<Option<StoreCode>> {
+    expr.map(|expr| store_code(expr, compiler)).transpose()
+}
+
+/// Compiles a value for a column. The assignment itself turns local time to UTC, with the errors of an assignment, so a
+/// conversion that the binder put around the value is left out.
+pub(crate) fn store_code(expr: &Expr, compiler: &mut NodeCompiler<'_>) -> Result<StoreCode> {
+    let (inner, is_utc) = match expr {
+        Expr::Cast { operand, kind: CastKind::TimestampToUtc, .. } => (&**operand, false),
+        Expr::Column { ty, .. } if ty.kind == types::TypeKind::Timestamp => (expr, true),
+        other => (other, false),
+    };
+    Ok(StoreCode { code: compiler.exprs.expr(inner)?, from: inner.ty(), is_utc })
+}
+
+/// Engines of the tables.
+pub(crate) fn engines<'t>(tables: impl Iterator<Item = &'t WriteTable>) -> Vec<Arc<str>> {
+    let mut engines: Vec<Arc<str>> = Vec::new();
+    for table in tables {
+        if !engines.contains(&table.engine) {
+            engines.push(table.engine.clone());
+        }
+    }
+    engines
+}

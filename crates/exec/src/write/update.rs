@@ -1,0 +1,266 @@
+//! UPDATE, and the update half of INSERT ... ON DUPLICATE KEY UPDATE.
+
+use std::sync::Arc;
+
+use errors::Result;
+use hashbrown::HashSet;
+use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
+use types::Value;
+
+use super::row::{Strictness, default_value, evaluate, not_null};
+use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
+use super::{Written, atomically, foreign, ignored, written};
+use crate::context::{ExecContext, Outcome};
+use crate::expr::Code;
+use crate::ops::{Node, NodeCompiler, Rows, row_count};
+use crate::query::drive;
+use crate::run::{Body, Run};
+
+/// A compiled assignment; `None` is DEFAULT.
+pub(crate) struct AssignmentCode {
+    pub(crate) column: usize,
+    pub(crate) value: Option<StoreCode>,
+}
+
+pub(crate) fn assignments(
+    plan: &[Assignment],
+    compiler: &mut NodeCompiler<'_>,
+) -> Result<Vec<AssignmentCode>> {
+    plan.iter()
+        .map(|assignment| {
+            let value = assignment.value.as_ref();
+            let value = value.map(|value| store_code(value, compiler)).transpose()?;
+            Ok(AssignmentCode { column: assignment.column, value })
+        })
+        .collect()
+}
+
+/// Buffers for making records.
+#[derive(Default)]
+pub(crate) struct RecordBuffers {
+    pub(crate) old: Vec<Value>,
+    pub(crate) new: Vec<Value>,
+    pub(crate) record: Vec<u8>,
+}
+
+/// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the old and new values and the record.
+pub(crate) fn assign(
+    table: &WriteTable,
+    assignments: &[AssignmentCode],
+    row: u64,
+    strictness: Strictness,
+    buffers: &mut RecordBuffers,
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    buffers.old.clear();
+    buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
+    for assignment in assignments {
+        let column = &table.columns[assignment.column];
+        let value = match &assignment.value {
+            Some(code) => evaluate(code, column, row, strictness.mode, run)?,
+            None => default_value(column, row, strictness, run)?,
+        };
+        run.regs[column.register] = not_null(value, column, strictness, run)?;
+    }
+    let changed = assignments.iter().any(|assignment| {
+        run.regs[table.columns[assignment.column].register] != buffers.old[assignment.column]
+    });
+    if !changed {
+        return Ok(false);
+    }
+    for (at, column) in table.columns.iter().enumerate() {
+        if let Some(now) = &column.on_update_now
+            && !assignments.iter().any(|assignment| assignment.column == at)
+        {
+            run.regs[column.register] = evaluate(now, column, row, strictness.mode, run)?;
+        }
+    }
+    table.generate(row, strictness, run)?;
+    table.check(run)?;
+    table.encode(&mut buffers.new, &mut buffers.record, run)?;
+    Ok(true)
+}
+
+/// Writes the changed row: foreign keys, then the engine.
+pub(crate) fn replace_row(
+    table: &WriteTable,
+    related: &[WriteTable],
+    locator: &[u8],
+    buffers: &RecordBuffers,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    foreign::check_parents(table, related, Some(&buffers.old), &buffers.new, run)?;
+    foreign::handle_children(table, related, &buffers.old, Some(&buffers.new), 0, run)?;
+    let outcome = run.transaction(&table.engine)?.update(table.id, locator, &buffers.record);
+    match written(outcome, run)? {
+        Written::Done => Ok(()),
+        Written::Duplicate { index, .. } => Err(table.duplicate(index, run)),
+    }
+}
+
+/// A table with its locator register and assignments.
+struct UpdateTarget {
+    table: WriteTable,
+    locator: usize,
+    assignments: Vec<AssignmentCode>,
+}
+
+/// A compiled UPDATE.
+pub(crate) struct UpdateProgram {
+    pub(crate) body: Body,
+    root: Node,
+    targets: Vec<UpdateTarget>,
+    related: Vec<WriteTable>,
+    engines: Vec<Arc<str>>,
+    ignore: bool,
+    buffered: bool,
+    limit: Option<Code>,
+    /// Registers that a buffered row needs.
+    kept: Vec<usize>,
+    /// A row may come several times: it is updated once.
+    may_repeat: bool,
+}
+
+/// Whether an operator may deliver a row of a stored table more than once.
+pub(crate) fn has_join(plan: &Physical) -> bool {
+    let mut found = matches!(plan, Physical::NestedLoop { .. } | Physical::HashJoin { .. });
+    plan.for_each_input(&mut |input| found = found || has_join(input));
+    found
+}
+
+impl UpdateProgram {
+    pub(crate) fn compile(
+        plan: &UpdatePlan,
+        compiler: &mut NodeCompiler<'_>,
+    ) -> Result<UpdateProgram> {
+        let tables = TableCompiler::new(plan.targets.iter().map(|(table, _, _)| table));
+        let subqueries = compiler.exprs.subqueries;
+        let mut kept = RegisterSet::new();
+        let mut targets = Vec::with_capacity(plan.targets.len());
+        for (table, locator, changes) in &plan.targets {
+            kept.insert(*locator);
+            table.columns.iter().for_each(|column| _ = kept.insert(column.register));
+            for expr in changes.iter().filter_map(|change| change.value.as_ref()) {
+                expr.add_registers(
+                    &|id| subqueries.get(id.0 as usize).map_or(&[], |query| query.outer.as_slice()),
+                    &mut kept,
+                );
+            }
+            targets.push(UpdateTarget {
+                table: tables.table(table, compiler)?,
+                locator: locator.0 as usize,
+                assignments: assignments(changes, compiler)?,
+            });
+        }
+        let related = tables.related(compiler)?;
+        let all = targets.iter().map(|target| &target.table).chain(&related);
+        Ok(UpdateProgram {
+            engines: engines(all),
+            root: compiler.node(&plan.root)?,
+            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            ignore: plan.ignore,
+            buffered: plan.buffered || plan.targets.len() > 1,
+            kept: kept.iter().map(|register| register.0 as usize).collect(),
+            may_repeat: has_join(&plan.root),
+            body: Body::default(),
+            targets,
+            related,
+        })
+    }
+
+    pub(crate) fn run(&self, ctx: &mut ExecContext<'_>) -> Result<Outcome> {
+        let mut run = Run::new(&self.body, ctx);
+        run.strict_divisions = !self.ignore;
+        let mut outcome = Outcome::default();
+        let result = atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run));
+        let warnings = run.function.diagnostics.warning_count();
+        ctx.scratch.registers = run.finish();
+        result?;
+        outcome.affected = outcome.changed;
+        outcome.info = format!(
+            "Rows matched: {}  Changed: {}  Warnings: {warnings}",
+            outcome.matched, outcome.changed
+        );
+        Ok(outcome)
+    }
+
+    fn update<'r>(&'r self, outcome: &mut Outcome, run: &mut Run<'r>) -> Result<()> {
+        let limit = row_count(self.limit.as_ref(), u64::MAX, run)?;
+        if limit == 0 {
+            return Ok(());
+        }
+        let mut state = UpdateState {
+            program: self,
+            outcome,
+            buffers: RecordBuffers::default(),
+            seen: vec![HashSet::default(); self.targets.len()],
+            rows: 0,
+        };
+        if !self.buffered {
+            return drive(&self.root, run, &mut |run| {
+                state.row(run)?;
+                Ok(state.rows < limit)
+            });
+        }
+        let mut rows = Rows::new(self.kept.len());
+        drive(&self.root, run, &mut |run| {
+            rows.push_registers(&self.kept, run)?;
+            Ok((rows.len() as u64) < limit)
+        })?;
+        for row in 0..rows.len() {
+            run.tick()?;
+            rows.restore(row, &self.kept, run);
+            state.row(run)?;
+        }
+        rows.clear(run);
+        Ok(())
+    }
+}
+
+struct UpdateState<'p, 'o> {
+    program: &'p UpdateProgram,
+    outcome: &'o mut Outcome,
+    buffers: RecordBuffers,
+    seen: Vec<HashSet<Box<[u8]>, foldhash::fast::FixedState>>,
+    rows: u64,
+}
+
+impl UpdateState<'_, '_> {
+    /// Updates every target of the row in the registers.
+    fn row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.rows += 1;
+        let program = self.program;
+        for (at, target) in program.targets.iter().enumerate() {
+            // NULL: the outer side of a join without a match.
+            let Value::Bytes(locator) = run.regs[target.locator].clone() else { continue };
+            if program.may_repeat && !self.seen[at].insert(locator.as_slice().into()) {
+                continue;
+            }
+            self.outcome.matched += 1;
+            let strictness = Strictness::of(run, program.ignore);
+            let changed = self.target(target, &locator, strictness, run);
+            match changed {
+                Ok(changed) => self.outcome.changed += u64::from(changed),
+                Err(error) if program.ignore && ignored(&error, run) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn target(
+        &mut self,
+        target: &UpdateTarget,
+        locator: &[u8],
+        strictness: Strictness,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let row = self.outcome.matched;
+        let buffers = &mut self.buffers;
+        if !assign(&target.table, &target.assignments, row, strictness, buffers, run)? {
+            return Ok(false);
+        }
+        replace_row(&target.table, &self.program.related, locator, buffers, run)?;
+        Ok(true)
+    }
+}

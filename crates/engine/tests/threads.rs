@@ -1,0 +1,261 @@
+//! Threads with background purge, page writing and checkpoints: snapshots stay whole, sums are kept, and a crash at the end loses
+//! nothing that was acknowledged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
+    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
+};
+use sys::entropy::SplitMix;
+use sys::sim::SimDisk;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, Value};
+use wal::{Durability, FailurePolicy, LogConfig};
+
+const TABLE: TableId = TableId(2000);
+const ACCOUNTS: i64 = 60;
+const START: i64 = 100;
+
+fn config() -> EngineConfig {
+    EngineConfig {
+        page_bytes: 1024,
+        pool_bytes: 128 << 10,
+        pages_max: 1 << 16,
+        log: LogConfig {
+            segment_bytes: 256 << 10,
+            block_bytes: 512,
+            lanes: 4,
+            durability: Durability::Synced,
+            failure: FailurePolicy::Report,
+        },
+        background: true,
+        checkpoint_interval: Duration::from_millis(30),
+    }
+}
+
+fn types() -> [DataType; 3] {
+    [0; 3].map(|_: i32| DataType::bigint().with_nullable(false))
+}
+
+fn definition() -> TableDef {
+    let index = |id, unique, column| IndexDef {
+        id,
+        name: "i".into(),
+        unique,
+        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
+    };
+    TableDef {
+        id: TABLE,
+        name: "test.t1".into(),
+        columns: types()
+            .into_iter()
+            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
+            .collect(),
+        indexes: vec![
+            index(IndexId::CLUSTERED, true, 0),
+            index(IndexId(1), false, 1),
+            index(IndexId(2), true, 2),
+        ],
+    }
+}
+
+fn record(id: i64, amount: i64, tag: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = [Value::Int(id), Value::Int(amount), Value::Int(tag)];
+    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
+    out
+}
+
+fn fields(record: &[u8]) -> [i64; 3] {
+    let mut values = Vec::new();
+    RecordLayout::new(&types()).decode_all(record, &mut values).unwrap();
+    std::array::from_fn(|at| match values[at] {
+        Value::Int(value) => value,
+        _ => panic!("{values:?}"),
+    })
+}
+
+fn key(id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
+    out
+}
+
+fn start(txn: &mut dyn Transaction) {
+    txn.start(&TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: Duration::from_secs(20),
+        cancel: CancelToken::new(),
+    })
+    .unwrap();
+    txn.begin_statement();
+}
+
+fn scan(
+    txn: &mut dyn Transaction,
+    index: IndexId,
+    direction: Direction,
+) -> EngineResult<Vec<[i64; 3]>> {
+    let spec = ScanSpec {
+        table: TABLE,
+        index,
+        range: KeyRange::ALL,
+        direction,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut rows, mut batch) = (Vec::new(), RowBatch::new());
+    while txn.fetch(cursor, 7, &mut batch)? > 0 {
+        rows.extend(batch.iter().map(|row| fields(row.record)));
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    Ok(rows)
+}
+
+/// Moves an amount between two accounts; sometimes an account gets a new id or a new tag instead.
+fn transfer(
+    txn: &mut dyn Transaction,
+    random: &mut SplitMix,
+    tags: &AtomicU64,
+) -> EngineResult<()> {
+    let (from, to) = (random.below(ACCOUNTS as u64) as i64, random.below(ACCOUNTS as u64) as i64);
+    if from == to {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for id in [from, to] {
+        let mut out = RowBuf::default();
+        txn.get(
+            TABLE,
+            IndexId::CLUSTERED,
+            &key(id),
+            RowLock::Exclusive,
+            WaitPolicy::Wait,
+            &mut out,
+        )?;
+        rows.push(fields(&out.record));
+    }
+    let amount = random.below(10) as i64;
+    let tag = tags.fetch_add(1, Ordering::Relaxed) as i64;
+    if random.below(4) == 0 {
+        txn.delete(TABLE, &key(from))?;
+        txn.insert(TABLE, &record(from, rows[0][1] - amount, tag))?;
+    } else {
+        txn.update(TABLE, &key(from), &record(from, rows[0][1] - amount, rows[0][2]))?;
+    }
+    txn.update(TABLE, &key(to), &record(to, rows[1][1] + amount, rows[1][2]))
+}
+
+fn read(engine: &DurableEngine, random: &mut SplitMix) {
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    let index = IndexId(random.below(3) as u32);
+    let direction = match random.below(2) {
+        0 => Direction::Forward,
+        _ => Direction::Backward,
+    };
+    let mut rows = scan(&mut *txn, index, direction).unwrap();
+    rows.sort_unstable();
+    let sum: i64 = rows.iter().map(|row| row[1]).sum();
+    assert_eq!(
+        (rows.len() as i64, sum),
+        (ACCOUNTS, ACCOUNTS * START),
+        "by {index:?} {direction:?}"
+    );
+    let mut again = scan(&mut *txn, IndexId::CLUSTERED, Direction::Forward).unwrap();
+    again.sort_unstable();
+    assert_eq!(rows, again, "one snapshot");
+}
+
+#[test]
+fn transfers_keep_the_sum() {
+    let disk = SimDisk::new();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    txn.create_table(&definition()).unwrap();
+    for id in 0..ACCOUNTS {
+        txn.insert(TABLE, &record(id, START, id)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    let tags = AtomicU64::new(1000);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|seed| {
+                let (engine, tags) = (&engine, &tags);
+                scope.spawn(move || {
+                    let mut random = SplitMix::new(seed);
+                    let mut txn = engine.new_transaction();
+                    for _ in 0..150 {
+                        start(&mut *txn);
+                        match transfer(&mut *txn, &mut random, tags) {
+                            Ok(()) if random.below(6) == 0 => txn.rollback().unwrap(),
+                            Ok(()) => txn.commit().unwrap().wait().unwrap(),
+                            Err(EngineError::Deadlock) => assert!(!txn.is_started()),
+                            Err(error) => panic!("{error:?}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            let mut random = SplitMix::new(9);
+            while !over.load(Ordering::Relaxed) {
+                read(&engine, &mut random);
+            }
+        });
+        let outcomes: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        over.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+    });
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    disk.crash_now();
+    drop(engine);
+    let engine = DurableEngine::open(Arc::new(disk.after_crash(1)), config(), &|_| {}).unwrap();
+    read(&engine, &mut SplitMix::new(1));
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    engine.shutdown().unwrap();
+    assert_eq!(engine.lost_pages().unwrap(), 0);
+}
+
+#[test]
+fn many_inserters_one_table() {
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), &|_| {}).unwrap();
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    txn.create_table(&definition()).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let engine = &engine;
+            scope.spawn(move || {
+                let mut txn = engine.new_transaction();
+                for round in 0..40 {
+                    start(&mut *txn);
+                    for at in 0..10 {
+                        let id = (round * 10 + at) * 3 + thread;
+                        txn.insert(TABLE, &record(id, id % 7, -id)).unwrap();
+                    }
+                    txn.commit().unwrap().wait().unwrap();
+                }
+            });
+        }
+    });
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    assert_eq!(scan(&mut *txn, IndexId::CLUSTERED, Direction::Forward).unwrap().len(), 1200);
+    assert_eq!(scan(&mut *txn, IndexId(2), Direction::Backward).unwrap().len(), 1200);
+    drop(txn);
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+}

@@ -172,14 +172,14 @@ pub fn display_length(ty: &DataType) -> u32 {
         Null => 0,
         TinyInt => 3 + u32::from(!ty.unsigned),
         SmallInt => 5 + u32::from(!ty.unsigned),
-        MediumInt => 8,
+        MediumInt => 8 + u32::from(!ty.unsigned),
         Int => 10 + u32::from(!ty.unsigned),
         // Literals know their own length.
         BigInt => ty.length.clamp(1, 20),
         Decimal => ty.length + u32::from(ty.decimals > 0) + u32::from(!ty.unsigned),
         Float => 12,
         Double => 22,
-        Bit => ty.length.div_ceil(8),
+        Bit => ty.length,
         Year => 4,
         Date => 10,
         Time => 10 + fraction,
@@ -221,7 +221,7 @@ fn integer_digits(ty: &DataType) -> u32 {
                 19
             }
         }
-        Bit => 20,
+        Bit => ty.length,
         Decimal => ty.length.saturating_sub(u32::from(ty.decimals)),
         _ => 0,
     }
@@ -245,6 +245,18 @@ fn wider(a: &DataType, b: &DataType) -> DataType {
 }
 
 fn merge_integers(a: &DataType, b: &DataType) -> DataType {
+    // A YEAR is a SMALLINT of either sign.
+    let year_as = |year: &DataType, other: &DataType| {
+        let mut ty = DataType::new(TypeKind::SmallInt, year.length, 0);
+        ty.unsigned = other.unsigned;
+        ty
+    };
+    if a.kind == TypeKind::Year {
+        return merge_integers(&year_as(a, b), b);
+    }
+    if b.kind == TypeKind::Year {
+        return merge_integers(a, &year_as(b, a));
+    }
     let mut ty = wider(a, b);
     ty.length = a.length.max(b.length);
     ty.zerofill = false;
@@ -268,6 +280,14 @@ fn merge_integers(a: &DataType, b: &DataType) -> DataType {
     ty
 }
 
+/// BIT is an unsigned BIGINT.
+fn merge_bits(bits: &DataType, other: &DataType) -> DataType {
+    if other.unsigned || other.kind == TypeKind::Year {
+        return DataType::bigint_unsigned();
+    }
+    DataType::decimal(integer_digits(other).max(bits.length), 0)
+}
+
 fn merge_decimals(a: &DataType, b: &DataType) -> DataType {
     let scale = |ty: &DataType| if ty.kind == TypeKind::Decimal { ty.decimals } else { 0 };
     let decimals = scale(a).max(scale(b));
@@ -279,9 +299,10 @@ fn merge_decimals(a: &DataType, b: &DataType) -> DataType {
 
 fn merge_floats(a: &DataType, b: &DataType) -> DataType {
     use TypeKind::*;
-    let narrow =
-        |ty: &DataType| matches!(ty.kind, Float | TinyInt | SmallInt | MediumInt | BigInt | Year);
-    let kind = if narrow(a) && narrow(b) { Float } else { Double };
+    let narrow = |ty: &DataType| matches!(ty.kind, Float | TinyInt | SmallInt | MediumInt | Year);
+    // The reference is not symmetrical here.
+    let narrow_after = narrow(b) || b.kind == BigInt;
+    let kind = if narrow(a) && narrow_after { Float } else { Double };
     let mut ty = DataType::new(kind, if kind == Float { 12 } else { 22 }, NOT_FIXED_DECIMALS);
     if a.kind == b.kind && a.decimals == b.decimals {
         ty.decimals = a.decimals;
@@ -314,14 +335,39 @@ fn blob_rank(ty: &DataType) -> Option<u8> {
     })
 }
 
+/// The TEXT or BLOB for so many characters or bytes; a character may take four bytes.
+fn blob_kind(length: u32, binary: bool) -> TypeKind {
+    use TypeKind::*;
+    let bytes = u64::from(length) * if binary { 1 } else { 4 };
+    match (bytes, binary) {
+        (..=255, true) => TinyBlob,
+        (..=255, false) => TinyText,
+        (..=65_535, true) => Blob,
+        (..=65_535, false) => Text,
+        (..=16_777_215, true) => MediumBlob,
+        (..=16_777_215, false) => MediumText,
+        (_, true) => LongBlob,
+        (_, false) => LongText,
+    }
+}
+
+fn blob_length(kind: TypeKind) -> u32 {
+    display_length(&DataType::new(kind, 0, 0))
+}
+
 fn merge_strings(a: &DataType, b: &DataType) -> DataType {
     use TypeKind::*;
-    let length = display_length(a).max(display_length(b));
     let raw = |ty: &DataType| {
         ty.is_binary()
             || matches!(ty.kind, Bit | Geometry | Vector) && ty.collation == CollationId::BINARY
     };
     let binary = raw(a) || raw(b);
+    // Among bytes a character of text may take four.
+    let length_of = |ty: &DataType| {
+        let wide = binary && (ty.is_text() || ty.is_enum_or_set());
+        display_length(ty).saturating_mul(if wide { 4 } else { 1 })
+    };
+    let length = length_of(a).max(length_of(b));
     let has_collation = |ty: &DataType| ty.is_text() || ty.is_enum_or_set();
     let collation = if binary {
         CollationId::BINARY
@@ -332,22 +378,23 @@ fn merge_strings(a: &DataType, b: &DataType) -> DataType {
     } else {
         CollationId::UTF8MB4_0900_AI_CI
     };
-    let rank = blob_rank(a).max(blob_rank(b));
-    let kind = match (rank, binary) {
-        // A short VARCHAR beside a TINYTEXT still may need more.
-        (Some(_), true) if length > 65_535 * 256 => LongBlob,
-        (Some(_), false) if length > 65_535 * 256 => LongText,
-        (Some(_), true) if length > 65_535 => MediumBlob,
-        (Some(_), false) if length > 65_535 => MediumText,
-        (Some(0), true) if length <= 255 => TinyBlob,
-        (Some(0), false) if length <= 255 => TinyText,
-        (Some(_), true) => Blob,
-        (Some(_), false) => Text,
-        (None, true) if a.kind == Binary && b.kind == Binary && a.length == b.length => Binary,
-        (None, false) if a.kind == Char && b.kind == Char => Char,
-        (None, true) => VarBinary,
-        (None, false) => VarChar,
+    let any = |kind: TypeKind| a.kind == kind || b.kind == kind;
+    let text = |ty: &DataType| ty.is_string() || ty.is_enum_or_set();
+    let kind = if blob_rank(a).is_some() || blob_rank(b).is_some() {
+        blob_kind(length, binary)
+    } else if any(VarChar) || any(VarBinary) || !(text(a) || text(b)) {
+        if binary { VarBinary } else { VarChar }
+    } else if a.kind == Binary && b.kind == Binary && a.length == b.length {
+        Binary
+    } else if any(Char) || any(Binary) {
+        if binary { Binary } else { Char }
+    } else if binary {
+        VarBinary
+    } else {
+        VarChar
     };
+    let length =
+        if blob_rank(a).is_some() || blob_rank(b).is_some() { blob_length(kind) } else { length };
     let mut ty = DataType::new(kind, length, 0);
     ty.collation = collation;
     ty
@@ -358,7 +405,7 @@ pub fn merge_types(a: &DataType, b: &DataType) -> DataType {
     use TypeKind::*;
     let nullable = a.nullable || b.nullable;
     let integer = |ty: &DataType| ty.is_integer() || ty.kind == Year;
-    let exact = |ty: &DataType| integer(ty) || ty.kind == Decimal;
+    let exact = |ty: &DataType| integer(ty) || matches!(ty.kind, Decimal | Bit);
     let merged = match (a.kind, b.kind) {
         (Null, Null) => DataType::null(),
         (Null, _) => b.clone(),
@@ -371,9 +418,8 @@ pub fn merge_types(a: &DataType, b: &DataType) -> DataType {
                 b.clone()
             }
         }
-        (Enum, Enum) | (Set, Set) if a.members == b.members => a.clone(),
-        (Bit, _) if integer(b) => DataType::bigint(),
-        (_, Bit) if integer(a) => DataType::bigint(),
+        (Bit, _) if integer(b) => merge_bits(a, b),
+        (_, Bit) if integer(a) => merge_bits(b, a),
         _ if integer(a) && integer(b) => merge_integers(a, b),
         _ if exact(a) && exact(b) => merge_decimals(a, b),
         _ if a.is_numeric() && b.is_numeric() => merge_floats(a, b),

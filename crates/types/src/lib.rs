@@ -16,7 +16,6 @@ mod sql_mode;
 pub mod temporal;
 pub mod text;
 mod value;
-mod zone;
 
 pub use aggregate::{Coercibility, CollationOf, aggregate_collations, common_type};
 pub use bytes::SqlBytes;
@@ -31,7 +30,6 @@ pub use decimal::Decimal;
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;
-pub use temporal::{Date, DateTime, TemporalMode, Time, TimeZone, ZoneRules};
+pub use temporal::{Date, DateTime, FixedOffset, TemporalMode, Time, Utc, ZoneRules};
 pub use text::to_text;
 pub use value::Value;
-pub use zone::FixedOffset;

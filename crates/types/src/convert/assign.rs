@@ -448,7 +448,7 @@ impl Target<'_, '_, '_> {
     }
 
     /// Runs a conversion of JSON, whose warnings are errors when strict.
-    fn from_json<T>(
+    fn converted_json<T>(
         &mut self,
         convert: impl FnOnce(&mut CastContext<'_>) -> Option<T>,
     ) -> Result<Option<T>> {
@@ -479,7 +479,7 @@ impl Target<'_, '_, '_> {
             Value::Time(time) => time_on_today(*time, 6, self.ctx).unwrap_or(DateTime::ZERO),
             Value::Json(_) => {
                 let mode = self.ctx.sql_mode.temporal();
-                let date = self.from_json(|ctx| to_date(value, from, mode, ctx))?;
+                let date = self.converted_json(|ctx| to_date(value, from, mode, ctx))?;
                 return Ok(date.map_or(Value::Null, Value::Date));
             }
             _ => self.moment(value, 6, "date")?,
@@ -514,7 +514,7 @@ impl Target<'_, '_, '_> {
             }
             Value::Date(_) => return Ok(Value::Time(Time::ZERO)),
             Value::Json(_) => {
-                let time = self.from_json(|ctx| to_time(value, from, fsp, mode, ctx))?;
+                let time = self.converted_json(|ctx| to_time(value, from, fsp, mode, ctx))?;
                 return Ok(time.map_or(Value::Null, Value::Time));
             }
             Value::Bytes(text) if trim(text).is_empty() => return Ok(Value::Time(Time::ZERO)),
@@ -567,7 +567,8 @@ impl Target<'_, '_, '_> {
             Value::Date(date) => self.check_date(*date, "datetime")?.at_midnight(),
             Value::Time(time) => time_on_today(*time, fsp, self.ctx).unwrap_or(DateTime::ZERO),
             Value::Json(_) => {
-                let converted = self.from_json(|ctx| to_datetime(value, from, fsp, mode, ctx))?;
+                let converted =
+                    self.converted_json(|ctx| to_datetime(value, from, fsp, mode, ctx))?;
                 match converted {
                     Some(moment) => moment,
                     None => return Ok(Value::Null),

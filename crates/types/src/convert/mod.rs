@@ -19,9 +19,7 @@ pub use cast::cast;
 pub use numbers::{parse_f64, to_bool, to_decimal, to_f64, to_i64, to_u64};
 pub use temporal::{to_date, to_datetime, to_time};
 
-use crate::{Date, SqlMode, TimeZone};
-
-static UTC: TimeZone = TimeZone::Utc;
+use crate::{Date, SqlMode, Utc, ZoneRules};
 
 /// What conversions need to know of the session, and where their warnings go.
 pub struct CastContext<'a> {
@@ -30,7 +28,7 @@ pub struct CastContext<'a> {
     /// Where warnings go.
     pub diagnostics: &'a mut Diagnostics,
     /// The session's zone: for TIMESTAMP columns and for texts with an offset.
-    pub time_zone: &'a TimeZone,
+    pub time_zone: &'a dyn ZoneRules,
     /// The current date: a TIME becomes a DATETIME of that day.
     pub today: Date,
     /// Name of the column that is assigned to.
@@ -45,7 +43,7 @@ impl<'a> CastContext<'a> {
         CastContext {
             sql_mode,
             diagnostics,
-            time_zone: &UTC,
+            time_zone: &Utc,
             today: Date::ZERO,
             column: "",
             row: 1,

@@ -93,7 +93,7 @@ fn assignments() {
     let short = DataType::varchar(3, CollationId::UTF8MB4_0900_AI_CI);
     let error = store(&"abcd".into(), &text, &short, &mut ctx, StoreMode::Strict).unwrap_err();
     assert_eq!(error.code().0, 1406);
-    let zone = TimeZone::parse_offset("+02:00").unwrap();
+    let zone = crate::FixedOffset::parse("+02:00").unwrap();
     ctx.time_zone = &zone;
     let stamp = DataType::new(TypeKind::Timestamp, 19, 0);
     let value =

@@ -213,7 +213,7 @@ pub(super) fn digits(a: &Limbs) -> usize {
     }
     let bits = words * 64 - a[words - 1].leading_zeros() as usize;
     // 1233 / 4096 is just below log10(2): the estimate is exact or one too low.
-    let estimate = bits * 1233 >> 12;
+    let estimate = (bits * 1233) >> 12;
     estimate + usize::from(compare(a, power_of_ten(estimate)) != Ordering::Less)
 }
 

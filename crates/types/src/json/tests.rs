@@ -72,13 +72,7 @@ fn paths() {
     assert_eq!(select(document, "$.a[0 to 1]"), r#"1 | {"b": 2}"#);
     assert_eq!(select(document, "$**.b"), "6 | 2 | 4");
     assert_eq!(select(document, "$.\"c d\""), "5");
-    assert_eq!(
-        select(document, "$.*"),
-        r#"[1, {"b": 2}, [3, {"b": 4}]] | 6 | 5"#.replace(
-            "[1, {\"b\": 2}, [3, {\"b\": 4}]] | 6",
-            "[1, {\"b\": 2}, [3, {\"b\": 4}]] | 6"
-        )
-    );
+    assert_eq!(select(document, "$.*"), r#"[1, {"b": 2}, [3, {"b": 4}]] | 6 | 5"#);
     assert_eq!(select(document, "$.b[0]"), "6");
     for bad in ["", "a", "$.", "$[", "$**", "$[a]", "$.a b", "$[2 to 1]", "$.1"] {
         assert!(JsonPath::parse(bad.as_bytes()).is_err(), "{bad}");

@@ -9,7 +9,7 @@ pub const MAX_DAY: i64 = 3_652_424;
 
 /// Gregorian leap year; the year 0 has no 29 February.
 pub const fn is_leap_year(year: u32) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0 && year != 0)
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400) && year != 0)
 }
 
 /// Days of a month, 31 for a month that does not exist.

@@ -1,7 +1,4 @@
-//! Time zones: the rules come from outside, UTC and fixed offsets are here.
-
-use std::fmt;
-use std::sync::Arc;
+//! Time zones: the rules of named ones come from a plugin, UTC and fixed offsets are here.
 
 use super::packed::{DateTime, MICROS_PER_SECOND};
 
@@ -15,81 +12,76 @@ pub trait ZoneRules: Send + Sync {
     fn name(&self) -> &str;
 }
 
-/// A session's time zone.
-#[derive(Clone, Default)]
-pub enum TimeZone {
-    /// UTC.
-    #[default]
-    Utc,
-    /// Fixed offset in seconds, at most 14 hours.
-    Offset(i32),
-    /// Rules with a name.
-    Named(Arc<dyn ZoneRules>),
+/// UTC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Utc;
+
+impl ZoneRules for Utc {
+    fn name(&self) -> &str {
+        "UTC"
+    }
+
+    fn utc_to_local(&self, unix_micros: i64) -> DateTime {
+        DateTime::from_unix_micros(unix_micros).unwrap_or(DateTime::ZERO)
+    }
+
+    fn local_to_utc(&self, local: DateTime) -> Option<i64> {
+        local.to_unix_micros()
+    }
 }
 
-impl TimeZone {
-    /// `+HH:MM` or `-HH:MM` from -13:59 to +14:00.
-    pub fn parse_offset(text: &str) -> Option<TimeZone> {
-        let negative = match text.as_bytes().first()? {
-            b'+' => false,
-            b'-' => true,
+/// A zone with one offset for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedOffset {
+    name: String,
+    offset_seconds: i32,
+}
+
+impl FixedOffset {
+    /// UTC.
+    pub fn utc() -> FixedOffset {
+        FixedOffset { name: "UTC".into(), offset_seconds: 0 }
+    }
+
+    /// Parses `+05:30`, `-8:00`; the reference allows -13:59 to +14:00.
+    pub fn parse(text: &str) -> Option<FixedOffset> {
+        let (sign, rest) = match text.as_bytes().first()? {
+            b'+' => (1, &text[1..]),
+            b'-' => (-1, &text[1..]),
             _ => return None,
         };
-        let (hours, minutes) = text[1..].split_once(':')?;
-        let digits = |part: &str| part.bytes().all(|c| c.is_ascii_digit());
-        if hours.is_empty() || hours.len() > 2 || minutes.len() != 2 {
-            return None;
-        }
-        if !digits(hours) || !digits(minutes) {
+        let (hours, minutes) = rest.split_once(':')?;
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if !(1..=2).contains(&hours.len())
+            || minutes.len() != 2
+            || !digits(hours)
+            || !digits(minutes)
+        {
             return None;
         }
         let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-        let total = hours * 60 + minutes;
-        if minutes > 59 || total > if negative { 13 * 60 + 59 } else { 14 * 60 } {
+        let total_minutes = hours * 60 + minutes;
+        let limit = if sign > 0 { 14 * 60 } else { 13 * 60 + 59 };
+        if minutes > 59 || total_minutes > limit {
             return None;
         }
-        Some(TimeZone::Offset(if negative { -total } else { total } * 60))
-    }
-
-    /// Local time at a moment; the zero date when the calendar does not reach it.
-    pub fn utc_to_local(&self, unix_micros: i64) -> DateTime {
-        match self {
-            TimeZone::Utc => DateTime::from_unix_micros(unix_micros).unwrap_or(DateTime::ZERO),
-            TimeZone::Offset(seconds) => unix_micros
-                .checked_add(i64::from(*seconds) * MICROS_PER_SECOND)
-                .and_then(DateTime::from_unix_micros)
-                .unwrap_or(DateTime::ZERO),
-            TimeZone::Named(rules) => rules.utc_to_local(unix_micros),
-        }
-    }
-
-    /// Moment of a local time.
-    pub fn local_to_utc(&self, local: DateTime) -> Option<i64> {
-        match self {
-            TimeZone::Utc => local.to_unix_micros(),
-            TimeZone::Offset(seconds) => {
-                Some(local.to_unix_micros()? - i64::from(*seconds) * MICROS_PER_SECOND)
-            }
-            TimeZone::Named(rules) => rules.local_to_utc(local),
-        }
-    }
-
-    /// Name as `@@time_zone` shows it.
-    pub fn name(&self) -> String {
-        match self {
-            TimeZone::Utc => "UTC".into(),
-            TimeZone::Offset(seconds) => {
-                let sign = if *seconds < 0 { '-' } else { '+' };
-                let minutes = seconds.unsigned_abs() / 60;
-                format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-            }
-            TimeZone::Named(rules) => rules.name().to_owned(),
-        }
+        let name = format!("{}{hours:02}:{minutes:02}", if sign > 0 { '+' } else { '-' });
+        Some(FixedOffset { name, offset_seconds: sign * total_minutes * 60 })
     }
 }
 
-impl fmt::Debug for TimeZone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())
+impl ZoneRules for FixedOffset {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn utc_to_local(&self, unix_micros: i64) -> DateTime {
+        let offset = i64::from(self.offset_seconds) * MICROS_PER_SECOND;
+        DateTime::from_unix_micros(unix_micros.saturating_add(offset)).unwrap_or(DateTime::ZERO)
+    }
+
+    fn local_to_utc(&self, local: DateTime) -> Option<i64> {
+        let offset = i64::from(self.offset_seconds) * MICROS_PER_SECOND;
+        Some(local.to_unix_micros()? - offset)
     }
 }

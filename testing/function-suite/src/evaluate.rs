@@ -1,0 +1,221 @@
+//! Binds and runs calls as the executor does, one value at a time.
+
+use std::collections::HashMap;
+
+use errors::{Diagnostics, Error, ErrorCode, Result};
+use plugin_api::test_support::FakeSession;
+use plugin_api::{
+    ArgInfo, BindContext, Coercion, FunctionContext, NullRule, Plugin, Registry, SessionServices,
+    Volatility,
+};
+use types::convert::CastContext;
+use types::{CollationId, DataType, FixedOffset, SqlMode, TypeKind, Value};
+
+use crate::parse::{Expr, Parser};
+
+/// A value as a client would see it, its type, and the warnings raised.
+pub struct Answer {
+    /// Text of the value; `None` for NULL.
+    pub value: Option<String>,
+    /// The type as `KIND(length,decimals)`, `u` for unsigned, `n` for NOT NULL, and the collation's number.
+    pub ty: String,
+    /// Warnings, `1292 text`.
+    pub warnings: Vec<String>,
+}
+
+/// All plugins, and a session in UTC.
+pub struct Evaluator {
+    registry: Registry,
+}
+
+impl Default for Evaluator {
+    fn default() -> Self {
+        let plugins: Vec<Box<dyn Plugin>> = vec![
+            Box::new(functions_numeric::NumericFunctions),
+            Box::new(functions_string::StringFunctions),
+            Box::new(functions_temporal::TemporalFunctions),
+            Box::new(functions_json::JsonFunctions),
+            Box::new(functions_crypto::CryptoFunctions),
+            Box::new(functions_misc::MiscFunctions),
+            Box::new(aggregates::Aggregates),
+        ];
+        Evaluator { registry: Registry::build(&plugins) }
+    }
+}
+
+/// 2026-01-02 03:04:05.678901 UTC.
+const NOW_MICROS: i64 = 1_767_323_045_678_901;
+
+fn bind_context() -> BindContext {
+    BindContext {
+        sql_mode: SqlMode::DEFAULT,
+        collation_connection: CollationId::UTF8MB4_0900_AI_CI,
+        div_precision_increment: 4,
+        group_concat_max_len: 1024,
+        max_allowed_packet: 128 << 20,
+    }
+}
+
+impl Evaluator {
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Evaluates an expression.
+    ///
+    /// # Errors
+    /// What the functions raise; 1064 for what the small grammar does not know.
+    pub fn evaluate(&self, text: &str) -> Result<Answer> {
+        let mut diagnostics = Diagnostics::default();
+        let (value, ty, _) = self.value(text, &mut diagnostics)?;
+        let mut out = Vec::new();
+        types::to_text(&value, &ty, &mut out);
+        let conditions = diagnostics.conditions().iter();
+        Ok(Answer {
+            value: (!value.is_null()).then(|| printable(&out)),
+            ty: type_text(&ty),
+            warnings: conditions.map(|c| format!("{} {}", c.code, c.message)).collect(),
+        })
+    }
+
+    fn value(&self, text: &str, diagnostics: &mut Diagnostics) -> Result<(Value, DataType, bool)> {
+        let mut parser = Parser::new(text);
+        let expr = parser.expression().filter(|_| parser.at_end());
+        let expr =
+            expr.ok_or_else(|| Error::new(ErrorCode(1064), format!("cannot parse {text}")))?;
+        let mut session = FakeSession::default();
+        let zone = FixedOffset::utc();
+        let mut ctx = FunctionContext {
+            sql_mode: SqlMode::DEFAULT,
+            time_zone: &zone,
+            now_micros: NOW_MICROS,
+            now: types::DateTime::from_unix_micros(NOW_MICROS).unwrap_or_default(),
+            div_precision_increment: 4,
+            max_allowed_packet: 128 << 20,
+            diagnostics,
+            session: &mut session as &mut dyn SessionServices,
+        };
+        self.run(&expr, &mut ctx)
+    }
+
+    /// Value, type, and whether it is constant.
+    fn run(&self, expr: &Expr, ctx: &mut FunctionContext<'_>) -> Result<(Value, DataType, bool)> {
+        let (name, args) = match expr {
+            Expr::Literal(value, ty) => return Ok((value.clone(), ty.clone(), true)),
+            Expr::Call(name, args) => (name, args),
+        };
+        let function = self.registry.function(name).cloned();
+        let function =
+            function.ok_or_else(|| Error::new(ErrorCode(1305), format!("no function {name}")))?;
+        if args.len() < function.arity.min || args.len() > function.arity.max {
+            return Err(Error::with(
+                ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+                &[&name.to_lowercase()],
+            ));
+        }
+        let parts: Vec<_> = args.iter().map(|arg| self.run(arg, ctx)).collect::<Result<_>>()?;
+        let constant =
+            parts.iter().all(|part| part.2) && function.volatility == Volatility::Immutable;
+        let infos: Vec<ArgInfo> = parts
+            .iter()
+            .map(|(value, ty, constant)| ArgInfo {
+                ty: ty.clone(),
+                constant: constant.then(|| value.clone()),
+            })
+            .collect();
+        let bound = (function.bind)(&bind_context(), &infos)?;
+        let mut values = Vec::with_capacity(parts.len());
+        for (index, (value, ty, _)) in parts.iter().enumerate() {
+            values.push(coerce(value, ty, bound.coercion(index), ctx)?);
+        }
+        if bound.nulls == NullRule::Propagate && values.iter().any(Value::is_null) {
+            return Ok((Value::Null, bound.ty, constant));
+        }
+        let value = (bound.kernel)(ctx, &values)?;
+        Ok((value, bound.ty, constant))
+    }
+}
+
+fn coerce(
+    value: &Value,
+    ty: &DataType,
+    coercion: &Coercion,
+    ctx: &mut FunctionContext<'_>,
+) -> Result<Value> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let today = ctx.now.date();
+    let mut cast = CastContext::new(ctx.sql_mode, ctx.diagnostics);
+    cast.today = today;
+    Ok(match coercion {
+        Coercion::AsIs => value.clone(),
+        Coercion::Integer => match value {
+            Value::Int(_) | Value::UInt(_) => value.clone(),
+            value => Value::Int(types::to_i64(value, ty, &mut cast)),
+        },
+        Coercion::Double => Value::Double(types::to_f64(value, ty, &mut cast)),
+        Coercion::Decimal => Value::Decimal(types::to_decimal(value, ty, &mut cast)),
+        Coercion::Text => {
+            let mut out = Vec::new();
+            types::to_text(value, ty, &mut out);
+            Value::Bytes(out.into())
+        }
+        Coercion::Date => types::cast(value, ty, &DataType::new(TypeKind::Date, 10, 0), &mut cast)?,
+        Coercion::DateTime => {
+            types::cast(value, ty, &DataType::new(TypeKind::DateTime, 26, 6), &mut cast)?
+        }
+        Coercion::Time => types::cast(value, ty, &DataType::new(TypeKind::Time, 17, 6), &mut cast)?,
+        Coercion::Json => {
+            types::cast(value, ty, &DataType::new(TypeKind::Json, u32::MAX, 0), &mut cast)?
+        }
+        Coercion::To(target) => types::cast(value, ty, target, &mut cast)?,
+    })
+}
+
+/// Bytes that are not text are shown in hexadecimal digits.
+fn printable(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(|c: char| c.is_control() && c != '\n') => {
+            text.replace('\n', "\\n")
+        }
+        _ => bytes.iter().fold(String::from("0x"), |out, byte| format!("{out}{byte:02X}")),
+    }
+}
+
+fn type_text(ty: &DataType) -> String {
+    let names: HashMap<TypeKind, &str> = HashMap::from([
+        (TypeKind::Null, "NULL"),
+        (TypeKind::Int, "LONG"),
+        (TypeKind::BigInt, "LONGLONG"),
+        (TypeKind::Decimal, "NEWDECIMAL"),
+        (TypeKind::Double, "DOUBLE"),
+        (TypeKind::Year, "YEAR"),
+        (TypeKind::Date, "DATE"),
+        (TypeKind::Time, "TIME"),
+        (TypeKind::DateTime, "DATETIME"),
+        (TypeKind::VarChar, "VAR_STRING"),
+        (TypeKind::VarBinary, "VAR_STRING"),
+        (TypeKind::Char, "STRING"),
+        (TypeKind::MediumText, "MEDIUM_BLOB"),
+        (TypeKind::MediumBlob, "MEDIUM_BLOB"),
+        (TypeKind::LongText, "LONG_BLOB"),
+        (TypeKind::LongBlob, "LONG_BLOB"),
+        (TypeKind::Json, "JSON"),
+    ]);
+    let name = names.get(&ty.kind).copied().unwrap_or("?");
+    let (length, decimals) = match ty.kind {
+        TypeKind::Json => {
+            return format!("{name} {}", if ty.nullable { "" } else { "n" }).trim_end().to_owned();
+        }
+        TypeKind::Decimal => (ty.length + u32::from(ty.decimals > 0) + 1, ty.decimals),
+        _ if ty.is_text() => (ty.length.saturating_mul(4), 31),
+        _ if ty.is_string() => (ty.length, 31),
+        _ => (ty.length, ty.decimals),
+    };
+    let unsigned = if ty.unsigned { "u" } else { "" };
+    let not_null = if ty.nullable { "" } else { "n" };
+    let binary = if ty.is_text() { "" } else { "b" };
+    format!("{name}({length},{decimals}){unsigned}{not_null}{binary}")
+}

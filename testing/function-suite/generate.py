@@ -80,7 +80,7 @@ def main():
                     fields = [shown(row), type_text(field), warnings]
                 except pymysql.Error as error:
                     fields = [f"ERROR {error.args[0]} {error.args[1]}"]
-                out.append("\t".join([expression, *(f.replace("\t", "\\t") for f in fields)]).rstrip())
+                out.append("\t".join([expression, *fields]).rstrip())
         (here / f"{source.stem}.txt").write_text("\n".join(out) + "\n")
 
 main()

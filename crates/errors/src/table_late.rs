@@ -161,7 +161,7 @@ catalog! {
     REGEXP_UNIMPLEMENTED = 3690, "HY000", "The regular expression contains a feature that is not implemented in this library version.";
     REGEXP_MISMATCHED_PAREN = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     REGEXP_BAD_INTERVAL = 3692, "HY000", "Incorrect description of a {min,max} interval.";
-    REGEXP_MAX_LT_MIN = 3693, "HY000", "The maximum is less than the minimum in a {min,max} interval.";
+    REGEXP_MAX_LT_MIN = 3693, "HY000", "The maximum is less than the minumum in a {min,max} interval.";
     REGEXP_INVALID_BACK_REF = 3694, "HY000", "Invalid back-reference in regular expression.";
     REGEXP_LOOK_BEHIND_LIMIT = 3695, "HY000", "The look-behind assertion exceeds the limit in regular expression.";
     REGEXP_MISSING_CLOSE_BRACKET = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";

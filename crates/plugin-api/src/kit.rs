@@ -145,6 +145,13 @@ pub fn text_length(ty: &DataType) -> u64 {
     }
 }
 
+/// The same where the result is in `collation`: in a binary string every character counts with all its bytes.
+pub fn text_length_in(ty: &DataType, collation: CollationId) -> u64 {
+    let bytes =
+        if collation == CollationId::BINARY && ty.is_text() { CHARACTER_BYTES_MAX } else { 1 };
+    text_length(ty).saturating_mul(bytes)
+}
+
 /// The collation of a result made of these arguments: binary when any is a binary string, else that of the first column-like
 /// text, else of the first literal, else the connection's.
 pub fn result_collation(ctx: &BindContext, args: &[ArgInfo]) -> CollationId {
@@ -179,6 +186,11 @@ pub fn integer(value: &Value) -> i128 {
         Value::Decimal(number) => i128::from(number.to_i64().0),
         _ => 0,
     }
+}
+
+/// Whether a value is an integer, a decimal or a double.
+pub fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_))
 }
 
 /// An integer argument clamped to the signed range.
@@ -303,7 +315,7 @@ impl FunctionContext<'_> {
 }
 
 /// Digits before the point of an exact type.
-fn whole_digits(ty: &DataType) -> u32 {
+pub fn whole_digits(ty: &DataType) -> u32 {
     match ty.kind {
         TypeKind::Decimal => ty.length.saturating_sub(ty.decimals.into()),
         TypeKind::Bit => (ty.length * 3).div_ceil(10).max(1),
@@ -358,8 +370,8 @@ pub fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> DataType {
 }
 
 fn common_text(ctx: &BindContext, args: &[ArgInfo], known: &[&DataType]) -> DataType {
-    let length = known.iter().map(|ty| text_length(ty)).max().unwrap_or(0);
     let collation = result_collation(ctx, args);
+    let length = known.iter().map(|ty| text_length_in(ty, collation)).max().unwrap_or(0);
     let blob =
         known.iter().filter(|ty| ty.is_blob()).map(|ty| ty.kind).max_by_key(|kind| match kind {
             TypeKind::TinyText | TypeKind::TinyBlob => 1,

@@ -9,8 +9,6 @@ mod extreme;
 mod json;
 mod statistics;
 mod sum;
-#[cfg(test)]
-mod tests;
 
 use plugin_api::{AggregateFunction, Plugin, PluginInfo, Registrar};
 

@@ -5,7 +5,7 @@ use aws_lc_rs::cipher::{
     PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
 };
 use aws_lc_rs::iv::FixedLength;
-use errors::{Error, ErrorCode, Result};
+use errors::{Condition, Error, ErrorCode, Level, Result};
 use plugin_api::kit::{self, scalar, text_length};
 use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, FunctionContext, ScalarFunction};
 use types::{SqlBytes, Value};
@@ -19,7 +19,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     })
     .stable(),
     scalar("AES_DECRYPT", Arity::between(2, 6), "AES_DECRYPT(crypt_str, key_str[, init_vector])\nstr decrypted with AES; NULL when it cannot be.", |_, args| {
-        bind(args, "aes_decrypt", byte_length(&args[0]), decrypt)
+        bind(args, "aes_decrypt", text_length(&args[0].ty), decrypt)
     })
     .stable(),
 ];
@@ -74,6 +74,7 @@ fn bind(args: &[ArgInfo], name: &'static str, length: u64, crypt: Crypt) -> Resu
         if !ctx.fits_packet(name, encrypted_length(kit::bytes(&args[0]).len() as u64)) {
             return Ok(Value::Null);
         }
+        warn_of_key(ctx, kit::bytes(&args[1]).len(), mode.key_length);
         let key = folded_key(kit::bytes(&args[1]), mode.key_length);
         let out = crypt(mode, &key, kit::bytes(&args[0]), vector);
         Ok(out.map_or(Value::Null, |out| Value::Bytes(SqlBytes::from(out))))
@@ -143,4 +144,21 @@ fn decrypt(mode: Mode, key: &[u8], secret: &[u8], vector: Option<[u8; BLOCK]>) -
     };
     let mut buffer = secret.to_vec();
     Some(key.decrypt(&mut buffer, context).ok()?.to_vec())
+}
+
+/// Warning 3237: a key longer than the cipher's is folded, which weakens it.
+fn warn_of_key(ctx: &mut FunctionContext<'_>, given: usize, wanted: usize) {
+    if given <= wanted {
+        return;
+    }
+    let message = format!(
+        "AES key size should be {wanted} bytes length or secure KDF methods hkdf or pbkdf2_hmac should be used, \
+         please provide exact AES key size or use KDF methods for better security."
+    );
+    ctx.diagnostics.push(Condition {
+        level: Level::Warning,
+        code: ErrorCode(3237),
+        sqlstate: *b"HY000",
+        message,
+    });
 }

@@ -40,8 +40,9 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 
 fn bind_compress(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let bytes = text_length(&args[0].ty).saturating_mul(if args[0].ty.is_text() { 4 } else { 1 });
-    // Room for the header, zlib's frame and a last byte.
-    let ty = kit::binary_type(bytes.saturating_add(bytes / 5).saturating_add(18));
+    // zlib's own bound, the header, and a last byte.
+    let overhead = (bytes >> 12) + (bytes >> 14) + (bytes >> 25) + 13 + HEADER as u64 + 1;
+    let ty = kit::binary_type(bytes.saturating_add(overhead));
     Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
         let bytes = kit::bytes(&args[0]);
         if bytes.is_empty() {

@@ -6,8 +6,6 @@ mod cipher;
 mod compress;
 mod digest;
 mod identifier;
-#[cfg(test)]
-mod tests;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

@@ -8,8 +8,6 @@ mod modify;
 mod read;
 mod schema;
 mod search;
-#[cfg(test)]
-mod tests;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

@@ -84,7 +84,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "JSON_STORAGE_FREE(json_val)\nBytes that updates in place have freed: none.",
         |_, args| {
-            of_document(args, "json_storage_free", kit::integer_type(21, true), |_| Value::Int(0))
+            of_document(args, "json_storage_free", kit::integer_type(21, false), |_| Value::Int(0))
         },
     ),
     scalar(

@@ -7,8 +7,6 @@ mod control;
 mod gtid;
 mod locks;
 mod session;
-#[cfg(test)]
-mod tests;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

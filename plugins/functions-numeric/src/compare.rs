@@ -61,13 +61,14 @@ fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> (DataType, Coercion) {
     let nullable = any_nullable(args);
     let known: Vec<&DataType> =
         args.iter().map(|arg| &arg.ty).filter(|ty| ty.kind != TypeKind::Null).collect();
-    let length = known.iter().map(|ty| kit::text_length(ty)).max().unwrap_or(0);
+    let collation = kit::result_collation(ctx, args);
+    let length = known.iter().map(|ty| kit::text_length_in(ty, collation)).max().unwrap_or(0);
     let text = |ty: &&&DataType| {
         ty.is_string() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Json)
     };
     let temporal = known.iter().filter(|ty| ty.is_temporal()).count();
     if known.iter().any(|ty| text(&ty)) || (temporal > 0 && temporal < known.len()) {
-        let ty = kit::text_type(length, kit::result_collation(ctx, args));
+        let ty = kit::text_type(length, collation);
         return (ty.with_nullable(nullable), Coercion::Text);
     }
     let (ty, coercion) = if temporal > 0 { common_temporal(&known) } else { common_number(&known) };
@@ -94,11 +95,10 @@ fn common_number(known: &[&DataType]) -> (DataType, Coercion) {
     }
     let signed = classes.contains(&NumberClass::Integer { unsigned: false });
     let unsigned = classes.contains(&NumberClass::Integer { unsigned: true });
-    let exact = |ty: &&DataType| (ty.length.saturating_sub(ty.decimals.into()), ty.decimals);
     let wide = known.iter().any(|ty| ty.kind == TypeKind::BigInt && ty.unsigned);
     if classes.contains(&NumberClass::Decimal) || (signed && wide) {
-        let whole = known.iter().map(|ty| exact(&ty).0).max().unwrap_or(1);
-        let scale = known.iter().map(|ty| exact(&ty).1).max().unwrap_or(0);
+        let whole = known.iter().map(|ty| kit::whole_digits(ty)).max().unwrap_or(1);
+        let scale = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
         return (DataType::decimal((whole + u32::from(scale)).min(65), scale), Coercion::Decimal);
     }
     let small = known.iter().all(|ty| ty.kind == TypeKind::Int);

@@ -10,8 +10,6 @@ mod math;
 mod random;
 mod rounding;
 mod sign;
-#[cfg(test)]
-mod tests;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

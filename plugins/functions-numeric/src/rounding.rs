@@ -92,7 +92,7 @@ fn bind_integer(towards: Towards, args: &[ArgInfo]) -> BoundFunction {
                     Towards::Up => number.ceil(),
                     Towards::Down => number.floor(),
                 };
-                Ok(Value::Double(result + 0.0))
+                Ok(Value::Double(result))
             })
         }
     }

@@ -49,7 +49,13 @@ fn bind_abs(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             })
         }
         NumberClass::Double => {
-            let ty = kit::double_type_like(arg).with_nullable(nullable);
+            let digits = arg.decimals.min(6);
+            let ty = if arg.is_temporal() || arg.kind == TypeKind::Null {
+                DataType::new(TypeKind::Double, 17 + u32::from(digits), digits)
+            } else {
+                kit::double_type_like(arg)
+            };
+            let ty = ty.with_nullable(nullable);
             BoundFunction::new(ty, vec![Coercion::Double], |_, args| {
                 Ok(Value::Double(kit::double(&args[0]).abs()))
             })
@@ -80,8 +86,9 @@ fn bind_sign(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 fn bind_mod(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let (left, right) = (&args[0].ty, &args[1].ty);
     match (number_class(left), number_class(right)) {
-        (NumberClass::Integer { unsigned }, NumberClass::Integer { .. }) => {
-            let mut ty = kit::integer_type(left.length.max(right.length), true);
+        (NumberClass::Integer { unsigned }, NumberClass::Integer { unsigned: right_unsigned }) => {
+            let sign = u32::from(unsigned && !right_unsigned);
+            let mut ty = kit::integer_type(left.length.max(right.length) + sign, true);
             ty.unsigned = unsigned;
             Ok(BoundFunction::new(ty, vec![Coercion::Integer], integer_remainder))
         }

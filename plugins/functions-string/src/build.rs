@@ -7,7 +7,7 @@ use plugin_api::kit::{
 use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
-use types::{DataType, SqlBytes, TypeKind, Value};
+use types::{CollationId, DataType, SqlBytes, TypeKind, Value};
 
 use crate::text::{Text, exact_matches};
 
@@ -71,17 +71,21 @@ pub(crate) fn bytes_value(bytes: Vec<u8>) -> Value {
 /// A constant integer argument, as far as it is known.
 pub(crate) fn constant_integer(arg: &ArgInfo) -> Option<i64> {
     match arg.constant.as_ref()? {
-        Value::Null | Value::Bytes(_) => None,
+        Value::Null => None,
+        Value::Bytes(text) => {
+            Some(types::Decimal::parse_lenient(text).value.truncate(0).to_i64().0)
+        }
         value => Some(kit::integer_i64(value)),
     }
 }
 
-fn lengths(args: &[ArgInfo]) -> u64 {
-    args.iter().map(|arg| text_length(&arg.ty)).fold(0, u64::saturating_add)
+fn lengths(args: &[ArgInfo], collation: CollationId) -> u64 {
+    args.iter().map(|arg| kit::text_length_in(&arg.ty, collation)).fold(0, u64::saturating_add)
 }
 
 fn bind_concat(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let ty = text_type(lengths(args), result_collation(ctx, args));
+    let collation = result_collation(ctx, args);
+    let ty = text_type(lengths(args, collation), collation);
     Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
         let length = args.iter().map(|arg| kit::bytes(arg).len()).sum::<usize>();
         if !ctx.fits_packet("concat", length as u64) {
@@ -95,7 +99,8 @@ fn bind_concat(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn bind_concat_ws(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let separators = text_length(&args[0].ty).saturating_mul(args.len() as u64 - 2);
-    let ty = text_type(lengths(&args[1..]).saturating_add(separators), result_collation(ctx, args));
+    let collation = result_collation(ctx, args);
+    let ty = text_type(lengths(&args[1..], collation).saturating_add(separators), collation);
     let bound = BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
         if args[0].is_null() {
             return Ok(Value::Null);
@@ -193,7 +198,7 @@ fn pad(
     };
     let unit = text.length(filling) as u64;
     if unit == 0 {
-        return Ok(Value::Bytes(SqlBytes::EMPTY));
+        return Ok(args[0].clone());
     }
     let width = filling.len() as u64;
     let bound = (missing / unit).saturating_mul(width).saturating_add(width + subject.len() as u64);
@@ -215,8 +220,11 @@ fn pad(
 fn bind_replace(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let (subject, from, to) =
         (text_length(&args[0].ty), text_length(&args[1].ty), text_length(&args[2].ty));
-    let growth = if to > from { (subject / from.max(1)).saturating_mul(to - from) } else { 0 };
-    let ty = text_type(subject.saturating_add(growth), result_collation(ctx, args));
+    let growth =
+        if to > from && from > 0 { (subject / from.max(1)).saturating_mul(to - from) } else { 0 };
+    let null = args[0].ty.kind == TypeKind::Null;
+    let collation = if null { CollationId::BINARY } else { result_collation(ctx, args) };
+    let ty = text_type(subject.saturating_add(growth), collation);
     Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
         let (subject, from, to) =
             (kit::bytes(&args[0]), kit::bytes(&args[1]), kit::bytes(&args[2]));
@@ -253,7 +261,7 @@ fn bind_insert(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         let (subject, new) = (kit::bytes(&args[0]), kit::bytes(&args[3]));
         let characters = text.length(subject) as i128;
         let (position, count) = (kit::integer(&args[1]), kit::integer(&args[2]));
-        if position < 1 || position > characters + 1 {
+        if position < 1 || position > characters {
             return Ok(args[0].clone());
         }
         let left = characters - (position - 1);

@@ -110,7 +110,8 @@ fn substring_length(args: &[ArgInfo]) -> u64 {
     let rest = match constant_integer(&args[1]) {
         None => whole,
         Some(0) => 0,
-        Some(position) if position < 0 => whole.min(position.unsigned_abs()),
+        Some(position) if position < 0 && position.unsigned_abs() > whole => 0,
+        Some(position) if position < 0 => position.unsigned_abs(),
         Some(position) => whole.saturating_sub(position as u64 - 1),
     };
     let count = args.get(2).and_then(constant_integer);
@@ -138,24 +139,11 @@ fn bind_substring_index(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunc
     }))
 }
 
-/// What follows the `count`th occurrence from the end; occurrences are found from right to left.
+/// What follows the `count`th occurrence from the end; occurrences are those found from left to right.
 fn after_last<'a>(subject: &'a [u8], delimiter: &[u8], count: u128) -> &'a [u8] {
-    let mut end = subject.len();
-    let mut left = count;
-    while let Some(at) = end.checked_sub(delimiter.len()) {
-        if &subject[at..end] == delimiter {
-            left -= 1;
-            if left == 0 {
-                return &subject[end..];
-            }
-            end = at;
-        } else if end == 0 {
-            break;
-        } else {
-            end -= 1;
-        }
-    }
-    subject
+    let matches = exact_matches(subject, delimiter);
+    let index = usize::try_from(count).ok().and_then(|count| matches.len().checked_sub(count));
+    index.map_or(subject, |index| &subject[matches[index] + delimiter.len()..])
 }
 
 fn bind_trim(

@@ -12,8 +12,6 @@ use crate::text::Text;
 
 /// Characters in a line of Base64.
 const BASE64_LINE: usize = 76;
-/// Bytes of a character, for lengths of encodings.
-const CHARACTER_BYTES: u64 = 4;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar(
@@ -57,7 +55,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 /// Bytes that an argument may have.
 fn byte_length(arg: &ArgInfo) -> u64 {
     let length = text_length(&arg.ty);
-    if arg.ty.is_text() { length.saturating_mul(CHARACTER_BYTES) } else { length }
+    let widest = charset::collation_or_binary(arg.ty.collation).charset.max_length;
+    if arg.ty.is_text() { length.saturating_mul(widest.into()) } else { length }
 }
 
 fn hex_digits(bytes: &[u8]) -> Vec<u8> {
@@ -248,7 +247,14 @@ fn soundex(text: &str) -> String {
 fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let collation = kit::text_collation(ctx, &args[0]);
     let text = Text::new(collation);
-    let length = byte_length(&args[0]).saturating_mul(16).max(8);
+    let as_binary = args
+        .get(1)
+        .and_then(|cast| cast.constant.as_ref())
+        .is_some_and(|cast| kit::bytes(cast) == b"BINARY");
+    let length = match args.get(2).and_then(|count| count.constant.as_ref()) {
+        Some(count) if as_binary => kit::integer(count).clamp(8, 1 << 32) as u64,
+        _ => byte_length(&args[0]).saturating_mul(16).max(8),
+    };
     let string = args[0].ty.is_string();
     Ok(BoundFunction::new(kit::binary_type(length), vec![Coercion::AsIs], move |ctx, args| {
         match &args[0] {

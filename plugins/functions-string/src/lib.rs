@@ -10,8 +10,6 @@ mod facts;
 mod regexp;
 mod search;
 mod sets;
-#[cfg(test)]
-mod tests;
 mod text;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};

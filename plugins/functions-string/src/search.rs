@@ -111,9 +111,12 @@ fn bind_strcmp(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn bind_field(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let collation = Text::new(result_collation(ctx, args)).collation();
-    let is_text =
-        |arg: &ArgInfo| arg.ty.is_string() || matches!(arg.ty.kind, TypeKind::Enum | TypeKind::Set);
-    let exact = |arg: &ArgInfo| number_class(&arg.ty) != NumberClass::Double;
+    let is_text = |arg: &ArgInfo| {
+        arg.ty.is_string() || matches!(arg.ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Null)
+    };
+    let exact = |arg: &ArgInfo| {
+        arg.ty.kind == TypeKind::Null || number_class(&arg.ty) != NumberClass::Double
+    };
     let coercion = if args.iter().all(is_text) {
         Coercion::Text
     } else if args.iter().all(exact) {

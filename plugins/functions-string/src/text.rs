@@ -44,11 +44,26 @@ impl Text {
         if needle.is_empty() {
             return Some(from);
         }
-        let exact = self.collation.is_bin();
+        if self.collation.is_bin() {
+            return self.find_exact(text, needle, from);
+        }
+        let characters = self.length(needle);
+        let mut at = from;
+        let mut end = at + self.prefix(&text[at..], characters);
+        while at < text.len() && self.length(&text[at..end]) == characters {
+            if self.collation.equal(&text[at..end], needle) {
+                return Some(at);
+            }
+            at += self.step(&text[at..]);
+            end += self.prefix(&text[end..], 1);
+        }
+        None
+    }
+
+    fn find_exact(self, text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at + needle.len() <= text.len() {
-            let window = &text[at..at + needle.len()];
-            if window == needle || (!exact && self.collation.equal(window, needle)) {
+            if text[at..].starts_with(needle) {
                 return Some(at);
             }
             at += self.step(&text[at..]);

@@ -64,7 +64,7 @@ fn bind_addtime(
     };
     let as_text = ty.is_string();
     Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
-        let Some(base) = base_of(ctx, &args[0]) else { return Ok(Value::Null) };
+        let Some(base) = read::clock_or_date(ctx, &args[0]) else { return Ok(Value::Null) };
         let Some(added) = read::clock(ctx, &args[1]) else { return Ok(Value::Null) };
         let micros = sign * added.time().micros();
         Ok(match base {
@@ -88,23 +88,12 @@ fn bind_addtime(
     }))
 }
 
-/// The first argument: a date alone counts as a moment.
-fn base_of(ctx: &mut plugin_api::FunctionContext<'_>, value: &Value) -> Option<Clock> {
-    if let Value::Bytes(text) = value {
-        let dashes = text.iter().skip(1).filter(|byte| **byte == b'-').count();
-        let letters = text.first().is_some_and(|byte| byte.is_ascii_alphabetic());
-        if dashes == 2 || letters {
-            let moment = read::moment(ctx, value, read::Zeros::Mode, read::Expected::DateTime)?;
-            return Some(Clock::Moment(moment.at));
-        }
-    }
-    read::clock(ctx, value)
-}
-
 fn bind_timediff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let digits = args.iter().map(read::fraction_digits).max().unwrap_or(0);
     Ok(BoundFunction::new(time_type(digits), vec![Coercion::AsIs], |ctx, args| {
-        let (Some(left), Some(right)) = (base_of(ctx, &args[0]), base_of(ctx, &args[1])) else {
+        let (Some(left), Some(right)) =
+            (read::clock_or_date(ctx, &args[0]), read::clock_or_date(ctx, &args[1]))
+        else {
             return Ok(Value::Null);
         };
         let micros = match (left, right) {

@@ -38,8 +38,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         |ctx, args| {
             let ty = result_type(ctx, &args[1]);
             Ok(BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Text], |ctx, args| {
-                match read::time(ctx, &args[0]) {
-                    Some(time) => finish(ctx, Date::ZERO, time, &args[1]),
+                match read::clock_or_date(ctx, &args[0]) {
+                    Some(clock) => finish(ctx, Date::ZERO, clock.time(), &args[1]),
                     None => Ok(Value::Null),
                 }
             }))

@@ -11,8 +11,6 @@ mod make;
 mod parse;
 mod parts;
 mod read;
-#[cfg(test)]
-mod tests;
 mod units;
 mod unix;
 mod week;

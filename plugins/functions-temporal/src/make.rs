@@ -71,7 +71,7 @@ fn bind_maketime(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         if magnitude > i128::from(TIME_MAX_MICROS) {
             let shown = kit::decimal(&args[2]).to_string();
             let width = if shown.find('.').unwrap_or(shown.len()) < 2 { "0" } else { "" };
-            ctx.warn_truncated("time", &format!("{hour:02}:{minute:02}:{width}{shown}"));
+            ctx.warn_truncated("time", &format!("{:02}:{minute:02}:{width}{shown}", hour.abs()));
         }
         let magnitude = magnitude.min(i128::from(TIME_MAX_MICROS)) as i64;
         Ok(Value::Time(Time::from_micros_clamped(if hour < 0 { -magnitude } else { magnitude })))

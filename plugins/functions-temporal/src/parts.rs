@@ -202,7 +202,7 @@ fn name(
     let ty = text_type(9, ctx.collation_connection);
     Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
         let date = if zero_day {
-            read::date(ctx, &args[0], Zeros::Mode)
+            read::date(ctx, &args[0], Zeros::Parts)
         } else {
             read::real_date(ctx, &args[0])
         };
@@ -291,6 +291,10 @@ fn extract_clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Clock> 
             return read::moment(ctx, value, Zeros::Parts, Expected::DateTime)
                 .map(|moment| Clock::Moment(moment.at));
         }
+    }
+    if kit::is_number(value) {
+        let moment = read::moment(ctx, value, Zeros::Parts, Expected::DateTime);
+        return moment.map(|moment| Clock::Moment(moment.at));
     }
     read::clock(ctx, value)
 }

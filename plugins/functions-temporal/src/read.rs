@@ -155,6 +155,9 @@ impl Clock {
     }
 }
 
+/// Numbers from here on are moments: `YYMMDDHHMMSS`.
+const MOMENT_NUMBER_MIN: types::Decimal = types::Decimal::from_i64(10_000_000_000);
+
 /// Whether a text is a date and time rather than a duration.
 fn looks_like_moment(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
@@ -180,6 +183,10 @@ pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Cloc
         Value::Json(_) => parse_time(b"", 6, TemporalMode::default()),
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let number = kit::decimal(value);
+            if number.abs() >= MOMENT_NUMBER_MIN {
+                let moment = moment(ctx, value, Zeros::Mode, Expected::DateTime)?;
+                return Some(Clock::Moment(moment.at));
+            }
             let parsed = time_from_decimal(&number, 6, mode(ctx, Zeros::Mode));
             if parsed.out_of_range {
                 ctx.warn_truncated("time", &shown(value));
@@ -192,6 +199,19 @@ pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Cloc
         ctx.warn_truncated("time", &shown(value));
     }
     parsed.value.map(Clock::Time)
+}
+
+/// The same, where a date alone counts as a moment.
+pub(crate) fn clock_or_date(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Clock> {
+    if let Value::Bytes(text) = value {
+        let dashes = text.iter().skip(1).filter(|byte| **byte == b'-').count();
+        let letters = text.first().is_some_and(u8::is_ascii_alphabetic);
+        if dashes == 2 || letters {
+            let moment = moment(ctx, value, Zeros::Mode, Expected::DateTime)?;
+            return Some(Clock::Moment(moment.at));
+        }
+    }
+    clock(ctx, value)
 }
 
 /// Reads a duration; the time of day of a moment.

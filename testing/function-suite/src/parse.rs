@@ -43,9 +43,8 @@ impl<'a> Parser<'a> {
         let matches =
             self.rest().get(..token.len()).is_some_and(|start| start.eq_ignore_ascii_case(token));
         let word = token.ends_with(|c: char| c.is_ascii_alphanumeric());
-        let ends = !word
-            || !self.rest()[token.len().min(self.rest().len())..]
-                .starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let follows = self.rest().get(token.len()..).unwrap_or_default();
+        let ends = !word || !follows.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         if matches && ends {
             self.at += token.len();
             return true;

@@ -2,10 +2,6 @@
 
 use function_suite::Evaluator;
 
-fn unescape(field: &str) -> String {
-    field.replace("\\t", "\t")
-}
-
 /// Lines of tab-separated fields: expression, value or `ERROR number text`, type, warnings joined with ` | `.
 fn check(table: &str) {
     let evaluator = Evaluator::default();
@@ -13,9 +9,8 @@ fn check(table: &str) {
     let mut count = 0;
     for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let expected =
-            fields[1..].iter().map(|field| unescape(field)).collect::<Vec<_>>().join("\t");
-        let actual = match evaluator.evaluate(&unescape(fields[0])) {
+        let expected = fields[1..].join("\t");
+        let actual = match evaluator.evaluate(fields[0]) {
             Ok(answer) => {
                 let value = answer.value.unwrap_or_else(|| "NULL".into());
                 [value, answer.ty, answer.warnings.join(" | ")].join("\t")

@@ -104,10 +104,16 @@ fn compiler(
     strings: usize,
 ) -> Result<Arc<Compiler>> {
     let strings = &args[..strings];
-    let text = strings.iter().find(|arg| arg.ty.is_text());
-    if let (Some(text), true) = (text, strings.iter().any(|arg| arg.ty.is_binary())) {
-        let collation = charset::collation_or_binary(text.ty.collation).name;
-        return Err(Error::with(ErrorCode(3995), &[&"binary", &collation, &name]));
+    let is_string = |arg: &&ArgInfo| arg.ty.is_string();
+    let mut collations = strings.iter().filter(is_string).map(|arg| arg.ty.collation);
+    if let Some(first) = collations.next() {
+        let differs =
+            |other: &CollationId| (*other == CollationId::BINARY) != (first == CollationId::BINARY);
+        if let Some(other) = collations.find(differs) {
+            let name_of = |id| charset::collation_or_binary(id).name;
+            let code = ErrorCode::CHARACTER_SET_MISMATCH;
+            return Err(Error::with(code, &[&name_of(first), &name_of(other), &name]));
+        }
     }
     Ok(Arc::new(Compiler::new(name, result_collation(ctx, strings))))
 }

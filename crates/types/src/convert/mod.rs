@@ -3,6 +3,8 @@
 //! Everything a session decides comes in through `CastContext`; warnings leave through it.
 
 mod assign;
+mod assign_strings;
+mod assign_temporal;
 mod cast;
 mod numbers;
 mod temporal;

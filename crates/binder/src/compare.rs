@@ -58,8 +58,7 @@ impl Binder<'_> {
     }
 
     fn scalar_comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
-        let equality =
-            matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual | BinaryOp::NotEqual);
+        let equality = matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual | BinaryOp::NotEqual);
         let (left, right) = self.comparable(left, right, equality);
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
@@ -139,13 +138,7 @@ impl Binder<'_> {
     }
 
     /// A constant as it compares with `column`.
-    fn constant_for(
-        &self,
-        column: &Expr,
-        ty: &DataType,
-        constant: Expr,
-        equality: bool,
-    ) -> Expr {
+    fn constant_for(&self, column: &Expr, ty: &DataType, constant: Expr, equality: bool) -> Expr {
         let from = constant.ty();
         if from.kind == TypeKind::Null {
             return constant;

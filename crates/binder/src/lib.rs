@@ -24,9 +24,6 @@ mod typing;
 mod update;
 mod window;
 
-#[cfg(test)]
-mod tests;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 

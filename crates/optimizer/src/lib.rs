@@ -1,1 +1,242 @@
-//! To be written.
+//! From logical to physical plans: rewrites, access paths, join order, and EXPLAIN.
+//!
+//! Must not know names, sessions or functions' code. Every rewrite keeps the rows; estimates only choose between plans that give
+//! the same rows.
+
+mod access;
+mod build;
+pub mod explain;
+mod finish;
+mod graph;
+mod join;
+mod predicate;
+mod push;
+mod sargable;
+mod unnest;
+mod upper;
+mod write;
+
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::Result;
+use plan::{
+    CteId, ExplainFormat, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Plan,
+    PlanFlags, QueryPlan, Register, RowLocking, Subquery, SubqueryId, TableInstance,
+};
+use types::DataType;
+
+/// What is known of the sizes of tables. All answers are estimates.
+pub trait StatisticsSource {
+    /// Rows of a table (engine's id).
+    fn rows(&self, table: u64) -> u64;
+    /// Distinct keys of the first `parts` parts of an index.
+    fn distinct(&self, _table: u64, _index: u32, _parts: usize) -> Option<u64> {
+        None
+    }
+}
+
+/// Nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoStatistics;
+
+impl StatisticsSource for NoStatistics {
+    fn rows(&self, _table: u64) -> u64 {
+        1000
+    }
+}
+
+/// What planning may look at.
+#[derive(Clone, Copy)]
+pub struct OptimizeInput<'a> {
+    /// The tables that the plan's instances refer to.
+    pub tables: &'a [Arc<Table>],
+    /// Sizes.
+    pub statistics: &'a dyn StatisticsSource,
+    /// The collation of EXPLAIN's texts.
+    pub collation: types::CollationId,
+}
+
+/// State while a statement is planned.
+pub(crate) struct Planner<'a> {
+    pub(crate) input: OptimizeInput<'a>,
+    pub(crate) instances: Vec<TableInstance>,
+    pub(crate) subqueries: Vec<LogicalSubquery>,
+    /// Subqueries that became joins: they have no plan of their own.
+    pub(crate) absorbed: Vec<bool>,
+    pub(crate) registers: u32,
+    pub(crate) next_cte: u32,
+    pub(crate) straight_join: bool,
+    /// Rows that each CTE is expected to have.
+    pub(crate) cte_rows: Vec<(CteId, f64)>,
+}
+
+/// Plans a bound statement.
+///
+/// # Errors
+/// 1235 for what cannot be planned yet.
+pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, PlanFlags)> {
+    let uncacheable = plan.uncacheable;
+    let uses_tables = !plan.instances.is_empty();
+    let locking = plan.instances.iter().any(|instance| instance.locking != RowLocking::None);
+    let next_cte = plan.ctes.iter().map(|cte| cte.id.0 + 1).max().unwrap_or(0);
+    let mut planner = Planner {
+        input: *input,
+        absorbed: vec![false; plan.subqueries.len()],
+        instances: plan.instances,
+        subqueries: plan.subqueries,
+        registers: plan.registers,
+        // Ids of recursive parts are drawn from the same numbers and lie beside those of the list.
+        next_cte: next_cte + 1024,
+        straight_join: plan.straight_join,
+        cte_rows: Vec::new(),
+    };
+    let (physical, rows) = planner.statement(plan.statement, plan.ctes)?;
+    let writes = matches!(physical, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));
+    let flags = PlanFlags {
+        uses_tables: uses_tables || writes,
+        locking: locking || writes,
+        estimated_rows: rows.min(1e18) as u64,
+        uncacheable,
+    };
+    Ok((physical, flags))
+}
+
+/// The parts that all plans share.
+pub(crate) struct Shared {
+    pub(crate) subqueries: Vec<Subquery>,
+    pub(crate) ctes: Vec<(CteId, plan::Physical, Vec<plan::Expr>)>,
+    pub(crate) rows: f64,
+}
+
+impl Planner<'_> {
+    fn statement(
+        &mut self,
+        statement: LogicalStatement,
+        ctes: Vec<LogicalCte>,
+    ) -> Result<(Plan, f64)> {
+        match statement {
+            LogicalStatement::Query(query) => {
+                let ctes = self.plan_ctes(ctes)?;
+                let node = self.plan(query.root, &Default::default())?;
+                let shared = self.share(ctes)?;
+                let root = self.finish(node.physical, &query.outputs, &shared.subqueries);
+                let rows = node.cost + shared.rows;
+                let registers = self.registers;
+                let Shared { subqueries, ctes, .. } = shared;
+                let outputs = query.outputs;
+                Ok((Plan::Query(QueryPlan { root, outputs, subqueries, ctes, registers }), rows))
+            }
+            LogicalStatement::Insert(insert) => self.insert(*insert, ctes),
+            LogicalStatement::Update(write) => self.update(*write, ctes),
+            LogicalStatement::Delete(write) => self.delete(*write, ctes),
+            LogicalStatement::Do(exprs) => {
+                let ctes = self.plan_ctes(ctes)?;
+                let shared = self.share(ctes)?;
+                let registers = self.registers;
+                let Shared { subqueries, ctes, rows } = shared;
+                Ok((Plan::Do { exprs, subqueries, ctes, registers }, rows))
+            }
+            LogicalStatement::Explain { statement, format, analyze } => {
+                if analyze {
+                    return Err(errors::Error::not_supported("EXPLAIN ANALYZE"));
+                }
+                let (plan, rows) = self.statement(*statement, ctes)?;
+                Ok((self.explain(&plan, format), rows))
+            }
+        }
+    }
+
+    fn explain(&self, plan: &Plan, format: ExplainFormat) -> Plan {
+        let context = explain::Context {
+            instances: &self.instances,
+            tables: self.input.tables,
+            subqueries: &self.subqueries,
+            collation: self.input.collation,
+        };
+        explain::explain(plan, format, &context)
+    }
+
+    /// Plans CTEs in order of definition.
+    pub(crate) fn plan_ctes(
+        &mut self,
+        ctes: Vec<LogicalCte>,
+    ) -> Result<Vec<(CteId, plan::Physical, Vec<plan::Expr>)>> {
+        let mut planned = Vec::with_capacity(ctes.len());
+        for cte in ctes {
+            let node = self.plan(cte.root, &Default::default())?;
+            self.cte_rows.push((cte.id, node.rows));
+            planned.push((cte.id, node.physical, cte.outputs));
+        }
+        Ok(planned)
+    }
+
+    /// Plans what is left of the subqueries, and gives all parts their final registers.
+    pub(crate) fn share(
+        &mut self,
+        ctes: Vec<(CteId, plan::Physical, Vec<plan::Expr>)>,
+    ) -> Result<Shared> {
+        let mut rows = 0.0;
+        let mut planned: Vec<Subquery> = Vec::with_capacity(self.subqueries.len());
+        for index in 0..self.subqueries.len() {
+            if self.absorbed[index] {
+                let root = plan::Physical::Nothing;
+                planned.push(Subquery { root, outputs: Vec::new(), outer: Vec::new() });
+                continue;
+            }
+            let root = std::mem::replace(&mut self.subqueries[index].root, plan::Logical::Nothing);
+            let node = self.plan(root, &Default::default())?;
+            rows += node.cost;
+            planned.push(Subquery {
+                root: node.physical,
+                outputs: self.subqueries[index].outputs.clone(),
+                outer: self.subqueries[index].outer.clone(),
+            });
+        }
+        // Inner subqueries have higher or lower numbers than outer ones: the outer lists alone decide what is needed.
+        let lists = planned.clone();
+        for subquery in &mut planned {
+            let root = std::mem::replace(&mut subquery.root, plan::Physical::Nothing);
+            let outputs: Vec<&plan::Expr> = subquery.outputs.iter().collect();
+            subquery.root = self.finish_exprs(root, &outputs, &lists);
+        }
+        let mut finished = Vec::with_capacity(ctes.len());
+        for (id, root, outputs) in ctes {
+            let exprs: Vec<&plan::Expr> = outputs.iter().collect();
+            let root = self.finish_exprs(root, &exprs, &lists);
+            finished.push((id, root, outputs));
+        }
+        Ok(Shared { subqueries: planned, ctes: finished, rows })
+    }
+
+    pub(crate) fn new_cte(&mut self) -> CteId {
+        self.next_cte += 1;
+        CteId(self.next_cte - 1)
+    }
+
+    /// The catalog's table behind an instance.
+    pub(crate) fn table(&self, id: plan::InstanceId) -> &Arc<Table> {
+        &self.input.tables[self.instances[id.0 as usize].table]
+    }
+
+    pub(crate) fn instance(&self, id: plan::InstanceId) -> &TableInstance {
+        &self.instances[id.0 as usize]
+    }
+
+    /// Registers that a subquery reads from outside.
+    pub(crate) fn outer(&self, id: SubqueryId) -> &[Register] {
+        &self.subqueries[id.0 as usize].outer
+    }
+
+    /// Registers that an expression reads, those of its subqueries' outer references included.
+    pub(crate) fn reads(&self, expr: &plan::Expr) -> plan::RegisterSet {
+        let mut set = plan::RegisterSet::new();
+        expr.add_registers(&|id| self.outer(id), &mut set);
+        set
+    }
+}
+
+/// A type for text that EXPLAIN makes.
+pub(crate) fn text_type(length: u32, collation: types::CollationId) -> DataType {
+    DataType::varchar(length, collation)
+}

@@ -1,0 +1,467 @@
+//! Access paths of one table: what each index offers, what it costs, which order it gives.
+
+use catalog::{Index, Table};
+use plan::{
+    Access, Expr, IndexHintKind, IndexKeySource, InstanceId, RangeBound, RangeSpec, Register,
+    SortKey,
+};
+
+use crate::Planner;
+use crate::predicate::selectivity;
+use crate::sargable::{IN_LIST_MAX, Sarg, SargKind};
+
+/// Cost of finding the start of a range.
+const DESCENT_COST: f64 = 2.0;
+/// Cost of a row of the clustered index, the unit.
+const ROW_COST: f64 = 1.0;
+/// Cost of a row found through another index.
+const LOOKUP_COST: f64 = 2.0;
+/// Cost of sorting a row, for each doubling of their number.
+const SORT_COST: f64 = 0.2;
+/// Makes a full scan lose against a forced index.
+const FORCED: f64 = 1e6;
+
+/// What the operators above would like.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Goal {
+    /// Order of rows.
+    pub order: Vec<SortKey>,
+    /// Columns of which equal values should lie together, in any order.
+    pub group: Vec<Register>,
+    /// Only so many rows will be read.
+    pub limit: Option<f64>,
+}
+
+/// A way to read a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TablePlan {
+    pub access: Access,
+    /// Predicates (positions) that the access answers completely.
+    pub consumed: Vec<usize>,
+    /// Rows after all predicates.
+    pub rows: f64,
+    pub cost: f64,
+    /// Rows come as the goal wants them.
+    pub ordered: bool,
+    /// Equal group columns lie together.
+    pub grouped: bool,
+}
+
+/// The part of an index that predicates pin down.
+struct Pinned {
+    ranges: Vec<RangeSpec>,
+    consumed: Vec<usize>,
+    used: Vec<usize>,
+    /// Parts with one equal value.
+    equal: usize,
+    /// Share of the table that the ranges hold.
+    rows: f64,
+    unique: bool,
+}
+
+impl Planner<'_> {
+    /// The cheapest way to read a table. `live` tells which predicates can be checked already.
+    pub(crate) fn table_plan(
+        &self,
+        id: InstanceId,
+        predicates: &[Expr],
+        sargs: &[Sarg],
+        live: &[bool],
+        goal: &Goal,
+    ) -> TablePlan {
+        let table = self.table(id);
+        let total = (self.input.statistics.rows(table.id.0) as f64).max(1.0);
+        let usable: Vec<&Sarg> = sargs.iter().filter(|sarg| live[sarg.predicate]).collect();
+        let keeps: Vec<f64> = predicates
+            .iter()
+            .zip(live)
+            .map(|(predicate, live)| if *live { selectivity(predicate) } else { 1.0 })
+            .collect();
+        let (allowed, forced) = self.allowed(id, table);
+        let mut best: Option<TablePlan> = None;
+        let mut consider = |plan: TablePlan| {
+            if best.as_ref().is_none_or(|before| plan.cost < before.cost) {
+                best = Some(plan);
+            }
+        };
+        for (position, index) in table.indexes.iter().enumerate() {
+            if !allowed(position) {
+                continue;
+            }
+            if let Some(pinned) = self.pin(table, index, &usable, total) {
+                let unique = pinned.unique;
+                consider(self.ranged(id, index, pinned, &keeps, total, goal));
+                if unique && index.id.0 == 0 {
+                    break;
+                }
+            } else if !goal.order.is_empty() || !goal.group.is_empty() {
+                consider(self.scanned(id, index.id.0, Some(index), &keeps, total, goal, 1.0));
+            }
+        }
+        if best.as_ref().is_none_or(|plan| plan.cost > DESCENT_COST + ROW_COST) {
+            let clustered = table.primary().filter(|_| allowed(0));
+            let weight = if forced { FORCED } else { 1.0 };
+            let full = self.scanned(id, 0, clustered, &keeps, total, goal, weight);
+            if best.as_ref().is_none_or(|before| full.cost < before.cost) {
+                best = Some(full);
+            }
+        }
+        best.expect("a full scan is always possible")
+    }
+
+    /// Which indexes hints leave, and whether one must be used.
+    fn allowed<'t>(&self, id: InstanceId, table: &'t Table) -> (impl Fn(usize) -> bool + 't, bool) {
+        let mut allowed: Vec<bool> = table.indexes.iter().map(|index| index.visible).collect();
+        let mut forced = false;
+        for hint in &self.instance(id).hints {
+            let named = |index: &Index| hint.indexes.contains(&index.id.0);
+            match hint.kind {
+                IndexHintKind::Ignore => {
+                    for (slot, index) in allowed.iter_mut().zip(&table.indexes) {
+                        *slot &= !named(index);
+                    }
+                }
+                IndexHintKind::Use | IndexHintKind::Force => {
+                    for (slot, index) in allowed.iter_mut().zip(&table.indexes) {
+                        *slot &= named(index);
+                    }
+                    forced |= hint.kind == IndexHintKind::Force;
+                }
+            }
+        }
+        (move |position| allowed.get(position).copied().unwrap_or(false), forced)
+    }
+
+    /// What predicates pin down of an index; `None` when nothing.
+    fn pin(&self, table: &Table, index: &Index, sargs: &[&Sarg], total: f64) -> Option<Pinned> {
+        let mut pinned = Pinned {
+            ranges: vec![RangeSpec::default()],
+            consumed: Vec::new(),
+            used: Vec::new(),
+            equal: 0,
+            rows: total,
+            unique: false,
+        };
+        let mut single = true;
+        let mut nulls = false;
+        let mut matched = 0;
+        let mut lists = 1.0;
+        for part in &index.parts {
+            let of = |sarg: &&&Sarg| sarg.column == part.column;
+            let source = |value: &Expr, null_safe: bool| IndexKeySource {
+                value: value.clone(),
+                ty: table.columns[part.column].ty.clone(),
+                prefix_length: part.prefix_length,
+                descending: part.descending,
+                null_safe,
+            };
+            let whole = part.prefix_length.is_none();
+            let equal = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
+                SargKind::Equal { value, null_safe } => Some((*sarg, value, *null_safe)),
+                _ => None,
+            });
+            if let Some((sarg, value, null_safe)) = equal {
+                for range in &mut pinned.ranges {
+                    range.equal.push(source(value, null_safe));
+                }
+                nulls |= null_safe;
+                pinned.note(sarg, whole);
+                matched += 1;
+                if single {
+                    pinned.equal += 1;
+                }
+                single &= whole;
+                continue;
+            }
+            let list = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
+                SargKind::In(values) if values.len() * pinned.ranges.len() <= IN_LIST_MAX => {
+                    Some((*sarg, values))
+                }
+                _ => None,
+            });
+            if let Some((sarg, values)) = list {
+                let before = std::mem::take(&mut pinned.ranges);
+                for range in before {
+                    for value in values {
+                        let mut next = range.clone();
+                        next.equal.push(source(value, false));
+                        pinned.ranges.push(next);
+                    }
+                }
+                lists *= values.len() as f64;
+                pinned.note(sarg, whole);
+                matched += 1;
+                single = false;
+                continue;
+            }
+            let mut bounded = false;
+            for sarg in sargs.iter().filter(of) {
+                let SargKind::Range { lower, upper } = &sarg.kind else { continue };
+                let free = |bound: &Option<RangeBound>, wanted: &Option<(Expr, bool)>| {
+                    wanted.is_none() || bound.is_none()
+                };
+                let first = pinned.ranges.first();
+                if !first.is_none_or(|r| free(&r.lower, lower) && free(&r.upper, upper)) {
+                    continue;
+                }
+                for range in &mut pinned.ranges {
+                    let bound = |side: &(Expr, bool)| RangeBound {
+                        key: source(&side.0, false),
+                        inclusive: side.1 || !whole,
+                    };
+                    if let Some(side) = lower {
+                        range.lower = Some(bound(side));
+                    }
+                    if let Some(side) = upper {
+                        range.upper = Some(bound(side));
+                    }
+                }
+                bounded = true;
+                pinned.note(sarg, whole);
+            }
+            if bounded {
+                pinned.rows = self.prefix_rows(table, index, matched, lists, total);
+                let both =
+                    pinned.ranges.first().is_some_and(|r| r.lower.is_some() && r.upper.is_some());
+                pinned.rows = (pinned.rows * if both { 0.1111 } else { 0.3333 }).max(1.0);
+                return Some(pinned);
+            }
+            break;
+        }
+        if matched == 0 {
+            return None;
+        }
+        let all = matched == index.parts.len()
+            && index.parts.iter().all(|part| part.prefix_length.is_none());
+        pinned.unique = all && index.unique && !nulls && lists == 1.0 && pinned.ranges.len() == 1;
+        pinned.rows = if all && index.unique && !nulls {
+            lists.min(total)
+        } else {
+            self.prefix_rows(table, index, matched, lists, total)
+        };
+        if pinned.ranges.is_empty() {
+            pinned.rows = 0.0;
+        }
+        Some(pinned)
+    }
+
+    /// Rows with given values of the first `parts` parts.
+    fn prefix_rows(
+        &self,
+        table: &Table,
+        index: &Index,
+        parts: usize,
+        lists: f64,
+        total: f64,
+    ) -> f64 {
+        if parts == 0 {
+            return total;
+        }
+        let distinct = self.input.statistics.distinct(table.id.0, index.id.0, parts);
+        let each = match distinct {
+            Some(distinct) if distinct > 0 => total / distinct as f64,
+            _ if index.unique && parts == index.parts.len() => 1.0,
+            _ => (total * 0.1f64.powi(parts as i32)).max(1.0),
+        };
+        (each * lists).min(total).max(1.0)
+    }
+
+    fn ranged(
+        &self,
+        id: InstanceId,
+        index: &Index,
+        pinned: Pinned,
+        keeps: &[f64],
+        total: f64,
+        goal: &Goal,
+    ) -> TablePlan {
+        let fetched = if pinned.unique { 1.0 } else { pinned.rows.min(total) };
+        let rest: f64 = keeps
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !pinned.used.contains(position))
+            .map(|(_, keeps)| keeps)
+            .product();
+        let rows = fetched * rest;
+        let single = pinned.ranges.len() == 1;
+        let skip = if single { pinned.equal } else { 0 };
+        let (ordered, grouped, backward) = self.order_of(id, Some(index), skip, goal);
+        let one = pinned.unique;
+        let per_row = if index.id.0 == 0 { ROW_COST } else { LOOKUP_COST };
+        let cost = DESCENT_COST * pinned.ranges.len() as f64
+            + per_row * read_rows(fetched, rows, ordered || one, goal)
+            + sort_cost(rows, ordered || one, goal);
+        let access = if pinned.unique {
+            let mut ranges = pinned.ranges;
+            let key = ranges.pop().map(|range| range.equal).unwrap_or_default();
+            Access::Unique { index: index.id.0, key }
+        } else {
+            Access::Ranges { index: index.id.0, ranges: pinned.ranges, backward }
+        };
+        TablePlan {
+            access,
+            consumed: pinned.consumed,
+            rows,
+            cost,
+            ordered: ordered || one,
+            grouped: grouped || one,
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn scanned(
+        &self,
+        id: InstanceId,
+        number: u32,
+        index: Option<&Index>,
+        keeps: &[f64],
+        total: f64,
+        goal: &Goal,
+        weight: f64,
+    ) -> TablePlan {
+        let rows = total * keeps.iter().product::<f64>();
+        let (ordered, grouped, backward) = self.order_of(id, index, 0, goal);
+        let per_row = if number == 0 { ROW_COST } else { LOOKUP_COST };
+        let cost = DESCENT_COST
+            + weight * per_row * read_rows(total, rows, ordered, goal)
+            + sort_cost(rows, ordered, goal);
+        TablePlan {
+            access: Access::Full { index: number, backward },
+            consumed: Vec::new(),
+            rows,
+            cost,
+            ordered,
+            grouped,
+        }
+    }
+
+    /// Whether an index gives the goal's order or groups when its first `skip` parts are fixed; and whether backward.
+    fn order_of(
+        &self,
+        id: InstanceId,
+        index: Option<&Index>,
+        skip: usize,
+        goal: &Goal,
+    ) -> (bool, bool, bool) {
+        let Some(index) = index else { return (goal.order.is_empty(), false, false) };
+        let instance = self.instance(id);
+        let table = self.table(id);
+        let mut parts: Vec<(Register, bool, bool)> = index
+            .parts
+            .iter()
+            .map(|part| {
+                let whole = part.prefix_length.is_none();
+                (instance.register(part.column), part.descending, whole)
+            })
+            .collect();
+        // Behind the parts of another index come those of the primary key.
+        if index.id.0 != 0
+            && let Some(primary) = table.primary()
+        {
+            for part in &primary.parts {
+                let register = instance.register(part.column);
+                if !parts.iter().any(|(known, ..)| *known == register) {
+                    parts.push((register, part.descending, part.prefix_length.is_none()));
+                }
+            }
+        }
+        let unique_parts = if index.unique && !self.has_nullable(table, index) {
+            index.parts.len()
+        } else {
+            usize::MAX
+        };
+        let (ordered, backward) = match_order(&parts, skip, unique_parts, &goal.order);
+        let grouped = !goal.group.is_empty() && match_group(&parts, skip, &goal.group);
+        (ordered, grouped, backward && !goal.order.is_empty())
+    }
+
+    fn has_nullable(&self, table: &Table, index: &Index) -> bool {
+        index.parts.iter().any(|part| table.columns[part.column].ty.nullable)
+    }
+}
+
+impl Pinned {
+    /// A predicate is used; an exact one is answered, unless only a prefix is indexed.
+    fn note(&mut self, sarg: &Sarg, whole: bool) {
+        self.used.push(sarg.predicate);
+        if sarg.exact && whole {
+            self.consumed.push(sarg.predicate);
+        }
+    }
+}
+
+/// Rows that are read when the rest may stop early.
+fn read_rows(fetched: f64, rows: f64, ordered: bool, goal: &Goal) -> f64 {
+    match goal.limit {
+        Some(limit) if ordered && rows > limit => (fetched * limit / rows).max(limit),
+        _ => fetched,
+    }
+}
+
+fn sort_cost(rows: f64, ordered: bool, goal: &Goal) -> f64 {
+    if ordered || goal.order.is_empty() {
+        return 0.0;
+    }
+    let kept = goal.limit.map_or(rows, |limit| limit.min(rows));
+    rows * SORT_COST * (kept + 2.0).log2()
+}
+
+/// The register that a sort key reads, as it is or as local time.
+pub(crate) fn sorted_register(key: &SortKey) -> Option<Register> {
+    match &key.expr {
+        Expr::Column { register, .. } => Some(*register),
+        Expr::Cast { operand, kind: plan::CastKind::TimestampToLocal, .. } => operand.as_column(),
+        _ => None,
+    }
+}
+
+fn match_order(
+    parts: &[(Register, bool, bool)],
+    skip: usize,
+    unique_parts: usize,
+    order: &[SortKey],
+) -> (bool, bool) {
+    let fixed: Vec<Register> = parts[..skip.min(parts.len())].iter().map(|part| part.0).collect();
+    let mut at = skip;
+    let mut backward: Option<bool> = None;
+    for key in order {
+        let Some(register) = sorted_register(key) else { return (false, false) };
+        if fixed.contains(&register) {
+            continue;
+        }
+        if at >= unique_parts {
+            // All rows differ before: the rest of the order says nothing.
+            break;
+        }
+        let Some((part, descending, whole)) = parts.get(at) else { return (false, false) };
+        let turned = key.descending != *descending;
+        if *part != register || !whole || backward.is_some_and(|before| before != turned) {
+            return (false, false);
+        }
+        backward = Some(turned);
+        at += 1;
+    }
+    (true, backward.unwrap_or(false))
+}
+
+fn match_group(parts: &[(Register, bool, bool)], skip: usize, group: &[Register]) -> bool {
+    let fixed = &parts[..skip.min(parts.len())];
+    let mut wanted: Vec<Register> = group
+        .iter()
+        .copied()
+        .filter(|register| !fixed.iter().any(|part| part.0 == *register))
+        .collect();
+    for (register, _, whole) in &parts[skip.min(parts.len())..] {
+        if wanted.is_empty() {
+            break;
+        }
+        let Some(position) = wanted.iter().position(|known| known == register) else {
+            return false;
+        };
+        if !whole {
+            return false;
+        }
+        wanted.remove(position);
+    }
+    wanted.is_empty()
+}

@@ -1,0 +1,415 @@
+//! The operators of a join block.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::Result;
+use plan::{Expr, InstanceId, JoinKind, Logical, Physical, Register, RegisterSet, TableAccess};
+use types::DataType;
+
+use crate::Planner;
+use crate::access::{Goal, TablePlan};
+use crate::graph::{
+    Graph, RELATIONS_MAX, Relation, RelationKind, Source, count_relations, mask_of,
+};
+use crate::join::{Candidate, Method, Step};
+use crate::predicate::{conjunction, has_subquery};
+use crate::upper::Node;
+
+impl Planner<'_> {
+    /// Plans a tree of joins, filters and projections.
+    pub(crate) fn plan_block(&mut self, node: Logical, goal: &Goal) -> Result<Node> {
+        if count_relations(&node) > RELATIONS_MAX {
+            return Err(errors::err!(TOO_MANY_TABLES, RELATIONS_MAX));
+        }
+        let mut graph = self.graph(node);
+        self.unnest(&mut graph);
+        self.place_predicates(&mut graph);
+        if graph.empty {
+            return Ok(self.top(Node::nothing(), &mut graph));
+        }
+        if !graph.relations.iter().any(|relation| relation.kind == RelationKind::Inner) {
+            self.add_one_row(&mut graph);
+        }
+        let alone = graph.relations.len() == 1;
+        let mut candidates = Vec::with_capacity(graph.relations.len());
+        for index in 0..graph.relations.len() {
+            let inner_goal = if alone { goal.clone() } else { Goal::default() };
+            let node = self.plan_source(&mut graph, index, &inner_goal)?;
+            candidates.push(self.candidate(&graph, index, node));
+        }
+        let joined = if alone {
+            self.single(&graph, candidates, goal)
+        } else {
+            let steps = self.join_order(&graph, &candidates);
+            self.chain(&graph, candidates, steps, goal)
+        };
+        Ok(self.top(joined, &mut graph))
+    }
+
+    /// Predicates that concern the whole, computed columns, and predicates on those.
+    fn top(&self, mut node: Node, graph: &mut Graph) -> Node {
+        let constant: Vec<Expr> = graph
+            .predicates
+            .iter()
+            .filter(|predicate| mask_of(&graph.relations, &self.reads(predicate)) == 0)
+            .cloned()
+            .collect();
+        node = node.filtered(constant);
+        if !graph.projected.is_empty() {
+            let mut columns = std::mem::take(&mut graph.projected);
+            // Those taken in last lie deepest and are computed first.
+            columns.reverse();
+            node.physical = Physical::Project { input: Box::new(node.physical), columns };
+        }
+        node.filtered(std::mem::take(&mut graph.late))
+    }
+
+    fn add_one_row(&mut self, graph: &mut Graph) {
+        graph.relations.push(Relation {
+            source: Source::Logical(Logical::OneRow),
+            kind: RelationKind::Inner,
+            defines: RegisterSet::new(),
+            on: Vec::new(),
+            local: Vec::new(),
+            after: 0,
+            lateral: false,
+        });
+    }
+
+    /// Plans a relation that is no table, its own predicates included.
+    fn plan_source(
+        &mut self,
+        graph: &mut Graph,
+        index: usize,
+        goal: &Goal,
+    ) -> Result<Option<Node>> {
+        let relation = &mut graph.relations[index];
+        let source = std::mem::replace(&mut relation.source, Source::Logical(Logical::Nothing));
+        match source {
+            Source::Table(id) => {
+                relation.source = Source::Table(id);
+                Ok(None)
+            }
+            Source::Logical(mut node) => {
+                for predicate in std::mem::take(&mut relation.local) {
+                    node = self.push(node, predicate);
+                }
+                let mut rest = Vec::new();
+                while !is_block(&node)
+                    && let Logical::Filter { input, predicate } = node
+                {
+                    rest.push(predicate);
+                    node = *input;
+                }
+                if let Logical::InformationGet { schema, name, columns, .. } = node {
+                    return Ok(Some(information_scan(schema, name, columns, rest)));
+                }
+                let planned = self.plan(node, goal)?;
+                Ok(Some(planned.filtered(rest)))
+            }
+        }
+    }
+
+    /// A block of one relation.
+    fn single(&mut self, graph: &Graph, mut candidates: Vec<Candidate>, goal: &Goal) -> Node {
+        let Some(candidate) = candidates.pop() else { return Node::nothing() };
+        match (&graph.relations[0].source, candidate.node) {
+            (Source::Table(id), _) => {
+                let live = vec![true; candidate.predicates.len()];
+                let plan =
+                    self.table_plan(*id, &candidate.predicates, &candidate.sargs, &live, goal);
+                self.scan(*id, plan, candidate.predicates, &live)
+            }
+            (Source::Logical(_), Some(node)) => node,
+            (Source::Logical(_), None) => Node::nothing(),
+        }
+    }
+
+    /// Joins in the order of `steps`.
+    fn chain(
+        &mut self,
+        graph: &Graph,
+        mut candidates: Vec<Candidate>,
+        steps: Vec<Step>,
+        goal: &Goal,
+    ) -> Node {
+        let lookups = steps[1..].iter().all(|step| !matches!(step.method, Method::Hash));
+        let first_goal = if lookups { goal.clone() } else { Goal::default() };
+        let mut placed = 0u64;
+        let mut node: Option<Node> = None;
+        for step in steps {
+            let index = step.relation;
+            let candidate = std::mem::replace(&mut candidates[index], Candidate::empty());
+            node = Some(match node {
+                None => self.first(graph, index, candidate, &first_goal),
+                Some(outer) => self.join_step(graph, outer, step, candidate, placed),
+            });
+            placed |= 1 << index;
+            if graph.relations[index].kind != RelationKind::Inner {
+                let after: Vec<Expr> = graph
+                    .predicates
+                    .iter()
+                    .filter(|predicate| {
+                        let mask = mask_of(&graph.relations, &self.reads(predicate));
+                        mask & 1 << index != 0 && mask & !placed == 0
+                    })
+                    .cloned()
+                    .collect();
+                node = node.map(|node| node.filtered(after));
+            }
+        }
+        node.unwrap_or_else(Node::nothing)
+    }
+
+    fn first(&mut self, graph: &Graph, index: usize, candidate: Candidate, goal: &Goal) -> Node {
+        let own = 1u64 << index;
+        match (&graph.relations[index].source, candidate.node) {
+            (Source::Table(id), _) => {
+                let live: Vec<bool> = candidate.masks.iter().map(|m| m & !own == 0).collect();
+                let plain = self.table_plan(
+                    *id,
+                    &candidate.predicates,
+                    &candidate.sargs,
+                    &live,
+                    &Goal::default(),
+                );
+                let mut plan = plain;
+                if !goal.order.is_empty() || !goal.group.is_empty() {
+                    let wanted = self.table_plan(
+                        *id,
+                        &candidate.predicates,
+                        &candidate.sargs,
+                        &live,
+                        &Goal { limit: None, ..goal.clone() },
+                    );
+                    let useful = (wanted.ordered && !goal.order.is_empty()) || wanted.grouped;
+                    if useful && wanted.cost <= plan.cost * 2.0 + 10.0 {
+                        plan = wanted;
+                    } else {
+                        plan.ordered = false;
+                        plan.grouped = false;
+                    }
+                }
+                self.scan(*id, plan, candidate.predicates, &live)
+            }
+            (Source::Logical(_), Some(node)) => Node { ordered: false, grouped: false, ..node },
+            (Source::Logical(_), None) => Node::nothing(),
+        }
+    }
+
+    fn join_step(
+        &mut self,
+        graph: &Graph,
+        outer: Node,
+        step: Step,
+        candidate: Candidate,
+        placed: u64,
+    ) -> Node {
+        let index = step.relation;
+        let own = 1u64 << index;
+        let relation = &graph.relations[index];
+        let kind = match relation.kind {
+            RelationKind::Inner => JoinKind::Inner,
+            RelationKind::Left => JoinKind::Left,
+            RelationKind::Semi => JoinKind::Semi,
+            RelationKind::Anti => JoinKind::Anti,
+        };
+        let live: Vec<bool> =
+            candidate.masks.iter().map(|mask| mask & !own & !placed == 0).collect();
+        let alone: Vec<bool> = candidate.masks.iter().map(|mask| mask & !own == 0).collect();
+        let between: Vec<Expr> = candidate
+            .predicates
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| live[*at] && !alone[*at])
+            .map(|(_, predicate)| predicate.clone())
+            .collect();
+        let (ordered, grouped) = (outer.ordered, outer.grouped);
+        let outer_physical = Box::new(outer.physical);
+        let physical = match (step.method, &relation.source) {
+            (Method::Lookup(plan), Source::Table(id)) => {
+                let inner = self.scan(*id, plan, candidate.predicates, &live);
+                nested(kind, outer_physical, inner.physical, None)
+            }
+            (Method::Hash, _) => {
+                let inner = self.alone(relation, candidate, &alone);
+                let mut keys = Vec::new();
+                let mut rest = Vec::new();
+                for predicate in between {
+                    match self.hash_key(&predicate, &relation.defines) {
+                        Some(key) => keys.push(key),
+                        None => rest.push(predicate),
+                    }
+                }
+                let condition = conjunction(rest);
+                let inner = Box::new(inner.physical);
+                let inner_columns = Vec::new();
+                let outer = outer_physical;
+                Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns }
+            }
+            (Method::Lateral, _) => {
+                let inner = self.alone(relation, candidate, &alone).filtered(between);
+                nested(kind, outer_physical, inner.physical, None)
+            }
+            (Method::Reread | Method::Lookup(_), _) => {
+                let inner = self.alone(relation, candidate, &alone);
+                let kept = self.materialized(inner.physical);
+                nested(kind, outer_physical, kept, conjunction(between))
+            }
+        };
+        Node { physical, rows: step.rows, cost: step.cost, ordered, grouped }
+    }
+
+    /// A relation without regard to the others.
+    fn alone(&mut self, relation: &Relation, candidate: Candidate, live: &[bool]) -> Node {
+        match (&relation.source, candidate.node) {
+            (Source::Table(id), _) => {
+                let goal = Goal::default();
+                let plan =
+                    self.table_plan(*id, &candidate.predicates, &candidate.sargs, live, &goal);
+                self.scan(*id, plan, candidate.predicates, live)
+            }
+            (Source::Logical(_), Some(node)) => {
+                // Its own conditions were pushed into it; those of an outer join that mention nobody were not.
+                let rest = candidate
+                    .predicates
+                    .into_iter()
+                    .zip(live)
+                    .filter(|(_, live)| **live)
+                    .map(|(predicate, _)| predicate)
+                    .collect();
+                node.filtered(rest)
+            }
+            (Source::Logical(_), None) => Node::nothing(),
+        }
+    }
+
+    /// Rows that are computed once and read again and again. Columns are filled in at the end.
+    fn materialized(&mut self, input: Physical) -> Physical {
+        if matches!(
+            input,
+            Physical::OneRow
+                | Physical::Nothing
+                | Physical::Materialize { .. }
+                | Physical::CteScan { .. }
+        ) {
+            return input;
+        }
+        Physical::Materialize {
+            id: self.new_cte(),
+            input: Box::new(input),
+            outputs: Vec::new(),
+            columns: Vec::new(),
+            correlated: false,
+        }
+    }
+
+    /// The scan of a table: what the access does not answer is filtered.
+    fn scan(&self, id: InstanceId, plan: TablePlan, predicates: Vec<Expr>, live: &[bool]) -> Node {
+        let instance = self.instance(id);
+        let table = self.table(id);
+        let virtuals: RegisterSet =
+            instance.virtuals.iter().map(|(register, _)| *register).collect();
+        let (mut simple, mut costly, mut above) = (Vec::new(), Vec::new(), Vec::new());
+        for (position, predicate) in predicates.into_iter().enumerate() {
+            if !live[position] || plan.consumed.contains(&position) {
+                continue;
+            }
+            if !virtuals.is_empty() && self.reads(&predicate).intersects(&virtuals) {
+                above.push(predicate);
+            } else if has_subquery(&predicate) {
+                costly.push(predicate);
+            } else {
+                simple.push(predicate);
+            }
+        }
+        simple.append(&mut costly);
+        let access = TableAccess {
+            table: table.id.0,
+            engine: table.engine.clone(),
+            alias: instance.alias.clone(),
+            layout: layout(table),
+            columns: Vec::new(),
+            locator: instance.locator,
+            locking: instance.locking,
+            instance: id.0,
+            estimated_rows: plan.rows.clamp(0.0, 1e18).round() as u64,
+        };
+        let filter = conjunction(simple);
+        let mut physical = Physical::Scan { table: access, access: plan.access, filter };
+        if !instance.virtuals.is_empty() {
+            let columns: Vec<(Register, Expr)> = instance.virtuals.clone();
+            physical = Physical::Project { input: Box::new(physical), columns };
+        }
+        let node = Node {
+            physical,
+            rows: plan.rows,
+            cost: plan.cost,
+            ordered: plan.ordered,
+            grouped: plan.grouped,
+        };
+        node.filtered(above)
+    }
+}
+
+/// Types of the stored columns in record order.
+pub(crate) fn layout(table: &Table) -> Arc<[DataType]> {
+    table.definition.columns.iter().map(|column| column.ty.clone()).collect()
+}
+
+fn nested(
+    kind: JoinKind,
+    outer: Box<Physical>,
+    inner: Physical,
+    condition: Option<Expr>,
+) -> Physical {
+    Physical::NestedLoop {
+        kind,
+        outer,
+        inner: Box::new(inner),
+        condition,
+        inner_columns: Vec::new(),
+    }
+}
+
+/// Filters over a join or a table.
+fn is_block(node: &Logical) -> bool {
+    match node {
+        Logical::Filter { input, .. } => is_block(input),
+        Logical::Join { .. } | Logical::Get(_) => true,
+        _ => false,
+    }
+}
+
+/// The scan of an information table: equalities with what is known before are look-ups, and are checked all the same.
+fn information_scan(
+    schema: Arc<str>,
+    name: Arc<str>,
+    columns: Vec<(usize, Arc<str>, Register, DataType)>,
+    predicates: Vec<Expr>,
+) -> Node {
+    let own: RegisterSet = columns.iter().map(|column| column.2).collect();
+    let mut equals = Vec::new();
+    for predicate in &predicates {
+        let Expr::Binary { op: plan::BinaryOp::Equal, left, right, .. } = predicate else {
+            continue;
+        };
+        for (column, value) in [(left, right), (right, left)] {
+            let Some(register) = column.as_column() else { continue };
+            let known = columns.iter().find(|column| column.2 == register);
+            let fixed = !value.any(&mut |node| {
+                node.as_column().is_some_and(|register| own.contains(register))
+                    || matches!(node, Expr::Subquery { .. })
+            });
+            if let (Some(column), true) = (known, fixed) {
+                equals.push((column.1.clone(), (**value).clone()));
+            }
+        }
+    }
+    let rows = if equals.is_empty() { 1000.0 } else { 10.0 };
+    let columns = columns.into_iter().map(|(index, _, register, _)| (index, register)).collect();
+    let filter = conjunction(predicates);
+    let physical = Physical::InformationScan { schema, name, columns, equals, filter };
+    Node { physical, rows, cost: rows, ordered: false, grouped: false }
+}

@@ -1,0 +1,353 @@
+//! A tree of joins, filters and projections taken apart: relations and the predicates between them.
+
+use plan::{Expr, InstanceId, Logical, LogicalJoinKind, Register, RegisterSet, TableInstance};
+
+use crate::Planner;
+use crate::predicate::{self, is_volatile, rejects_null, split, substitute};
+
+/// Relations that fit one bit mask.
+pub(crate) const RELATIONS_MAX: usize = 61;
+
+/// How a relation joins those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RelationKind {
+    Inner,
+    Left,
+    Semi,
+    Anti,
+}
+
+/// What a relation reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Table(InstanceId),
+    Logical(Logical),
+}
+
+/// A member of a join.
+#[derive(Clone, Debug)]
+pub(crate) struct Relation {
+    pub source: Source,
+    pub kind: RelationKind,
+    /// Registers that it sets.
+    pub defines: RegisterSet,
+    /// Left, Semi, Anti: the condition.
+    pub on: Vec<Expr>,
+    /// Predicates on this relation alone.
+    pub local: Vec<Expr>,
+    /// Relations that must come before.
+    pub after: u64,
+    /// It reads registers of relations before it and must be opened again for each row.
+    pub lateral: bool,
+}
+
+/// A join as a set.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub relations: Vec<Relation>,
+    /// WHERE and ON of inner joins.
+    pub predicates: Vec<Expr>,
+    /// Computed columns, to be computed when all is joined.
+    pub projected: Vec<(Register, Expr)>,
+    /// Predicates that need computed columns.
+    pub late: Vec<Expr>,
+    /// No row can come out.
+    pub empty: bool,
+    straight: bool,
+}
+
+impl Planner<'_> {
+    /// Takes `node` apart.
+    pub(crate) fn graph(&mut self, node: Logical) -> Graph {
+        let mut graph = Graph { straight: self.straight_join, ..Graph::default() };
+        let hoist = !has_lateral(&node);
+        self.flatten(node, &mut graph, hoist);
+        graph
+    }
+
+    fn flatten(&mut self, node: Logical, graph: &mut Graph, hoist: bool) {
+        match node {
+            Logical::OneRow => {}
+            Logical::Filter { input, predicate } => {
+                split(predicate, &mut graph.predicates);
+                self.flatten(*input, graph, hoist);
+            }
+            Logical::Project { input, columns }
+                if hoist && !columns.iter().any(|(_, expr)| is_volatile(expr)) =>
+            {
+                graph.projected.extend(columns);
+                self.flatten(*input, graph, hoist);
+            }
+            Logical::Get(id) => {
+                let defines = definitions(&Logical::Get(id), &self.instances);
+                self.add_relation(graph, Source::Table(id), RelationKind::Inner, defines);
+            }
+            Logical::Join { kind: LogicalJoinKind::Left, left, right, on } => {
+                self.flatten_left(*left, *right, on, graph, hoist);
+            }
+            Logical::Join { kind, left, right, on } => {
+                if let Some(on) = on {
+                    split(on, &mut graph.predicates);
+                }
+                self.flatten(*left, graph, hoist);
+                let before = graph.relations.len();
+                self.flatten(*right, graph, hoist);
+                if kind == LogicalJoinKind::Straight {
+                    let mask = (1u64 << before) - 1;
+                    for relation in &mut graph.relations[before..] {
+                        relation.after |= mask;
+                    }
+                }
+            }
+            other => {
+                let defines = definitions(&other, &self.instances);
+                let source = Source::Logical(other);
+                self.add_relation(graph, source, RelationKind::Inner, defines);
+            }
+        }
+    }
+
+    fn add_relation(
+        &mut self,
+        graph: &mut Graph,
+        source: Source,
+        kind: RelationKind,
+        defines: RegisterSet,
+    ) {
+        let mut after = 0;
+        if graph.straight {
+            after = (1u64 << graph.relations.len()) - 1;
+        }
+        let mut lateral = false;
+        if let Source::Logical(node) = &source
+            && matches!(node, Logical::Derived { lateral: true, .. })
+        {
+            let reads = self.reads_of(node);
+            for (index, relation) in graph.relations.iter().enumerate() {
+                if relation.defines.intersects(&reads) {
+                    after |= 1 << index;
+                    lateral = true;
+                }
+            }
+        }
+        graph.relations.push(Relation {
+            source,
+            kind,
+            defines,
+            on: Vec::new(),
+            local: Vec::new(),
+            after,
+            lateral,
+        });
+    }
+
+    /// Registers that a tree reads and does not set.
+    pub(crate) fn reads_of(&self, node: &Logical) -> RegisterSet {
+        let mut used = RegisterSet::new();
+        node.visit_exprs(&mut |expr| expr.add_registers(&|id| self.outer(id), &mut used));
+        used.subtract(&definitions(node, &self.instances));
+        used
+    }
+
+    /// A left join: an inner one when a predicate above cannot be true for NULLs.
+    fn flatten_left(
+        &mut self,
+        left: Logical,
+        right: Logical,
+        on: Option<Expr>,
+        graph: &mut Graph,
+        hoist: bool,
+    ) {
+        let defines = definitions(&right, &self.instances);
+        let rejected = graph.predicates.iter().any(|predicate| {
+            let mut predicate = predicate.clone();
+            substitute(&mut predicate, &graph.projected);
+            rejects_null(&predicate, &defines)
+        });
+        if rejected {
+            if let Some(on) = on {
+                split(on, &mut graph.predicates);
+            }
+            self.flatten(left, graph, hoist);
+            self.flatten(right, graph, hoist);
+            return;
+        }
+        self.flatten(left, graph, hoist);
+        let mut conditions = Vec::new();
+        if let Some(on) = on {
+            split(on, &mut conditions);
+        }
+        // A filter right below may join the condition: rows that fail it match nothing either way.
+        let mut right = right;
+        while let Logical::Filter { input, predicate } = right {
+            split(predicate, &mut conditions);
+            right = *input;
+        }
+        let source = match right {
+            Logical::Get(id) => Source::Table(id),
+            other => Source::Logical(other),
+        };
+        self.add_relation(graph, source, RelationKind::Left, defines);
+        let relation = graph.relations.last_mut().expect("just added");
+        relation.on = conditions;
+    }
+
+    /// Sorts conditions to where they can be checked, after all projections are known.
+    pub(crate) fn place_predicates(&mut self, graph: &mut Graph) {
+        let computed: RegisterSet = graph.projected.iter().map(|(register, _)| *register).collect();
+        let mut predicates = Vec::with_capacity(graph.predicates.len());
+        for mut predicate in std::mem::take(&mut graph.predicates) {
+            if self.subquery_reads(&predicate, &computed) || is_volatile(&predicate) {
+                graph.late.push(predicate);
+                continue;
+            }
+            substitute(&mut predicate, &graph.projected);
+            match predicate::constant_truth(&predicate) {
+                Some(true) => {}
+                Some(false) => graph.empty = true,
+                None => predicates.push(predicate),
+            }
+        }
+        self.derive_equalities(&mut predicates);
+        for index in 0..graph.relations.len() {
+            self.place_conditions(graph, index);
+        }
+        for predicate in predicates {
+            let reads = self.reads(&predicate);
+            let mask = mask_of(&graph.relations, &reads);
+            let single = mask.count_ones() == 1;
+            let index = mask.trailing_zeros() as usize;
+            if single && graph.relations[index].kind == RelationKind::Inner {
+                graph.relations[index].local.push(predicate);
+            } else {
+                graph.predicates.push(predicate);
+            }
+        }
+    }
+
+    /// Conditions of an outer, semi or anti join: those on the relation alone filter it.
+    fn place_conditions(&mut self, graph: &mut Graph, index: usize) {
+        let conditions = std::mem::take(&mut graph.relations[index].on);
+        for mut condition in conditions {
+            substitute(&mut condition, &graph.projected);
+            let reads = self.reads(&condition);
+            let mask = mask_of(&graph.relations, &reads);
+            graph.relations[index].after |= mask & !(1 << index);
+            let relation = &mut graph.relations[index];
+            if mask == 1 << index && !has_volatile_subquery(&condition) {
+                relation.local.push(condition);
+            } else {
+                relation.on.push(condition);
+            }
+        }
+    }
+
+    /// Whether a subquery in the expression reads one of these registers.
+    fn subquery_reads(&self, expr: &Expr, registers: &RegisterSet) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::Subquery { id, .. } => {
+                self.outer(*id).iter().any(|register| registers.contains(*register))
+            }
+            _ => false,
+        })
+    }
+
+    /// `a = b AND b = 5` also means `a = 5`: what is equal to a constant passes it on.
+    fn derive_equalities(&self, predicates: &mut Vec<Expr>) {
+        let mut fixed: Vec<(Register, Expr)> = Vec::new();
+        let mut linked: Vec<(Expr, Expr)> = Vec::new();
+        for predicate in predicates.iter() {
+            let Expr::Binary { op: plan::BinaryOp::Equal, left, right, .. } = predicate else {
+                continue;
+            };
+            match (left.as_column(), right.as_column()) {
+                (Some(_), Some(_)) if left.ty().is_integer() && right.ty().is_integer() => {
+                    linked.push(((**left).clone(), (**right).clone()));
+                }
+                (Some(register), None) if is_plain_constant(right) => {
+                    fixed.push((register, (**right).clone()));
+                }
+                (None, Some(register)) if is_plain_constant(left) => {
+                    fixed.push((register, (**left).clone()));
+                }
+                _ => {}
+            }
+        }
+        let mut done: RegisterSet = fixed.iter().map(|(register, _)| *register).collect();
+        let mut next = 0;
+        while next < fixed.len() {
+            let (register, value) = fixed[next].clone();
+            next += 1;
+            if !value.ty().is_integer() {
+                continue;
+            }
+            for (left, right) in &linked {
+                let other = if left.as_column() == Some(register) {
+                    right
+                } else if right.as_column() == Some(register) {
+                    left
+                } else {
+                    continue;
+                };
+                let Some(target) = other.as_column() else { continue };
+                if done.insert(target) {
+                    fixed.push((target, value.clone()));
+                    predicates.push(equal(other.clone(), value.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn equal(left: Expr, right: Expr) -> Expr {
+    let nullable = left.ty().nullable || right.ty().nullable;
+    Expr::Binary {
+        op: plan::BinaryOp::Equal,
+        left: Box::new(left),
+        right: Box::new(right),
+        collation: types::CollationId::BINARY,
+        ty: types::DataType::boolean().with_nullable(nullable),
+    }
+}
+
+fn is_plain_constant(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. })
+}
+
+fn has_volatile_subquery(expr: &Expr) -> bool {
+    is_volatile(expr)
+}
+
+/// Which relations set registers of this set.
+pub(crate) fn mask_of(relations: &[Relation], reads: &RegisterSet) -> u64 {
+    relations
+        .iter()
+        .enumerate()
+        .filter(|(_, relation)| relation.defines.intersects(reads))
+        .fold(0, |mask, (index, _)| mask | 1 << index)
+}
+
+/// Registers that a tree sets.
+pub(crate) fn definitions(node: &Logical, instances: &[TableInstance]) -> RegisterSet {
+    let mut set = RegisterSet::new();
+    node.add_definitions(instances, &mut set);
+    set
+}
+
+fn has_lateral(node: &Logical) -> bool {
+    match node {
+        Logical::Derived { lateral, .. } => *lateral,
+        Logical::Join { left, right, .. } => has_lateral(left) || has_lateral(right),
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => has_lateral(input),
+        _ => false,
+    }
+}
+
+/// How many relations a tree would come apart into, at most.
+pub(crate) fn count_relations(node: &Logical) -> usize {
+    match node {
+        Logical::Join { left, right, .. } => count_relations(left) + count_relations(right),
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => count_relations(input),
+        _ => 1,
+    }
+}

@@ -1,0 +1,230 @@
+//! Predicates: conjuncts, what rejects NULL, substitution, what is constant.
+
+use plan::{BinaryOp, Expr, Register, RegisterSet, SubqueryKind, UnaryOp};
+use types::{DataType, Value};
+
+/// Functions that answer differently each time, or have an effect: predicates with them stay where they are. Everything that
+/// the registry calls volatile belongs here.
+const VOLATILE: [&str; 12] = [
+    "RAND",
+    "UUID",
+    "UUID_SHORT",
+    "SLEEP",
+    "BENCHMARK",
+    "GET_LOCK",
+    "RELEASE_LOCK",
+    "RELEASE_ALL_LOCKS",
+    "LAST_INSERT_ID",
+    "RANDOM_BYTES",
+    "ROW_COUNT",
+    "NEXTVAL",
+];
+
+/// Takes AND apart.
+pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
+    match predicate {
+        Expr::Binary { op: BinaryOp::And, left, right, .. } => {
+            split(*left, into);
+            split(*right, into);
+        }
+        // NOT (a OR b) is NOT a AND NOT b; the connective of the result is what matters.
+        other => into.push(other),
+    }
+}
+
+/// Puts conjuncts together.
+pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<Expr> {
+    predicates.into_iter().reduce(|left, right| {
+        let nullable = left.ty().nullable || right.ty().nullable;
+        Expr::Binary {
+            op: BinaryOp::And,
+            left: Box::new(left),
+            right: Box::new(right),
+            collation: types::CollationId::BINARY,
+            ty: DataType::boolean().with_nullable(nullable),
+        }
+    })
+}
+
+/// Whether the expression may not be moved, repeated or left out.
+pub(crate) fn is_volatile(expr: &Expr) -> bool {
+    expr.any(&mut |node| match node {
+        Expr::AssignUserVariable { .. } | Expr::UserVariable { .. } => true,
+        Expr::Function { name, .. } => VOLATILE.contains(&&**name),
+        _ => false,
+    })
+}
+
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
+    expr.any(&mut |node| matches!(node, Expr::Subquery { .. }))
+}
+
+/// The truth of a constant predicate, when it can be seen.
+pub(crate) fn constant_truth(expr: &Expr) -> Option<bool> {
+    match expr {
+        Expr::Literal { value, .. } => match value {
+            Value::Null => Some(false),
+            Value::Int(number) => Some(*number != 0),
+            Value::UInt(number) => Some(*number != 0),
+            Value::Double(number) => Some(*number != 0.0),
+            Value::Decimal(number) => Some(!number.is_zero()),
+            _ => None,
+        },
+        Expr::Binary { op, left, right, .. } => {
+            let (
+                Expr::Literal { value: Value::Int(a), .. },
+                Expr::Literal { value: Value::Int(b), .. },
+            ) = (&**left, &**right)
+            else {
+                return None;
+            };
+            match op {
+                BinaryOp::Equal | BinaryOp::NullSafeEqual => Some(a == b),
+                BinaryOp::NotEqual => Some(a != b),
+                BinaryOp::Less => Some(a < b),
+                BinaryOp::LessOrEqual => Some(a <= b),
+                BinaryOp::Greater => Some(a > b),
+                BinaryOp::GreaterOrEqual => Some(a >= b),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether the predicate is not true when all of `registers` are NULL.
+pub(crate) fn rejects_null(expr: &Expr, registers: &RegisterSet) -> bool {
+    match expr {
+        Expr::Binary { op, left, right, .. } => match op {
+            BinaryOp::And => rejects_null(left, registers) || rejects_null(right, registers),
+            BinaryOp::Or => rejects_null(left, registers) && rejects_null(right, registers),
+            BinaryOp::NullSafeEqual => {
+                is_null_with(left, registers) && never_null(right)
+                    || is_null_with(right, registers) && never_null(left)
+            }
+            _ => is_null_with(expr, registers),
+        },
+        Expr::Unary { op, operand, .. } => match op {
+            UnaryOp::IsNotNull | UnaryOp::IsTrue | UnaryOp::IsFalse => {
+                is_null_with(operand, registers)
+            }
+            UnaryOp::Not => is_null_with(operand, registers),
+            _ => is_null_with(expr, registers),
+        },
+        Expr::Subquery { kind: SubqueryKind::In(left), negated: false, .. } => {
+            left.iter().any(|expr| is_null_with(expr, registers))
+        }
+        _ => is_null_with(expr, registers),
+    }
+}
+
+fn never_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal { value, .. } if !value.is_null())
+}
+
+/// Whether the expression is NULL when all of `registers` are.
+fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
+    match expr {
+        Expr::Column { register, .. } => registers.contains(*register),
+        Expr::Literal { value, .. } => value.is_null(),
+        Expr::Unary { op, operand, .. } => match op {
+            UnaryOp::Negate | UnaryOp::BitNot | UnaryOp::Not => is_null_with(operand, registers),
+            UnaryOp::IsNull
+            | UnaryOp::IsNotNull
+            | UnaryOp::IsTrue
+            | UnaryOp::IsNotTrue
+            | UnaryOp::IsFalse
+            | UnaryOp::IsNotFalse => false,
+        },
+        Expr::Binary { op, left, right, .. } => match op {
+            BinaryOp::NullSafeEqual => false,
+            BinaryOp::And | BinaryOp::Or => {
+                is_null_with(left, registers) && is_null_with(right, registers)
+            }
+            _ => is_null_with(left, registers) || is_null_with(right, registers),
+        },
+        Expr::Between { operand, .. } => is_null_with(operand, registers),
+        Expr::InList { operand, .. } => is_null_with(operand, registers),
+        Expr::Like { operand, pattern, .. } => {
+            is_null_with(operand, registers) || is_null_with(pattern, registers)
+        }
+        Expr::Cast { operand, .. } | Expr::Collate { operand, .. } => {
+            is_null_with(operand, registers)
+        }
+        // Functions may turn NULL into something.
+        Expr::Function { .. }
+        | Expr::Case { .. }
+        | Expr::Subquery { .. }
+        | Expr::Row(_)
+        | Expr::Parameter { .. }
+        | Expr::UserVariable { .. }
+        | Expr::AssignUserVariable { .. }
+        | Expr::SystemVariable { .. } => false,
+    }
+}
+
+/// Puts expressions in the place of registers, until none is left.
+pub(crate) fn substitute(expr: &mut Expr, columns: &[(Register, Expr)]) {
+    if columns.is_empty() {
+        return;
+    }
+    let mut changed = false;
+    expr.rewrite(&mut |node| {
+        let Expr::Column { register, .. } = node else { return false };
+        let register = *register;
+        let Some((_, value)) = columns.iter().find(|(target, _)| *target == register) else {
+            return false;
+        };
+        if value.as_column() == Some(register) {
+            return true;
+        }
+        *node = value.clone();
+        changed = true;
+        true
+    });
+    // Projections stack: a value may name a register of one further down.
+    if changed {
+        substitute(expr, columns);
+    }
+}
+
+/// The share of rows that a predicate keeps, when no statistics tell.
+pub(crate) fn selectivity(expr: &Expr) -> f64 {
+    match expr {
+        Expr::Binary { op, left, right, .. } => match op {
+            BinaryOp::Equal | BinaryOp::NullSafeEqual => 0.1,
+            BinaryOp::Less
+            | BinaryOp::LessOrEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterOrEqual => 0.3333,
+            BinaryOp::NotEqual => 0.9,
+            BinaryOp::And => selectivity(left) * selectivity(right),
+            BinaryOp::Or => (selectivity(left) + selectivity(right)).min(1.0),
+            _ => 0.5,
+        },
+        Expr::Between { negated, .. } => {
+            if *negated {
+                0.8889
+            } else {
+                0.1111
+            }
+        }
+        Expr::InList { list, negated, .. } => {
+            let share = (list.len() as f64 * 0.1).min(0.5);
+            if *negated { 1.0 - share } else { share }
+        }
+        Expr::Like { negated, .. } => {
+            if *negated {
+                0.8889
+            } else {
+                0.1111
+            }
+        }
+        Expr::Unary { op, .. } => match op {
+            UnaryOp::IsNull => 0.1,
+            UnaryOp::IsNotNull => 0.9,
+            _ => 0.5,
+        },
+        _ => 0.5,
+    }
+}

@@ -1,0 +1,173 @@
+//! Moves a predicate down into what a relation computes.
+
+use plan::{Expr, Logical, Register, RegisterSet, SetOperation};
+
+use crate::Planner;
+use crate::predicate::{has_subquery, is_volatile, substitute};
+
+impl Planner<'_> {
+    /// `node` with only the rows that satisfy `predicate`, checked as far down as it may be.
+    pub(crate) fn push(&self, node: Logical, predicate: Expr) -> Logical {
+        if is_volatile(&predicate) || has_subquery(&predicate) {
+            return filter(node, predicate);
+        }
+        let reads = self.reads(&predicate);
+        match node {
+            Logical::Filter { input, predicate: other } => {
+                let input = Box::new(self.push(*input, predicate));
+                Logical::Filter { input, predicate: other }
+            }
+            Logical::Derived { input, columns, alias, block, lateral } => {
+                let input = Box::new(self.push(*input, predicate));
+                Logical::Derived { input, columns, alias, block, lateral }
+            }
+            Logical::Project { input, columns } => self.push_project(*input, columns, predicate),
+            Logical::Sort { input, keys } => {
+                Logical::Sort { input: Box::new(self.push(*input, predicate)), keys }
+            }
+            Logical::Distinct { input, columns } if covers(&columns, &reads, self, &input) => {
+                Logical::Distinct { input: Box::new(self.push(*input, predicate)), columns }
+            }
+            Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping } => {
+                let known: RegisterSet = keys.iter().map(|(register, _)| *register).collect();
+                let own = self.set_by_groups(&keys, &aggregates, &grouping);
+                let mut inside = reads.clone();
+                inside.subtract(&known);
+                let movable = !scalar && !rollup && !inside.intersects(&own);
+                let volatile = keys.iter().any(|(_, key)| is_volatile(key));
+                if !movable || volatile || !self.only_keys(&input, &keys, &reads) {
+                    let node =
+                        Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping };
+                    return filter(node, predicate);
+                }
+                let mut predicate = predicate;
+                let computed: Vec<(Register, Expr)> = keys
+                    .iter()
+                    .filter(|(register, key)| key.as_column() != Some(*register))
+                    .cloned()
+                    .collect();
+                substitute(&mut predicate, &computed);
+                let input = Box::new(self.push(*input, predicate));
+                Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping }
+            }
+            Logical::Window { input, partition_by, order_by, calls } => {
+                let parts: RegisterSet = partition_by.iter().filter_map(Expr::as_column).collect();
+                let mut inner = RegisterSet::new();
+                input.add_definitions(&self.instances, &mut inner);
+                let mut loose = reads.clone();
+                loose.subtract(&parts);
+                let outputs: RegisterSet = calls.iter().map(|call| call.output).collect();
+                if loose.intersects(&inner) || loose.intersects(&outputs) {
+                    return filter(
+                        Logical::Window { input, partition_by, order_by, calls },
+                        predicate,
+                    );
+                }
+                let input = Box::new(self.push(*input, predicate));
+                Logical::Window { input, partition_by, order_by, calls }
+            }
+            Logical::SetOperation { operation, inputs, columns } => {
+                self.push_set_operation(operation, inputs, columns, predicate)
+            }
+            other => filter(other, predicate),
+        }
+    }
+
+    fn push_project(
+        &self,
+        input: Logical,
+        columns: Vec<(Register, Expr)>,
+        mut predicate: Expr,
+    ) -> Logical {
+        let reads = self.reads(&predicate);
+        let fixed = columns.iter().any(|(register, expr)| {
+            reads.contains(*register) && (is_volatile(expr) || has_subquery(expr))
+        });
+        if fixed {
+            return filter(Logical::Project { input: Box::new(input), columns }, predicate);
+        }
+        substitute(&mut predicate, &columns);
+        Logical::Project { input: Box::new(self.push(input, predicate)), columns }
+    }
+
+    fn set_by_groups(
+        &self,
+        keys: &[(Register, Expr)],
+        aggregates: &[plan::AggregateCall],
+        grouping: &[Option<Register>],
+    ) -> RegisterSet {
+        let mut own: RegisterSet = aggregates.iter().map(|call| call.output).collect();
+        grouping.iter().flatten().for_each(|register| _ = own.insert(*register));
+        // A key that is computed sets a register of its own, which the substitution removes.
+        let _ = keys;
+        own
+    }
+
+    /// Whether of the input's registers the predicate reads keys only (other columns depend on the group's first row).
+    fn only_keys(&self, input: &Logical, keys: &[(Register, Expr)], reads: &RegisterSet) -> bool {
+        let mut inner = RegisterSet::new();
+        input.add_definitions(&self.instances, &mut inner);
+        let known: RegisterSet = keys.iter().map(|(register, _)| *register).collect();
+        let mut loose = reads.clone();
+        loose.subtract(&known);
+        !loose.intersects(&inner)
+    }
+
+    fn push_set_operation(
+        &self,
+        operation: SetOperation,
+        inputs: Vec<(Logical, Vec<Expr>)>,
+        columns: Vec<(Register, types::DataType)>,
+        predicate: Expr,
+    ) -> Logical {
+        let reads = self.reads(&predicate);
+        // A column that is converted on its way out compares differently before.
+        let same = columns.iter().enumerate().all(|(index, (register, ty))| {
+            !reads.contains(*register)
+                || inputs.iter().all(|(_, outputs)| {
+                    let from = outputs[index].ty();
+                    from.kind == ty.kind
+                        && from.collation == ty.collation
+                        && from.decimals == ty.decimals
+                        && !is_volatile(&outputs[index])
+                        && !has_subquery(&outputs[index])
+                })
+        });
+        if !same {
+            return filter(Logical::SetOperation { operation, inputs, columns }, predicate);
+        }
+        let inputs = inputs
+            .into_iter()
+            .map(|(input, outputs)| {
+                let map: Vec<(Register, Expr)> = columns
+                    .iter()
+                    .zip(&outputs)
+                    .map(|((register, _), output)| (*register, output.clone()))
+                    .collect();
+                let mut predicate = predicate.clone();
+                substitute(&mut predicate, &map);
+                (self.push(input, predicate), outputs)
+            })
+            .collect();
+        Logical::SetOperation { operation, inputs, columns }
+    }
+}
+
+fn covers(
+    columns: &[(Register, types::DataType)],
+    reads: &RegisterSet,
+    planner: &Planner<'_>,
+    input: &Logical,
+) -> bool {
+    let mut inner = RegisterSet::new();
+    input.add_definitions(&planner.instances, &mut inner);
+    let shown: RegisterSet = columns.iter().map(|(register, _)| *register).collect();
+    let mut loose = reads.clone();
+    loose.subtract(&shown);
+    !loose.intersects(&inner)
+}
+
+/// `node` under a filter.
+pub(crate) fn filter(node: Logical, predicate: Expr) -> Logical {
+    Logical::Filter { input: Box::new(node), predicate }
+}

@@ -1,0 +1,344 @@
+//! Which predicates an index can answer: `column op value` where the value does not depend on the row.
+
+use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
+use types::{CollationId, DataType, TypeKind, Value};
+
+use crate::Planner;
+use crate::predicate::{has_subquery, is_volatile};
+
+/// Longest list of OR-ed equalities and IN elements that becomes ranges.
+pub(crate) const IN_LIST_MAX: usize = 4096;
+
+/// What a predicate says of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum SargKind {
+    Equal { value: Expr, null_safe: bool },
+    In(Vec<Expr>),
+    Range { lower: Option<(Expr, bool)>, upper: Option<(Expr, bool)> },
+}
+
+/// A predicate that an index can use.
+#[derive(Clone, Debug)]
+pub(crate) struct Sarg {
+    /// Catalog position of the column.
+    pub column: usize,
+    pub kind: SargKind,
+    /// The index says exactly what the predicate says: it need not be checked again.
+    pub exact: bool,
+    /// Position in the list of predicates.
+    pub predicate: usize,
+    /// Registers that the value reads.
+    pub reads: RegisterSet,
+}
+
+/// How well a value fits a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Fit {
+    equal: bool,
+    range: bool,
+}
+
+impl Planner<'_> {
+    /// What `predicates` say of the columns of a table reference.
+    pub(crate) fn sargs(&self, id: InstanceId, predicates: &[Expr]) -> Vec<Sarg> {
+        let mut sargs = Vec::new();
+        for (position, predicate) in predicates.iter().enumerate() {
+            self.add_sargs(id, predicate, position, &mut sargs);
+        }
+        sargs
+    }
+
+    fn add_sargs(&self, id: InstanceId, predicate: &Expr, position: usize, into: &mut Vec<Sarg>) {
+        let mut push = |column: usize, kind: SargKind, exact: bool, reads: RegisterSet| {
+            into.push(Sarg { column, kind, exact, predicate: position, reads });
+        };
+        match predicate {
+            Expr::Binary { op, left, right, collation, .. } => {
+                if *op == BinaryOp::Or {
+                    if let Some((column, values, exact)) = self.or_list(id, predicate) {
+                        push(column, SargKind::In(values), exact, RegisterSet::new());
+                    }
+                    return;
+                }
+                for (column, value, op) in [(left, right, *op), (right, left, mirror(*op))] {
+                    let Some((column, ty)) = self.key_column(id, column) else { continue };
+                    let Some((value, fit, reads)) =
+                        self.key_value(id, column, &ty, value, *collation)
+                    else {
+                        continue;
+                    };
+                    let nullable = ty.nullable;
+                    let range = |lower, upper| SargKind::Range { lower, upper };
+                    let kind = match op {
+                        BinaryOp::Equal => SargKind::Equal { value, null_safe: false },
+                        BinaryOp::NullSafeEqual => SargKind::Equal { value, null_safe: true },
+                        BinaryOp::Less => range(None, Some((value, !fit.range))),
+                        BinaryOp::LessOrEqual => range(None, Some((value, true))),
+                        BinaryOp::Greater => range(Some((value, !fit.range)), None),
+                        BinaryOp::GreaterOrEqual => range(Some((value, true)), None),
+                        _ => continue,
+                    };
+                    let exact = match op {
+                        BinaryOp::Equal | BinaryOp::NullSafeEqual => fit.equal,
+                        // Without a lower end the range starts with the NULLs.
+                        BinaryOp::Less | BinaryOp::LessOrEqual => fit.range && !nullable,
+                        _ => fit.range,
+                    };
+                    push(column, kind, exact, reads);
+                }
+            }
+            Expr::Between { operand, low, high, negated: false, collation } => {
+                let Some((column, ty)) = self.key_column(id, operand) else { return };
+                let low = self.key_value(id, column, &ty, low, *collation);
+                let high = self.key_value(id, column, &ty, high, *collation);
+                let (Some((low, a, mut reads)), Some((high, b, more))) = (low, high) else {
+                    return;
+                };
+                reads.union(&more);
+                let kind = SargKind::Range { lower: Some((low, true)), upper: Some((high, true)) };
+                push(column, kind, a.range && b.range, reads);
+            }
+            Expr::InList { operand, list, negated: false, collation } => {
+                let Some((column, ty)) = self.key_column(id, operand) else { return };
+                if list.len() > IN_LIST_MAX {
+                    return;
+                }
+                let mut values = Vec::with_capacity(list.len());
+                let mut reads = RegisterSet::new();
+                let mut exact = true;
+                for item in list {
+                    if matches!(item, Expr::Literal { value: Value::Null, .. }) {
+                        continue;
+                    }
+                    let found = self.key_value(id, column, &ty, item, *collation);
+                    let Some((value, fit, more)) = found else { return };
+                    reads.union(&more);
+                    exact &= fit.equal;
+                    values.push(value);
+                }
+                push(column, SargKind::In(values), exact, reads);
+            }
+            Expr::Unary { op: UnaryOp::IsNull, operand, .. } => {
+                let Some((column, _)) = self.key_column(id, operand) else { return };
+                let value = Expr::literal(Value::Null, DataType::null());
+                let kind = SargKind::Equal { value, null_safe: true };
+                push(column, kind, true, RegisterSet::new());
+            }
+            Expr::Unary { op: UnaryOp::IsNotNull, .. } => {}
+            Expr::Like { operand, pattern, escape: None, negated: false, collation } => {
+                let Some((column, ty)) = self.key_column(id, operand) else { return };
+                if let Some((lower, upper)) = like_range(pattern, &ty, *collation) {
+                    let kind =
+                        SargKind::Range { lower: Some((lower, true)), upper: Some((upper, true)) };
+                    push(column, kind, false, RegisterSet::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The column of the table that an expression reads, and its type.
+    fn key_column(&self, id: InstanceId, expr: &Expr) -> Option<(usize, DataType)> {
+        let register = match expr {
+            Expr::Column { register, .. } => *register,
+            Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => operand.as_column()?,
+            _ => return None,
+        };
+        let column = self.instance(id).column_of(register)?;
+        Some((column, self.table(id).columns[column].ty.clone()))
+    }
+
+    /// A value as a key of the column, when comparing keys means the same as comparing values.
+    fn key_value(
+        &self,
+        id: InstanceId,
+        column: usize,
+        ty: &DataType,
+        value: &Expr,
+        collation: CollationId,
+    ) -> Option<(Expr, Fit, RegisterSet)> {
+        if is_volatile(value) || has_subquery(value) {
+            return None;
+        }
+        let reads = self.reads(value);
+        let instance = self.instance(id);
+        if reads.iter().any(|register| instance.column_of(register).is_some()) {
+            return None;
+        }
+        let _ = column;
+        let fit = fit(ty, value, collation)?;
+        if ty.kind == TypeKind::Timestamp {
+            let target = ty.clone().with_nullable(true);
+            let operand = Box::new(value.clone());
+            let cast = Expr::Cast { operand, kind: CastKind::TimestampToUtc, ty: target };
+            return Some((cast, fit, reads));
+        }
+        Some((value.clone(), fit, reads))
+    }
+
+    /// `a = 1 OR a = 2 OR a IN (3, 4)` is a list.
+    fn or_list(&self, id: InstanceId, predicate: &Expr) -> Option<(usize, Vec<Expr>, bool)> {
+        match predicate {
+            Expr::Binary { op: BinaryOp::Or, left, right, .. } => {
+                let (a, mut values, exact) = self.or_list(id, left)?;
+                let (b, more, both) = self.or_list(id, right)?;
+                values.extend(more);
+                (a == b && values.len() <= IN_LIST_MAX).then_some((a, values, exact && both))
+            }
+            _ => {
+                let mut sargs = Vec::new();
+                self.add_sargs(id, predicate, 0, &mut sargs);
+                let sarg = sargs.pop()?;
+                if !sarg.reads.is_empty() {
+                    return None;
+                }
+                match sarg.kind {
+                    SargKind::Equal { value, null_safe: false } => {
+                        Some((sarg.column, vec![value], sarg.exact))
+                    }
+                    SargKind::In(values) => Some((sarg.column, values, sarg.exact)),
+                    SargKind::Equal { null_safe: true, .. } | SargKind::Range { .. } => None,
+                }
+            }
+        }
+    }
+}
+
+fn mirror(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+        other => other,
+    }
+}
+
+/// Whether and how well the index order of `ty` answers a comparison with `value`.
+fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
+    let from = value.ty();
+    if from.kind == TypeKind::Null {
+        return Some(Fit { equal: true, range: true });
+    }
+    let exact = Fit { equal: true, range: true };
+    let rounded = Fit { equal: true, range: false };
+    let rough = Fit { equal: false, range: false };
+    match ty.kind {
+        TypeKind::TinyInt
+        | TypeKind::SmallInt
+        | TypeKind::MediumInt
+        | TypeKind::Int
+        | TypeKind::BigInt
+        | TypeKind::Year
+        | TypeKind::Bit => match from.kind {
+            _ if is_whole(&from) => {
+                let same = from.kind == ty.kind && from.unsigned == ty.unsigned;
+                Some(if same || in_range(ty, value) { exact } else { rounded })
+            }
+            TypeKind::Decimal => Some(rounded),
+            _ => None,
+        },
+        TypeKind::Decimal => match from.kind {
+            _ if is_whole(&from) => Some(rounded),
+            TypeKind::Decimal => Some(rounded),
+            _ => None,
+        },
+        TypeKind::Float | TypeKind::Double => (is_whole(&from)
+            || matches!(from.kind, TypeKind::Decimal | TypeKind::Float | TypeKind::Double))
+        .then_some(rough),
+        TypeKind::Date => match from.kind {
+            TypeKind::Date => Some(exact),
+            TypeKind::DateTime | TypeKind::Timestamp => Some(rounded),
+            _ => None,
+        },
+        TypeKind::DateTime => match from.kind {
+            TypeKind::Date => Some(exact),
+            TypeKind::DateTime | TypeKind::Timestamp if from.decimals <= ty.decimals => Some(exact),
+            TypeKind::DateTime | TypeKind::Timestamp => Some(rounded),
+            _ => None,
+        },
+        TypeKind::Timestamp => match from.kind {
+            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => Some(rough),
+            _ => None,
+        },
+        TypeKind::Time => match from.kind {
+            TypeKind::Time if from.decimals <= ty.decimals => Some(exact),
+            TypeKind::Time => Some(rounded),
+            _ => None,
+        },
+        TypeKind::Enum => {
+            (from.kind == TypeKind::Enum && from.members == ty.members).then_some(exact)
+        }
+        TypeKind::Char
+        | TypeKind::VarChar
+        | TypeKind::TinyText
+        | TypeKind::Text
+        | TypeKind::MediumText
+        | TypeKind::LongText
+        | TypeKind::Binary
+        | TypeKind::VarBinary
+        | TypeKind::TinyBlob
+        | TypeKind::Blob
+        | TypeKind::MediumBlob
+        | TypeKind::LongBlob => (from.is_string() && collation == ty.collation).then_some(rough),
+        TypeKind::Null | TypeKind::Set | TypeKind::Json | TypeKind::Vector | TypeKind::Geometry => {
+            None
+        }
+    }
+}
+
+fn is_whole(ty: &DataType) -> bool {
+    ty.is_integer() || matches!(ty.kind, TypeKind::Year | TypeKind::Bit)
+}
+
+/// Whether an integer literal lies in the range of an integer type.
+fn in_range(ty: &DataType, value: &Expr) -> bool {
+    let Expr::Literal { value, .. } = value else { return false };
+    let number = match value {
+        Value::Int(number) => i128::from(*number),
+        Value::UInt(number) => i128::from(*number),
+        _ => return false,
+    };
+    let bits = match ty.kind {
+        TypeKind::TinyInt => 8,
+        TypeKind::SmallInt => 16,
+        TypeKind::MediumInt => 24,
+        TypeKind::Int => 32,
+        TypeKind::BigInt => 64,
+        TypeKind::Year => return (1901..=2155).contains(&number),
+        _ => return false,
+    };
+    if ty.unsigned {
+        (0..1i128 << bits).contains(&number)
+    } else {
+        (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&number)
+    }
+}
+
+/// Text that sorts behind everything that starts with the same characters.
+const LAST_CHARACTER: char = '\u{10FFFF}';
+
+/// The range in which everything lies that starts as a LIKE pattern does.
+fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(Expr, Expr)> {
+    let Expr::Literal { value: Value::Bytes(text), ty: from } = pattern else { return None };
+    if collation != ty.collation || !ty.is_text() || collation == CollationId::BINARY {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    let mut prefix = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '%' | '_' => break,
+            '\\' => prefix.push(characters.next().unwrap_or('\\')),
+            other => prefix.push(other),
+        }
+    }
+    if prefix.is_empty() {
+        return None;
+    }
+    let lower = Expr::literal(Value::text(&prefix), from.clone());
+    prefix.extend(std::iter::repeat_n(LAST_CHARACTER, 16));
+    let upper = Expr::literal(Value::text(&prefix), from.clone());
+    Some((lower, upper))
+}

@@ -1,0 +1,236 @@
+//! IN and EXISTS in a WHERE clause become semi and anti joins.
+
+use plan::{BinaryOp, Expr, Logical, Register, RegisterSet, SubqueryId, SubqueryKind};
+
+use crate::Planner;
+use crate::graph::{Graph, RELATIONS_MAX, Relation, RelationKind, Source, definitions};
+use crate::predicate::{has_subquery, is_volatile, split, substitute};
+
+impl Planner<'_> {
+    /// Turns what predicates it can into relations.
+    pub(crate) fn unnest(&mut self, graph: &mut Graph) {
+        if graph.relations.is_empty() {
+            return;
+        }
+        let computed: RegisterSet = graph.projected.iter().map(|(register, _)| *register).collect();
+        let mut rest = Vec::with_capacity(graph.predicates.len());
+        for predicate in std::mem::take(&mut graph.predicates) {
+            let done = match &predicate {
+                Expr::Subquery { id, kind, negated, .. }
+                    if graph.relations.len() < RELATIONS_MAX =>
+                {
+                    self.unnest_one(graph, *id, kind, *negated, &computed)
+                }
+                Expr::Unary { op: plan::UnaryOp::Not, operand, .. } => match &**operand {
+                    Expr::Subquery { id, kind, negated, .. }
+                        if graph.relations.len() < RELATIONS_MAX =>
+                    {
+                        self.unnest_one(graph, *id, kind, !*negated, &computed)
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+            if !done {
+                rest.push(predicate);
+            }
+        }
+        // Conditions of a semi join that turned into an inner one have been added meanwhile.
+        rest.append(&mut graph.predicates);
+        graph.predicates = rest;
+    }
+
+    fn unnest_one(
+        &mut self,
+        graph: &mut Graph,
+        id: SubqueryId,
+        kind: &SubqueryKind,
+        negated: bool,
+        computed: &RegisterSet,
+    ) -> bool {
+        let index = id.0 as usize;
+        if self.absorbed[index] {
+            return false;
+        }
+        let left: &[Expr] = match kind {
+            SubqueryKind::Exists => &[],
+            SubqueryKind::In(left) => left,
+            SubqueryKind::Scalar | SubqueryKind::Quantified(..) | SubqueryKind::Row => {
+                return false;
+            }
+        };
+        if left.iter().any(|expr| has_subquery(expr) || is_volatile(expr)) {
+            return false;
+        }
+        let subquery = &self.subqueries[index];
+        if subquery.outer.iter().any(|register| computed.contains(*register)) {
+            return false;
+        }
+        let is_in = matches!(kind, SubqueryKind::In(_));
+        // NOT IN is an anti join only where no NULL can make the answer unknown.
+        if negated && is_in && left.iter().chain(&subquery.outputs).any(|expr| expr.ty().nullable) {
+            return false;
+        }
+        let correlated = !subquery.outer.is_empty();
+        if !is_simple(&subquery.root) && !(is_in && !correlated && !negated) {
+            return false;
+        }
+        if subquery.outputs.iter().any(|output| has_subquery(output) || is_volatile(output)) {
+            return false;
+        }
+        let root = std::mem::replace(&mut self.subqueries[index].root, Logical::Nothing);
+        let outputs = self.subqueries[index].outputs.clone();
+        self.absorbed[index] = true;
+        let relation = self.semi_relation(graph, root, left, outputs, negated);
+        self.add_semi(graph, relation);
+        true
+    }
+
+    fn semi_relation(
+        &mut self,
+        graph: &Graph,
+        root: Logical,
+        left: &[Expr],
+        mut outputs: Vec<Expr>,
+        negated: bool,
+    ) -> Relation {
+        let mut conditions = Vec::new();
+        let mut computed: Vec<(Register, Expr)> = Vec::new();
+        let mut root = root;
+        loop {
+            root = match root {
+                Logical::Filter { input, predicate } => {
+                    split(predicate, &mut conditions);
+                    *input
+                }
+                Logical::Project { input, columns }
+                    if !columns.iter().any(|(_, expr)| is_volatile(expr) || has_subquery(expr)) =>
+                {
+                    computed.extend(columns);
+                    *input
+                }
+                Logical::Sort { input, .. } | Logical::Distinct { input, .. } => *input,
+                other => {
+                    root = other;
+                    break;
+                }
+            };
+        }
+        for condition in &mut conditions {
+            substitute(condition, &computed);
+        }
+        let collation_of = |left: &Expr, right: &Expr| comparison_collation(left, right);
+        for (left, right) in left.iter().zip(&mut outputs) {
+            substitute(right, &computed);
+            let nullable = left.ty().nullable || right.ty().nullable;
+            conditions.push(Expr::Binary {
+                op: BinaryOp::Equal,
+                collation: collation_of(left, right),
+                left: Box::new(left.clone()),
+                right: Box::new(right.clone()),
+                ty: types::DataType::boolean().with_nullable(nullable),
+            });
+        }
+        let defines = definitions(&root, &self.instances);
+        let reads = self.reads_of(&root);
+        let mut after = 0;
+        let mut lateral = false;
+        for (index, relation) in graph.relations.iter().enumerate() {
+            if relation.defines.intersects(&reads) {
+                after |= 1 << index;
+                lateral = true;
+            }
+        }
+        let source = match root {
+            Logical::Get(id) => Source::Table(id),
+            other => Source::Logical(other),
+        };
+        let kind = if negated { RelationKind::Anti } else { RelationKind::Semi };
+        Relation { source, kind, defines, on: conditions, local: Vec::new(), after, lateral }
+    }
+
+    /// A semi join that can match one row only is an inner join.
+    fn add_semi(&mut self, graph: &mut Graph, mut relation: Relation) {
+        if relation.kind == RelationKind::Semi && self.matches_once(&relation) {
+            relation.kind = RelationKind::Inner;
+            graph.predicates.append(&mut relation.on);
+        }
+        graph.relations.push(relation);
+    }
+
+    fn matches_once(&self, relation: &Relation) -> bool {
+        let Source::Table(id) = &relation.source else { return false };
+        let instance = self.instance(*id);
+        let table = self.table(*id);
+        let mut fixed: Vec<usize> = Vec::new();
+        for condition in &relation.on {
+            let Expr::Binary { op: BinaryOp::Equal, left, right, collation, .. } = condition else {
+                continue;
+            };
+            for (column, value) in [(left, right), (right, left)] {
+                let Some(position) =
+                    column.as_column().and_then(|register| instance.column_of(register))
+                else {
+                    continue;
+                };
+                let ty = &table.columns[position].ty;
+                let comparable = if ty.is_string() {
+                    *collation == ty.collation
+                } else {
+                    ty.is_integer() && value.ty().is_integer()
+                };
+                if comparable && !self.reads(value).intersects(&relation.defines) {
+                    fixed.push(position);
+                }
+            }
+        }
+        table.indexes.iter().any(|index| {
+            index.unique
+                && index
+                    .parts
+                    .iter()
+                    .all(|part| part.prefix_length.is_none() && fixed.contains(&part.column))
+        })
+    }
+}
+
+/// The collation in which `left IN (SELECT right ..)` compares: the binder has checked that there is one, and a column beats a
+/// constant.
+fn comparison_collation(left: &Expr, right: &Expr) -> types::CollationId {
+    let (a, b) = (left.ty(), right.ty());
+    if !(a.is_string() && b.is_string()) {
+        return types::CollationId::BINARY;
+    }
+    if a.is_binary() || b.is_binary() {
+        return types::CollationId::BINARY;
+    }
+    match (left, right) {
+        (Expr::Collate { .. }, _) => a.collation,
+        (_, Expr::Collate { .. }) => b.collation,
+        (Expr::Literal { .. } | Expr::Parameter { .. }, _) => b.collation,
+        _ => a.collation,
+    }
+}
+
+/// Only joins, filters and projections: the conditions can be taken out.
+fn is_simple(node: &Logical) -> bool {
+    match node {
+        Logical::Get(_)
+        | Logical::InformationGet { .. }
+        | Logical::CteScan { .. }
+        | Logical::Derived { .. } => true,
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Distinct { input, .. } => is_simple(input),
+        Logical::Join { left, right, .. } => is_simple(left) && is_simple(right),
+        Logical::OneRow
+        | Logical::Nothing
+        | Logical::Values { .. }
+        | Logical::Aggregate { .. }
+        | Logical::Window { .. }
+        | Logical::Limit { .. }
+        | Logical::SetOperation { .. }
+        | Logical::RecursiveCte { .. } => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! Plans of INSERT, UPDATE and DELETE.
+
+use errors::Result;
+use plan::{
+    Access, DeletePlan, Expr, InsertPlan, InsertSource, LogicalCte, LogicalInsert,
+    LogicalInsertSource, LogicalTarget, LogicalWrite, Physical, Plan, QueryPlan, Register,
+    RegisterSet, TableWrite, UpdatePlan,
+};
+
+use crate::access::Goal;
+use crate::{Planner, Shared};
+
+impl Planner<'_> {
+    pub(crate) fn insert(
+        &mut self,
+        insert: LogicalInsert,
+        ctes: Vec<LogicalCte>,
+    ) -> Result<(Plan, f64)> {
+        let ctes = self.plan_ctes(ctes)?;
+        let planned = match insert.source {
+            LogicalInsertSource::Values(rows) => {
+                let count = rows.len() as f64;
+                (InsertSource::Values(rows), None, count)
+            }
+            LogicalInsertSource::Query(query) => {
+                let node = self.plan(query.root, &Goal::default())?;
+                let cost = node.cost + node.rows;
+                (InsertSource::Values(Vec::new()), Some((node.physical, query.outputs)), cost)
+            }
+        };
+        let (mut source, query, cost) = planned;
+        let shared = self.share(ctes)?;
+        let registers = self.registers;
+        let rows = cost + shared.rows;
+        let Shared { subqueries, ctes, .. } = shared;
+        if let Some((root, outputs)) = query {
+            let root = self.finish(root, &outputs, &subqueries);
+            source = InsertSource::Query(Box::new(QueryPlan {
+                root,
+                outputs,
+                subqueries: subqueries.clone(),
+                ctes: ctes.clone(),
+                registers,
+            }));
+        }
+        let plan = InsertPlan {
+            target: insert.target,
+            targets: insert.targets,
+            source,
+            mode: insert.mode,
+            ignore: insert.ignore,
+            returning: insert.returning,
+            subqueries,
+            ctes,
+            registers,
+        };
+        Ok((Plan::Insert(plan), rows))
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        write: LogicalWrite,
+        ctes: Vec<LogicalCte>,
+    ) -> Result<(Plan, f64)> {
+        let ctes = self.plan_ctes(ctes)?;
+        let goal = Goal::default();
+        let node = self.plan(write.root, &goal)?;
+        let shared = self.share(ctes)?;
+        let mut wanted = RegisterSet::new();
+        let mut exprs: Vec<&Expr> = Vec::new();
+        for target in &write.targets {
+            self.add_target(target, &mut wanted);
+            exprs.extend(target.assignments.iter().filter_map(|set| set.value.as_ref()));
+        }
+        let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
+        let buffered = write.multi_table
+            || write.ordered
+            || write.limit.is_some()
+            || write.targets.iter().any(|target| self.scan_moves(target, &root));
+        let rows = node.cost + shared.rows;
+        let targets = write
+            .targets
+            .into_iter()
+            .map(|target| {
+                let locator = self.locator(&target);
+                (target.write, locator, target.assignments)
+            })
+            .collect();
+        let registers = self.registers;
+        let Shared { subqueries, ctes, .. } = shared;
+        let (ignore, limit) = (write.ignore, write.limit);
+        let plan =
+            UpdatePlan { root, targets, ignore, buffered, limit, subqueries, ctes, registers };
+        Ok((Plan::Update(plan), rows))
+    }
+
+    pub(crate) fn delete(
+        &mut self,
+        write: LogicalWrite,
+        ctes: Vec<LogicalCte>,
+    ) -> Result<(Plan, f64)> {
+        let ctes = self.plan_ctes(ctes)?;
+        let node = self.plan(write.root, &Goal::default())?;
+        let shared = self.share(ctes)?;
+        let mut wanted = RegisterSet::new();
+        for target in &write.targets {
+            self.add_target(target, &mut wanted);
+        }
+        let exprs: Vec<&Expr> = write.returning.iter().map(|output| &output.expr).collect();
+        let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
+        // A row that deletes others of its own table must not be met half-way.
+        let cascades = write.targets.iter().any(|target| {
+            target.write.children.iter().any(|child| child.other.table == target.write.table)
+        });
+        let buffered = write.multi_table || write.ordered || write.limit.is_some() || cascades;
+        let rows = node.cost + shared.rows;
+        let targets = write
+            .targets
+            .into_iter()
+            .map(|target| {
+                let locator = self.locator(&target);
+                (target.write, locator)
+            })
+            .collect();
+        let registers = self.registers;
+        let Shared { subqueries, ctes, .. } = shared;
+        let plan = DeletePlan {
+            root,
+            targets,
+            ignore: write.ignore,
+            buffered,
+            limit: write.limit,
+            returning: write.returning,
+            subqueries,
+            ctes,
+            registers,
+        };
+        Ok((Plan::Delete(plan), rows))
+    }
+
+    fn locator(&self, target: &LogicalTarget) -> Register {
+        self.instance(target.instance).locator.unwrap_or(Register(0))
+    }
+
+    /// A written table needs its locator and all stored columns.
+    fn add_target(&self, target: &LogicalTarget, wanted: &mut RegisterSet) {
+        wanted.insert(self.locator(target));
+        for column in &target.write.columns {
+            wanted.insert(column.register);
+        }
+    }
+
+    /// Whether the update moves rows within what the scan reads, so that it could meet them again.
+    fn scan_moves(&self, target: &LogicalTarget, root: &Physical) -> bool {
+        let mut scans = Vec::new();
+        find_scans(root, target.instance.0, &mut scans);
+        let changed = changed_columns(target);
+        scans.iter().any(|access| {
+            let index = match access {
+                Access::Unique { .. } => return false,
+                Access::Ranges { index, .. } | Access::Full { index, .. } => *index,
+            };
+            let clustered = self.table(target.instance).primary();
+            let parts = |number: u32| {
+                target
+                    .write
+                    .indexes
+                    .iter()
+                    .find(|(id, ..)| *id == number)
+                    .map(|(_, _, parts)| parts)
+            };
+            let moved = |number: u32| {
+                parts(number).is_some_and(|parts| parts.iter().any(|part| changed.contains(part)))
+            };
+            moved(index) || (clustered.is_some() && moved(0))
+        })
+    }
+}
+
+/// Stored positions of the columns that an update can change, generated and self-updating ones included.
+fn changed_columns(target: &LogicalTarget) -> Vec<usize> {
+    let write: &TableWrite = &target.write;
+    let mut changed: Vec<usize> = target.assignments.iter().map(|set| set.column).collect();
+    for (position, column) in write.columns.iter().enumerate() {
+        if column.generated.is_some() || column.on_update_now.is_some() {
+            changed.push(position);
+        }
+    }
+    changed
+}
+
+fn find_scans<'p>(node: &'p Physical, instance: u32, into: &mut Vec<&'p Access>) {
+    if let Physical::Scan { table, access, .. } = node
+        && table.instance == instance
+    {
+        into.push(access);
+    }
+    node.for_each_input(&mut |input| find_scans(input, instance, into));
+}

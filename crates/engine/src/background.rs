@@ -13,8 +13,10 @@ use crate::engine::Shared;
 
 /// Pause between rounds when there is little to do.
 const ROUND: Duration = Duration::from_millis(10);
-/// Pages written in one round.
-const ROUND_PAGES: usize = 64;
+/// Pause of the page writer: each look costs a pass over all frames.
+const WRITE_ROUND: Duration = Duration::from_millis(50);
+/// Log segments after which a checkpoint does not wait for its time.
+const LOG_SEGMENTS_MAX: u64 = 8;
 /// In relaxed mode the log is synced this often.
 const RELAXED_SYNC: Duration = Duration::from_secs(1);
 
@@ -32,10 +34,10 @@ fn is_over(shared: &Shared) -> bool {
     shared.stopping.load(Ordering::Acquire)
 }
 
-fn pause(shared: &Shared) {
+fn pause(shared: &Shared, time: Duration) {
     let guard = shared.pause.lock();
     if !is_over(shared) {
-        drop(shared.wake.wait_for(guard, ROUND));
+        drop(shared.wake.wait_for(guard, time));
     }
 }
 
@@ -44,23 +46,34 @@ fn purge_rounds(shared: &Shared) {
         // What fails stays queued; a disk that fails for good ends the process through the log.
         match shared.purge(256) {
             Ok(256..) => {}
-            _ => pause(shared),
+            _ => pause(shared, ROUND),
         }
     }
 }
 
+/// Writes pages when many are dirty, and before each checkpoint those that were dirty at the one before, so that redo starts at most
+/// two intervals back. A log that grows fast brings the checkpoint forward.
 fn write_rounds(shared: &Shared) {
     let clock = RealClock::new();
+    let log = &shared.system.log;
     let (mut checkpointed, mut synced) = (clock.monotonic(), clock.monotonic());
+    let mut previous = log.next_ticket();
     while !is_over(shared) {
         let now = clock.monotonic();
-        let mut failed = shared.system.flush_pages(ROUND_PAGES).is_err();
-        if now - checkpointed >= shared.config.checkpoint_interval {
+        let pool = shared.system.pool.stats();
+        let mut failed = false;
+        if pool.dirty_frames * 4 > pool.frames {
+            failed |= shared.system.flush_pages(pool.frames as usize / 8).is_err();
+        }
+        let is_due = now - checkpointed >= shared.config.checkpoint_interval;
+        if (is_due && log.next_ticket() != previous) || log.stats().segments > LOG_SEGMENTS_MAX {
+            failed |= shared.system.pool.flush(usize::MAX, previous).is_err();
+            // What the checkpoint itself draws must not make the next one due.
             failed |= shared.checkpoint().is_err();
+            previous = log.next_ticket();
             checkpointed = now;
         }
         if shared.config.log.durability == Durability::Relaxed && now - synced >= RELAXED_SYNC {
-            let log = &shared.system.log;
             failed |= log.flush_to(log.next_ticket() - 1).is_err();
             synced = now;
         }
@@ -69,6 +82,6 @@ fn write_rounds(shared: &Shared) {
             eprintln!("squall: data pages cannot be written; aborting");
             std::process::abort();
         }
-        pause(shared);
+        pause(shared, WRITE_ROUND);
     }
 }

@@ -301,6 +301,14 @@ impl Txn {
         }
     }
 
+    fn handle(&self, ticket: u64) -> CommitHandle {
+        let log = &self.shared.system.log;
+        match log.is_acknowledged(ticket) {
+            true => CommitHandle::Durable,
+            false => CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket })),
+        }
+    }
+
     fn apply_pending(&mut self) {
         let dictionary = &self.shared.dictionary;
         for (_, pending) in self.pending.drain(..) {
@@ -371,19 +379,17 @@ impl Transaction for Txn {
     }
 
     fn commit(&mut self) -> EngineResult<CommitHandle> {
-        let mut ticket = self.seen;
-        if let Some(core) = self.core.take() {
-            ticket = self.shared.system.commit(&core);
-            self.apply_pending();
-        }
+        let Some(core) = self.core.take() else {
+            let seen = self.seen;
+            self.end();
+            return Ok(self.handle(seen));
+        };
+        let ticket = self.shared.system.commit(&core);
+        self.apply_pending();
         self.end();
         self.shared.after_commit();
-        let log = &self.shared.system.log;
-        log.publish_relaxed();
-        match log.is_acknowledged(ticket) {
-            true => Ok(CommitHandle::Durable),
-            false => Ok(CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket }))),
-        }
+        self.shared.system.log.publish_relaxed();
+        Ok(self.handle(ticket))
     }
 
     fn rollback(&mut self) -> EngineResult<()> {

@@ -15,7 +15,7 @@ use sys::entropy::SplitMix;
 use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
-use types::{CollationId, DataType, Value};
+use types::{DataType, Value};
 use wal::{Durability, FailurePolicy, LogConfig};
 
 const TABLE: TableId = TableId(2000);

@@ -259,3 +259,71 @@ fn many_inserters_one_table() {
     drop(txn);
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
 }
+
+/// Each writer also counts its rounds in a row of its own; after the crash the count is at least what was acknowledged.
+fn crash_while_working(seed: u64) {
+    const WRITERS: i64 = 3;
+    let disk = SimDisk::new();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    txn.create_table(&definition()).unwrap();
+    for id in 0..ACCOUNTS {
+        txn.insert(TABLE, &record(id, START, id)).unwrap();
+    }
+    for writer in 0..WRITERS {
+        txn.insert(TABLE, &record(1000 + writer, 0, 500 + writer)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    drop(txn);
+    let tags = AtomicU64::new(1000);
+    disk.crash_after(SplitMix::new(seed).below(1500));
+    let acknowledged: Vec<i64> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (engine, tags) = (&engine, &tags);
+                scope.spawn(move || {
+                    let mut random = SplitMix::new(seed * 10 + writer as u64);
+                    let mut txn = engine.new_transaction();
+                    let (mut done, mut round) = (0, 0);
+                    while round < 200 {
+                        start(&mut *txn);
+                        round += 1;
+                        let own = record(1000 + writer, round, 500 + writer);
+                        let outcome = transfer(&mut *txn, &mut random, tags)
+                            .and_then(|()| txn.update(TABLE, &key(1000 + writer), &own))
+                            .and_then(|()| txn.commit())
+                            .and_then(|handle| handle.wait());
+                        match outcome {
+                            Ok(()) => done = round,
+                            Err(EngineError::Deadlock) => {}
+                            Err(_) => break,
+                        }
+                    }
+                    done
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    disk.crash_now();
+    drop(engine);
+    let engine = DurableEngine::open(Arc::new(disk.after_crash(seed)), config(), &|_| {}).unwrap();
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new(), "seed {seed}");
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    let rows = scan(&mut *txn, IndexId::CLUSTERED, Direction::Forward).unwrap();
+    let (accounts, counters) = rows.split_at(ACCOUNTS as usize);
+    assert_eq!(accounts.iter().map(|row| row[1]).sum::<i64>(), ACCOUNTS * START, "seed {seed}");
+    for (counter, acknowledged) in counters.iter().zip(&acknowledged) {
+        assert!(counter[1] >= *acknowledged, "seed {seed}: {counter:?} {acknowledged}");
+    }
+}
+
+#[test]
+fn crashes_under_concurrent_writers() {
+    let crashes = std::env::var("SQUALL_CRASHES").ok().and_then(|text| text.parse().ok());
+    for seed in 1..=crashes.unwrap_or(12) {
+        crash_while_working(seed);
+    }
+}

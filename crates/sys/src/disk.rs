@@ -74,19 +74,27 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self) -> io::Result<()>;
 }
 
+/// File that a process holds locked while it uses the directory.
+const LOCK_NAME: &str = "lock";
+
 /// Files in a directory of the operating system.
 pub struct RealDisk {
     root: PathBuf,
+    /// Held locked for the life of the value: two processes on one directory would destroy it.
+    _lock: std::fs::File,
 }
 
 impl RealDisk {
-    /// Uses `root`, creating it when missing.
+    /// Uses `root`, creating it when missing, and locks it against other processes.
     ///
     /// # Errors
-    /// I/O.
+    /// `WouldBlock` when another process uses it; I/O.
     pub fn open(root: &Path) -> io::Result<RealDisk> {
+        use rustix::fs::{FlockOperation, flock};
         std::fs::create_dir_all(root)?;
-        Ok(RealDisk { root: root.to_path_buf() })
+        let lock = std::fs::File::create(root.join(LOCK_NAME))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(RealDisk { root: root.to_path_buf(), _lock: lock })
     }
 }
 
@@ -148,7 +156,7 @@ impl Disk for RealDisk {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.root)? {
             let entry = entry?;
-            if entry.file_type()?.is_file() {
+            if entry.file_type()?.is_file() && entry.file_name() != LOCK_NAME {
                 names.push(entry.file_name().to_string_lossy().into_owned());
             }
         }

@@ -161,30 +161,43 @@ impl Found {
         Found { cores: straddlers.into_iter().map(|core| (core.id, core)).collect() }
     }
 
-    fn core(&mut self, id: u64) -> &mut Straddler {
-        let new = || Straddler { id, commit: 0, purged: 0, undo: UndoLog::default() };
-        self.cores.entry(id).or_insert_with(new)
+    /// A transaction that is neither in the straddle file nor begins in the log read here was settled before the checkpoint: the
+    /// records of it that remain need nothing.
+    fn core(&mut self, id: u64) -> Option<&mut Straddler> {
+        self.cores.get_mut(&id)
     }
 
     fn apply(&mut self, record: &Record<'_>, extra: &[u8]) -> Option<()> {
+        const FIRST_POINTER: u64 = 1;
         let mut reader = Reader::new(extra);
         match record.kind {
             KIND_CHANGE => {
                 let (id, pointer, previous) = (reader.u64()?, reader.u64()?, reader.u64()?);
-                self.core(id).undo.restore(pointer, previous, reader.rest());
+                if pointer == FIRST_POINTER {
+                    let new = || Straddler { id, commit: 0, purged: 0, undo: UndoLog::default() };
+                    self.cores.entry(id).or_insert_with(new);
+                }
+                if let Some(core) = self.core(id) {
+                    core.undo.restore(pointer, previous, reader.rest());
+                }
             }
             KIND_UNDONE => {
                 let (id, left) = (reader.u64()?, reader.u64()?);
-                self.core(id).undo.last = left;
+                if let Some(core) = self.core(id) {
+                    core.undo.last = left;
+                }
             }
-            KIND_COMMIT => self.core(reader.u64()?).commit = record.ticket,
+            KIND_COMMIT => {
+                if let Some(core) = self.core(reader.u64()?) {
+                    core.commit = record.ticket;
+                }
+            }
             KIND_ABORTED => {
                 self.cores.remove(&reader.u64()?);
             }
             KIND_PURGED => {
                 let (id, done) = (reader.u64()?, reader.u64()?);
-                // A transaction that is known neither here nor from the straddle file was retired before the checkpoint.
-                if let Some(core) = self.cores.get_mut(&id) {
+                if let Some(core) = self.core(id) {
                     core.purged = core.purged.max(done);
                 }
             }

@@ -55,6 +55,19 @@ def type_text(field):
     text = name in ("VAR_STRING", "STRING", "MEDIUM_BLOB", "LONG_BLOB", "BLOB") and field.charsetnr != 63
     return f"{name}({field.length},{field.scale}){'u' if field.flags & 32 else ''}{not_null}{'' if text else 'b'}"
 
+def aggregate(cursor, line):
+    """One line of aggregates.in: the answer of `aggregate` over a column of a type with these values."""
+    name, kind, values = line.split("|", 2)
+    rows = ",".join(f"row({value})" for value in split(values))
+    cursor.execute(f"select {name}(cast(c as {kind})) from (values {rows}) t(c)")
+    return answer(cursor)
+
+def answer(cursor):
+    row, field = cursor.fetchall()[0][0], cursor._result.fields[0]
+    cursor.execute("show warnings")
+    warnings = " | ".join(f"{w[1]} {w[2]}" for w in cursor.fetchall())
+    return [shown(row), type_text(field), warnings]
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=3306)
@@ -71,13 +84,13 @@ def main():
         for line in source.read_text().splitlines():
             if line.startswith("#") or not line.strip():
                 continue
-            for expression in split(line):
+            for expression in [line] if source.stem == "aggregates" else split(line):
                 try:
-                    cursor.execute("select " + expression)
-                    row, field = cursor.fetchall()[0][0], cursor._result.fields[0]
-                    cursor.execute("show warnings")
-                    warnings = " | ".join(f"{w[1]} {w[2]}" for w in cursor.fetchall())
-                    fields = [shown(row), type_text(field), warnings]
+                    if source.stem == "aggregates":
+                        fields = aggregate(cursor, line)
+                    else:
+                        cursor.execute("select " + expression)
+                        fields = answer(cursor)
                 except pymysql.Error as error:
                     fields = [f"ERROR {error.args[0]} {error.args[1]}"]
                 out.append("\t".join([expression, *fields]).rstrip())

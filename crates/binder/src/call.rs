@@ -169,9 +169,7 @@ impl Binder<'_> {
                 let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
                 self.case(vec![(equal, null)], Some(first))?
             }
-            "IFNULL" | "NVL" | "COALESCE" if self.input.registry.function(name).is_none() => {
-                self.bind_coalesce(args)?
-            }
+            "IFNULL" | "NVL" | "COALESCE" => self.bind_coalesce(args)?,
             "ISNULL" => {
                 count(1)?;
                 let operand = Box::new(self.bind_condition(&args[0])?);
@@ -366,8 +364,7 @@ impl Binder<'_> {
         if !plain(&value.on_empty) || !plain(&value.on_error) {
             return Err(Error::not_supported("ON EMPTY and ON ERROR in JSON_VALUE"));
         }
-        let found = self.bind_call_of("JSON_EXTRACT", &[&value.doc, &value.path])?;
-        let text = self.function("JSON_UNQUOTE", vec![found])?;
+        let text = self.bind_call_of("JSON_VALUE", &[&value.doc, &value.path])?;
         let ty = match &value.returning {
             Some(target) => self.cast_type(target, &text)?,
             None => string_type(512, CollationId::UTF8MB4_0900_AI_CI),

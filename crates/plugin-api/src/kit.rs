@@ -324,130 +324,16 @@ pub fn whole_digits(ty: &DataType) -> u32 {
     }
 }
 
-fn integer_rank(kind: TypeKind) -> u32 {
-    match kind {
-        TypeKind::TinyInt => 1,
-        TypeKind::SmallInt | TypeKind::Year => 2,
-        TypeKind::MediumInt => 3,
-        TypeKind::Int => 4,
-        _ => 5,
-    }
-}
-
-/// The type that holds the values of all arguments, as IF, COALESCE, CASE and UNION find it. NULLs do not count.
+/// The type that holds the values of all arguments, as IF, COALESCE and CASE find it.
 pub fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> DataType {
-    let nullable = any_nullable(args);
-    let known: Vec<&DataType> =
-        args.iter().map(|arg| &arg.ty).filter(|ty| ty.kind != TypeKind::Null).collect();
-    let Some(first) = known.first() else {
-        return DataType::null();
-    };
-    let text_like = |ty: &&DataType| {
-        ty.is_string()
-            || matches!(
-                ty.kind,
-                TypeKind::Enum | TypeKind::Set | TypeKind::Geometry | TypeKind::Vector
-            )
-    };
-    if known.iter().all(|ty| ty == first) && !matches!(first.kind, TypeKind::Enum | TypeKind::Set) {
-        return (*first).clone().with_nullable(nullable);
+    let types: Vec<DataType> = args.iter().map(|arg| arg.ty.clone()).collect();
+    let mut ty = types::common_type(&types);
+    if ty.is_text() {
+        ty.collation = match result_collation(ctx, args) {
+            CollationId::BINARY => ctx.collation_connection,
+            collation => collation,
+        };
     }
-    let all = |test: fn(TypeKind) -> bool| known.iter().all(|ty| test(ty.kind));
-    let ty = if all(|kind| kind == TypeKind::Json) {
-        (*first).clone()
-    } else if known.iter().any(text_like) || known.iter().any(|ty| ty.kind == TypeKind::Json) {
-        common_text(ctx, args, &known)
-    } else if known.iter().any(|ty| ty.is_temporal()) {
-        if known.iter().all(|ty| ty.is_temporal()) {
-            common_temporal(&known)
-        } else {
-            common_text(ctx, args, &known)
-        }
-    } else {
-        common_number(&known)
-    };
-    ty.with_nullable(nullable)
-}
-
-fn common_text(ctx: &BindContext, args: &[ArgInfo], known: &[&DataType]) -> DataType {
-    let collation = result_collation(ctx, args);
-    let length = known.iter().map(|ty| text_length_in(ty, collation)).max().unwrap_or(0);
-    let blob =
-        known.iter().filter(|ty| ty.is_blob()).map(|ty| ty.kind).max_by_key(|kind| match kind {
-            TypeKind::TinyText | TypeKind::TinyBlob => 1,
-            TypeKind::Text | TypeKind::Blob => 2,
-            TypeKind::MediumText | TypeKind::MediumBlob => 3,
-            _ => 4,
-        });
-    let mut ty = text_type(length, collation);
-    let binary = collation == CollationId::BINARY;
-    match blob {
-        None => {}
-        Some(TypeKind::TinyText | TypeKind::TinyBlob) => {
-            ty.kind = if binary { TypeKind::TinyBlob } else { TypeKind::TinyText };
-        }
-        Some(TypeKind::Text | TypeKind::Blob) => {
-            ty.kind = if binary { TypeKind::Blob } else { TypeKind::Text };
-        }
-        Some(TypeKind::MediumText | TypeKind::MediumBlob) => {
-            ty.kind = if binary { TypeKind::MediumBlob } else { TypeKind::MediumText };
-        }
-        Some(_) => ty.kind = if binary { TypeKind::LongBlob } else { TypeKind::LongText },
-    }
-    ty
-}
-
-fn common_temporal(known: &[&DataType]) -> DataType {
-    let decimals = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
-    let length = |base: u32| base + if decimals > 0 { 1 + u32::from(decimals) } else { 0 };
-    let same = known.iter().all(|ty| ty.kind == known[0].kind);
-    match known[0].kind {
-        TypeKind::Date if same => DataType::new(TypeKind::Date, 10, 0),
-        TypeKind::Time if same => DataType::new(TypeKind::Time, length(10), decimals),
-        TypeKind::Timestamp if same => DataType::new(TypeKind::Timestamp, length(19), decimals),
-        _ => DataType::new(TypeKind::DateTime, length(19), decimals),
-    }
-}
-
-fn common_number(known: &[&DataType]) -> DataType {
-    let length = known.iter().map(|ty| ty.length).max().unwrap_or(1);
-    let float = |ty: &&DataType| matches!(ty.kind, TypeKind::Float | TypeKind::Double);
-    if known.iter().any(float) {
-        let narrow = known
-            .iter()
-            .all(|ty| ty.kind == TypeKind::Float || (ty.is_integer() && integer_rank(ty.kind) < 4));
-        let decimals = known.iter().map(|ty| ty.decimals).max().unwrap_or(NOT_FIXED_DECIMALS);
-        let kind = if narrow { TypeKind::Float } else { TypeKind::Double };
-        let length =
-            if decimals >= NOT_FIXED_DECIMALS { 23 } else { length.max(17 + u32::from(decimals)) };
-        return DataType::new(kind, length, decimals.min(NOT_FIXED_DECIMALS));
-    }
-    let unsigned_of =
-        |ty: &DataType| ty.unsigned || matches!(ty.kind, TypeKind::Bit | TypeKind::Year);
-    let whole = known.iter().map(|ty| whole_digits(ty)).max().unwrap_or(1);
-    let scale = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
-    let all_unsigned = known.iter().all(|ty| unsigned_of(ty));
-    let wide_unsigned = known
-        .iter()
-        .any(|ty| (ty.kind == TypeKind::BigInt && ty.unsigned) || ty.kind == TypeKind::Bit);
-    if known.iter().any(|ty| ty.kind == TypeKind::Decimal) || (wide_unsigned && !all_unsigned) {
-        return DataType::decimal((whole + u32::from(scale)).min(65), scale);
-    }
-    let rank = known.iter().map(|ty| integer_rank(ty.kind)).max().unwrap_or(5);
-    // An unsigned type needs the next larger signed one.
-    let unsigned_rank =
-        known.iter().filter(|ty| ty.unsigned).map(|ty| integer_rank(ty.kind) + 1).max();
-    let rank = if all_unsigned { rank } else { rank.max(unsigned_rank.unwrap_or(0)) };
-    let kind = match rank {
-        1 => TypeKind::TinyInt,
-        2 if known.iter().all(|ty| ty.kind == TypeKind::Year) => TypeKind::Year,
-        2 => TypeKind::SmallInt,
-        3 => TypeKind::MediumInt,
-        4 => TypeKind::Int,
-        _ => TypeKind::BigInt,
-    };
-    let mut ty = DataType::new(kind, length, 0);
-    ty.unsigned = all_unsigned;
     ty
 }
 

@@ -214,13 +214,9 @@ fn integer_digits(ty: &DataType) -> u32 {
         SmallInt => 5,
         MediumInt => 8,
         Int => 10,
-        BigInt => {
-            if ty.unsigned {
-                20
-            } else {
-                19
-            }
-        }
+        // A literal is as long as its digits and a sign.
+        BigInt if !ty.unsigned => ty.length.saturating_sub(1).clamp(1, 19),
+        BigInt => ty.length.clamp(1, 20),
         Bit => ty.length,
         Decimal => ty.length.saturating_sub(u32::from(ty.decimals)),
         _ => 0,

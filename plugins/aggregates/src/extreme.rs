@@ -50,7 +50,7 @@ fn bind(ctx: &BindContext, args: &[ArgInfo], wanted: Option<Ordering>) -> Result
         ty.kind = TypeKind::Char;
         (ty, Coercion::Text)
     } else {
-        (arg.clone().with_nullable(true), Coercion::AsIs)
+        (arg.clone().with_nullable(wanted.is_some() || arg.nullable), Coercion::AsIs)
     };
     let collation = charset::collation_or_binary(kit::text_collation(ctx, &args[0]));
     Ok(BoundAggregate {

@@ -69,14 +69,45 @@ impl Evaluator {
     pub fn evaluate(&self, text: &str) -> Result<Answer> {
         let mut diagnostics = Diagnostics::default();
         let (value, ty, _) = self.value(text, &mut diagnostics)?;
-        let mut out = Vec::new();
-        types::to_text(&value, &ty, &mut out);
-        let conditions = diagnostics.conditions().iter();
-        Ok(Answer {
-            value: (!value.is_null()).then(|| printable(&out)),
-            ty: type_text(&ty),
-            warnings: conditions.map(|c| format!("{} {}", c.code, c.message)).collect(),
-        })
+        Ok(answer(&value, &ty, &diagnostics))
+    }
+
+    /// Runs an aggregate over `aggregate|type|value,value`, the values as `CAST(value AS type)` makes them.
+    ///
+    /// # Errors
+    /// As `evaluate`.
+    pub fn aggregate(&self, line: &str) -> Result<Answer> {
+        let unknown = || Error::new(ErrorCode(1064), format!("cannot parse {line}"));
+        let mut parts = line.splitn(3, '|');
+        let (Some(name), Some(kind), Some(values)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(unknown());
+        };
+        let ty = cast_type(kind).ok_or_else(unknown)?;
+        let exprs = crate::parse::list(values).ok_or_else(unknown)?;
+        let mut diagnostics = Diagnostics::default();
+        let mut session = FakeSession::default();
+        let zone = FixedOffset::utc();
+        let mut ctx = context(&zone, &mut diagnostics, &mut session);
+        let function =
+            self.registry.aggregate(&name.to_ascii_uppercase()).cloned().ok_or_else(unknown)?;
+        let info = ArgInfo { ty: ty.clone(), constant: None };
+        let bound = (function.bind)(&bind_context(), &[info], None)?;
+        let mut accumulator = (bound.accumulator)();
+        let coercion = bound.coercions.first().cloned().unwrap_or(Coercion::AsIs);
+        for expr in exprs {
+            let (value, from, _) = self.run(&expr, &mut ctx)?;
+            let value = coerce(&value, &from, &Coercion::To(ty.clone()), &mut ctx)?;
+            let value = coerce(&value, &ty, &coercion, &mut ctx)?;
+            if !(value.is_null() && bound.skip_nulls) {
+                accumulator.update(&mut ctx, &[value])?;
+            }
+        }
+        let value = accumulator.result(&mut ctx)?;
+        // A second call answers the same, and a reset group is empty.
+        assert_eq!(value, accumulator.result(&mut ctx)?, "{line}");
+        let answer = answer(&value, &bound.ty, &diagnostics);
+        Ok(answer)
     }
 
     fn value(&self, text: &str, diagnostics: &mut Diagnostics) -> Result<(Value, DataType, bool)> {
@@ -86,16 +117,7 @@ impl Evaluator {
             expr.ok_or_else(|| Error::new(ErrorCode(1064), format!("cannot parse {text}")))?;
         let mut session = FakeSession::default();
         let zone = FixedOffset::utc();
-        let mut ctx = FunctionContext {
-            sql_mode: SqlMode::DEFAULT,
-            time_zone: &zone,
-            now_micros: NOW_MICROS,
-            now: types::DateTime::from_unix_micros(NOW_MICROS).unwrap_or_default(),
-            div_precision_increment: 4,
-            max_allowed_packet: 128 << 20,
-            diagnostics,
-            session: &mut session as &mut dyn SessionServices,
-        };
+        let mut ctx = context(&zone, diagnostics, &mut session);
         self.run(&expr, &mut ctx)
     }
 
@@ -135,6 +157,56 @@ impl Evaluator {
         let value = (bound.kernel)(ctx, &values)?;
         Ok((value, bound.ty, constant))
     }
+}
+
+fn context<'a>(
+    zone: &'a FixedOffset,
+    diagnostics: &'a mut Diagnostics,
+    session: &'a mut FakeSession,
+) -> FunctionContext<'a> {
+    FunctionContext {
+        sql_mode: SqlMode::DEFAULT,
+        time_zone: zone,
+        now_micros: NOW_MICROS,
+        now: types::DateTime::from_unix_micros(NOW_MICROS).unwrap_or_default(),
+        div_precision_increment: 4,
+        max_allowed_packet: 128 << 20,
+        diagnostics,
+        session: session as &mut dyn SessionServices,
+    }
+}
+
+fn answer(value: &Value, ty: &DataType, diagnostics: &Diagnostics) -> Answer {
+    let mut out = Vec::new();
+    types::to_text(value, ty, &mut out);
+    let conditions = diagnostics.conditions().iter();
+    Answer {
+        value: (!value.is_null()).then(|| printable(&out)),
+        ty: type_text(ty),
+        warnings: conditions.map(|c| format!("{} {}", c.code, c.message)).collect(),
+    }
+}
+
+/// The type that a CAST to it has.
+fn cast_type(text: &str) -> Option<DataType> {
+    let (name, numbers) = text.split_once('(').unwrap_or((text, ""));
+    let numbers: Vec<u32> =
+        numbers.trim_end_matches(')').split(',').filter_map(|number| number.parse().ok()).collect();
+    let first = numbers.first().copied().unwrap_or(0);
+    let length = |base: u32| if first > 0 { base + 1 + first } else { base };
+    Some(match name {
+        "signed" => DataType::bigint(),
+        "unsigned" => DataType::bigint_unsigned(),
+        "decimal" => DataType::decimal(first, *numbers.get(1)? as u8),
+        "double" => DataType::double(),
+        "char" => DataType::varchar(first, CollationId::UTF8MB4_0900_AI_CI),
+        "binary" => DataType::varbinary(first),
+        "date" => DataType::new(TypeKind::Date, 10, 0),
+        "time" => DataType::new(TypeKind::Time, length(10), first as u8),
+        "datetime" => DataType::new(TypeKind::DateTime, length(19), first as u8),
+        "json" => DataType::new(TypeKind::Json, u32::MAX, 0),
+        _ => return None,
+    })
 }
 
 fn coerce(

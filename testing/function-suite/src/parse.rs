@@ -15,6 +15,16 @@ pub(crate) struct Parser<'a> {
     at: usize,
 }
 
+/// Expressions separated by commas.
+pub(crate) fn list(text: &str) -> Option<Vec<Expr>> {
+    let mut parser = Parser::new(text);
+    let mut out = vec![parser.expression()?];
+    while parser.eat(",") {
+        out.push(parser.expression()?);
+    }
+    parser.at_end().then_some(out)
+}
+
 fn text_literal(text: &str) -> Expr {
     let ty = DataType::varchar(text.chars().count() as u32, CollationId::UTF8MB4_0900_AI_CI);
     Expr::Literal(Value::text(text), ty.with_nullable(false))

@@ -1,16 +1,16 @@
 //! Every line of the tables: an expression, its value, its type and its warnings, as the reference answers them.
 
-use function_suite::Evaluator;
+use function_suite::{Answer, Evaluator};
 
 /// Lines of tab-separated fields: expression, value or `ERROR number text`, type, warnings joined with ` | `.
-fn check(table: &str) {
+fn check(table: &str, evaluate: fn(&Evaluator, &str) -> errors::Result<Answer>) {
     let evaluator = Evaluator::default();
     let mut wrong = Vec::new();
     let mut count = 0;
     for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let fields: Vec<&str> = line.split('\t').collect();
         let expected = fields[1..].join("\t");
-        let actual = match evaluator.evaluate(fields[0]) {
+        let actual = match evaluate(&evaluator, fields[0]) {
             Ok(answer) => {
                 let value = answer.value.unwrap_or_else(|| "NULL".into());
                 [value, answer.ty, answer.warnings.join(" | ")].join("\t")
@@ -27,30 +27,35 @@ fn check(table: &str) {
 
 #[test]
 fn numeric() {
-    check(include_str!("../tables/numeric.txt"));
+    check(include_str!("../tables/numeric.txt"), Evaluator::evaluate);
 }
 
 #[test]
 fn string() {
-    check(include_str!("../tables/string.txt"));
+    check(include_str!("../tables/string.txt"), Evaluator::evaluate);
 }
 
 #[test]
 fn temporal() {
-    check(include_str!("../tables/temporal.txt"));
+    check(include_str!("../tables/temporal.txt"), Evaluator::evaluate);
 }
 
 #[test]
 fn json() {
-    check(include_str!("../tables/json.txt"));
+    check(include_str!("../tables/json.txt"), Evaluator::evaluate);
 }
 
 #[test]
 fn crypto() {
-    check(include_str!("../tables/crypto.txt"));
+    check(include_str!("../tables/crypto.txt"), Evaluator::evaluate);
 }
 
 #[test]
 fn misc() {
-    check(include_str!("../tables/misc.txt"));
+    check(include_str!("../tables/misc.txt"), Evaluator::evaluate);
+}
+
+#[test]
+fn aggregates() {
+    check(include_str!("../tables/aggregates.txt"), Evaluator::aggregate);
 }

@@ -266,10 +266,11 @@ pub(crate) fn to_key(
     value: Value,
     from: &DataType,
     to: &DataType,
+    is_utc: bool,
     run: &mut Run<'_>,
 ) -> Result<KeyFit> {
     if to.kind == TypeKind::Timestamp {
-        if from.kind == TypeKind::Timestamp {
+        if is_utc {
             return Ok(KeyFit::Exact(value));
         }
         let moment = cast(value, from, to, CastKind::TimestampToUtc, run)?;

@@ -288,7 +288,7 @@ impl SubqueryCode {
         all: bool,
         run: &mut Run<'_>,
     ) -> Result<Option<bool>> {
-        let Some((code, domain)) = left.first() else { return Ok(None) };
+        let [(code, domain)] = left else { return self.compare_row(left, op, run) };
         let value = code.eval(run)?;
         let rows = self.remembered_rows(run)?;
         let mut unknown = false;
@@ -301,6 +301,35 @@ impl SubqueryCode {
             }
         }
         Ok(if unknown { None } else { Some(all) })
+    }
+}
+
+impl SubqueryCode {
+    /// `(a, b) op (SELECT c, d ...)`: the subquery has one row or none, the first unequal column decides.
+    fn compare_row(
+        &self,
+        left: &[(Code, Domain)],
+        op: BinaryOp,
+        run: &mut Run<'_>,
+    ) -> Result<Option<bool>> {
+        let rows = self.single(run)?;
+        let null_safe = op == BinaryOp::NullSafeEqual;
+        let is_equality = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual) || null_safe;
+        let mut unknown = false;
+        for (column, (code, domain)) in left.iter().enumerate() {
+            let value = code.eval(run)?;
+            let right = if rows.is_empty() { &Value::Null } else { &rows.row(0)[column] };
+            match order_values(domain.comparator(), &value, right, run)? {
+                Some(order) if order.is_ne() => return Ok(Some(answers(op, order))),
+                Some(_) => {}
+                None if null_safe && value.is_null() && right.is_null() => {}
+                None if null_safe => return Ok(Some(false)),
+                None if is_equality => unknown = true,
+                None => return Ok(None),
+            }
+        }
+        let equal = std::cmp::Ordering::Equal;
+        Ok(if unknown { None } else { Some(answers(op, equal)) })
     }
 }
 

@@ -3,12 +3,13 @@
 use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{
-    Access, AggregateCall, BinaryOp, Expr, FrameBound, FrameUnit, IndexKeySource, Physical,
-    RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SortKey, TableAccess, WindowCall,
+    Access, AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, IndexKeySource,
+    Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SortKey, TableAccess,
+    WindowCall,
 };
 use plugin_api::BoundAggregate;
 use types::record::RecordLayout;
-use types::{CollationId, DataType};
+use types::{CollationId, DataType, TypeKind};
 
 use super::Node;
 use super::aggregate::{AggregateNode, CallKind, CallNode};
@@ -37,6 +38,15 @@ fn indexes(registers: &[Register]) -> Vec<usize> {
 
 fn typed(columns: &[(Register, DataType)]) -> (Vec<usize>, Vec<DataType>) {
     columns.iter().map(|(register, ty)| (index(*register), ty.clone())).unzip()
+}
+
+/// Whether a TIMESTAMP expression gives UTC: columns as stored do, everything else is local time.
+pub(crate) fn is_utc(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column { ty, .. } | Expr::Literal { ty, .. } => ty.kind == TypeKind::Timestamp,
+        Expr::Cast { kind, .. } => *kind == CastKind::TimestampToUtc,
+        _ => false,
+    }
 }
 
 fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
@@ -281,6 +291,7 @@ impl<'a> NodeCompiler<'a> {
             prefix_length: source.prefix_length,
             descending: source.descending,
             null_safe: source.null_safe,
+            is_utc: is_utc(&source.value),
         })
     }
 

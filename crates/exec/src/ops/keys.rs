@@ -17,6 +17,8 @@ pub(crate) struct KeySource {
     pub(crate) prefix_length: Option<u32>,
     pub(crate) descending: bool,
     pub(crate) null_safe: bool,
+    /// A TIMESTAMP value that is UTC already.
+    pub(crate) is_utc: bool,
 }
 
 impl KeySource {
@@ -36,7 +38,7 @@ impl KeySource {
             encode_part(&Value::Null, &self.ty, self.prefix_length, self.descending, out);
             return Ok(true);
         }
-        match convert::to_key(value, &self.from, &self.ty, run)? {
+        match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)? {
             KeyFit::Exact(value) => {
                 encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
                 Ok(true)
@@ -52,7 +54,8 @@ impl KeySource {
         if value.is_null() {
             return Ok(None);
         }
-        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, run)? {
+        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)?
+        {
             KeyFit::Exact(value) => (value, false),
             KeyFit::Rounded(value) => (value, true),
         };

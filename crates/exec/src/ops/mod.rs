@@ -22,7 +22,7 @@ use crate::expr::{Code, Truth};
 use crate::run::Run;
 
 pub(crate) use aggregate::AggregateNode;
-pub(crate) use compile::NodeCompiler;
+pub(crate) use compile::{NodeCompiler, is_utc};
 pub(crate) use information::InformationNode;
 pub(crate) use join::{HashJoinNode, NestedLoopNode};
 pub(crate) use keys::{KeySource, Ranges};

@@ -35,7 +35,7 @@ fn other_key(
         }
         let from_ty = &from.columns[*column].ty;
         let to_ty = &other.columns[*other_column].ty;
-        match convert::to_key(value.clone(), from_ty, to_ty, run)? {
+        match convert::to_key(value.clone(), from_ty, to_ty, true, run)? {
             KeyFit::Exact(value) => encode_part(&value, to_ty, None, false, &mut bytes),
             KeyFit::Rounded(_) => return Ok(None),
         }
@@ -120,13 +120,15 @@ pub(crate) fn check_parents(
         if is_own {
             continue;
         }
-        let found = match other_key(key, table, parent, new, run)? {
-            None => false,
-            Some(prefix) => {
-                let lock = RowLock::Shared;
-                !find_rows(parent, key.other_index, prefix, lock, 1, run)?.is_empty()
-            }
-        };
+        // A parent table that does not exist has no columns.
+        let found = !parent.columns.is_empty()
+            && match other_key(key, table, parent, new, run)? {
+                None => false,
+                Some(prefix) => {
+                    let lock = RowLock::Shared;
+                    !find_rows(parent, key.other_index, prefix, lock, 1, run)?.is_empty()
+                }
+            };
         if !found {
             return Err(Error::with(ErrorCode::NO_REFERENCED_ROW_2, &[&key.text]));
         }

@@ -10,7 +10,7 @@ use types::DataType;
 use types::record::RecordLayout;
 
 use crate::expr::{Code, Truth};
-use crate::ops::NodeCompiler;
+use crate::ops::{NodeCompiler, is_utc};
 
 /// A value for a column: an expression, and whether it is UTC already when the column is a TIMESTAMP.
 pub(crate) struct StoreCode {
@@ -175,8 +175,7 @@ fn store_option(expr: Option<&Expr>, compiler: &mut NodeCompiler<'_>) -> Result<
 pub(crate) fn store_code(expr: &Expr, compiler: &mut NodeCompiler<'_>) -> Result<StoreCode> {
     let (inner, is_utc) = match expr {
         Expr::Cast { operand, kind: CastKind::TimestampToUtc, .. } => (&**operand, false),
-        Expr::Column { ty, .. } if ty.kind == types::TypeKind::Timestamp => (expr, true),
-        other => (other, false),
+        other => (other, is_utc(other)),
     };
     Ok(StoreCode { code: compiler.exprs.expr(inner)?, from: inner.ty(), is_utc })
 }

@@ -173,7 +173,7 @@ fn round_integer(rest: Rest, args: &[Value]) -> Result<Value> {
         return Ok(args[0].clone());
     }
     let number = kit::integer(&args[0]);
-    let result = match u32::try_from(-digits).ok().and_then(|power| 10i128.checked_pow(power)) {
+    let result = match u32::try_from(digits.unsigned_abs()).ok().and_then(|power| 10i128.checked_pow(power)) {
         None => 0,
         Some(unit) => {
             let cut = number / unit * unit;

@@ -144,5 +144,5 @@ fn from_months(months: i64) -> i64 {
         year @ 70..100 => year + 1900,
         year => year,
     };
-    year.saturating_mul(100) + months % 12 + 1
+    year.saturating_mul(100).saturating_add(months % 12 + 1)
 }

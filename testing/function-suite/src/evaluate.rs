@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    ArgInfo, BindContext, Coercion, FunctionContext, NullRule, Plugin, Registry, SessionServices,
-    Volatility,
+    ArgInfo, Arity, BindContext, Coercion, FunctionContext, NullRule, Plugin, Registry,
+    SessionServices, Volatility,
 };
 use types::convert::CastContext;
 use types::{CollationId, DataType, FixedOffset, SqlMode, TypeKind, Value};
@@ -60,6 +60,53 @@ impl Evaluator {
     /// The registry.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Names of all scalar functions, without aliases.
+    pub fn function_names(&self) -> Vec<&'static str> {
+        let items = self.registry.plugins().iter().flat_map(|(_, items)| items);
+        let functions = items.filter(|(slot, _)| *slot == "FUNCTION");
+        functions
+            .filter_map(|(_, name)| self.registry.function(name))
+            .map(|function| function.name)
+            .collect()
+    }
+
+    /// Arity of a function; that of no function is 0.
+    pub fn arity(&self, name: &str) -> Arity {
+        self.registry.function(name).map_or(Arity::exactly(0), |function| function.arity)
+    }
+
+    /// Calls a function with values, which it knows as constants or not. Packets are at most a mebibyte.
+    ///
+    /// # Errors
+    /// What the function raises.
+    pub fn call(&self, name: &str, args: &[(Value, DataType)], constant: bool) -> Result<Value> {
+        let function = self.registry.function(name).ok_or_else(|| Error::internal(name))?;
+        let mut diagnostics = Diagnostics::default();
+        let mut session = FakeSession::default();
+        let zone = FixedOffset::utc();
+        let mut ctx = context(&zone, &mut diagnostics, &mut session);
+        ctx.max_allowed_packet = 1 << 20;
+        let infos: Vec<ArgInfo> = args
+            .iter()
+            .map(|(value, ty)| ArgInfo {
+                ty: ty.clone(),
+                constant: constant.then(|| value.clone()),
+            })
+            .collect();
+        let bound = (function.bind)(&bind_context(), &infos)?;
+        let mut values = Vec::with_capacity(args.len());
+        for (index, (value, ty)) in args.iter().enumerate() {
+            values.push(coerce(value, ty, bound.coercion(index), &mut ctx)?);
+        }
+        if bound.nulls == NullRule::Propagate && values.iter().any(Value::is_null) {
+            return Ok(Value::Null);
+        }
+        let value = (bound.kernel)(&mut ctx, &values)?;
+        let mut out = Vec::new();
+        types::to_text(&value, &bound.ty, &mut out);
+        Ok(value)
     }
 
     /// Evaluates an expression.

@@ -538,6 +538,10 @@ impl<'a> Lexer<'a> {
             (b'<', b'=') => self.take(2, Tok::LtEq),
             (b'<', b'>') | (b'!', b'=') => self.take(2, Tok::NotEq),
             (b'<', b'<') => self.take(2, Tok::ShiftLeft),
+            // The reference takes two comparison signs as one, known or not.
+            (b'<' | b'>' | b'=', b'!') | (b'=', b'=' | b'<' | b'>') | (b'!', b'<' | b'>') => {
+                self.take(2, Tok::Bad)
+            }
             (b'<', _) => self.take(1, Tok::Lt),
             (b'>', b'=') => self.take(2, Tok::GtEq),
             (b'>', b'>') => self.take(2, Tok::ShiftRight),

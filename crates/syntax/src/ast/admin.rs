@@ -34,7 +34,6 @@ pub enum LockTableMode {
     Read,
     ReadLocal,
     Write,
-    LowPriorityWrite,
 }
 
 /// `XA ...`.

@@ -284,12 +284,13 @@ impl<'a> Parser<'a> {
             let grant = Grant::Proxy { proxied, users, grant_option };
             return Ok(Statement::Grant(Box::new(grant)));
         }
+        let start = self.start() as usize;
         let (privileges, roles) = self.privileges_or_roles()?;
         if self.eat(Kw::ON) {
-            let Some(privileges) = privileges else { return self.fail() };
+            let Some(privileges) = privileges else { return self.fail_at(start) };
             return self.grant_privileges(privileges);
         }
-        let Some(roles) = roles else { return self.fail() };
+        let Some(roles) = roles else { return self.fail_at(start) };
         self.expect(Kw::TO)?;
         let users = self.user_list()?;
         let admin_option = self.eat(Kw::WITH);

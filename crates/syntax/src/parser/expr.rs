@@ -487,7 +487,6 @@ impl<'a> Parser<'a> {
                 ExprKind::Param(self.params - 1)
             }
             Tok::AtAt => ExprKind::SystemVar(Box::new(self.system_var()?)),
-            Tok::Dot => ExprKind::Column(Box::new(self.column_name()?)),
             _ => return self.fail(),
         };
         Ok(self.make(start, kind))
@@ -706,14 +705,6 @@ impl<'a> Parser<'a> {
 
     /// `[[schema.]table.]column`.
     pub(super) fn column_name(&mut self) -> PResult<ColumnName> {
-        if self.eat_tok(Tok::Dot) {
-            let first = self.any_word()?;
-            if self.eat_tok(Tok::Dot) {
-                let name = self.any_word()?;
-                return Ok(ColumnName { schema: None, table: Some(first), name });
-            }
-            return Ok(ColumnName { schema: None, table: None, name: first });
-        }
         let first = self.ident()?;
         self.column_name_from(first)
     }

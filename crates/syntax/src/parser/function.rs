@@ -75,6 +75,10 @@ impl<'a> Parser<'a> {
             if let Some(call) = self.soft_call(start, kw)? {
                 return Ok(call);
             }
+            if !callable(kw) {
+                self.bump();
+                return self.fail();
+            }
         }
         self.name_operand(start)
     }
@@ -137,10 +141,11 @@ impl<'a> Parser<'a> {
             Kw::INTERVAL => return self.interval_operand(start),
             Kw::ROW => {
                 self.bump();
-                let items = self.paren_list(Self::expr)?;
-                if items.len() < 2 {
-                    return self.fail();
-                }
+                self.expect_tok(Tok::LParen)?;
+                let mut items = vec![self.expr()?];
+                self.expect_tok(Tok::Comma)?;
+                items.extend(self.expr_list()?);
+                self.expect_tok(Tok::RParen)?;
                 ExprKind::Row(items)
             }
             Kw::DEFAULT => {
@@ -755,6 +760,31 @@ fn window_func_of(kw: Kw) -> Option<WindowFunc> {
         Kw::NTH_VALUE => NthValue,
         _ => return None,
     })
+}
+
+/// Is a word that is not reserved the name of a function, too?
+fn callable(kw: Kw) -> bool {
+    kw.is_function()
+        || matches!(
+            kw,
+            Kw::ASCII | Kw::CHARSET | Kw::COALESCE | Kw::COLLATION | Kw::DATE | Kw::DAY
+                | Kw::FORMAT | Kw::GEOMCOLLECTION | Kw::GEOMETRYCOLLECTION | Kw::HOUR
+                | Kw::LINESTRING | Kw::LOG | Kw::MICROSECOND | Kw::MINUTE | Kw::MONTH
+                | Kw::MULTILINESTRING | Kw::MULTIPOINT | Kw::MULTIPOLYGON | Kw::POINT
+                | Kw::POLYGON | Kw::QUARTER | Kw::REVERSE | Kw::ROW_COUNT | Kw::SECOND
+                | Kw::SQL_TSI_DAY | Kw::SQL_TSI_HOUR | Kw::SQL_TSI_MINUTE | Kw::SQL_TSI_MONTH
+                | Kw::SQL_TSI_QUARTER | Kw::SQL_TSI_SECOND | Kw::SQL_TSI_WEEK | Kw::SQL_TSI_YEAR
+                | Kw::TIME | Kw::TIMESTAMP | Kw::TRUNCATE | Kw::USER | Kw::WEEK | Kw::YEAR
+        )
+        // Words that only MariaDB's grammar has are plain names to the reference.
+        || matches!(
+            kw,
+            Kw::AUTHORS | Kw::CYCLE | Kw::IGNORED | Kw::IMMEDIATE | Kw::INCREMENT | Kw::INET4
+                | Kw::INET6 | Kw::MINVALUE | Kw::NOCACHE | Kw::NOCYCLE | Kw::NOMAXVALUE
+                | Kw::NOMINVALUE | Kw::PERIOD | Kw::PERSISTENT | Kw::PREVIOUS | Kw::RESOURCES
+                | Kw::SEQUENCE | Kw::SYSTEM_TIME | Kw::UUID | Kw::VERSIONING | Kw::HIGHER
+                | Kw::UNDER
+        )
 }
 
 /// Is it the name of a character set, so that `_name'..'` is one literal?

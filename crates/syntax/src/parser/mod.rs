@@ -419,11 +419,8 @@ impl<'a> Parser<'a> {
         self.paren_list(Self::ident)
     }
 
-    /// `[schema.]name`, also `.name`.
+    /// `[schema.]name`.
     fn object_name(&mut self) -> PResult<ObjectName> {
-        if self.eat_tok(Tok::Dot) {
-            return Ok(ObjectName { schema: None, name: self.any_word()? });
-        }
         let first = self.ident()?;
         if self.eat_tok(Tok::Dot) {
             return Ok(ObjectName { schema: Some(first), name: self.any_word()? });

@@ -207,25 +207,13 @@ impl<'a> Parser<'a> {
         }
         let tables = self.comma_list(|p| {
             let name = p.object_name()?;
-            let low = p.at(Kw::LOW_PRIORITY);
-            let alias = if low { None } else { p.opt_table_alias()? };
-            let mode = match p.kw() {
-                Kw::READ => {
-                    p.bump();
-                    let local = p.eat(Kw::LOCAL);
-                    return Ok(LockTable {
-                        name,
-                        alias,
-                        mode: if local { LockTableMode::ReadLocal } else { LockTableMode::Read },
-                    });
-                }
-                Kw::LOW_PRIORITY => {
-                    p.bump();
-                    LockTableMode::LowPriorityWrite
-                }
-                _ => LockTableMode::Write,
+            let alias = p.opt_table_alias()?;
+            let mode = if p.eat(Kw::READ) {
+                if p.eat(Kw::LOCAL) { LockTableMode::ReadLocal } else { LockTableMode::Read }
+            } else {
+                p.expect(Kw::WRITE)?;
+                LockTableMode::Write
             };
-            p.expect(Kw::WRITE)?;
             Ok(LockTable { name, alias, mode })
         })?;
         Ok(Statement::LockTables(tables))

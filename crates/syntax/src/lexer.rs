@@ -193,7 +193,7 @@ impl<'a> Lexer<'a> {
                 if !before_dot && !after_dot && self.byte(start + 1).is_ascii_digit() {
                     self.number(start)
                 } else {
-                    self.after_dot = true;
+                    self.after_dot = is_word_byte(self.byte(start + 1));
                     self.take(1, Tok::Dot)
                 }
             }

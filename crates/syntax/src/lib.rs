@@ -9,6 +9,7 @@ mod keywords;
 mod lexer;
 mod options;
 mod parser;
+mod print;
 
 pub use ast::Statement;
 pub use caption::caption;
@@ -16,6 +17,9 @@ pub use digest::{Digest, LiteralKind, LiteralSpan, Normalizer, digest_text, same
 pub use error::{ParseError, ParseErrorKind};
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
+pub use print::{
+    PrintOptions, print_data_type, print_expr, print_query, print_statement, quote_ident,
+};
 
 /// Parses the first statement of `sql`. Returns it and how many bytes it took, its `;` included.
 pub fn parse_one(sql: &str, options: &ParseOptions<'_>) -> Result<(Statement, usize), ParseError> {

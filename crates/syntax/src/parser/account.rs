@@ -290,7 +290,9 @@ impl<'a> Parser<'a> {
             let Some(privileges) = privileges else { return self.fail_at(start) };
             return self.grant_privileges(privileges);
         }
-        let Some(roles) = roles else { return self.fail_at(start) };
+        let Some(roles) = roles else {
+            return if self.at(Kw::TO) { self.fail_at(start) } else { self.fail() };
+        };
         self.expect(Kw::TO)?;
         let users = self.user_list()?;
         let admin_option = self.eat(Kw::WITH);

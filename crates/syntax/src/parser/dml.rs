@@ -65,10 +65,8 @@ impl<'a> Parser<'a> {
         let may_alias = !replace && !matches!(source, InsertSource::Query(_));
         let row_alias = if may_alias && self.eat(Kw::AS) { Some(self.row_alias()?) } else { None };
         let mut on_duplicate = Vec::new();
-        if !replace && self.at2(Kw::ON, Kw::DUPLICATE) {
-            self.bump();
-            self.bump();
-            self.expect_all(&[Kw::KEY, Kw::UPDATE])?;
+        if !replace && self.eat(Kw::ON) {
+            self.expect_all(&[Kw::DUPLICATE, Kw::KEY, Kw::UPDATE])?;
             on_duplicate = self.assignments()?;
         }
         let returning = self.opt_returning()?;

@@ -518,6 +518,9 @@ impl<'a> Parser<'a> {
 
     /// `@@[scope.][component.]name`.
     pub(super) fn system_var(&mut self) -> PResult<SystemVar> {
+        if self.at_tok(Tok::AtAt) && self.peek().start != self.cur.tok.end {
+            return self.fail_at(self.cur.tok.end as usize);
+        }
         self.expect_tok(Tok::AtAt)?;
         let scope = match self.kw() {
             Kw::GLOBAL => Some(VarScope::Global),
@@ -638,16 +641,20 @@ impl<'a> Parser<'a> {
 
     /// `(query)`, with any number of parentheses.
     pub(super) fn subquery(&mut self) -> PResult<Box<Query>> {
-        if !self.at_tok(Tok::LParen) {
-            return self.fail();
-        }
-        match self.nested(|p| p.paren_start())? {
-            Paren::Query(query) => {
-                self.expect_tok(Tok::RParen)?;
-                Ok(query)
-            }
-            Paren::Expr(_) => self.fail(),
-        }
+        self.nested(|p| {
+            p.expect_tok(Tok::LParen)?;
+            let query = if p.at_tok(Tok::LParen) {
+                let start = p.start();
+                let inner = p.subquery()?;
+                if p.at_query_tail() { p.query_from_paren(start, inner)? } else { inner }
+            } else if p.at_query() {
+                p.query()?
+            } else {
+                return p.fail();
+            };
+            p.expect_tok(Tok::RParen)?;
+            Ok(query)
+        })
     }
 
     // --- constants

@@ -34,22 +34,20 @@ impl<'a> Parser<'a> {
     fn introduced(&mut self) -> PResult<Option<Literal>> {
         let token = self.cur.tok;
         let name = &self.text_of(token)[1..];
-        if !is_charset(name)
-            || !matches!(
-                self.peek().kind,
-                Tok::Str | Tok::HexNum | Tok::HexStr | Tok::BitNum | Tok::BitStr
-            )
-        {
+        if !is_charset(name) {
             return Ok(None);
         }
         let text = self.utf8(name, token)?;
         let span = Span { start: token.start, end: token.end };
         let introducer = Some(Ident { text, quoted: false, span });
         self.bump();
-        if self.at_tok(Tok::Str) {
-            return self.string_literal(introducer).map(Some);
+        match self.tok() {
+            Tok::Str => self.string_literal(introducer).map(Some),
+            Tok::HexNum | Tok::HexStr | Tok::BitNum | Tok::BitStr => {
+                Ok(Some(self.binary_literal(introducer)))
+            }
+            _ => self.fail(),
         }
-        Ok(Some(self.binary_literal(introducer)))
     }
 
     /// Words that are identifiers unless what follows makes them something else.

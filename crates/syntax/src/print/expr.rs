@@ -1,0 +1,885 @@
+//! Expressions to text.
+
+use super::Printer;
+use crate::ast::*;
+use crate::keywords::Kw;
+
+impl Printer<'_> {
+    pub(super) fn exprs(&mut self, exprs: &[Expr]) {
+        self.list(exprs, Self::expr);
+    }
+
+    /// `name(a, b)`.
+    fn call(&mut self, name: &str, args: &[&Expr]) {
+        self.s(name);
+        self.s("(");
+        self.list(args, |p, a| p.expr(a));
+        self.s(")");
+    }
+
+    /// An expression where a truth value is wanted.
+    pub(super) fn condition(&mut self, expr: &Expr) {
+        if !self.options.canonical || is_truth_value(expr) {
+            return self.expr(expr);
+        }
+        self.s("(0 <> ");
+        self.expr(expr);
+        self.s(")");
+    }
+
+    /// An operand: what prints without parentheses of its own gets some.
+    fn operand(&mut self, expr: &Expr) {
+        let bare = self.options.canonical
+            && matches!(
+                expr.kind,
+                ExprKind::InSubquery { .. }
+                    | ExprKind::Quantified { .. }
+                    | ExprKind::MemberOf { .. }
+            );
+        self.when(bare, "(");
+        self.expr(expr);
+        self.when(bare, ")");
+    }
+
+    fn infix(&mut self, left: &Expr, op: &str, right: &Expr) {
+        self.s("(");
+        self.operand(left);
+        self.s(" ");
+        self.s(op);
+        self.s(" ");
+        self.operand(right);
+        self.s(")");
+    }
+
+    fn chain(&mut self, items: &[Expr], op: &str, truth: bool) {
+        self.s("(");
+        for (index, item) in items.iter().enumerate() {
+            self.when(index > 0, op);
+            if truth { self.condition(item) } else { self.operand(item) }
+        }
+        self.s(")");
+    }
+
+    /// `(not(` `inner` `))` around what `inner` prints.
+    fn negated(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
+        self.when(negated, "(not(");
+        inner(self);
+        self.when(negated, "))");
+    }
+
+    pub(super) fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Literal(literal) => self.literal(literal),
+            ExprKind::Param(_) => self.s("?"),
+            ExprKind::Column(column) => self.column(column),
+            ExprKind::UserVar(name) => self.user_var(name),
+            ExprKind::SystemVar(variable) => self.system_var(variable),
+            ExprKind::Unary { op, expr } => self.unary(*op, expr),
+            ExprKind::Binary { op, left, right } => self.infix(left, binary_text(*op), right),
+            ExprKind::And(items) => self.chain(items, " and ", true),
+            ExprKind::Or(items) => self.chain(items, " or ", true),
+            ExprKind::Concat(items) if self.options.canonical => {
+                self.s("concat(");
+                self.exprs(items);
+                self.s(")");
+            }
+            ExprKind::Concat(items) => self.chain(items, " || ", false),
+            ExprKind::Xor(left, right) => {
+                self.s("(");
+                self.condition(left);
+                self.s(" xor ");
+                self.condition(right);
+                self.s(")");
+            }
+            ExprKind::Not(inner) => self.not(inner),
+            ExprKind::Assign { variable, value } => {
+                self.s("(");
+                self.user_var(variable);
+                self.s(":=");
+                self.expr(value);
+                self.s(")");
+            }
+            ExprKind::Row(items) => {
+                self.s("row(");
+                self.exprs(items);
+                self.s(")");
+            }
+            ExprKind::Subquery(query) => self.subquery("", query),
+            ExprKind::Exists(query) => self.subquery("exists", query),
+            ExprKind::Between(_)
+            | ExprKind::InList { .. }
+            | ExprKind::InSubquery { .. }
+            | ExprKind::Like(_)
+            | ExprKind::Regexp { .. }
+            | ExprKind::Is { .. }
+            | ExprKind::Quantified { .. }
+            | ExprKind::MemberOf { .. }
+            | ExprKind::SoundsLike(..) => self.predicate(&expr.kind),
+            ExprKind::Case(case) => self.case(case),
+            ExprKind::Collate { expr, collation } => {
+                self.s("(");
+                self.operand(expr);
+                self.s(" collate ");
+                self.charset(collation);
+                self.s(")");
+            }
+            ExprKind::Function(call) => self.function(call),
+            ExprKind::Aggregate(call) => self.aggregate(call),
+            ExprKind::Window(call) => self.window_call(call),
+            _ => self.special(&expr.kind),
+        }
+    }
+
+    fn subquery(&mut self, before: &str, query: &Query) {
+        self.s(before);
+        self.s("(");
+        self.query(query);
+        self.s(")");
+    }
+
+    fn unary(&mut self, op: UnaryOp, expr: &Expr) {
+        match op {
+            UnaryOp::Plus if self.options.canonical => return self.expr(expr),
+            UnaryOp::Binary if self.options.canonical => {
+                self.s("cast(");
+                self.expr(expr);
+                return self.s(" as char charset binary)");
+            }
+            UnaryOp::Neg => self.s("-("),
+            UnaryOp::Plus => self.s("+("),
+            UnaryOp::BitNot => self.s("~("),
+            UnaryOp::Binary => self.s("binary("),
+        }
+        self.expr(expr);
+        self.s(")");
+    }
+
+    fn not(&mut self, inner: &Expr) {
+        if self.options.canonical && !is_truth_value(inner) {
+            self.s("(0 = ");
+            self.operand(inner);
+            return self.s(")");
+        }
+        self.negated(true, |p| p.expr(inner));
+    }
+
+    fn predicate(&mut self, kind: &ExprKind) {
+        let canonical = self.options.canonical;
+        let not = |negated: bool| if negated { " not" } else { "" };
+        match kind {
+            ExprKind::Between(b) => {
+                self.s("(");
+                self.operand(&b.expr);
+                self.s(not(b.negated));
+                self.s(" between ");
+                self.operand(&b.low);
+                self.s(" and ");
+                self.operand(&b.high);
+                self.s(")");
+            }
+            ExprKind::InList { expr, list, negated } => {
+                self.s("(");
+                self.operand(expr);
+                self.s(not(*negated));
+                self.s(" in (");
+                self.exprs(list);
+                self.s("))");
+            }
+            ExprKind::InSubquery { expr, query, negated } => {
+                self.when(!canonical, "(");
+                self.operand(expr);
+                self.s(not(*negated));
+                self.subquery(" in ", query);
+                self.when(!canonical, ")");
+            }
+            ExprKind::Quantified { left, op, all, query } => {
+                self.when(!canonical, "(");
+                self.operand(left);
+                self.s(" ");
+                self.s(binary_text(*op));
+                self.subquery(if *all { " all " } else { " any " }, query);
+                self.when(!canonical, ")");
+            }
+            ExprKind::Like(like) => self.like(like),
+            ExprKind::Regexp { expr, pattern, negated } if canonical => {
+                self.negated(*negated, |p| p.call("regexp_like", &[expr, pattern]));
+            }
+            ExprKind::Regexp { expr, pattern, negated } => {
+                let op = if *negated { "not regexp" } else { "regexp" };
+                self.infix(expr, op, pattern);
+            }
+            ExprKind::Is { expr, test, negated } => self.is(expr, *test, *negated),
+            ExprKind::MemberOf { value, array } => {
+                self.when(!canonical, "(");
+                self.operand(value);
+                self.s(" member of (");
+                self.expr(array);
+                self.s(")");
+                self.when(!canonical, ")");
+            }
+            ExprKind::SoundsLike(left, right) if canonical => {
+                self.s("(");
+                self.call("soundex", &[left]);
+                self.s(" = ");
+                self.call("soundex", &[right]);
+                self.s(")");
+            }
+            ExprKind::SoundsLike(left, right) => self.infix(left, "sounds like", right),
+            _ => {}
+        }
+    }
+
+    fn like(&mut self, like: &Like) {
+        let outside = like.negated && self.options.canonical;
+        self.negated(outside, |p| {
+            p.s("(");
+            p.operand(&like.expr);
+            p.s(if like.negated && !outside { " not like " } else { " like " });
+            p.operand(&like.pattern);
+            if let Some(escape) = &like.escape {
+                p.s(" escape ");
+                p.operand(escape);
+            }
+            p.s(")");
+        });
+    }
+
+    fn is(&mut self, expr: &Expr, test: IsTest, negated: bool) {
+        let canonical = self.options.canonical;
+        self.s("(");
+        match test {
+            IsTest::True | IsTest::False => self.condition(expr),
+            IsTest::Null | IsTest::Unknown => self.operand(expr),
+        }
+        self.s(if negated { " is not " } else { " is " });
+        self.s(match test {
+            IsTest::Null => "null",
+            IsTest::True => "true",
+            IsTest::False => "false",
+            IsTest::Unknown if canonical => "null",
+            IsTest::Unknown => "unknown",
+        });
+        self.s(")");
+    }
+
+    fn case(&mut self, case: &Case) {
+        self.s("(case ");
+        if let Some(operand) = &case.operand {
+            self.expr(operand);
+            self.s(" ");
+        }
+        for (when, then) in &case.whens {
+            self.s("when ");
+            self.expr(when);
+            self.s(" then ");
+            self.expr(then);
+            self.s(" ");
+        }
+        if let Some(otherwise) = &case.otherwise {
+            self.s("else ");
+            self.expr(otherwise);
+            self.s(" ");
+        }
+        self.s("end)");
+    }
+
+    // --- constants and variables
+
+    pub(super) fn literal(&mut self, literal: &Literal) {
+        match literal {
+            Literal::Null => self.s("NULL"),
+            Literal::Bool(value) => self.s(if *value { "true" } else { "false" }),
+            Literal::Integer(value) => self.number(value),
+            Literal::Decimal(text) | Literal::Float(text) => self.s(text),
+            Literal::String(string) => {
+                if let Some(introducer) = &string.introducer {
+                    self.s("_");
+                    self.charset(introducer);
+                } else if let Some(introducer) = self.options.introducer {
+                    self.s("_");
+                    self.s(introducer);
+                } else if string.national && !self.options.canonical {
+                    self.s("N");
+                }
+                self.string(&string.value);
+            }
+            Literal::Hex(binary) => self.binary(binary, false),
+            Literal::Bit(binary) => self.binary(binary, !self.options.canonical),
+            Literal::Temporal { kind, text } => {
+                self.s(match kind {
+                    TemporalKind::Date => "DATE",
+                    TemporalKind::Time => "TIME",
+                    TemporalKind::Timestamp => "TIMESTAMP",
+                });
+                self.string(text);
+            }
+        }
+    }
+
+    fn binary(&mut self, binary: &BinaryLiteral, bits: bool) {
+        if let Some(introducer) = &binary.introducer {
+            self.s("_");
+            self.charset(introducer);
+            self.s(" ");
+        }
+        let digits: String = if bits {
+            binary.value.iter().map(|b| format!("{b:08b}")).collect()
+        } else {
+            binary.value.iter().map(|b| format!("{b:02X}")).collect()
+        };
+        match (bits, digits.is_empty()) {
+            (true, _) => self.s(&format!("b'{digits}'")),
+            (false, true) => self.s("x''"),
+            (false, false) => self.s(&format!("0x{digits}")),
+        }
+    }
+
+    fn user_var(&mut self, name: &Ident) {
+        self.s("@");
+        self.ident(name);
+    }
+
+    fn system_var(&mut self, variable: &SystemVar) {
+        self.s("@@");
+        self.s(match variable.scope {
+            None => "",
+            Some(VarScope::Global) => "global.",
+            Some(VarScope::Session) => "session.",
+            Some(VarScope::Persist) => "persist.",
+            Some(VarScope::PersistOnly) => "persist_only.",
+        });
+        if let Some(component) = &variable.component {
+            self.ident(component);
+            self.s(".");
+        }
+        self.ident(&variable.name);
+    }
+
+    // --- functions
+
+    fn function(&mut self, call: &FunctionCall) {
+        let name = call.name.text.as_ref();
+        if let Some(schema) = &call.schema {
+            self.ident(schema);
+            self.s(".");
+            self.ident(&call.name);
+        } else if call.stored_only {
+            self.s(name);
+            self.s(" ");
+        } else if self.options.canonical {
+            if let ("mod", [left, right]) = (name.to_ascii_lowercase().as_str(), &call.args[..]) {
+                return self.infix(left, "%", right);
+            }
+            self.s(&canonical_name(name));
+        } else if is_plain_name(name) {
+            self.s(name);
+        } else {
+            self.quoted(name);
+        }
+        self.s("(");
+        for (index, arg) in call.args.iter().enumerate() {
+            self.when(index > 0, ",");
+            self.expr(arg);
+            if let Some(Some(alias)) = call.arg_names.get(index) {
+                self.s(" AS ");
+                self.ident(alias);
+            }
+        }
+        self.s(")");
+    }
+
+    fn aggregate(&mut self, call: &AggregateCall) {
+        self.s(aggregate_name(call.func));
+        self.s("(");
+        self.when(call.distinct, "distinct ");
+        match (call.star, self.options.canonical) {
+            (true, true) => self.s("0"),
+            (true, false) => self.s("*"),
+            (false, _) => self.exprs(&call.args),
+        }
+        self.order_by(&call.order_by);
+        if let Some(separator) = &call.separator {
+            self.s(" separator ");
+            self.string(separator);
+        } else if self.options.canonical && call.func == AggregateFunc::GroupConcat {
+            self.s(" separator ','");
+        }
+        self.limit(call.limit.as_ref());
+        self.s(")");
+        if let Some(over) = &call.over {
+            self.over(over);
+        }
+    }
+
+    fn window_call(&mut self, call: &WindowCall) {
+        self.s(window_name(call.func));
+        self.s("(");
+        self.exprs(&call.args);
+        self.s(")");
+        self.when(call.from_last, " FROM LAST");
+        self.when(call.ignore_nulls, " IGNORE NULLS");
+        self.over(&call.over);
+    }
+
+    fn over(&mut self, over: &Over) {
+        self.s(" OVER ");
+        match over {
+            Over::Name(name) => self.ident(name),
+            Over::Spec(spec) => {
+                self.window_spec(spec);
+                self.when(self.options.canonical, " ");
+            }
+        }
+    }
+
+    pub(super) fn window_spec(&mut self, spec: &WindowSpec) {
+        self.s("(");
+        if let Some(base) = &spec.base {
+            self.ident(base);
+            self.s(" ");
+        }
+        if !spec.partition_by.is_empty() {
+            self.s("PARTITION BY ");
+            self.exprs(&spec.partition_by);
+            self.s(" ");
+        }
+        if !spec.order_by.is_empty() {
+            self.s("ORDER BY ");
+            self.order_items(&spec.order_by);
+            self.s(" ");
+        }
+        if let Some(frame) = &spec.frame {
+            self.s(match frame.unit {
+                FrameUnit::Rows => "ROWS BETWEEN ",
+                FrameUnit::Range => "RANGE BETWEEN ",
+                FrameUnit::Groups => "GROUPS BETWEEN ",
+            });
+            self.frame_bound(&frame.start);
+            self.s(" AND ");
+            self.frame_bound(&frame.end);
+            self.s(match frame.exclude {
+                FrameExclude::NoOthers => "",
+                FrameExclude::CurrentRow => " EXCLUDE CURRENT ROW",
+                FrameExclude::Group => " EXCLUDE GROUP",
+                FrameExclude::Ties => " EXCLUDE TIES",
+            });
+        }
+        self.s(")");
+    }
+
+    fn frame_bound(&mut self, bound: &FrameBound) {
+        let (amount, unit, word) = match bound {
+            FrameBound::UnboundedPreceding => return self.s("UNBOUNDED PRECEDING"),
+            FrameBound::UnboundedFollowing => return self.s("UNBOUNDED FOLLOWING"),
+            FrameBound::CurrentRow => return self.s("CURRENT ROW"),
+            FrameBound::Preceding(amount, unit) => (amount, unit, " PRECEDING"),
+            FrameBound::Following(amount, unit) => (amount, unit, " FOLLOWING"),
+        };
+        self.when(unit.is_some(), "INTERVAL ");
+        self.expr(amount);
+        if let Some(unit) = unit {
+            self.s(" ");
+            self.s(unit_name(*unit));
+        }
+        self.s(word);
+    }
+
+    fn cast(&mut self, cast: &Cast) {
+        if cast.convert && !self.options.canonical {
+            self.s("convert(");
+            self.expr(&cast.expr);
+            self.s(",");
+            self.cast_type(&cast.target);
+            return self.s(")");
+        }
+        self.s("cast(");
+        self.expr(&cast.expr);
+        if let Some(zone) = &cast.time_zone {
+            self.s(" at time zone ");
+            self.text(zone);
+        }
+        self.s(" as ");
+        self.cast_type(&cast.target);
+        self.when(cast.array, " array");
+        self.s(")");
+    }
+
+    /// Functions with a syntax of their own.
+    fn special(&mut self, kind: &ExprKind) {
+        let canonical = self.options.canonical;
+        match kind {
+            ExprKind::Cast(cast) => self.cast(cast),
+            ExprKind::ConvertUsing { expr, charset } => {
+                self.s("convert(");
+                self.expr(expr);
+                self.s(" using ");
+                self.charset(charset);
+                self.s(")");
+            }
+            ExprKind::DateArith(arith) => {
+                let op = if arith.subtract { " - interval " } else { " + interval " };
+                self.date_arith(&arith.date, op, &arith.amount, arith.unit);
+            }
+            ExprKind::TimestampAdd { unit, amount, expr } if canonical => {
+                self.date_arith(expr, " + interval ", amount, *unit);
+            }
+            ExprKind::TimestampAdd { unit, amount, expr } => {
+                self.unit_call("timestampadd(", *unit, &[amount, expr]);
+            }
+            ExprKind::TimestampDiff { unit, from, to } => {
+                self.unit_call("timestampdiff(", *unit, &[from, to]);
+            }
+            ExprKind::Extract { unit, expr } => {
+                self.s("extract(");
+                self.s(unit_name(*unit));
+                self.s(" from ");
+                self.expr(expr);
+                self.s(")");
+            }
+            ExprKind::Position { needle, haystack } if canonical => {
+                self.call("locate", &[needle, haystack]);
+            }
+            ExprKind::Position { needle, haystack } => {
+                self.s("position(");
+                self.expr(needle);
+                self.s(" in ");
+                self.expr(haystack);
+                self.s(")");
+            }
+            ExprKind::Substring(sub) => match &sub.length {
+                Some(length) => self.call("substr", &[&sub.expr, &sub.from, length]),
+                None => self.call("substr", &[&sub.expr, &sub.from]),
+            },
+            ExprKind::Trim(trim) => self.trim(trim),
+            ExprKind::Char { args, charset } => {
+                self.s("char(");
+                self.exprs(args);
+                if let Some(charset) = charset {
+                    self.s(" using ");
+                    self.charset(charset);
+                }
+                self.s(")");
+            }
+            ExprKind::WeightString(weight) => {
+                self.s("weight_string(");
+                self.expr(&weight.expr);
+                if let Some((length, binary)) = weight.cast {
+                    self.s(if binary { " as binary(" } else { " as char(" });
+                    self.number(length);
+                    self.s(")");
+                }
+                self.s(")");
+            }
+            ExprKind::GetFormat { kind, expr } => {
+                self.s(match kind {
+                    GetFormatKind::Date => "get_format(DATE, ",
+                    GetFormatKind::Time => "get_format(TIME, ",
+                    GetFormatKind::Datetime => "get_format(DATETIME, ",
+                });
+                self.expr(expr);
+                self.s(")");
+            }
+            ExprKind::Match(search) => self.match_against(search),
+            ExprKind::JsonExtract { column, path, unquote } => {
+                self.json_extract(column, path, *unquote);
+            }
+            ExprKind::JsonValue(value) => {
+                self.s("json_value(");
+                self.expr(&value.doc);
+                self.s(", ");
+                self.expr(&value.path);
+                if let Some(returning) = &value.returning {
+                    self.s(" returning ");
+                    self.cast_type(returning);
+                }
+                self.json_on(value.on_empty.as_ref(), " on empty");
+                self.json_on(value.on_error.as_ref(), " on error");
+                self.s(")");
+            }
+            ExprKind::Default(None) => self.s("DEFAULT"),
+            ExprKind::Default(Some(column)) => {
+                self.s("default(");
+                self.column(column);
+                self.s(")");
+            }
+            ExprKind::Values(column) => {
+                self.s("values(");
+                self.column(column);
+                self.s(")");
+            }
+            ExprKind::IntervalFunction(args) => {
+                self.s("interval(");
+                self.exprs(args);
+                self.s(")");
+            }
+            ExprKind::Grouping(args) => {
+                self.s("grouping(");
+                self.exprs(args);
+                self.s(")");
+            }
+            ExprKind::NextValue(name) => {
+                self.s("nextval(");
+                self.object(name);
+                self.s(")");
+            }
+            ExprKind::PreviousValue(name) => {
+                self.s("lastval(");
+                self.object(name);
+                self.s(")");
+            }
+            ExprKind::OdbcEscape { name, expr } => {
+                self.s("{");
+                self.ident(name);
+                self.s(" ");
+                self.expr(expr);
+                self.s("}");
+            }
+            _ => {}
+        }
+    }
+
+    fn date_arith(&mut self, date: &Expr, op: &str, amount: &Expr, unit: IntervalUnit) {
+        self.s("(");
+        self.operand(date);
+        self.s(op);
+        self.operand(amount);
+        self.s(" ");
+        self.s(unit_name(unit));
+        self.s(")");
+    }
+
+    fn unit_call(&mut self, name: &str, unit: IntervalUnit, args: &[&Expr]) {
+        self.s(name);
+        self.s(&unit_name(unit).to_ascii_uppercase());
+        for arg in args {
+            self.s(",");
+            self.expr(arg);
+        }
+        self.s(")");
+    }
+
+    fn trim(&mut self, trim: &Trim) {
+        self.s("trim(");
+        let plain = trim.side == TrimSide::Both && trim.pattern.is_none();
+        if !plain {
+            self.s(match trim.side {
+                TrimSide::Both => "both ",
+                TrimSide::Leading => "leading ",
+                TrimSide::Trailing => "trailing ",
+            });
+            if let Some(pattern) = &trim.pattern {
+                self.expr(pattern);
+                self.s(" ");
+            }
+            self.s("from ");
+        }
+        self.expr(&trim.expr);
+        self.s(")");
+    }
+
+    fn match_against(&mut self, search: &Match) {
+        self.s("(match ");
+        self.list(&search.columns, Self::column);
+        self.s(" against (");
+        self.operand(&search.against);
+        self.s(match search.mode {
+            MatchMode::NaturalLanguage => "",
+            MatchMode::NaturalLanguageWithExpansion if !self.options.canonical => {
+                " in natural language mode with query expansion"
+            }
+            MatchMode::NaturalLanguageWithExpansion | MatchMode::WithExpansion => {
+                " with query expansion"
+            }
+            MatchMode::Boolean => " in boolean mode",
+        });
+        self.s("))");
+    }
+
+    fn json_extract(&mut self, column: &ColumnName, path: &StringLiteral, unquote: bool) {
+        if !self.options.canonical {
+            self.column(column);
+            self.s(if unquote { "->>" } else { "->" });
+            return self.string(&path.value);
+        }
+        self.when(unquote, "json_unquote(");
+        self.s("json_extract(");
+        self.column(column);
+        self.s(",");
+        self.literal(&Literal::String(Box::new(path.clone())));
+        self.s(")");
+        self.when(unquote, ")");
+    }
+
+    pub(super) fn json_on(&mut self, on: Option<&JsonOn>, when: &str) {
+        match on {
+            None => return,
+            Some(JsonOn::Error) => self.s(" error"),
+            Some(JsonOn::Null) => self.s(" null"),
+            Some(JsonOn::Default(value)) => {
+                self.s(" default ");
+                self.expr(value);
+            }
+        }
+        self.s(when);
+    }
+}
+
+/// Does it always yield 0, 1 or NULL, as the reference's own rule sees it?
+fn is_truth_value(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Binary { op, .. } => op.is_comparison(),
+        ExprKind::And(_)
+        | ExprKind::Or(_)
+        | ExprKind::Xor(..)
+        | ExprKind::Not(_)
+        | ExprKind::Between(_)
+        | ExprKind::InList { .. }
+        | ExprKind::InSubquery { .. }
+        | ExprKind::Like(_)
+        | ExprKind::Regexp { .. }
+        | ExprKind::Is { .. }
+        | ExprKind::Quantified { .. }
+        | ExprKind::MemberOf { .. }
+        | ExprKind::SoundsLike(..)
+        | ExprKind::Exists(_)
+        | ExprKind::Match(_)
+        | ExprKind::Literal(Literal::Bool(_)) => true,
+        _ => false,
+    }
+}
+
+fn binary_text(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::IntDiv => "DIV",
+        BinaryOp::Mod => "%",
+        BinaryOp::BitAnd => "&",
+        BinaryOp::BitOr => "|",
+        BinaryOp::BitXor => "^",
+        BinaryOp::ShiftLeft => "<<",
+        BinaryOp::ShiftRight => ">>",
+        BinaryOp::Eq => "=",
+        BinaryOp::NullSafeEq => "<=>",
+        BinaryOp::NotEq => "<>",
+        BinaryOp::Lt => "<",
+        BinaryOp::LtEq => "<=",
+        BinaryOp::Gt => ">",
+        BinaryOp::GtEq => ">=",
+    }
+}
+
+fn aggregate_name(func: AggregateFunc) -> &'static str {
+    match func {
+        AggregateFunc::Count => "count",
+        AggregateFunc::Sum => "sum",
+        AggregateFunc::Avg => "avg",
+        AggregateFunc::Min => "min",
+        AggregateFunc::Max => "max",
+        AggregateFunc::BitAnd => "bit_and",
+        AggregateFunc::BitOr => "bit_or",
+        AggregateFunc::BitXor => "bit_xor",
+        AggregateFunc::StddevPop => "std",
+        AggregateFunc::StddevSamp => "stddev_samp",
+        AggregateFunc::VarPop => "variance",
+        AggregateFunc::VarSamp => "var_samp",
+        AggregateFunc::GroupConcat => "group_concat",
+        AggregateFunc::JsonArrayAgg => "json_arrayagg",
+        AggregateFunc::JsonObjectAgg => "json_objectagg",
+        AggregateFunc::StCollect => "st_collect",
+    }
+}
+
+fn window_name(func: WindowFunc) -> &'static str {
+    match func {
+        WindowFunc::RowNumber => "row_number",
+        WindowFunc::Rank => "rank",
+        WindowFunc::DenseRank => "dense_rank",
+        WindowFunc::CumeDist => "cume_dist",
+        WindowFunc::PercentRank => "percent_rank",
+        WindowFunc::Ntile => "ntile",
+        WindowFunc::Lead => "lead",
+        WindowFunc::Lag => "lag",
+        WindowFunc::FirstValue => "first_value",
+        WindowFunc::LastValue => "last_value",
+        WindowFunc::NthValue => "nth_value",
+    }
+}
+
+/// The word of a unit in lower case.
+pub(super) fn unit_name(unit: IntervalUnit) -> &'static str {
+    match unit {
+        IntervalUnit::Microsecond => "microsecond",
+        IntervalUnit::Second => "second",
+        IntervalUnit::Minute => "minute",
+        IntervalUnit::Hour => "hour",
+        IntervalUnit::Day => "day",
+        IntervalUnit::Week => "week",
+        IntervalUnit::Month => "month",
+        IntervalUnit::Quarter => "quarter",
+        IntervalUnit::Year => "year",
+        IntervalUnit::SecondMicrosecond => "second_microsecond",
+        IntervalUnit::MinuteMicrosecond => "minute_microsecond",
+        IntervalUnit::MinuteSecond => "minute_second",
+        IntervalUnit::HourMicrosecond => "hour_microsecond",
+        IntervalUnit::HourSecond => "hour_second",
+        IntervalUnit::HourMinute => "hour_minute",
+        IntervalUnit::DayMicrosecond => "day_microsecond",
+        IntervalUnit::DaySecond => "day_second",
+        IntervalUnit::DayMinute => "day_minute",
+        IntervalUnit::DayHour => "day_hour",
+        IntervalUnit::YearMonth => "year_month",
+    }
+}
+
+/// The main name of a function in lower case.
+fn canonical_name(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let main = match lower.as_str() {
+        "lcase" => "lower",
+        "ucase" => "upper",
+        "current_date" => "curdate",
+        "current_time" => "curtime",
+        "current_timestamp" | "localtime" | "localtimestamp" => "now",
+        "schema" => "database",
+        "session_user" | "system_user" => "user",
+        "power" => "pow",
+        "character_length" => "char_length",
+        "octet_length" => "length",
+        "day" => "dayofmonth",
+        _ => return lower,
+    };
+    main.to_owned()
+}
+
+/// May a function's name stand without quotes?
+fn is_plain_name(name: &str) -> bool {
+    let kw = Kw::find(name.as_bytes());
+    let word = !name.is_empty()
+        && !name.as_bytes()[0].is_ascii_digit()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let known = matches!(
+        kw,
+        Kw::IF
+            | Kw::LEFT
+            | Kw::RIGHT
+            | Kw::REPLACE
+            | Kw::INSERT
+            | Kw::REPEAT
+            | Kw::MOD
+            | Kw::DATABASE
+            | Kw::SCHEMA
+            | Kw::CURRENT_DATE
+            | Kw::CURRENT_TIME
+            | Kw::CURRENT_TIMESTAMP
+            | Kw::LOCALTIME
+            | Kw::LOCALTIMESTAMP
+            | Kw::UTC_DATE
+            | Kw::UTC_TIME
+            | Kw::UTC_TIMESTAMP
+            | Kw::CURRENT_USER
+    );
+    word && (known || !kw.is_reserved())
+}

@@ -1,0 +1,191 @@
+//! Syntax trees to text. Faithful by default: the text parses to the same tree. Canonical on
+//! request: the spelling in which the reference stores and shows views, checks and generated
+//! columns.
+
+mod dml;
+mod expr;
+mod query;
+mod table;
+
+use crate::ast::*;
+
+/// How trees are printed.
+#[derive(Clone, Debug, Default)]
+pub struct PrintOptions<'a> {
+    /// The reference's spelling: lower-case functions under their main names, operators for some
+    /// functions, `(0 <> x)` where a truth value is wanted.
+    pub canonical: bool,
+    /// Character set put before plain strings as introducer (generated columns, checks).
+    pub introducer: Option<&'a str>,
+    /// Character set of `CAST(.. AS CHAR)` that names none.
+    pub cast_charset: Option<&'a str>,
+    /// Strings are written for `NO_BACKSLASH_ESCAPES`.
+    pub no_backslash_escapes: bool,
+}
+
+/// The text of an expression.
+pub fn print_expr(expr: &Expr, options: &PrintOptions<'_>) -> String {
+    let mut printer = Printer::new(options);
+    printer.expr(expr);
+    printer.finish()
+}
+
+/// The text of a query.
+pub fn print_query(query: &Query, options: &PrintOptions<'_>) -> String {
+    let mut printer = Printer::new(options);
+    printer.query(query);
+    printer.finish()
+}
+
+/// The text of a data type.
+pub fn print_data_type(data_type: &DataType, options: &PrintOptions<'_>) -> String {
+    let mut printer = Printer::new(options);
+    printer.data_type(data_type);
+    printer.finish()
+}
+
+/// The text of a statement: queries, INSERT, REPLACE, UPDATE, DELETE, CREATE TABLE and CREATE VIEW;
+/// None for others.
+pub fn print_statement(statement: &Statement, options: &PrintOptions<'_>) -> Option<String> {
+    let mut printer = Printer::new(options);
+    match statement {
+        Statement::Query(query) => printer.query(query),
+        Statement::Insert(insert) => printer.insert(insert),
+        Statement::Update(update) => printer.update(update),
+        Statement::Delete(delete) => printer.delete(delete),
+        Statement::CreateTable(table) => printer.create_table(table),
+        Statement::CreateView(view) => printer.create_view(view),
+        _ => return None,
+    }
+    Some(printer.finish())
+}
+
+/// `name` in backquotes.
+pub fn quote_ident(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Collects the text.
+pub(crate) struct Printer<'a> {
+    out: Vec<u8>,
+    options: &'a PrintOptions<'a>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(options: &'a PrintOptions<'a>) -> Printer<'a> {
+        Printer { out: Vec::new(), options }
+    }
+
+    fn finish(self) -> String {
+        match String::from_utf8(self.out) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }
+    }
+
+    /// Appends plain text.
+    fn s(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn when(&mut self, condition: bool, text: &str) {
+        if condition {
+            self.s(text);
+        }
+    }
+
+    fn number(&mut self, value: impl std::fmt::Display) {
+        self.s(&value.to_string());
+    }
+
+    fn ident(&mut self, ident: &Ident) {
+        self.quoted(&ident.text);
+    }
+
+    fn quoted(&mut self, name: &str) {
+        self.s("`");
+        if name.contains('`') {
+            self.s(&name.replace('`', "``"));
+        } else {
+            self.s(name);
+        }
+        self.s("`");
+    }
+
+    fn object(&mut self, name: &ObjectName) {
+        if let Some(schema) = &name.schema {
+            self.ident(schema);
+            self.s(".");
+        }
+        self.ident(&name.name);
+    }
+
+    fn column(&mut self, column: &ColumnName) {
+        for part in [&column.schema, &column.table].into_iter().flatten() {
+            self.ident(part);
+            self.s(".");
+        }
+        self.ident(&column.name);
+    }
+
+    /// Items with `,` between them.
+    fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
+        for (index, one) in items.iter().enumerate() {
+            self.when(index > 0, ",");
+            item(self, one);
+        }
+    }
+
+    fn idents(&mut self, idents: &[Ident]) {
+        self.list(idents, Self::ident);
+    }
+
+    fn paren_idents(&mut self, idents: &[Ident]) {
+        self.s("(");
+        self.idents(idents);
+        self.s(")");
+    }
+
+    /// A string in quotes.
+    fn string(&mut self, value: &[u8]) {
+        self.s("'");
+        for &byte in value {
+            let escaped: &str = match byte {
+                b'\'' if self.options.no_backslash_escapes => "''",
+                _ if self.options.no_backslash_escapes => {
+                    self.out.push(byte);
+                    continue;
+                }
+                0 => "\\0",
+                b'\n' => "\\n",
+                b'\r' => "\\r",
+                0x1a => "\\Z",
+                b'\\' => "\\\\",
+                b'\'' => "\\'",
+                _ => {
+                    self.out.push(byte);
+                    continue;
+                }
+            };
+            self.s(escaped);
+        }
+        self.s("'");
+    }
+
+    fn text(&mut self, value: &str) {
+        self.string(value.as_bytes());
+    }
+
+    fn charset(&mut self, charset: &Ident) {
+        self.s(&charset.text);
+    }
+
+    fn user(&mut self, user: &UserName) {
+        if user.current {
+            return self.s("CURRENT_USER");
+        }
+        self.quoted(&user.user);
+        self.s("@");
+        self.quoted(user.host.as_deref().unwrap_or("%"));
+    }
+}

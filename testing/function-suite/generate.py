@@ -77,6 +77,12 @@ def main():
     db = pymysql.connect(host="127.0.0.1", port=args.port, user="root", charset="utf8mb4", conv={}, autocommit=True)
     cursor = db.cursor()
     cursor.execute("set time_zone = '+00:00', timestamp = 1767323045.678901")
+    cursor.execute("create database if not exists function_suite")
+    cursor.execute("use function_suite")
+    cursor.execute("""create temporary table t(i int, n int not null, iu int unsigned, b bigint, bu bigint unsigned, d decimal(10,3),
+        db double, f float, s varchar(10), vb varbinary(10), dt datetime(3), da date, ti time, y year, j json)""")
+    cursor.execute("""insert into t values (1, 7, 2, 3, 4, 4.5, 2.5, 1.5, '6', 'bl', '2020-01-02 03:04:05.678', '2020-01-02',
+        '03:04:05', 2020, '{"a": 1}')""")
     for source in sorted(here.glob("*.in")):
         if args.families and source.stem not in args.families:
             continue
@@ -89,7 +95,7 @@ def main():
                     if source.stem == "aggregates":
                         fields = aggregate(cursor, line)
                     else:
-                        cursor.execute("select " + expression)
+                        cursor.execute("select " + expression + (" from t" if source.stem == "columns" else ""))
                         fields = answer(cursor)
                 except pymysql.Error as error:
                     fields = [f"ERROR {error.args[0]} {error.args[1]}"]

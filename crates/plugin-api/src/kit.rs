@@ -328,6 +328,9 @@ pub fn whole_digits(ty: &DataType) -> u32 {
 pub fn common_type(ctx: &BindContext, args: &[ArgInfo]) -> DataType {
     let types: Vec<DataType> = args.iter().map(|arg| arg.ty.clone()).collect();
     let mut ty = types::common_type(&types);
+    if matches!(ty.kind, TypeKind::Float | TypeKind::Double) && ty.decimals >= NOT_FIXED_DECIMALS {
+        ty.length = DataType::double().length;
+    }
     if ty.is_text() {
         ty.collation = match result_collation(ctx, args) {
             CollationId::BINARY => ctx.collation_connection,

@@ -70,9 +70,6 @@ fn bind_coalesce(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 
 fn bind_nullif(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let mut ty = args[0].ty.clone().with_nullable(true);
-    if ty.is_integer() {
-        ty.kind = TypeKind::BigInt;
-    }
     if matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
         ty = kit::text_type(ty.length.into(), ty.collation);
     }

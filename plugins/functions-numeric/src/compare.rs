@@ -101,8 +101,10 @@ fn common_number(known: &[&DataType]) -> (DataType, Coercion) {
         let scale = known.iter().map(|ty| ty.decimals).max().unwrap_or(0);
         return (DataType::decimal((whole + u32::from(scale)).min(65), scale), Coercion::Decimal);
     }
-    let small = known.iter().all(|ty| ty.kind == TypeKind::Int);
-    let kind = if small && !(signed && unsigned) { TypeKind::Int } else { TypeKind::BigInt };
+    // A YEAR is narrower than an INT of either sign.
+    let small = known.iter().all(|ty| matches!(ty.kind, TypeKind::Int | TypeKind::Year));
+    let mixed = signed && known.iter().any(|ty| ty.kind == TypeKind::Int && ty.unsigned);
+    let kind = if small && !mixed { TypeKind::Int } else { TypeKind::BigInt };
     let mut ty = DataType::new(kind, length, 0);
     ty.unsigned = unsigned && !signed;
     (ty, Coercion::Integer)

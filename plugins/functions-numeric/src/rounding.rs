@@ -173,14 +173,16 @@ fn round_integer(rest: Rest, args: &[Value]) -> Result<Value> {
         return Ok(args[0].clone());
     }
     let number = kit::integer(&args[0]);
-    let result = match u32::try_from(digits.unsigned_abs()).ok().and_then(|power| 10i128.checked_pow(power)) {
-        None => 0,
-        Some(unit) => {
-            let cut = number / unit * unit;
-            let carry = rest == Rest::Rounded && (number - cut).abs() * 2 >= unit;
-            if carry { cut + unit * number.signum() } else { cut }
-        }
-    };
+    let result =
+        match u32::try_from(digits.unsigned_abs()).ok().and_then(|power| 10i128.checked_pow(power))
+        {
+            None => 0,
+            Some(unit) => {
+                let cut = number / unit * unit;
+                let carry = rest == Rest::Rounded && (number - cut).abs() * 2 >= unit;
+                if carry { cut + unit * number.signum() } else { cut }
+            }
+        };
     match &args[0] {
         Value::UInt(_) => u64::try_from(result)
             .map(Value::UInt)

@@ -86,8 +86,8 @@ fn bind_sign(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
 fn bind_mod(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let (left, right) = (&args[0].ty, &args[1].ty);
     match (number_class(left), number_class(right)) {
-        (NumberClass::Integer { unsigned }, NumberClass::Integer { unsigned: right_unsigned }) => {
-            let sign = u32::from(unsigned && !right_unsigned);
+        (NumberClass::Integer { unsigned }, NumberClass::Integer { .. }) => {
+            let sign = u32::from(unsigned);
             let mut ty = kit::integer_type(left.length.max(right.length) + sign, true);
             ty.unsigned = unsigned;
             Ok(BoundFunction::new(ty, vec![Coercion::Integer], integer_remainder))
@@ -103,12 +103,12 @@ fn bind_mod(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             }))
         }
         _ => {
+            let scale = left.decimals.max(right.decimals);
             let digits = |ty: &DataType| match ty.kind {
-                TypeKind::Decimal => (ty.length, ty.decimals),
-                _ => (ty.length.min(20), 0),
+                TypeKind::Decimal => ty.length,
+                _ => kit::whole_digits(ty),
             };
-            let ((lp, ls), (rp, rs)) = (digits(left), digits(right));
-            let ty = DataType::decimal(lp.max(rp), ls.max(rs));
+            let ty = DataType::decimal(digits(left).max(digits(right)), scale);
             Ok(BoundFunction::new(ty, vec![Coercion::Decimal], |ctx, args| {
                 let divisor = kit::decimal(&args[1]);
                 match kit::decimal(&args[0]).rem(&divisor) {

@@ -172,6 +172,7 @@ impl Evaluator {
     fn run(&self, expr: &Expr, ctx: &mut FunctionContext<'_>) -> Result<(Value, DataType, bool)> {
         let (name, args) = match expr {
             Expr::Literal(value, ty) => return Ok((value.clone(), ty.clone(), true)),
+            Expr::Column(value, ty) => return Ok((value.clone(), ty.clone(), false)),
             Expr::Call(name, args) => (name, args),
         };
         let function = self.registry.function(name).cloned();
@@ -309,6 +310,7 @@ fn type_text(ty: &DataType) -> String {
         (TypeKind::Int, "LONG"),
         (TypeKind::BigInt, "LONGLONG"),
         (TypeKind::Decimal, "NEWDECIMAL"),
+        (TypeKind::Float, "FLOAT"),
         (TypeKind::Double, "DOUBLE"),
         (TypeKind::Year, "YEAR"),
         (TypeKind::Date, "DATE"),

@@ -7,6 +7,7 @@ use types::{CollationId, DataType, Decimal, TypeKind, Value};
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
     Literal(Value, DataType),
+    Column(Value, DataType),
     Call(String, Vec<Expr>),
 }
 
@@ -179,7 +180,7 @@ impl<'a> Parser<'a> {
         if self.eat("(") {
             return self.call(&word);
         }
-        None
+        column(&word)
     }
 
     fn temporal(&mut self, word: &str) -> Option<Expr> {
@@ -286,6 +287,43 @@ impl<'a> Parser<'a> {
         self.expect(")")?;
         Some(Expr::Call(name.into(), args))
     }
+}
+
+/// The columns of the generator's table `t`.
+fn column(name: &str) -> Option<Expr> {
+    use TypeKind::*;
+    let text = |value: &str, ty: DataType| (Value::text(value), ty);
+    let utf8 = CollationId::UTF8MB4_0900_AI_CI;
+    let date = types::Date::new(2020, 1, 2)?;
+    let unsigned = |mut ty: DataType| {
+        ty.unsigned = true;
+        ty
+    };
+    let (value, ty) = match name {
+        "i" => (Value::Int(1), DataType::new(Int, 11, 0)),
+        "n" => (Value::Int(7), DataType::new(Int, 11, 0).with_nullable(false)),
+        "iu" => (Value::UInt(2), unsigned(DataType::new(Int, 10, 0))),
+        "b" => (Value::Int(3), DataType::new(BigInt, 20, 0)),
+        "bu" => (Value::UInt(4), unsigned(DataType::new(BigInt, 20, 0))),
+        "d" => (Value::Decimal(types::Decimal::parse(b"4.500")?), DataType::decimal(10, 3)),
+        "db" => (Value::Double(2.5), DataType::new(Double, 22, 31)),
+        "f" => (Value::Double(1.5), DataType::new(Float, 12, 31)),
+        "s" => text("6", DataType::varchar(10, utf8)),
+        "vb" => text("bl", DataType::varbinary(10)),
+        "dt" => {
+            let at = types::DateTime::new(date, 3, 4, 5, 678_000)?;
+            (Value::DateTime(at), DataType::new(DateTime, 23, 3))
+        }
+        "da" => (Value::Date(date), DataType::new(Date, 10, 0)),
+        "ti" => (Value::Time(types::Time::new(false, 3, 4, 5, 0)?), DataType::new(Time, 10, 0)),
+        "y" => (Value::UInt(2020), unsigned(DataType::new(Year, 4, 0))),
+        "j" => {
+            let document = types::json::parse(b"{\"a\": 1}").ok()?;
+            (document.to_value(), DataType::new(Json, u32::MAX, 0))
+        }
+        _ => return None,
+    };
+    Some(Expr::Column(value, ty))
 }
 
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {

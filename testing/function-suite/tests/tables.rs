@@ -59,3 +59,8 @@ fn misc() {
 fn aggregates() {
     check(include_str!("../tables/aggregates.txt"), Evaluator::aggregate);
 }
+
+#[test]
+fn columns() {
+    check(include_str!("../tables/columns.txt"), Evaluator::evaluate);
+}

@@ -13,6 +13,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "crates", "charset", "src")
 PAGES = 0x110000 >> 8
+BASE = {}
 UNICODE = ["0900_as_cs", "unicode_ci", "unicode_520_ci", "general_ci"]
 ENCODINGS = {"utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32"}
 
@@ -52,8 +53,73 @@ def ask(address):
         if "cs:" + charset in out:
             out["w8:" + name] = rows("select " + ",".join(
                 f"hex(weight_string(_{charset} x'{b:02x}' collate {name}))" for b in range(256)))
+    out["tailor"] = ask_tailored(rows, out)
     rows("drop database coll_probe")
     return out
+
+
+def candidates():
+    """Sequences that some language may treat as one letter."""
+    latin = [chr(i) for i in [*range(0x41, 0x5B), *range(0x61, 0x7B)]]
+    extended = [chr(i) for i in range(0xC0, 0x250)]
+    marks = [*range(0x300, 0x305), *range(0x306, 0x30D), 0x31B, 0x323, 0x327, 0x328]
+    pairs = [a + b for a in latin for b in latin] + [a + b for a in "dDlLnNzZsScCgGtT" for b in extended]
+    triples = [a + b + c for a in "dDcClLnNsStTzZgG" for b in "dDzZsSgGlLnNyYcCtT" for c in "zZsSyYhHdDžŽ"]
+    fours = [a + b + c + d for a in "dD" for b in "dD" for c in "zZ" for d in "sS"]
+    marked = [a + chr(m) for a in latin + [chr(i) for i in range(0x400, 0x460)] + extended for m in marks]
+    return list(dict.fromkeys(pairs + triples + fours + marked))
+
+
+def base_of(name):
+    if "0900" in name:
+        return "utf8mb4_0900_ai_ci" if name.endswith("ai_ci") else "utf8mb4_0900_as_cs"
+    return "utf8mb4_unicode_ci"
+
+
+def ask_tailored(rows, probe):
+    """Per language collation: code points and sequences whose weights differ from the base's."""
+    sequences = candidates()
+    rows("drop table if exists seqs")
+    rows("create table seqs(i int primary key, c varchar(8) charset utf8mb4 collate utf8mb4_bin)")
+    for k in range(0, len(sequences), 5000):
+        rows("insert into seqs values " + ",".join("(%d,x'%s')" % (k + j, s.encode().hex()) for j, s in enumerate(sequences[k:k + 5000])))
+    narrow = "from cps where cp < 0x3400 or cp between 0xa000 and 0xabff or cp between 0xf900 and 0x1ffff"
+    bases = {b: dict(rows(f"select cp, hex(weight_string(c collate {b})) {narrow}"))
+             for b in ("utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_unicode_ci")}
+    out = {}
+    for name, charset, *_ in probe["collations"]:
+        plain = name.endswith("_bin") or name[8:] in ("general_ci", "unicode_ci", "unicode_520_ci", "0900_ai_ci", "0900_as_ci", "0900_as_cs")
+        # Japanese and Chinese reorder tens of thousands of characters.
+        if charset != "utf8mb4" or plain or "_ja_" in name or "_zh_" in name:
+            continue
+        single = dict(rows(f"select cp, hex(weight_string(c collate {name})) {narrow}"))
+        joined = dict(rows(f"select i, hex(weight_string(c collate {name})) from seqs"))
+        base = bases[base_of(name)]
+
+        def parts(text):
+            return [sum((levels(single[ord(c)])[k] for c in text), []) for k in range(3)]
+        out[name] = ({cp: text for cp, text in single.items() if text != base[cp]},
+                     {sequences[i]: text for i, text in joined.items() if levels(text) != parts(sequences[i])})
+        print(name, *map(len, out[name]), flush=True)
+    return out
+
+
+def ask_again(path, address):
+    """Asks for the language collations only."""
+    import pymysql
+    with open(path, "rb") as file:
+        probe = pickle.load(file)
+    host, port = address.split(":")
+    link = pymysql.connect(host=host, port=int(port), user="root", charset="utf8mb4", autocommit=True)
+    cursor = link.cursor()
+
+    def rows(sql):
+        cursor.execute(sql)
+        return cursor.fetchall()
+    rows("use coll_probe")
+    probe["tailor"] = ask_tailored(rows, probe)
+    with open(path, "wb") as file:
+        pickle.dump(probe, file)
 
 
 def units(text):
@@ -128,6 +194,53 @@ def pack_uca(weights, full):
     return head + struct.pack("<%dH" % PAGES, *index) + b"".join(pages) + struct.pack("<%dH" % len(pool), *pool)
 
 
+def pack_tailored(tailor):
+    """See tables.rs; returns the table and the slots of the names in it."""
+    blobs, slots, pool, seen = [], {}, [], {}
+
+    def place(text, ai):
+        value = tuple(tuple(part) for part in levels(text))
+        assert not ai or not value[1] and not value[2]
+        if value not in seen:
+            seen[value] = len(pool)
+            pool.append(sum(len(part) << 5 * i for i, part in enumerate(value)))
+            for part in value:
+                pool.extend(part)
+        return seen[value]
+    for name, (single, joined) in tailor.items():
+        if len(single) > 20000:
+            continue
+        # The primary weights of the case-sensitive sister do, where they are the same.
+        sister = name.replace("_ai_ci", "_as_cs")
+        source = single, joined
+        if sister != name and sister in tailor and len(tailor[sister][0]) < 20000:
+            def first(text):
+                return levels(text)[0]
+            others = {c: first(t) for c, t in tailor[sister][0].items()}
+            sequences = {c: first(t) for c, t in tailor[sister][1].items()}
+            same = all(others.get(c) == first(t) for c, t in single.items())
+            same = same and {c: first(t) for c, t in joined.items()} == sequences
+            # A code point that only the sister tailors must keep its primary weights.
+            if same and all(c in single or first(t) == first(BASE[c]) for c, t in tailor[sister][0].items()):
+                source = tailor[sister]
+        singles, sequences = source
+        blob = struct.pack("<HH", len(singles), len(sequences))
+        for cp in sorted(singles):
+            blob += struct.pack("<II", cp, place(singles[cp], False))
+        for text in sorted(sequences, key=lambda t: [ord(c) for c in t]):
+            points = [ord(c) for c in text] + [0] * (4 - len(text))
+            blob += struct.pack("<IIIII", *points, place(sequences[text], False))
+        if blob not in blobs:
+            blobs.append(blob)
+        slots[name] = blobs.index(blob)
+    head, at = struct.pack("<I", len(blobs)), 4 + 4 * (len(blobs) + 1)
+    for blob in blobs:
+        head += struct.pack("<I", at)
+        at += len(blob)
+    head += struct.pack("<I", at)
+    return head + b"".join(blobs) + struct.pack("<%dH" % len(pool), *pool), slots
+
+
 def pack_general(weights):
     index, pages = [], []
     for page in range(256):
@@ -149,7 +262,7 @@ def pack_case(rows):
     return b"".join(struct.pack("<III", cp, point(up, chr(cp).upper()), point(low, chr(cp).lower())) for cp, up, low in sorted(rows))
 
 
-def rule(name, charset, cs_slots, w8_slots):
+def rule(name, charset, cs_slots, w8_slots, tailored):
     """The rule that orders a collation, and whether it is exactly that."""
     if charset == "binary":
         return "Rule::Binary", True
@@ -160,14 +273,16 @@ def rule(name, charset, cs_slots, w8_slots):
                  "0900_as_cs": "Rule::Unicode900(3)", "0900_bin": "Rule::Binary"}
         if tail in exact:
             return exact[tail], True
+        if "utf8mb4_" + tail in tailored:
+            level = 0 if "0900" not in tail else 1 if tail.endswith("ai_ci") else 3
+            return f"Rule::Tailored({level}, {tailored['utf8mb4_' + tail]})", True
         if "0900_ai_ci" in tail:
             return "Rule::Unicode900(1)", False
         if "0900_as_cs" in tail:
             return "Rule::Unicode900(3)", False
         if tail in ("tolower_ci", "general_mysql500_ci"):
             return "Rule::General", False
-        # The Croatian and Vietnamese ones came with version 5.2.0, the others with 4.0.0.
-        return ("Rule::Unicode520" if tail in ("croatian_ci", "vietnamese_ci") else "Rule::Unicode400"), False
+        return "Rule::Unicode400", False
     if name == "ascii_bin":
         return "Rule::Bin", True
     if name in w8_slots:
@@ -177,6 +292,8 @@ def rule(name, charset, cs_slots, w8_slots):
 
 def main():
     path = sys.argv[1]
+    if "--ask-tailored" in sys.argv:
+        ask_again(path, sys.argv[sys.argv.index("--ask-tailored") + 1])
     if "--ask" in sys.argv:
         with open(path, "wb") as file:
             pickle.dump(ask(sys.argv[sys.argv.index("--ask") + 1]), file)
@@ -190,6 +307,9 @@ def main():
     save("unicode900.bin", pack_uca(probe["w:utf8mb4_0900_as_cs"], True))
     save("unicode520.bin", pack_uca(probe["w:utf8mb4_unicode_520_ci"], False))
     save("unicode400.bin", pack_uca(probe["w:utf8mb4_unicode_ci"], False))
+    BASE.update(probe["w:utf8mb4_0900_as_cs"])
+    table, tailored = pack_tailored(probe["tailor"])
+    save("tailored.bin", table)
     save("general.bin", pack_general(probe["w:utf8mb4_general_ci"]))
     save("case900.bin", pack_case(probe["case:utf8mb4_0900_as_cs"]))
     save("case520.bin", pack_case(probe["case:utf8mb4_unicode_520_ci"]))
@@ -225,7 +345,7 @@ def main():
     rows = [r for r in probe["collations"] if r[1] in slots]
     lines += ["#[rustfmt::skip]", f"pub(crate) static COLLATIONS: [Collation; {len(rows)}] = ["]
     for name, charset, number, default, _, sortlen, pad in rows:
-        how, exact = rule(name, charset, cs_slots, w8_slots)
+        how, exact = rule(name, charset, cs_slots, w8_slots, tailored)
         lines.append(
             f'    Collation {{ id: CollationId({number}), name: "{name}", charset: &CHARSETS[{slots[charset]}], '
             f"pad: PadAttribute::{'NoPad' if pad == 'NO PAD' else 'PadSpace'}, is_default: {str(default == 'Yes').lower()}, "

@@ -5,10 +5,10 @@ use std::hash::Hasher;
 
 use crate::charset::{Charset, Encoding};
 use crate::id::CollationId;
-use crate::tables::{self, Case};
+use crate::tables::{self, Case, Version};
 use crate::utf8;
 use crate::weights::{
-    Bytes, General, Level, PlainUnits, Source, Uca400, Uca520, Units, skip_common,
+    Bytes, General, Level, PlainUnits, Source, Tailored, Uca400, Uca520, Units, skip_common,
 };
 
 /// Whether spaces at the end count.
@@ -35,6 +35,8 @@ pub(crate) enum Rule {
     Unicode400,
     /// 8-bit character set (first) with weights (second).
     Bytes(u8, u8),
+    /// A language's rules (second) over UCA 9.0.0 with so many levels, or over 4.0.0 for 0.
+    Tailored(u8, u8),
 }
 
 /// A collation. Text is always UTF-8, whatever its character set (`binary` excepted).
@@ -79,7 +81,21 @@ macro_rules! with_units {
                 let $source = Bytes { charset, weights };
                 $body
             }
-            Rule::Unicode900(levels) => $deep(levels),
+            Rule::Tailored(0, slot) => {
+                let $source =
+                    Tailored::<0> { rules: tables::tailoring(slot), version: Version::V400 };
+                $body
+            }
+            Rule::Unicode900(levels) => $deep(levels, Level::<0>, Level::<1>, Level::<2>),
+            Rule::Tailored(levels, slot) => {
+                let (rules, version) = (tables::tailoring(slot), Version::V900);
+                $deep(
+                    levels,
+                    Tailored::<0> { rules, version },
+                    Tailored::<1> { rules, version },
+                    Tailored::<2> { rules, version },
+                )
+            }
         }
     };
 }
@@ -100,7 +116,7 @@ impl Collation {
         if self.rule == Rule::Binary {
             return a.cmp(b);
         }
-        let (a, b) = skip_common(a, b);
+        let (a, b) = if self.joins() { (a, b) } else { skip_common(a, b) };
         if a.is_empty() && b.is_empty() {
             return Ordering::Equal;
         }
@@ -109,7 +125,7 @@ impl Collation {
             source => compare_padded(Units::new(a, source), Units::new(b, source), source.space()),
             compare_padded(PlainUnits(a.iter()), PlainUnits(b.iter()), 0x20),
             a.cmp(b),
-            |levels| compare_levels(a, b, levels)
+            |levels, x, y, z| compare_levels(a, b, levels, x, y, z)
         )
     }
 
@@ -125,7 +141,7 @@ impl Collation {
             source => hash_padded(Units::new(text, source), source.space(), state),
             state.write(trim_spaces(text)),
             state.write(text),
-            |levels| hash_levels(text, levels, state)
+            |levels, x, y, z| hash_levels(text, levels, x, y, z, state)
         );
         state.write_u8(0xff);
     }
@@ -137,7 +153,7 @@ impl Collation {
             source => write_units(Units::new(text, source), source, out),
             Units::new(text, General).text_points(out),
             out.extend_from_slice(text),
-            |levels| write_levels(text, levels, out)
+            |levels, x, y, z| write_levels(text, levels, x, y, z, out)
         );
     }
 
@@ -148,8 +164,8 @@ impl Collation {
             source => write_padded(Units::new(text, source), source.space(), width(source), out),
             write_padded(PlainUnits(text.iter()), 0x20, 1, out),
             write_escaped(text, out),
-            |levels| {
-                write_levels(text, levels, out);
+            |levels, x, y, z| {
+                write_levels(text, levels, x, y, z, out);
                 out.extend_from_slice(&[0, 0]);
             }
         );
@@ -164,8 +180,20 @@ impl Collation {
                 write_escaped(text, out);
                 out.truncate(out.len() - 2);
             }
-            Rule::Unicode900(_) => write_levels(text, 1, out),
-            Rule::Bin | Rule::General | Rule::Unicode520 | Rule::Unicode400 | Rule::Bytes(..) => {
+            Rule::Unicode900(_) => write_units(Units::new(text, Level::<0>), Level::<0>, out),
+            // What follows may join the end of the text to one letter.
+            Rule::Tailored(_, slot) if tables::tailoring(slot).has_sequences() => {}
+            Rule::Tailored(1.., slot) => {
+                let source =
+                    Tailored::<0> { rules: tables::tailoring(slot), version: Version::V900 };
+                write_units(Units::new(text, source), source, out);
+            }
+            Rule::Bin
+            | Rule::General
+            | Rule::Unicode520
+            | Rule::Unicode400
+            | Rule::Bytes(..)
+            | Rule::Tailored(0, _) => {
                 self.write_key(text, out);
                 let terminator =
                     if matches!(self.rule, Rule::Bin | Rule::Bytes(..)) { 2 } else { 3 };
@@ -174,14 +202,22 @@ impl Collation {
         }
     }
 
+    /// Whether sequences of characters may count as one.
+    fn joins(&self) -> bool {
+        matches!(self.rule, Rule::Tailored(_, slot) if tables::tailoring(slot).has_sequences())
+    }
+
     fn case_table(&self) -> Case {
         match self.rule {
-            Rule::Unicode900(_) => Case::V900,
+            Rule::Unicode900(_) | Rule::Tailored(1.., _) => Case::V900,
             Rule::Binary if self.id == CollationId::UTF8MB4_0900_BIN => Case::V900,
             Rule::Unicode520 => Case::V520,
-            Rule::Binary | Rule::Bin | Rule::General | Rule::Unicode400 | Rule::Bytes(..) => {
-                Case::V300
-            }
+            Rule::Binary
+            | Rule::Bin
+            | Rule::General
+            | Rule::Unicode400
+            | Rule::Bytes(..)
+            | Rule::Tailored(0, _) => Case::V300,
         }
     }
 
@@ -248,6 +284,17 @@ impl Collation {
                     && same(same_run(Level::<1>, a, b), 2)
                     && same(same_run(Level::<2>, a, b), 3)
             }
+            Rule::Tailored(0, slot) => {
+                let rules = tables::tailoring(slot);
+                same_run(Tailored::<0> { rules, version: Version::V400 }, a, b)
+            }
+            Rule::Tailored(levels, slot) => {
+                let (rules, version) = (tables::tailoring(slot), Version::V900);
+                let same = |x: bool, enough: u8| x || levels < enough;
+                same(same_run(Tailored::<0> { rules, version }, a, b), 1)
+                    && same(same_run(Tailored::<1> { rules, version }, a, b), 2)
+                    && same(same_run(Tailored::<2> { rules, version }, a, b), 3)
+            }
             Rule::Unicode520 => same_run(Uca520, a, b),
             Rule::Unicode400 => same_run(Uca400, a, b),
             Rule::Bytes(charset, weights) => same_run(Bytes { charset, weights }, a, b),
@@ -294,13 +341,20 @@ fn compare_padded(
     }
 }
 
-fn compare_levels(a: &[u8], b: &[u8], levels: u8) -> Ordering {
-    let mut order = Units::new(a, Level::<0>).cmp(Units::new(b, Level::<0>));
+fn compare_levels(
+    a: &[u8],
+    b: &[u8],
+    levels: u8,
+    first: impl Source,
+    second: impl Source,
+    third: impl Source,
+) -> Ordering {
+    let mut order = Units::new(a, first).cmp(Units::new(b, first));
     if order.is_eq() && levels > 1 {
-        order = Units::new(a, Level::<1>).cmp(Units::new(b, Level::<1>));
+        order = Units::new(a, second).cmp(Units::new(b, second));
     }
     if order.is_eq() && levels > 2 {
-        order = Units::new(a, Level::<2>).cmp(Units::new(b, Level::<2>));
+        order = Units::new(a, third).cmp(Units::new(b, third));
     }
     order
 }
@@ -320,13 +374,20 @@ fn hash_padded<H: Hasher>(units: impl Iterator<Item = u16>, space: u16, state: &
     }
 }
 
-fn hash_levels<H: Hasher>(text: &[u8], levels: u8, state: &mut H) {
-    Units::new(text, Level::<0>).for_each(|unit| state.write_u16(unit));
+fn hash_levels<H: Hasher>(
+    text: &[u8],
+    levels: u8,
+    first: impl Source,
+    second: impl Source,
+    third: impl Source,
+    state: &mut H,
+) {
+    Units::new(text, first).for_each(|unit| state.write_u16(unit));
     if levels > 1 {
-        Units::new(text, Level::<1>).for_each(|unit| state.write_u16(unit));
+        Units::new(text, second).for_each(|unit| state.write_u16(unit));
     }
     if levels > 2 {
-        Units::new(text, Level::<2>).for_each(|unit| state.write_u16(unit));
+        Units::new(text, third).for_each(|unit| state.write_u16(unit));
     }
 }
 
@@ -340,16 +401,23 @@ fn write_units<S: Source>(units: Units<'_, S>, _: S, out: &mut Vec<u8>) {
     }
 }
 
-fn write_levels(text: &[u8], levels: u8, out: &mut Vec<u8>) {
+fn write_levels(
+    text: &[u8],
+    levels: u8,
+    first: impl Source,
+    second: impl Source,
+    third: impl Source,
+    out: &mut Vec<u8>,
+) {
     out.reserve(text.len() * 2 + 2);
-    write_units(Units::new(text, Level::<0>), Level::<0>, out);
+    write_units(Units::new(text, first), first, out);
     if levels > 1 {
         out.extend_from_slice(&[0, 0]);
-        write_units(Units::new(text, Level::<1>), Level::<1>, out);
+        write_units(Units::new(text, second), second, out);
     }
     if levels > 2 {
         out.extend_from_slice(&[0, 0]);
-        write_units(Units::new(text, Level::<2>), Level::<2>, out);
+        write_units(Units::new(text, third), third, out);
     }
 }
 

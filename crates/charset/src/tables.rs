@@ -5,6 +5,9 @@
 //! then the pages of 256 u32; then a pool of u16. In the 9.0.0 table an entry is a position in the pool, where a word
 //! counts the weights of the three levels (5 bits each) and the weights follow level by level. In the others it is
 //! `count << 24 | position`, or with a count of 1 the weight itself.
+//! `tailored.bin`: u32 count and count + 1 u32 offsets; at each of them u16 singles, u16 sequences, then sorted entries: a code
+//! point and a position in the pool (u32 each), or four code points (0 for none) and a position. The pool of u16 follows
+//! the last, laid out as that of 9.0.0.
 //! `general.bin`: 256 page numbers (0xFF: weight = code point), then pages of 256 u16.
 //! `case*.bin`: sorted triples of u32: code point, upper, lower.
 //! `charsets.bin`: 256 u16 per character set, code points of its bytes, 0xFFFF for none.
@@ -16,6 +19,8 @@ static UNICODE_520: &[u8; include_bytes!("tables/unicode520.bin").len()] =
     include_bytes!("tables/unicode520.bin");
 static UNICODE_400: &[u8; include_bytes!("tables/unicode400.bin").len()] =
     include_bytes!("tables/unicode400.bin");
+static TAILORED: &[u8; include_bytes!("tables/tailored.bin").len()] =
+    include_bytes!("tables/tailored.bin");
 static GENERAL: &[u8; include_bytes!("tables/general.bin").len()] =
     include_bytes!("tables/general.bin");
 static CASE_900: &[u8] = include_bytes!("tables/case900.bin");
@@ -128,8 +133,12 @@ fn short_run(table: &'static [u8], pool: usize, entry: u32) -> Run {
 }
 
 const fn pool_range(entry: usize, level: usize) -> (usize, usize) {
-    let head = POOL_900 + entry * 2;
-    let counts = word(UNICODE_900, head) as usize;
+    level_range(UNICODE_900, POOL_900 + entry * 2, level)
+}
+
+/// Where the weights of a level are, of an entry that begins at `head`.
+const fn level_range(table: &[u8], head: usize, level: usize) -> (usize, usize) {
+    let counts = word(table, head) as usize;
     let (first, second, third) = (counts & 31, counts >> 5 & 31, counts >> 10 & 31);
     let (skip, count) = match level {
         0 => (0, first),
@@ -143,6 +152,98 @@ const fn pool_range(entry: usize, level: usize) -> (usize, usize) {
 fn pool_run(entry: usize, level: usize) -> Run {
     let (at, end) = pool_range(entry, level);
     Run { table: UNICODE_900, at, end, inline: [0; 3] }
+}
+
+/// The rules of a language: what differs from the base.
+#[derive(Clone, Copy)]
+pub(crate) struct Tailoring {
+    singles_at: usize,
+    singles: usize,
+    sequences_at: usize,
+    sequences: usize,
+}
+
+/// Most code points of a sequence.
+pub(crate) const SEQUENCE_MAX: usize = 4;
+const SINGLE_BYTES: usize = 8;
+const SEQUENCE_BYTES: usize = 20;
+const TAILORED_POOL: usize = long(TAILORED, 4 + 4 * long(TAILORED, 0) as usize) as usize;
+
+/// The rules in slot `slot`.
+pub(crate) fn tailoring(slot: u8) -> Tailoring {
+    let at = long(TAILORED, 4 + 4 * usize::from(slot)) as usize;
+    let singles = usize::from(word(TAILORED, at));
+    Tailoring {
+        singles_at: at + 4,
+        singles,
+        sequences_at: at + 4 + singles * SINGLE_BYTES,
+        sequences: usize::from(word(TAILORED, at + 2)),
+    }
+}
+
+impl Tailoring {
+    /// Whether some sequences of characters count as one.
+    pub(crate) fn has_sequences(self) -> bool {
+        self.sequences > 0
+    }
+
+    fn run(self, entry: u32, level: usize) -> Run {
+        let head = TAILORED_POOL + entry as usize * 2;
+        let (at, end) = level_range(TAILORED, head, level);
+        Run { table: TAILORED, at, end, inline: [0; 3] }
+    }
+
+    /// Weights of a code point, if the language has its own.
+    pub(crate) fn single(self, point: u32, level: usize) -> Option<Run> {
+        let entry = |index: usize| self.singles_at + index * SINGLE_BYTES;
+        let (mut low, mut high) = (0, self.singles);
+        while low < high {
+            let middle = (low + high) / 2;
+            match long(TAILORED, entry(middle)).cmp(&point) {
+                std::cmp::Ordering::Equal => {
+                    return Some(self.run(long(TAILORED, entry(middle) + 4), level));
+                }
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Weights of the longest sequence that begins `points` (0 after the end), and how many it takes.
+    pub(crate) fn sequence(
+        self,
+        points: &[u32; SEQUENCE_MAX],
+        level: usize,
+    ) -> Option<(Run, usize)> {
+        for count in (2..=SEQUENCE_MAX).rev() {
+            if points[count - 1] == 0 {
+                continue;
+            }
+            let mut wanted = [0; SEQUENCE_MAX];
+            wanted[..count].copy_from_slice(&points[..count]);
+            if let Some(entry) = self.find_sequence(&wanted) {
+                return Some((self.run(entry, level), count));
+            }
+        }
+        None
+    }
+
+    fn find_sequence(self, wanted: &[u32; SEQUENCE_MAX]) -> Option<u32> {
+        let (mut low, mut high) = (0, self.sequences);
+        while low < high {
+            let middle = (low + high) / 2;
+            let at = self.sequences_at + middle * SEQUENCE_BYTES;
+            let found: [u32; SEQUENCE_MAX] =
+                std::array::from_fn(|index| long(TAILORED, at + 4 * index));
+            match found.cmp(wanted) {
+                std::cmp::Ordering::Equal => return Some(long(TAILORED, at + 16)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
 }
 
 fn implicit(point: u32, page: u16, level: usize) -> Run {

@@ -42,6 +42,10 @@ fn known_pairs() {
     assert_eq!(of("utf8_general_ci").id, CollationId::UTF8MB3_GENERAL_CI);
     assert_eq!(ai.upper("straße é".as_bytes()), "STRAßE É".as_bytes());
     assert_eq!(ai.char_length("aé😀".as_bytes()), 3);
+    let swedish = of("utf8mb4_sv_0900_ai_ci");
+    assert_eq!(swedish.compare("ö".as_bytes(), b"z"), Ordering::Greater);
+    assert_eq!(of("utf8mb4_cs_0900_ai_ci").compare(b"ch", b"cz"), Ordering::Greater);
+    assert!(of("utf8mb4_german2_ci").equal("ä".as_bytes(), b"ae"));
     let mut weights = Vec::new();
     ai.sort_key("a각".as_bytes(), &mut weights);
     assert_eq!(weights, [0x1c, 0x47, 0x3b, 0xf5, 0x3c, 0x73, 0x3c, 0xd1]);
@@ -73,7 +77,7 @@ fn conversions() {
 }
 
 fn texts() -> impl Strategy<Value = String> {
-    proptest::string::string_regex("[aAbéÉßæ \t\u{1}zZ\u{301}가각漢😀]{0,8} {0,3}")
+    proptest::string::string_regex("[aAbcshlLzéÉßæ \t\u{1}zZ\u{301}가각漢😀]{0,8} {0,3}")
         .expect("a regex")
 }
 
@@ -83,7 +87,8 @@ proptest! {
     #[test]
     fn keys_and_hashes_agree_with_comparison(a in texts(), b in texts()) {
         for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_as_ci", "utf8mb4_0900_bin", "utf8mb4_bin",
-            "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "latin1_german2_ci", "binary"] {
+            "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "latin1_german2_ci", "binary",
+            "utf8mb4_cs_0900_as_cs", "utf8mb4_swedish_ci", "utf8mb4_spanish2_ci", "utf8mb4_hu_0900_ai_ci"] {
             let c = of(name);
             let order = c.compare(a.as_bytes(), b.as_bytes());
             let (x, y) = (key(c, a.as_bytes()), key(c, b.as_bytes()));

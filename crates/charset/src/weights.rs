@@ -1,6 +1,6 @@
 //! Streams of weights: the units that comparison, sort keys, hashes and patterns work on.
 
-use crate::tables::{self, Run, Version};
+use crate::tables::{self, Run, SEQUENCE_MAX, Tailoring, Version};
 use crate::utf8;
 
 /// Where the weights of characters come from.
@@ -16,6 +16,56 @@ pub(crate) trait Source: Copy {
     /// Whether an ASCII character with weight 0 has no weights at all.
     fn skips_ascii_zero(self) -> bool {
         true
+    }
+    /// Weights of characters at the start of `text` that count as one, and their bytes.
+    #[inline]
+    fn sequence(self, _text: &[u8]) -> Option<(Run, usize)> {
+        None
+    }
+}
+
+/// The rules of a language over one level of UCA 9.0.0, or over 4.0.0.
+#[derive(Clone, Copy)]
+pub(crate) struct Tailored<const LEVEL: usize> {
+    pub(crate) rules: Tailoring,
+    pub(crate) version: Version,
+}
+
+impl<const LEVEL: usize> Source for Tailored<LEVEL> {
+    fn space(self) -> u16 {
+        match self.version {
+            Version::V900 => tables::ASCII_900[LEVEL][b' ' as usize],
+            _ => tables::ASCII_400[b' ' as usize],
+        }
+    }
+    fn ascii(self, _: u8) -> u16 {
+        0
+    }
+    fn run(self, point: u32) -> Run {
+        match self.rules.single(point, LEVEL) {
+            Some(run) => run,
+            None => tables::unicode(self.version, point, LEVEL),
+        }
+    }
+    fn skips_ascii_zero(self) -> bool {
+        false
+    }
+    fn sequence(self, text: &[u8]) -> Option<(Run, usize)> {
+        if !self.rules.has_sequences() {
+            return None;
+        }
+        let (mut points, mut ends) = ([0; SEQUENCE_MAX], [0; SEQUENCE_MAX]);
+        let mut at = 0;
+        for index in 0..SEQUENCE_MAX {
+            if at >= text.len() {
+                break;
+            }
+            let (point, length) = utf8::decode(&text[at..]);
+            at += length;
+            (points[index], ends[index]) = (point, at);
+        }
+        let (run, count) = self.rules.sequence(&points, LEVEL)?;
+        Some((run, ends[count - 1]))
     }
 }
 
@@ -150,6 +200,11 @@ impl<S: Source> Iterator for Units<'_, S> {
                 return Some(weight);
             }
             let &byte = self.text.get(self.at)?;
+            if let Some((run, length)) = self.source.sequence(&self.text[self.at..]) {
+                self.run = run;
+                self.at += length;
+                continue;
+            }
             if byte < 0x80 {
                 self.at += 1;
                 let weight = self.source.ascii(byte);

@@ -170,3 +170,8 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_value_is_small() {
+    assert!(size_of::<Value>() <= 32);
+}

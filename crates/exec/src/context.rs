@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
-use types::{TimeZone, Value};
+use types::Value;
 
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {
@@ -88,8 +88,6 @@ pub struct ExecContext<'a> {
     pub parameters: &'a [Value],
     /// SQL mode, zone, clock, warnings, session services.
     pub function: FunctionContext<'a>,
-    /// The session time zone again, as conversions want it.
-    pub time_zone: &'a TimeZone,
     /// Settings.
     pub settings: &'a ExecSettings,
     /// Stops the statement.

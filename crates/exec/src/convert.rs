@@ -6,7 +6,7 @@ use errors::{Diagnostics, Result};
 use plan::CastKind;
 use plugin_api::Coercion;
 use types::{
-    CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TimeZone, TypeKind, Value,
+    CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TypeKind, Value, ZoneRules,
     to_text,
 };
 
@@ -17,7 +17,7 @@ pub(crate) fn context<'x>(run: &'x mut Run<'_>) -> CastContext<'x> {
     CastContext {
         sql_mode: run.function.sql_mode,
         diagnostics: &mut *run.function.diagnostics,
-        time_zone: run.time_zone,
+        time_zone: run.function.time_zone,
         today: run.function.now.date(),
         column: "",
         row: 1,
@@ -129,7 +129,7 @@ pub(crate) fn coerce(
 }
 
 /// UTC to the session time zone; the zero date stays.
-pub(crate) fn to_local(moment: DateTime, zone: &TimeZone) -> DateTime {
+pub(crate) fn to_local(moment: DateTime, zone: &dyn ZoneRules) -> DateTime {
     if moment.is_zero() {
         return moment;
     }
@@ -137,7 +137,7 @@ pub(crate) fn to_local(moment: DateTime, zone: &TimeZone) -> DateTime {
 }
 
 /// Session time zone to UTC.
-fn to_utc(moment: DateTime, zone: &TimeZone) -> Option<DateTime> {
+fn to_utc(moment: DateTime, zone: &dyn ZoneRules) -> Option<DateTime> {
     if moment.is_zero() {
         return Some(moment);
     }
@@ -155,13 +155,13 @@ pub(crate) fn cast(
     match (kind, &value) {
         (_, Value::Null) => Ok(Value::Null),
         (CastKind::TimestampToLocal, Value::DateTime(moment)) => {
-            Ok(Value::DateTime(to_local(*moment, run.time_zone)))
+            Ok(Value::DateTime(to_local(*moment, run.function.time_zone)))
         }
         (CastKind::TimestampToUtc, _) => {
             let moment = types::cast(&value, from, to, &mut context(run))?;
             Ok(match moment {
                 Value::DateTime(moment) => {
-                    to_utc(moment, run.time_zone).map_or(Value::Null, Value::DateTime)
+                    to_utc(moment, run.function.time_zone).map_or(Value::Null, Value::DateTime)
                 }
                 other => other,
             })

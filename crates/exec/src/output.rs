@@ -3,7 +3,7 @@
 use errors::Result;
 use plugin_api::RowSource;
 use types::record::{CellText, RecordLayout};
-use types::{DataType, TimeZone, Value, to_text};
+use types::{DataType, Value, ZoneRules, to_text};
 
 use crate::convert;
 use crate::expr::Code;
@@ -146,7 +146,7 @@ pub(crate) struct RecordRow<'a> {
     pub(crate) layout: &'a RecordLayout,
     pub(crate) record: &'a [u8],
     pub(crate) cells: &'a [RecordCell],
-    pub(crate) time_zone: &'a TimeZone,
+    pub(crate) time_zone: &'a dyn ZoneRules,
 }
 
 impl RecordRow<'_> {

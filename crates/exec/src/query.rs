@@ -194,7 +194,7 @@ fn run_point(
         return Ok(0);
     }
     let record = &buffers.row.record;
-    sink.row(&RecordRow { layout: &table.layout, record, cells, time_zone: run.time_zone })?;
+    sink.row(&RecordRow { layout: &table.layout, record, cells, time_zone: run.function.time_zone })?;
     Ok(1)
 }
 
@@ -223,7 +223,7 @@ fn send_records<'r>(
     run: &mut Run<'r>,
     sink: &mut dyn RowSink,
 ) -> Result<u64> {
-    let (mut sent, time_zone) = (0, run.time_zone);
+    let (mut sent, time_zone) = (0, run.function.time_zone);
     scan.open(run)?;
     while sent < limit {
         let Some(row) = scan.next_record(run)? else { break };

@@ -6,7 +6,7 @@ use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
-use types::{TimeZone, Value};
+use types::Value;
 
 use crate::context::{ExecContext, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
@@ -78,7 +78,6 @@ pub(crate) struct Run<'r> {
     pub(crate) information: &'r dyn InformationContext,
     pub(crate) parameters: &'r [Value],
     pub(crate) function: FunctionContext<'r>,
-    pub(crate) time_zone: &'r TimeZone,
     pub(crate) settings: &'r ExecSettings,
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
@@ -121,7 +120,6 @@ impl<'r> Run<'r> {
                 diagnostics: &mut *function.diagnostics,
                 session: &mut *function.session,
             },
-            time_zone: ctx.time_zone,
             settings: ctx.settings,
             key: Vec::new(),
             cancel: ctx.cancel,

@@ -2,7 +2,7 @@
 
 use errors::{Error, ErrorCode, Level, Result};
 use types::{
-    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TimeZone, TypeKind, Value,
+    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value,
     to_text,
 };
 
@@ -28,8 +28,6 @@ impl Strictness {
     }
 }
 
-static UTC: TimeZone = TimeZone::Utc;
-
 /// A value of type `from` as the column holds it.
 pub(crate) fn store(
     value: &Value,
@@ -42,9 +40,9 @@ pub(crate) fn store(
 ) -> Result<Value> {
     let target = Target { name: &column.name, ty: &column.ty, row, mode };
     if is_utc {
-        let zone = std::mem::replace(&mut run.time_zone, &UTC);
+        let zone = std::mem::replace(&mut run.function.time_zone, &types::temporal::Utc);
         let stored = convert::store(value, from, &target, run);
-        run.time_zone = zone;
+        run.function.time_zone = zone;
         return stored;
     }
     convert::store(value, from, &target, run)
@@ -201,7 +199,7 @@ impl WriteTable {
             match &run.regs[column.register] {
                 Value::Null => text.extend_from_slice(b"NULL"),
                 Value::DateTime(moment) if column.ty.kind == TypeKind::Timestamp => {
-                    let local = convert::to_local(*moment, run.time_zone);
+                    let local = convert::to_local(*moment, run.function.time_zone);
                     to_text(&Value::DateTime(local), &column.ty, &mut text);
                 }
                 value => to_text(value, &column.ty, &mut text),

@@ -21,7 +21,7 @@ use plugin_api::{
     AccountView, BindContext, FunctionContext, InformationContext, Plugin, PluginInfo, ProcessView,
     Registry, RowSource, TableView, VariableView,
 };
-use types::{CollationId, DataType, DateTime, SqlMode, TimeZone, Value};
+use types::{CollationId, DataType, DateTime, SqlMode, Value};
 
 pub struct Database {
     pub engine: Arc<MemoryEngine>,
@@ -147,8 +147,11 @@ pub struct Answer {
 
 impl Database {
     pub fn new() -> Database {
+        Database::with_plugins(vec![Box::new(aggregates::Aggregates)])
+    }
+
+    pub fn with_plugins(plugins: Vec<Box<dyn Plugin>>) -> Database {
         let engine = Arc::new(MemoryEngine::new());
-        let plugins: Vec<Box<dyn Plugin>> = vec![Box::new(aggregates::Aggregates)];
         let source = Source { txn: engine.new_transaction(), engine: engine.clone() };
         Database {
             engine,
@@ -186,7 +189,7 @@ impl Database {
         };
         let program = compile(plan, &self.registry, &bind)?;
         let zone = types::FixedOffset::utc();
-        let (time_zone, cancel) = (TimeZone::Utc, CancelToken::new());
+        let cancel = CancelToken::new();
         self.diagnostics.clear();
         let mut rows = Vec::new();
         let types = program.columns().iter().map(|column| column.ty.clone()).collect();
@@ -206,7 +209,6 @@ impl Database {
                 diagnostics: &mut self.diagnostics,
                 session: &mut self.session,
             },
-            time_zone: &time_zone,
             settings: &self.settings,
             cancel: &cancel,
             scratch: &mut self.scratch,

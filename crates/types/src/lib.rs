@@ -30,6 +30,6 @@ pub use decimal::Decimal;
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;
-pub use temporal::{Date, DateTime, FixedOffset, TemporalMode, Time, Utc, ZoneRules};
+pub use temporal::{Date, DateTime, FixedOffset, TemporalMode, Time, TimeZone, Utc, ZoneRules};
 pub use text::to_text;
 pub use value::Value;

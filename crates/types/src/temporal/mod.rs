@@ -16,4 +16,4 @@ pub use parse::{
     ParsedTemporal, TemporalMode, date_is_accepted, datetime_from_decimal, datetime_from_number,
     parse_date, parse_datetime, parse_time, time_from_decimal, time_from_number,
 };
-pub use zone::{FixedOffset, Utc, ZoneRules};
+pub use zone::{FixedOffset, TimeZone, Utc, ZoneRules};

@@ -1,5 +1,8 @@
 //! Time zones: the rules of named ones come from a plugin, UTC and fixed offsets are here.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::packed::{DateTime, MICROS_PER_SECOND};
 
 /// Local time of a zone.
@@ -83,5 +86,58 @@ impl ZoneRules for FixedOffset {
     fn local_to_utc(&self, local: DateTime) -> Option<i64> {
         let offset = i64::from(self.offset_seconds) * MICROS_PER_SECOND;
         Some(local.to_unix_micros()? - offset)
+    }
+}
+
+/// A session's time zone as a value of its own.
+#[derive(Clone, Default)]
+pub enum TimeZone {
+    /// UTC.
+    #[default]
+    Utc,
+    /// Fixed offset.
+    Offset(FixedOffset),
+    /// Rules from elsewhere.
+    Named(Arc<dyn ZoneRules>),
+}
+
+impl TimeZone {
+    /// The rules.
+    pub fn rules(&self) -> &dyn ZoneRules {
+        match self {
+            TimeZone::Utc => &Utc,
+            TimeZone::Offset(offset) => offset,
+            TimeZone::Named(rules) => &**rules,
+        }
+    }
+
+    /// Local time at a moment; the zero date when the calendar does not reach it.
+    pub fn utc_to_local(&self, unix_micros: i64) -> DateTime {
+        self.rules().utc_to_local(unix_micros)
+    }
+
+    /// Moment of a local time.
+    pub fn local_to_utc(&self, local: DateTime) -> Option<i64> {
+        self.rules().local_to_utc(local)
+    }
+}
+
+impl ZoneRules for TimeZone {
+    fn name(&self) -> &str {
+        self.rules().name()
+    }
+
+    fn utc_to_local(&self, unix_micros: i64) -> DateTime {
+        self.rules().utc_to_local(unix_micros)
+    }
+
+    fn local_to_utc(&self, local: DateTime) -> Option<i64> {
+        self.rules().local_to_utc(local)
+    }
+}
+
+impl fmt::Debug for TimeZone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rules().name())
     }
 }

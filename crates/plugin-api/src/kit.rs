@@ -103,8 +103,8 @@ pub fn text_type(characters: u64, collation: CollationId) -> DataType {
     }
     let bytes = characters.saturating_mul(CHARACTER_BYTES_MAX);
     let kind = match bytes {
-        0..=VARCHAR_BYTES_MAX => TypeKind::VarChar,
-        0..=MEDIUM_BYTES_MAX => TypeKind::MediumText,
+        ..=VARCHAR_BYTES_MAX => TypeKind::VarChar,
+        _ if bytes <= MEDIUM_BYTES_MAX => TypeKind::MediumText,
         _ => TypeKind::LongText,
     };
     let length = characters.min(u64::from(u32::MAX) / CHARACTER_BYTES_MAX) as u32;
@@ -116,8 +116,8 @@ pub fn text_type(characters: u64, collation: CollationId) -> DataType {
 /// A binary string of at most `bytes`.
 pub fn binary_type(bytes: u64) -> DataType {
     let kind = match bytes {
-        0..=VARCHAR_BYTES_MAX => TypeKind::VarBinary,
-        0..=MEDIUM_BYTES_MAX => TypeKind::MediumBlob,
+        ..=VARCHAR_BYTES_MAX => TypeKind::VarBinary,
+        _ if bytes <= MEDIUM_BYTES_MAX => TypeKind::MediumBlob,
         _ => TypeKind::LongBlob,
     };
     DataType::new(kind, bytes.min(u64::from(u32::MAX)) as u32, 0)

@@ -7,6 +7,8 @@ mod control;
 mod gtid;
 mod locks;
 mod session;
+mod unbuilt;
+mod vector;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
@@ -31,12 +33,14 @@ impl Plugin for MiscFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 5] = [
+    let families: [&[ScalarFunction]; 7] = [
         control::FUNCTIONS,
         session::FUNCTIONS,
         locks::FUNCTIONS,
         address::FUNCTIONS,
         gtid::FUNCTIONS,
+        vector::FUNCTIONS,
+        unbuilt::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

@@ -45,11 +45,18 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
 ];
 
+/// A pattern with the texts that it was compiled from.
+struct Compiled {
+    text: Vec<u8>,
+    flags: Vec<u8>,
+    pattern: Arc<Pattern>,
+}
+
 /// Compiles patterns of one call site; keeps the last one, which is the only one when the pattern is constant.
 struct Compiler {
     name: &'static str,
     case_sensitive: bool,
-    last: Mutex<Option<(Vec<u8>, Vec<u8>, Arc<Pattern>)>>,
+    last: Mutex<Option<Compiled>>,
 }
 
 impl Compiler {
@@ -63,15 +70,16 @@ impl Compiler {
         let pattern = kit::bytes(pattern);
         let flags = match_type.map_or(&b""[..], kit::bytes);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, known_flags, compiled)) = &*last
-            && known == pattern
-            && known_flags == flags
+        if let Some(known) = &*last
+            && known.text == pattern
+            && known.flags == flags
         {
-            return Ok(compiled.clone());
+            return Ok(known.pattern.clone());
         }
         let options = self.options(flags)?;
         let compiled = Arc::new(Pattern::compile(&String::from_utf8_lossy(pattern), options)?);
-        *last = Some((pattern.to_vec(), flags.to_vec(), compiled.clone()));
+        let (text, flags) = (pattern.to_vec(), flags.to_vec());
+        *last = Some(Compiled { text, flags, pattern: compiled.clone() });
         Ok(compiled)
     }
 

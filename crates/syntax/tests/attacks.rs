@@ -131,6 +131,23 @@ impl Random {
     }
 }
 
+/// What parses prints to something that parses to the same.
+fn round_trip(text: &[u8]) {
+    let options = ParseOptions::default();
+    let Ok((tree, _)) = parse_bytes(text, &options) else { return };
+    let Some(printed) = syntax::print_statement(&tree, &Default::default()) else { return };
+    if printed.contains('\u{fffd}') {
+        return;
+    }
+    match parse_one(&printed, &options) {
+        Ok((again, _)) => {
+            assert_eq!(again, tree, "{} / {printed}", String::from_utf8_lossy(text));
+        }
+        Err(error) if error.kind == ParseErrorKind::TooDeep => {}
+        Err(error) => panic!("{} / {printed} / {error}", String::from_utf8_lossy(text)),
+    }
+}
+
 #[test]
 fn garbage_never_panics() {
     small_stack(|| {
@@ -166,6 +183,7 @@ fn garbage_never_panics() {
                 }
             }
             syntax::fuzz_one(&text);
+            round_trip(&text);
         }
     });
 }

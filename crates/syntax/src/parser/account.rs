@@ -541,7 +541,7 @@ impl<'a> Parser<'a> {
         if self.eat_tok(Tok::Star) {
             return Ok(GrantTarget::Schema(first));
         }
-        let name = self.any_word()?;
+        let name = self.ident()?;
         Ok(grant_object(kind, ObjectName { schema: Some(first), name }))
     }
 }

@@ -159,10 +159,10 @@ impl<'a> Parser<'a> {
         if self.eat(Kw::PERSIST) {
             let if_exists = self.if_exists()?;
             let mut name = None;
-            if self.at_ident() {
+            if if_exists || self.at_ident() {
                 let first = self.ident()?;
                 name = Some(Box::new(if self.eat_tok(Tok::Dot) {
-                    let inner = self.any_word()?;
+                    let inner = self.ident()?;
                     SystemVar { scope: None, component: Some(first), name: inner }
                 } else {
                     SystemVar { scope: None, component: None, name: first }
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
             };
             let first = p.ident()?;
             let (component, name) =
-                if p.eat_tok(Tok::Dot) { (Some(first), p.any_word()?) } else { (None, first) };
+                if p.eat_tok(Tok::Dot) { (Some(first), p.ident()?) } else { (None, first) };
             if !p.eat_tok(Tok::Eq) && !p.eat_tok(Tok::Assign) {
                 return p.fail();
             }

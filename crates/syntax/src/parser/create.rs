@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
     fn column_def_name(&mut self) -> PResult<Ident> {
         let mut name = self.ident()?;
         while self.eat_tok(Tok::Dot) {
-            name = self.any_word()?;
+            name = self.ident()?;
         }
         Ok(name)
     }

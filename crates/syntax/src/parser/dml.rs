@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
         if self.eat_tok(Tok::Star) {
             return Ok((ObjectName { schema: None, name: first }, true));
         }
-        let name = ObjectName { schema: Some(first), name: self.any_word()? };
+        let name = ObjectName { schema: Some(first), name: self.ident()? };
         let wild = self.eat_tok(Tok::Dot);
         if wild {
             self.expect_tok(Tok::Star)?;

@@ -461,7 +461,7 @@ impl<'a> Parser<'a> {
             Tok::Word => self.word_operand(start),
             Tok::Quoted => self.name_operand(start),
             Tok::LParen => self.paren_operand(start),
-            Tok::UserVar => self.user_var_operand(start),
+            Tok::UserVar | Tok::At => self.user_var_operand(start),
             Tok::LBrace => self.brace_operand(start),
             _ => self.simple_operand(start),
         }
@@ -533,9 +533,9 @@ impl<'a> Parser<'a> {
             self.bump();
             self.expect_tok(Tok::Dot)?;
         }
-        let first = self.any_word()?;
+        let first = self.ident()?;
         if self.eat_tok(Tok::Dot) {
-            let name = self.any_word()?;
+            let name = self.ident()?;
             return Ok(SystemVar { scope, component: Some(first), name });
         }
         Ok(SystemVar { scope, component: None, name: first })
@@ -721,11 +721,11 @@ impl<'a> Parser<'a> {
         if !self.eat_tok(Tok::Dot) {
             return Ok(ColumnName { schema: None, table: None, name: first });
         }
-        let second = self.any_word()?;
+        let second = self.ident()?;
         if !self.eat_tok(Tok::Dot) {
             return Ok(ColumnName { schema: None, table: Some(first), name: second });
         }
-        let name = self.any_word()?;
+        let name = self.ident()?;
         Ok(ColumnName { schema: Some(first), table: Some(second), name })
     }
 

@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
 
     fn call_without_parens(&mut self) -> PResult<ExprKind> {
         let name = self.any_word()?;
-        let args = if self.at_tok(Tok::LParen) { self.call_args()?.0 } else { Vec::new() };
+        let args = if self.at_tok(Tok::LParen) { self.call_args(false)?.0 } else { Vec::new() };
         Ok(ExprKind::Function(Box::new(FunctionCall {
             schema: None,
             name,
@@ -238,12 +238,14 @@ impl<'a> Parser<'a> {
             && token.kind == Tok::Word
             && token.kw == Kw::NO_WORD
             && Kw::find(self.text_of(token)).is_function();
-        let (args, arg_names) = self.call_args()?;
+        // Only names that are no words may be loadable functions, whose arguments have names.
+        let named = schema.is_none() && token.kw == Kw::NO_WORD;
+        let (args, arg_names) = self.call_args(named)?;
         let call = FunctionCall { schema, name, args, arg_names, stored_only };
         self.node(start, ExprKind::Function(Box::new(call)))
     }
 
-    fn call_args(&mut self) -> PResult<(Vec<Expr>, Vec<Option<Ident>>)> {
+    fn call_args(&mut self, named: bool) -> PResult<(Vec<Expr>, Vec<Option<Ident>>)> {
         self.expect_tok(Tok::LParen)?;
         if self.eat_tok(Tok::RParen) {
             return Ok((Vec::new(), Vec::new()));
@@ -252,7 +254,7 @@ impl<'a> Parser<'a> {
         let mut names: Vec<Option<Ident>> = Vec::new();
         loop {
             args.push(self.expr()?);
-            if self.eat(Kw::AS) || self.at_ident() {
+            if named && (self.eat(Kw::AS) || self.at_ident() || self.at_tok(Tok::Str)) {
                 names.resize(args.len() - 1, None);
                 names.push(Some(self.ident_or_text()?));
             }

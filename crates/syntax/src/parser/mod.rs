@@ -423,7 +423,7 @@ impl<'a> Parser<'a> {
     fn object_name(&mut self) -> PResult<ObjectName> {
         let first = self.ident()?;
         if self.eat_tok(Tok::Dot) {
-            return Ok(ObjectName { schema: Some(first), name: self.any_word()? });
+            return Ok(ObjectName { schema: Some(first), name: self.ident()? });
         }
         Ok(ObjectName { schema: None, name: first })
     }
@@ -450,7 +450,7 @@ impl<'a> Parser<'a> {
 
     /// The name behind `@` of a user-variable token.
     fn user_var(&mut self) -> PResult<Ident> {
-        if !self.at_tok(Tok::UserVar) {
+        if !matches!(self.tok(), Tok::UserVar | Tok::At) {
             return self.fail();
         }
         let token = self.cur.tok;
@@ -486,9 +486,9 @@ impl<'a> Parser<'a> {
             let host = self.user_var()?;
             return Ok(Some(host.text.to_ascii_lowercase().into()));
         }
+        // A host name must stand directly behind its `@`; nothing there is an empty one.
         if self.eat_tok(Tok::At) {
-            let host = self.ident_or_text()?;
-            return Ok(Some(host.text.to_ascii_lowercase().into()));
+            return Ok(Some(Box::default()));
         }
         Ok(None)
     }

@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
                 }
                 let schema = Some(self.ident()?);
                 self.bump();
-                let name = self.any_word()?;
+                let name = self.ident()?;
                 if self.eat_tok(Tok::Dot) && self.eat_tok(Tok::Star) {
                     return Ok(Some(ObjectName { schema, name }));
                 }

@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         let scope = self.opt_scope();
         let first = if self.at(Kw::DEFAULT) { self.any_word()? } else { self.ident()? };
         let (component, name) =
-            if self.eat_tok(Tok::Dot) { (Some(first), self.any_word()?) } else { (None, first) };
+            if self.eat_tok(Tok::Dot) { (Some(first), self.ident()?) } else { (None, first) };
         self.set_eq()?;
         let value = self.set_value()?;
         Ok(SetItem::Variable { scope, at_at: false, component, name, value })

@@ -149,7 +149,29 @@ impl<'a> Parser<'a> {
 
     fn derived(&mut self, lateral: bool, query: Query) -> PResult<TableFactor> {
         if !self.eat(Kw::AS) && !self.at_alias() {
-            return self.fail_other(1248, "Every derived table must have its own alias");
+            // The reference notices the missing alias only where the text could go on without one.
+            let goes_on = match self.tok() {
+                Tok::Eof | Tok::Semi | Tok::RParen | Tok::Comma | Tok::RBrace => true,
+                _ => {
+                    self.at_query_tail()
+                        || self.at_join()
+                        || matches!(
+                            self.kw(),
+                            Kw::WHERE
+                                | Kw::GROUP
+                                | Kw::HAVING
+                                | Kw::WINDOW
+                                | Kw::ON
+                                | Kw::USING
+                                | Kw::SET
+                                | Kw::QUALIFY
+                        )
+                }
+            };
+            if goes_on {
+                return self.fail_other(1248, "Every derived table must have its own alias");
+            }
+            return self.fail();
         }
         let alias = self.ident()?;
         let columns = if self.at_tok(Tok::LParen) { self.paren_idents()? } else { Vec::new() };

@@ -120,7 +120,7 @@ impl Printer<'_> {
                 self.s("(");
                 self.operand(expr);
                 self.s(" collate ");
-                self.charset(collation);
+                self.word(collation);
                 self.s(")");
             }
             ExprKind::Function(call) => self.function(call),
@@ -294,7 +294,7 @@ impl Printer<'_> {
             Literal::String(string) => {
                 if let Some(introducer) = &string.introducer {
                     self.s("_");
-                    self.charset(introducer);
+                    self.word(introducer);
                 } else if let Some(introducer) = self.options.introducer {
                     self.s("_");
                     self.s(introducer);
@@ -319,7 +319,7 @@ impl Printer<'_> {
     fn binary(&mut self, binary: &BinaryLiteral, bits: bool) {
         if let Some(introducer) = &binary.introducer {
             self.s("_");
-            self.charset(introducer);
+            self.word(introducer);
             self.s(" ");
         }
         let digits: String = if bits {
@@ -513,7 +513,7 @@ impl Printer<'_> {
                 self.s("convert(");
                 self.expr(expr);
                 self.s(" using ");
-                self.charset(charset);
+                self.word(charset);
                 self.s(")");
             }
             ExprKind::DateArith(arith) => {
@@ -556,7 +556,7 @@ impl Printer<'_> {
                 self.exprs(args);
                 if let Some(charset) = charset {
                     self.s(" using ");
-                    self.charset(charset);
+                    self.word(charset);
                 }
                 self.s(")");
             }

@@ -176,8 +176,9 @@ impl<'a> Printer<'a> {
         self.string(value.as_bytes());
     }
 
-    fn charset(&mut self, charset: &Ident) {
-        self.s(&charset.text);
+    /// A word of an option: in quotes only where it needs them.
+    fn word(&mut self, word: &Ident) {
+        if is_plain_word(&word.text) { self.s(&word.text) } else { self.ident(word) }
     }
 
     fn user(&mut self, user: &UserName) {
@@ -188,4 +189,13 @@ impl<'a> Printer<'a> {
         self.s("@");
         self.quoted(user.host.as_deref().unwrap_or("%"));
     }
+}
+
+fn is_plain_word(word: &str) -> bool {
+    let kw = crate::keywords::Kw::find(word.as_bytes());
+    let reserved = kw.is_reserved() && !word.eq_ignore_ascii_case("binary");
+    !word.is_empty()
+        && !reserved
+        && !word.as_bytes()[0].is_ascii_digit()
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -209,7 +209,7 @@ impl Printer<'_> {
                 self.text(file);
                 if let Some(charset) = charset {
                     self.s(" character set ");
-                    self.charset(charset);
+                    self.word(charset);
                 }
                 self.file_format(format);
             }

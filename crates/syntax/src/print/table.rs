@@ -25,12 +25,12 @@ impl Printer<'_> {
         self.when(data_type.zerofill, " zerofill");
         if let Some(charset) = &data_type.charset {
             self.s(" character set ");
-            self.charset(charset);
+            self.word(charset);
         }
         self.when(data_type.binary, " binary");
         if let Some(collation) = &data_type.collation {
             self.s(" collate ");
-            self.charset(collation);
+            self.word(collation);
         }
     }
 
@@ -47,7 +47,7 @@ impl Printer<'_> {
         }
         if let Some(charset) = &data_type.charset {
             self.s(" charset ");
-            self.charset(charset);
+            self.word(charset);
         } else if let Some(charset) = self.options.cast_charset {
             self.s(" charset ");
             self.s(charset);
@@ -55,7 +55,7 @@ impl Printer<'_> {
         self.when(data_type.binary, " binary");
         if let Some(collation) = &data_type.collation {
             self.s(" collate ");
-            self.charset(collation);
+            self.word(collation);
         }
     }
 
@@ -156,10 +156,10 @@ impl Printer<'_> {
             }
             A::Collation(name) => {
                 self.s("COLLATE ");
-                self.charset(name);
+                self.word(name);
             }
-            A::ColumnFormat(word) => self.s(&format!("COLUMN_FORMAT {}", word.text)),
-            A::Storage(word) => self.s(&format!("STORAGE {}", word.text)),
+            A::ColumnFormat(word) => self.word_option("COLUMN_FORMAT ", Some(word)),
+            A::Storage(word) => self.word_option("STORAGE ", Some(word)),
             A::EngineAttribute(text) => {
                 self.s("ENGINE_ATTRIBUTE ");
                 self.text(text);
@@ -349,30 +349,31 @@ impl Printer<'_> {
 
     pub(super) fn table_option(&mut self, option: &TableOption) {
         use TableOption as O;
-        let word = |ident: &Option<Ident>| {
-            ident.as_ref().map_or("DEFAULT".to_owned(), |i| i.text.to_string())
-        };
         let (name, text) = match option {
-            O::Engine(engine) => return self.s(&format!("ENGINE={}", engine.text)),
+            O::Engine(engine) => {
+                self.s("ENGINE=");
+                return self.word(engine);
+            }
             O::SecondaryEngine(None) => return self.s("SECONDARY_ENGINE=NULL"),
             O::SecondaryEngine(Some(engine)) => {
-                return self.s(&format!("SECONDARY_ENGINE={}", engine.text));
+                self.s("SECONDARY_ENGINE=");
+                return self.word(engine);
             }
             O::AutoIncrement(value) => return self.s(&format!("AUTO_INCREMENT={value}")),
-            O::Charset(name) => return self.s(&format!("DEFAULT CHARSET={}", word(name))),
-            O::Collation(name) => return self.s(&format!("COLLATE={}", word(name))),
-            O::RowFormat(format) => return self.s(&format!("ROW_FORMAT={}", format.text)),
+            O::Charset(name) => return self.word_option("DEFAULT CHARSET=", name.as_ref()),
+            O::Collation(name) => return self.word_option("COLLATE=", name.as_ref()),
+            O::RowFormat(format) => return self.word_option("ROW_FORMAT=", Some(format)),
             O::Tablespace(name) => {
                 self.s("TABLESPACE ");
                 return self.ident(name);
             }
-            O::Storage(name) => return self.s(&format!("STORAGE {}", name.text)),
+            O::Storage(name) => return self.word_option("STORAGE ", Some(name)),
             O::Union(tables) => {
                 self.s("UNION=(");
                 self.list(tables, Self::object);
                 return self.s(")");
             }
-            O::InsertMethod(method) => return self.s(&format!("INSERT_METHOD={}", method.text)),
+            O::InsertMethod(method) => return self.word_option("INSERT_METHOD=", Some(method)),
             O::StartTransaction => return self.s("START TRANSACTION"),
             O::AutoextendSize(size) => return self.s(&format!("AUTOEXTEND_SIZE={size}")),
             O::Number(option, value) => {
@@ -396,6 +397,17 @@ impl Printer<'_> {
         };
         self.s(name);
         self.text(text);
+    }
+
+    /// `name` and a word, or DEFAULT.
+    fn word_option(&mut self, name: &str, word: Option<&Ident>) {
+        self.s(name);
+        match word {
+            // DEFAULT is the one reserved word that options take.
+            Some(word) if word.is("default") => self.s("DEFAULT"),
+            Some(word) => self.word(word),
+            None => self.s("DEFAULT"),
+        }
     }
 
     // --- partitions
@@ -512,7 +524,7 @@ impl Printer<'_> {
         for option in options {
             self.s(" ");
             match option {
-                O::Engine(name) => self.s(&format!("ENGINE = {}", name.text)),
+                O::Engine(name) => self.word_option("ENGINE = ", Some(name)),
                 O::Comment(text) => {
                     self.s("COMMENT = ");
                     self.text(text);

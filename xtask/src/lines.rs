@@ -68,7 +68,7 @@ pub fn size() -> Result<(), String> {
     let (kernel, total) = counted.fold((0, 0), |(kernel, total), row| {
         (kernel + if row.4 { row.2 } else { 0 }, total + row.2)
     });
-    let share = if total == 0 { 0 } else { kernel * 100 / total };
+    let share = (kernel * 100u64).checked_div(total).unwrap_or(0);
     println!("kernel {kernel} of {total} lines: {share} % (budget {} %)", layers.kernel_share_max);
     if share > layers.kernel_share_max {
         return Err(format!("the kernel is over its budget of {} %", layers.kernel_share_max));

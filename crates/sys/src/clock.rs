@@ -64,3 +64,8 @@ impl Clock for SimClock {
         self.monotonic()
     }
 }
+
+/// The machine's wall clock: time since 1970-01-01 UTC.
+pub fn wall() -> Duration {
+    RealClock::new().wall()
+}

@@ -1,7 +1,6 @@
 //! UUIDs and short numbers that are unique.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar, text_type};
@@ -65,8 +64,7 @@ fn uuid_type() -> DataType {
 }
 
 fn nanos_now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(sys::clock::wall().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn text(bytes: [u8; 16]) -> String {

@@ -64,8 +64,7 @@ fn utc(ctx: &FunctionContext<'_>) -> DateTime {
 
 /// Microseconds since 1970 by the system's clock; SYSDATE alone looks at it.
 fn clock_micros() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    i64::try_from(sys::clock::wall().as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The constant number of fractional digits.

@@ -142,8 +142,16 @@ impl Binder<'_> {
     fn caption(&self, expr: &ast::Expr, span: ast::Span) -> Arc<str> {
         match &expr.kind {
             ast::ExprKind::Column(name) => Arc::from(&*name.name.text),
-            ast::ExprKind::Literal(ast::Literal::String(text)) => {
-                Arc::from(String::from_utf8_lossy(&text.value).trim_start())
+            ast::ExprKind::Literal(ast::Literal::String(_)) => {
+                let mode = self.input.bind.sql_mode;
+                let options = syntax::ParseOptions {
+                    ansi_quotes: mode.has(types::SqlMode::ANSI_QUOTES),
+                    no_backslash_escapes: mode.has(types::SqlMode::NO_BACKSLASH_ESCAPES),
+                    ..syntax::ParseOptions::default()
+                };
+                let kind = ast::SelectItemKind::Expr { expr: expr.clone(), alias: None };
+                let item = ast::SelectItem { kind, span };
+                Arc::from(syntax::caption(&item, &self.source, &options))
             }
             ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
             _ => {

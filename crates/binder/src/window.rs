@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
-use plan::{Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame};
+use plan::{BinaryOp, Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame};
 use syntax::ast::{self, WindowFunc};
-use types::{DataType, TypeKind, Value};
+use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::Binder;
 use crate::aggregate::registry_name;
@@ -226,8 +226,15 @@ impl Binder<'_> {
                 {
                     bail!(WINDOW_FRAME_ILLEGAL, name);
                 }
-                let op = if back { ast::BinaryOp::Sub } else { ast::BinaryOp::Add };
-                self.arithmetic(op, key.expr.clone(), amount)
+                let op = if back { BinaryOp::Subtract } else { BinaryOp::Add };
+                // Wide enough for every key: an end beyond the key's own range is no error.
+                let result = match ty.kind {
+                    TypeKind::Float | TypeKind::Double => DataType::double(),
+                    _ => DataType::decimal(65, ty.decimals.max(amount.ty().decimals).min(30)),
+                };
+                let result = result.with_nullable(ty.nullable || amount.ty().nullable);
+                let key = key.expr.clone();
+                Ok(crate::expr::binary(op, key, amount, CollationId::BINARY, result))
             }
         }
     }

@@ -196,7 +196,7 @@ fn derived_tables() {
         "select n from (select b, count(*) n from t2 group by b) d where b = 4",
         "
         Query n=r3
-          Aggregate Hash [r1] r3 := COUNT(*) carried []
+          Aggregate Sorted [r1] r3 := COUNT(*) carried []
             Scan t2 ranges 1 [4] (1:r1)",
     );
     check(

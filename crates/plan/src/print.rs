@@ -78,8 +78,15 @@ pub fn ty(ty: &types::DataType) -> String {
     text
 }
 
+/// How registers are called.
+pub type Names<'n> = &'n dyn Fn(Register) -> Option<String>;
+
 fn list(exprs: &[Expr]) -> String {
-    exprs.iter().map(expr).collect::<Vec<_>>().join(", ")
+    list_named(exprs, &|_| None)
+}
+
+fn list_named(exprs: &[Expr], names: Names<'_>) -> String {
+    exprs.iter().map(|expr| expr_named(expr, names)).collect::<Vec<_>>().join(", ")
 }
 
 fn register(register: Register) -> String {
@@ -88,10 +95,19 @@ fn register(register: Register) -> String {
 
 /// An expression.
 pub fn expr(node: &Expr) -> String {
+    expr_named(node, &|_| None)
+}
+
+/// An expression with names for registers.
+pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
+    let expr = |node: &Expr| expr_named(node, names);
+    let list = |nodes: &[Expr]| list_named(nodes, names);
     match node {
         Expr::Literal { value: constant, .. } => value(constant),
         Expr::Parameter { index, .. } => format!("?{index}"),
-        Expr::Column { register: column, .. } => register(*column),
+        Expr::Column { register: column, .. } => {
+            names(*column).unwrap_or_else(|| register(*column))
+        }
         Expr::UserVariable { name, .. } => format!("@{name}"),
         Expr::AssignUserVariable { name, value } => format!("(@{name} := {})", expr(value)),
         Expr::SystemVariable { name, .. } => format!("@@{name}"),

@@ -463,30 +463,15 @@ impl<'a> NodeCompiler<'a> {
         let [key] = order_by else {
             return Err(Error::with(ErrorCode(3587), &[&"<unnamed window>"]));
         };
-        let ty = key.expr.ty();
-        if !ty.is_numeric() {
-            return Err(Error::not_supported("RANGE frames over intervals"));
-        }
-        // The limit is the order value moved by the distance, in the direction of the order.
-        let backward = preceding != key.descending;
-        let limit_ty = match ty.kind {
-            types::TypeKind::Float | types::TypeKind::Double => DataType::double(),
-            _ => DataType::decimal(65, ty.decimals.max(distance.ty().decimals).min(30)),
-        };
-        let limit = Expr::Binary {
-            op: if backward { BinaryOp::Subtract } else { BinaryOp::Add },
-            left: Box::new(key.expr.clone()),
-            right: Box::new(distance.clone()),
-            collation: CollationId::BINARY,
-            ty: limit_ty.clone(),
-        };
+        // The binder has moved the order value already: the expression is the limit itself.
+        let (ty, limit_ty) = (key.expr.ty(), distance.ty());
         let op = if is_start != key.descending {
             BinaryOp::GreaterOrEqual
         } else {
             BinaryOp::LessOrEqual
         };
         Ok(Bound::Range {
-            limit: self.exprs.expr(&limit)?,
+            limit: self.exprs.expr(distance)?,
             inside: Box::new(Comparison {
                 op,
                 left: self.exprs.expr(&key.expr)?,

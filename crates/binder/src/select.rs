@@ -145,8 +145,8 @@ impl Binder<'_> {
             ast::ExprKind::Literal(ast::Literal::String(_)) => {
                 let mode = self.input.bind.sql_mode;
                 let options = syntax::ParseOptions {
-                    ansi_quotes: mode.has(types::SqlMode::ANSI_QUOTES),
-                    no_backslash_escapes: mode.has(types::SqlMode::NO_BACKSLASH_ESCAPES),
+                    ansi_quotes: mode.contains(types::SqlMode::ANSI_QUOTES),
+                    no_backslash_escapes: mode.contains(types::SqlMode::NO_BACKSLASH_ESCAPES),
                     ..syntax::ParseOptions::default()
                 };
                 let kind = ast::SelectItemKind::Expr { expr: expr.clone(), alias: None };

@@ -24,7 +24,6 @@ use plan::{
     CteId, ExplainFormat, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Plan,
     PlanFlags, QueryPlan, Register, RowLocking, Subquery, SubqueryId, TableInstance,
 };
-use types::DataType;
 
 /// What is known of the sizes of tables. All answers are estimates.
 pub trait StatisticsSource {
@@ -152,6 +151,7 @@ impl Planner<'_> {
             instances: &self.instances,
             tables: self.input.tables,
             subqueries: &self.subqueries,
+            statistics: self.input.statistics,
             collation: self.input.collation,
         };
         explain::explain(plan, format, &context)
@@ -234,9 +234,4 @@ impl Planner<'_> {
         expr.add_registers(&|id| self.outer(id), &mut set);
         set
     }
-}
-
-/// A type for text that EXPLAIN makes.
-pub(crate) fn text_type(length: u32, collation: types::CollationId) -> DataType {
-    DataType::varchar(length, collation)
 }

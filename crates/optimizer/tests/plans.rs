@@ -230,3 +230,27 @@ fn writes() {
           Scan t1 unique 0 [1] (0:r2 2:r4)",
     );
 }
+
+fn explained(sql: &str) -> Vec<String> {
+    let Plan::Rows { rows, .. } = planned(sql) else { panic!("{sql}") };
+    rows.iter()
+        .map(|row| row.iter().map(plan::print::value).collect::<Vec<_>>().join("|"))
+        .collect()
+}
+
+#[test]
+fn explain() {
+    assert_eq!(
+        explained("explain select t1.c from t3 join t1 on t1.a = t3.x where t3.y = 'q' order by t1.c"),
+        [
+            "1|'SIMPLE'|'t3'|NULL|'ALL'|NULL|NULL|NULL|NULL|50|10.0|'Using where; Using temporary; Using filesort'",
+            "1|'SIMPLE'|'t1'|NULL|'eq_ref'|'PRIMARY'|'PRIMARY'|'4'|'test.t3.x'|1|100.0|NULL",
+        ]
+    );
+    assert_eq!(
+        explained("explain format=tree select a from t1 where b = 3 and c = 'x' limit 2"),
+        ["'-> Limit: 2 row(s)\n    -> Filter: (t1.c = 'x')  (rows=1000)\n        -> Index lookup on t1 using b (b=3)  (rows=1000)\n'"]
+    );
+    let json = explained("explain format=json select 1 from t1 where a = 1");
+    assert!(json[0].contains("Constant row on t1 using PRIMARY (a=1)"), "{}", json[0]);
+}

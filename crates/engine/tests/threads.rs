@@ -327,3 +327,74 @@ fn crashes_under_concurrent_writers() {
         crash_while_working(seed);
     }
 }
+
+fn locked_ids(txn: &mut dyn Transaction, index: IndexId, low: i64) -> EngineResult<Vec<i64>> {
+    use engine_api::KeyBound;
+    let range =
+        KeyRange { lower: KeyBound::Included(key(low)), upper: KeyBound::Excluded(key(low + 30)) };
+    let direction = if low % 2 == 0 { Direction::Forward } else { Direction::Backward };
+    let lock = RowLock::Shared;
+    let spec = ScanSpec { table: TABLE, index, range, direction, lock, wait: WaitPolicy::Wait };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut ids, mut batch) = (Vec::new(), RowBatch::new());
+    while txn.fetch(cursor, 4, &mut batch)? > 0 {
+        ids.extend(batch.iter().map(|row| fields(row.record)[0]));
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    Ok(ids)
+}
+
+/// One transaction that reads a range twice under locks and then changes something in it.
+fn read_twice(txn: &mut dyn Transaction, random: &mut SplitMix) -> EngineResult<()> {
+    let index = IndexId(random.below(2) as u32);
+    let low = random.below(170) as i64;
+    let first = locked_ids(txn, index, low)?;
+    std::thread::yield_now();
+    let second = locked_ids(txn, index, low)?;
+    assert_eq!(first, second, "a phantom in {index:?} from {low}");
+    let id = low + random.below(30) as i64;
+    let outcome = match first.contains(&id) {
+        true => txn.delete(TABLE, &key(id)),
+        // The indexed column equals the id, so both indexes cover the same range.
+        false => txn.insert(TABLE, &record(id, id, id)),
+    };
+    match outcome {
+        Err(EngineError::DuplicateKey { .. } | EngineError::RowNotFound) => {
+            assert!(index != IndexId::CLUSTERED, "the range was locked");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn locked_ranges_have_no_phantoms() {
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), &|_| {}).unwrap();
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    txn.create_table(&definition()).unwrap();
+    for id in (0..200).step_by(2) {
+        txn.insert(TABLE, &record(id, id, id)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    drop(txn);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let engine = &engine;
+            scope.spawn(move || {
+                let mut random = SplitMix::new(seed);
+                let mut txn = engine.new_transaction();
+                for _ in 0..120 {
+                    start(&mut *txn);
+                    match read_twice(&mut *txn, &mut random) {
+                        Ok(()) => txn.commit().unwrap().wait().unwrap(),
+                        Err(EngineError::Deadlock) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+}

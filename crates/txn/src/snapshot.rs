@@ -1,6 +1,6 @@
 //! Snapshots in O(1): two numbers, and a slot that holds the purge horizon back.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// What a reader may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,39 +29,45 @@ const FREE: u64 = 0;
 const IDLE: u64 = u64::MAX;
 
 /// One slot per transaction object.
-pub struct SnapshotSlots(Box<[Slot]>);
+pub struct SnapshotSlots {
+    slots: Box<[Slot]>,
+    /// Slots from here on were never taken: the horizon need not look at them.
+    used: AtomicUsize,
+}
 
 impl SnapshotSlots {
     pub(crate) fn new(count: usize) -> SnapshotSlots {
-        SnapshotSlots((0..count).map(|_| Slot(AtomicU64::new(FREE))).collect())
+        let slots = (0..count).map(|_| Slot(AtomicU64::new(FREE))).collect();
+        SnapshotSlots { slots, used: AtomicUsize::new(0) }
     }
 
     /// Takes a slot for a transaction object's life; `None` when all are taken.
     pub fn take(&self) -> Option<usize> {
-        let start = sys::threads::number() * 16 % self.0.len();
-        let order = (start..self.0.len()).chain(0..start);
-        order.into_iter().find(|index| {
-            let slot = &self.0[*index].0;
+        let found = (0..self.slots.len()).find(|index| {
+            let slot = &self.slots[*index].0;
             slot.load(Ordering::Relaxed) == FREE
                 && slot.compare_exchange(FREE, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        })
+        })?;
+        // Before the first pin of the slot, whose fence orders this store against the horizon's look.
+        self.used.fetch_max(found + 1, Ordering::SeqCst);
+        Some(found)
     }
 
     /// Gives a slot back.
     pub fn give_back(&self, slot: usize) {
-        self.0[slot].0.store(FREE, Ordering::Release);
+        self.slots[slot].0.store(FREE, Ordering::Release);
     }
 
     /// Ends a snapshot.
     #[inline]
     pub fn release(&self, slot: usize) {
-        self.0[slot].0.store(IDLE, Ordering::Release);
+        self.slots[slot].0.store(IDLE, Ordering::Release);
     }
 
     /// Takes a snapshot (X5).
     #[inline]
     pub(crate) fn pin(&self, slot: usize, low: &AtomicU64, visible: impl Fn() -> u64) -> Snapshot {
-        let slot = &self.0[slot].0;
+        let slot = &self.slots[slot].0;
         slot.store(visible(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let low = low.load(Ordering::Acquire);
@@ -72,7 +78,8 @@ impl SnapshotSlots {
     /// Commits below it are seen by every snapshot, present and future (X5).
     pub(crate) fn horizon(&self, visible: u64) -> u64 {
         fence(Ordering::SeqCst);
-        let pinned = self.0.iter().map(|slot| slot.0.load(Ordering::Acquire));
+        let used = self.used.load(Ordering::SeqCst);
+        let pinned = self.slots[..used].iter().map(|slot| slot.0.load(Ordering::Acquire));
         pinned.filter(|value| *value != FREE).fold(visible, u64::min)
     }
 }

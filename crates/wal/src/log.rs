@@ -46,7 +46,7 @@ pub struct LogConfig {
 impl Default for LogConfig {
     fn default() -> Self {
         LogConfig {
-            segment_bytes: 64 << 20,
+            segment_bytes: 16 << 20,
             block_bytes: 4096,
             lanes: sys::threads::processors().next_power_of_two().min(64),
             durability: Durability::Synced,

@@ -1,0 +1,183 @@
+//! Prints nanoseconds per operation of the engine alone, on a real directory given as argument. Build it optimised.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, Direction, Engine, EngineResult, IndexDef, IndexId, IsolationLevel,
+    KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
+};
+use sys::disk::RealDisk;
+use sys::entropy::SplitMix;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, SqlBytes, Value};
+
+const TABLE: TableId = TableId(2000);
+const ROWS: i64 = 200_000;
+
+fn column_types() -> [DataType; 3] {
+    let bigint = DataType::bigint().with_nullable(false);
+    [bigint.clone(), bigint, DataType::varbinary(200).with_nullable(false)]
+}
+
+fn definition() -> TableDef {
+    let index = |id, unique, column| IndexDef {
+        id,
+        name: "i".into(),
+        unique,
+        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
+    };
+    let columns = column_types().into_iter();
+    TableDef {
+        id: TABLE,
+        name: "test.t1".into(),
+        columns: columns
+            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
+            .collect(),
+        indexes: vec![index(IndexId::CLUSTERED, true, 0), index(IndexId(1), false, 1)],
+    }
+}
+
+fn record(id: i64, value: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = [Value::Int(id), Value::Int(value), Value::Bytes(SqlBytes::new(&[b'x'; 100]))];
+    let _ = RecordLayout::new(&column_types()).encode(&values, &mut out);
+    out
+}
+
+fn key_of(id: i64, out: &mut Vec<u8>) {
+    out.clear();
+    encode_part(&Value::Int(id), &column_types()[0], None, false, out);
+}
+
+fn start(txn: &mut dyn Transaction) -> EngineResult<()> {
+    txn.start(&TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: Duration::from_secs(5),
+        cancel: CancelToken::new(),
+    })?;
+    txn.begin_statement();
+    Ok(())
+}
+
+fn report(what: &str, count: i64, since: Instant) {
+    println!("{what}: {} ns", since.elapsed().as_nanos() as i64 / count.max(1));
+}
+
+fn run(engine: &DurableEngine) -> EngineResult<()> {
+    let mut txn = engine.new_transaction();
+    let txn = &mut *txn;
+    start(txn)?;
+    txn.create_table(&definition())?;
+    txn.commit()?.wait()?;
+
+    let since = Instant::now();
+    for chunk in 0..ROWS / 1000 {
+        start(txn)?;
+        for id in chunk * 1000..(chunk + 1) * 1000 {
+            txn.insert(TABLE, &record(id, id * 7 % 1000))?;
+        }
+        txn.commit()?.wait()?;
+    }
+    report("insert, 1,000 a transaction, one secondary index", ROWS, since);
+    std::thread::sleep(Duration::from_millis(500));
+
+    let (mut random, mut key, mut out) = (SplitMix::new(1), Vec::new(), RowBuf::default());
+    let keys: Vec<Vec<u8>> = (0..ROWS)
+        .map(|_| {
+            key_of(random.below(ROWS as u64) as i64, &mut key);
+            key.clone()
+        })
+        .collect();
+    let get = |txn: &mut dyn Transaction, key: &[u8], out: &mut RowBuf| {
+        txn.get(TABLE, IndexId::CLUSTERED, key, RowLock::None, WaitPolicy::Wait, out)
+    };
+    start(txn)?;
+    let since = Instant::now();
+    for key in &keys {
+        get(txn, key, &mut out)?;
+    }
+    report("point read in one transaction, uniform", ROWS, since);
+    txn.commit()?;
+    let since = Instant::now();
+    for key in &keys {
+        start(txn)?;
+        get(txn, key, &mut out)?;
+        txn.commit()?;
+    }
+    report("point read, a transaction each, uniform", ROWS, since);
+    let since = Instant::now();
+    for key in keys.iter().take(1000).cycle().take(ROWS as usize) {
+        start(txn)?;
+        get(txn, key, &mut out)?;
+        txn.commit()?;
+    }
+    report("point read, a transaction each, 1,000 hot rows", ROWS, since);
+
+    start(txn)?;
+    let spec = ScanSpec {
+        table: TABLE,
+        index: IndexId::CLUSTERED,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let since = Instant::now();
+    let cursor = txn.open_cursor(&spec)?;
+    let mut batch = RowBatch::new();
+    while txn.fetch(cursor, 1000, &mut batch)? > 0 {
+        batch.clear();
+    }
+    report("scan, per row", ROWS, since);
+    txn.commit()?;
+
+    let since = Instant::now();
+    for chunk in keys.chunks(1000).take(50) {
+        start(txn)?;
+        for key in chunk {
+            get(txn, key, &mut out)?;
+            let mut record = out.record.clone();
+            if let Some(last) = record.last_mut() {
+                *last = last.wrapping_add(1);
+            }
+            txn.update(TABLE, key, &record)?;
+        }
+        txn.commit()?.wait()?;
+    }
+    report("read and update of no indexed column, 1,000 a transaction", 50_000, since);
+
+    let since = Instant::now();
+    for id in 0..2000 {
+        start(txn)?;
+        txn.insert(TABLE, &record(ROWS + id, id))?;
+        txn.commit()?.wait()?;
+    }
+    report("insert, a durable transaction each", 2000, since);
+    Ok(())
+}
+
+fn main() {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| "pace-data".into());
+    let disk = RealDisk::open(Path::new(&directory)).expect("a directory");
+    let since = Instant::now();
+    let engine = DurableEngine::open(Arc::new(disk), EngineConfig::default(), &|_| {});
+    let engine = engine.unwrap_or_else(|error| panic!("{error:?}"));
+    println!("open: {} ms, {:?}", since.elapsed().as_millis(), engine.recovery());
+    if !engine.has_table(TABLE) {
+        run(&engine).unwrap_or_else(|error| panic!("{error:?}"));
+    }
+    println!("{:?}", engine.table_stats(TABLE));
+    let since = Instant::now();
+    // Left as a crash would leave it when an argument follows: the next run recovers.
+    if std::env::args().nth(2).is_some() {
+        std::process::abort();
+    }
+    engine.shutdown().unwrap_or_else(|error| panic!("{error:?}"));
+    println!("shutdown: {} ms", since.elapsed().as_millis());
+}

@@ -237,8 +237,8 @@ fn writes() {
     sql.affects("insert into t1 (a, b, c) values (1, 5, 'n'), (100, 5, 'n') on duplicate key update b = values(b) + a, c = 'dup'", 3);
     sql.check("select a, b, c from t1 where a in (1, 100)", &["100|5|n", "1|6|dup"]);
     sql.affects("insert into t1 (a, c) select a + 1000, c from t1 where a < 4", 3);
-    sql.affects("replace into t1 values (2, 2, 'replaced')", 2);
-    sql.check("select c from t1 where a = 2", &["replaced"]);
+    sql.affects("replace into t1 values (3, 2, 'replaced')", 2);
+    sql.check("select c from t1 where a = 3", &["replaced"]);
     sql.fails("insert into t1 values (1, 1, 'x')", 1062);
     sql.fails("insert into t1 values (9, 1, 'a text that is much too long')", 1406);
     sql.fails("insert into t4 values (9, 12345, null)", 1452);

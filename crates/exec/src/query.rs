@@ -194,7 +194,12 @@ fn run_point(
         return Ok(0);
     }
     let record = &buffers.row.record;
-    sink.row(&RecordRow { layout: &table.layout, record, cells, time_zone: run.function.time_zone })?;
+    sink.row(&RecordRow {
+        layout: &table.layout,
+        record,
+        cells,
+        time_zone: run.function.time_zone,
+    })?;
     Ok(1)
 }
 

@@ -87,8 +87,8 @@ pub(crate) struct Run<'r> {
     pub(crate) sets: Vec<Option<Rc<InSet>>>,
     pub(crate) subqueries: Vec<SubqueryState<'r>>,
     pub(crate) ctes: Vec<CteState>,
-    /// Values are being computed for a table: a division by zero is an error in strict mode.
-    pub(crate) strict_divisions: bool,
+    /// The statement changes data without IGNORE: in strict mode some warnings are errors.
+    pub(crate) is_strict_write: bool,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
     ticks: u32,
@@ -129,7 +129,7 @@ impl<'r> Run<'r> {
             subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
             ctes: Vec::new(),
             found_rows: None,
-            strict_divisions: false,
+            is_strict_write: false,
             ticks: 0,
         }
     }

@@ -242,6 +242,10 @@ fn writes() {
     sql.fails("insert into t1 values (1, 1, 'x')", 1062);
     sql.fails("insert into t1 values (9, 1, 'a text that is much too long')", 1406);
     sql.fails("insert into t4 values (9, 12345, null)", 1452);
+    sql.fails("insert into t1 values (9, 1 / 0, 'x')", 1365);
+    sql.fails("update t1 set b = cast('1x' as signed)", 1292);
+    sql.fails("delete from t1 where c = 5", 1292);
+    sql.affects("update ignore t1 set b = 'x' where a = -1", 0);
     sql.affects("insert ignore into t1 values (1, 1, 'x'), (9, 9, 'nine')", 1);
     sql.affects("delete from t1 where a > 1000", 3);
     sql.affects("delete t1 from t1 join t2 on t1.a = t2.a where t2.a = 3", 1);

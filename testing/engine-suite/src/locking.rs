@@ -26,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("locks stay after rollback to a savepoint", locks_stay),
     ("a cancelled wait ends", cancelled_wait),
     ("counters under contention", contention),
+    ("transfers keep the sum", transfers),
 ];
 
 fn three(factory: Factory<'_>) -> Bench {
@@ -301,4 +302,59 @@ fn contention(factory: Factory<'_>) {
     let mut txn = bench.begin();
     assert_eq!(bench.get(&mut *txn, 1).and_then(|row| row.1), Some(THREADS * ROUNDS));
     bench.check();
+}
+
+/// Money moves between accounts in both directions; victims of deadlocks try again; every snapshot has the same sum.
+fn transfers(factory: Factory<'_>) {
+    const THREADS: i64 = 3;
+    const ROUNDS: i64 = 60;
+    const ACCOUNTS: i64 = 4;
+    const EACH: i64 = 1000;
+    let rows: Vec<_> = (0..ACCOUNTS).map(|a| (a, Some(a * EACH * EACH + EACH), "x")).collect();
+    let bench = Bench::with_rows(factory, &rows);
+    let total: i64 = rows.iter().filter_map(|row| row.1).sum();
+    let sum = || {
+        let mut txn = bench.begin();
+        let sum: i64 = bench.all(&mut *txn).iter().filter_map(|row| row.1).sum();
+        txn.rollback().expect("rollback");
+        sum
+    };
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let bench = &bench;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let from = (thread + round) % ACCOUNTS;
+                    let to = (from + 1 + round % (ACCOUNTS - 1)) % ACCOUNTS;
+                    while !transfer(bench, from, to) {}
+                }
+            });
+        }
+        for _ in 0..ROUNDS {
+            assert_eq!(sum(), total, "a snapshot sees whole transactions");
+        }
+    });
+    assert_eq!(sum(), total);
+    bench.check();
+}
+
+/// Moves 1; false when it has to be tried again.
+fn transfer(bench: &Bench, from: i64, to: i64) -> bool {
+    let mut txn = bench.begin_with(&patient());
+    for (account, amount) in [(from, -1), (to, 1)] {
+        let read = bench.get_locked(&mut *txn, account, RowLock::Exclusive, WaitPolicy::Wait);
+        let (_, balance, name) = match read {
+            Ok(row) => row.expect("the account is there"),
+            Err(EngineError::Deadlock) => return false,
+            Err(other) => panic!("unexpected {other:?}"),
+        };
+        let balance = balance.map(|balance| balance + amount);
+        match bench.update(&mut *txn, account, (account, balance, name)) {
+            Ok(()) => {}
+            Err(EngineError::Deadlock) => return false,
+            Err(other) => panic!("unexpected {other:?}"),
+        }
+    }
+    commit(txn);
+    true
 }

@@ -203,7 +203,7 @@ impl Arithmetic {
 #[cold]
 fn division_by_zero(run: &mut Run<'_>) -> Result<Value> {
     if run.function.sql_mode.contains(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
-        if run.strict_divisions && run.function.sql_mode.is_strict() {
+        if run.is_strict_write && run.function.sql_mode.is_strict() {
             return Err(Error::with(ErrorCode::DIVISION_BY_ZERO, &[]));
         }
         run.function.diagnostics.warn(ErrorCode::DIVISION_BY_ZERO, &[]);

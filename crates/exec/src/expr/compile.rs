@@ -19,7 +19,7 @@ use crate::value_key::Domain;
 /// IN lists of constants from this length on are hashed.
 const HASHED_LIST_MIN: usize = 8;
 /// Deepest expression; the parser's bound is lower.
-const DEPTH_MAX: usize = 4096;
+const DEPTH_MAX: usize = 2048;
 
 /// Compiles the expressions of one statement.
 pub(crate) struct Compiler<'a> {

@@ -217,6 +217,7 @@ impl<'r> HashJoin<'r> {
 
     fn next_match(&mut self, run: &mut Run<'r>) -> Result<bool> {
         while self.candidate != NO_ROW {
+            run.tick()?;
             let row = self.candidate as usize;
             self.candidate = self.chain[row];
             self.rows.restore(row, &self.node.inner_columns, run);

@@ -76,7 +76,7 @@ impl DeleteProgram {
 
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
-        run.strict_divisions = !self.ignore;
+        run.is_strict_write = !self.ignore;
         let mut outcome = Outcome::default();
         let result =
             atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run));

@@ -133,7 +133,7 @@ impl InsertProgram {
 
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
-        run.strict_divisions = !self.ignore;
+        run.is_strict_write = !self.ignore;
         let mut state = InsertState::new(self, sink, &run);
         let result = atomically(&self.engines, &mut run, |run| state.insert_all(run));
         let mut outcome = std::mem::take(&mut state.outcome);

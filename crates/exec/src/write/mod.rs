@@ -10,7 +10,7 @@ mod update;
 use std::sync::Arc;
 
 use engine_api::{EngineError, Savepoint};
-use errors::{Error, ErrorCode, Level, Result};
+use errors::{Condition, Error, ErrorCode, Level, Result};
 
 use crate::run::Run;
 
@@ -29,15 +29,54 @@ pub(crate) fn atomically<'r, T>(
         savepoints.push((engine, run.transaction(engine)?.savepoint()));
     }
     let outcome = write(run);
-    if let Err(error) = &outcome
-        && error.code() != ErrorCode::LOCK_DEADLOCK
-    {
+    let outcome = match strict_failure(run) {
+        // What was wrong first is the statement's error.
+        Some(error) if !is_deadlock(&outcome) => Err(error),
+        _ => outcome,
+    };
+    if outcome.is_err() && !is_deadlock(&outcome) {
         for (engine, savepoint) in savepoints {
             let undone = run.transaction(engine)?.rollback_to(savepoint);
             run.engine(undone)?;
         }
     }
     outcome
+}
+
+fn is_deadlock<T>(outcome: &Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.code() == ErrorCode::LOCK_DEADLOCK)
+}
+
+/// Warnings that are errors when a statement in strict mode changes data.
+const STRICT_WARNINGS: &[ErrorCode] = &[
+    ErrorCode::TRUNCATED_WRONG_VALUE,
+    ErrorCode::WRONG_VALUE_FOR_TYPE,
+    ErrorCode::WARN_DATA_OUT_OF_RANGE,
+    ErrorCode::CUT_VALUE_GROUP_CONCAT,
+    ErrorCode::DATETIME_FUNCTION_OVERFLOW,
+    ErrorCode::DATA_TRUNCATED,
+    ErrorCode::DIVISION_BY_ZERO,
+    ErrorCode::INVALID_ARGUMENT_FOR_LOGARITHM,
+    ErrorCode::WARN_NULL_TO_NOTNULL,
+    ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    ErrorCode::DATA_TOO_LONG,
+];
+
+/// The first such warning, taken out of the diagnostics area.
+fn strict_failure(run: &mut Run<'_>) -> Option<Error> {
+    if !run.is_strict_write || !run.function.sql_mode.is_strict() {
+        return None;
+    }
+    let is_failure = |condition: &&Condition| {
+        condition.level == Level::Warning && STRICT_WARNINGS.contains(&condition.code)
+    };
+    let diagnostics = &mut *run.function.diagnostics;
+    let found = diagnostics.conditions().iter().find(is_failure)?.clone();
+    let others: Vec<Condition> =
+        diagnostics.conditions().iter().filter(|other| **other != found).cloned().collect();
+    diagnostics.clear();
+    others.into_iter().for_each(|condition| diagnostics.push(condition));
+    Some(Error::with_sqlstate(found.code, found.sqlstate, found.message))
 }
 
 /// What became of a row that an engine may refuse.

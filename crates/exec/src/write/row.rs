@@ -2,8 +2,7 @@
 
 use errors::{Error, ErrorCode, Level, Result};
 use types::{
-    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value,
-    to_text,
+    DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value, to_text,
 };
 
 use super::table::{StoreCode, WriteColumn, WriteTable};

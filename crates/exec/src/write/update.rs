@@ -170,7 +170,7 @@ impl UpdateProgram {
 
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
-        run.strict_divisions = !self.ignore;
+        run.is_strict_write = !self.ignore;
         let mut outcome = Outcome::default();
         let result = atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run));
         let warnings = run.function.diagnostics.warning_count();

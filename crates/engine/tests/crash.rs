@@ -241,6 +241,10 @@ fn one_run(seed: u64) {
     }
     for crash in 0..4 {
         disk.crash_after(random.below(700));
+        if random.below(3) == 0 {
+            // A sync that fails and drops its data: the engine must not believe the next one that succeeds.
+            disk.fail_sync_after(random.below(400));
+        }
         // It may crash during recovery already.
         if let Ok(engine) = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}) {
             let _ = work(&engine, &mut random, &mut history);

@@ -66,10 +66,14 @@ fn copy_out(words: &[AtomicU64], out: &mut Vec<u8>) {
     }
 }
 
-/// Copies a page that stands still into private words.
+/// Copies a page that stands still into private words of the same size.
 pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
-    for (from, to) in source.iter().zip(target) {
-        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    assert_eq!(source.len(), target.len());
+    // SAFETY: the caller holds the source's shared latch, so nobody stores to it, and racing atomic loads may run beside a plain read;
+    // `target` belongs to the caller alone, is of equal length, and its words may be written through a shared reference.
+    unsafe {
+        let to = target.as_ptr().cast_mut();
+        std::ptr::copy_nonoverlapping(source.as_ptr(), to, source.len());
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Cursor {
     backward: bool,
     lock: Option<Mode>,
     wait: WaitPolicy,
-    leaf: Option<LeafCopy>,
+    pub(crate) leaf: Option<LeafCopy>,
     /// Whether SKIP LOCKED left a row out.
     pub(crate) skipped: bool,
     sql_key: Vec<u8>,
@@ -174,17 +174,18 @@ impl Txn {
         Ok(rows)
     }
 
-    fn load_leaf(&self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
+    fn load_leaf(&mut self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
+        let spare = cursor.leaf.take().or_else(|| self.leaves.pop());
         let pool = &self.shared.system.pool;
         let tree = cursor.tree();
-        let mut leaf = cursor.leaf.take().unwrap_or_else(|| LeafCopy::new(pool));
+        let mut leaf = spare.unwrap_or_else(|| LeafCopy::new(pool));
         let Some(left) = &cursor.left else { return Ok(leaf) };
         leaf.load(pool, tree, Cursor::seek(left, cursor.backward)).map_err(io_error)?;
         Ok(leaf)
     }
 
     /// The leaf for this fetch: the copy at hand when it is still what the tree holds and covers the place.
-    fn current_leaf(&self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
+    fn current_leaf(&mut self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
         if let (Some(leaf), Some(left)) = (cursor.leaf.take(), &cursor.left) {
             let covers = !cursor.backward && leaf.page().covers(&left.start);
             if covers && leaf.is_current(&self.shared.system.pool).map_err(io_error)? {

@@ -52,6 +52,8 @@ pub(crate) struct Txn {
     statement_locks: usize,
     /// With the undo mark behind which each stands.
     pub(crate) pending: Vec<(u64, Pending)>,
+    /// Memory for copies of leaves, from closed cursors.
+    pub(crate) leaves: Vec<btree::LeafCopy>,
     /// Scratch: a row's value.
     pub(crate) value: Vec<u8>,
     /// Scratch: a lock's name.
@@ -107,6 +109,7 @@ impl Txn {
             tables_version: 0,
             statement_locks: 0,
             pending: Vec::new(),
+            leaves: Vec::new(),
             value: Vec::new(),
             name: Vec::new(),
         }
@@ -213,7 +216,9 @@ impl Txn {
         self.core = None;
         self.seen = 0;
         self.started = false;
-        self.cursors.clear();
+        for cursor in std::mem::take(&mut self.cursors).into_iter().flatten() {
+            self.keep_leaf(cursor);
+        }
         self.pending.clear();
         self.statement_locks = 0;
     }
@@ -270,7 +275,61 @@ impl Txn {
         self.shared.system.locks.lock_range(&owner, space, key, end.as_deref());
     }
 
-    /// By a unique secondary index: a scan of one row.
+    /// By a unique secondary index, from the snapshot: the few entries with the key, until one is the visible version's (E3).
+    fn get_secondary_consistent(
+        &mut self,
+        table: &Table,
+        at: usize,
+        key: &[u8],
+        out: &mut RowBuf,
+    ) -> EngineResult<GetOutcome> {
+        let view = self.view()?;
+        let (system, index) = (&self.shared.system, &table.indexes[at]);
+        let pool = &system.pool;
+        let (mut start, mut sql) = (key.to_vec(), Vec::new());
+        loop {
+            let entry = &mut self.name;
+            entry.clear();
+            let word = {
+                let seek = btree::Seek::At(&start);
+                let leaf = index.tree.shared_leaf(pool, seek).map_err(io_error)?;
+                let page = leaf.page();
+                let slot = page.search(&start).0;
+                if slot == page.count() {
+                    match page.upper_fence(&mut start) {
+                        true => continue,
+                        false => return Ok(GetOutcome::NotFound),
+                    }
+                }
+                page.copy_key(slot, entry);
+                page.value_word(slot, 0)
+            };
+            if !entry.starts_with(key) {
+                return Ok(GetOutcome::NotFound);
+            }
+            let (length, _) = crate::entries::read_entry(word);
+            let locator = entry.get(length..).unwrap_or(&[]);
+            self.value.clear();
+            let found = table.clustered.get(pool, locator, &mut self.value).map_err(io_error)?;
+            if length == key.len() && found && visible(system, &view, &mut self.value)? {
+                out.clear();
+                append_record(pool, &self.value, &mut out.record).map_err(io_error)?;
+                sql.clear();
+                index.keys.append(&out.record, &mut sql)?;
+                if sql == key {
+                    out.locator.extend_from_slice(locator);
+                    return Ok(GetOutcome::Found);
+                }
+                out.clear();
+            }
+            start.clear();
+            start.extend_from_slice(entry);
+            // The smallest key above it.
+            start.push(0);
+        }
+    }
+
+    /// By a unique secondary index, locking: a scan of one row.
     fn get_secondary(
         &mut self,
         table: Arc<Table>,
@@ -280,16 +339,22 @@ impl Txn {
         wait: WaitPolicy,
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome> {
-        let space = table.indexes[table.index_at(index)?].tree.id;
+        let at = table.index_at(index)?;
+        if lock == RowLock::None {
+            return self.get_secondary_consistent(&table, at, key, out);
+        }
+        let space = table.indexes[at].tree.id;
         let mut cursor = Cursor::point(table, index, key, mode_of(lock), wait)?;
         let mut batch = RowBatch::new();
         let mut found = self.fetch_from(&mut cursor, 1, &mut batch)?;
-        if found == 0 && !cursor.skipped && lock != RowLock::None && self.locks_gaps() {
+        if found == 0 && !cursor.skipped && self.locks_gaps() {
             self.lock_prefix(space, key);
             cursor.restart();
             found = self.fetch_from(&mut cursor, 1, &mut batch)?;
         }
-        match (found, cursor.skipped) {
+        let skipped = cursor.skipped;
+        self.keep_leaf(cursor);
+        match (found, skipped) {
             (0, true) => Ok(GetOutcome::Skipped),
             (0, false) => Ok(GetOutcome::NotFound),
             _ => {
@@ -298,6 +363,14 @@ impl Txn {
                 out.record.extend_from_slice(row.record);
                 Ok(GetOutcome::Found)
             }
+        }
+    }
+
+    fn keep_leaf(&mut self, mut cursor: Cursor) {
+        /// Copies kept by an idle session: 16 KiB each.
+        const LEAVES_MAX: usize = 2;
+        if self.leaves.len() < LEAVES_MAX {
+            self.leaves.extend(cursor.leaf.take());
         }
     }
 
@@ -452,8 +525,9 @@ impl Transaction for Txn {
     }
 
     fn close_cursor(&mut self, cursor: CursorId) {
-        if let Some(slot) = self.cursors.get_mut(cursor.0 as usize) {
-            *slot = None;
+        let slot = self.cursors.get_mut(cursor.0 as usize);
+        if let Some(closed) = slot.and_then(Option::take) {
+            self.keep_leaf(closed);
         }
     }
 

@@ -1,1 +1,18 @@
-//! To be written.
+//! The composition root: options, log, data directory, engines, plugins, start and stop of the server.
+//!
+//! The only crate that names engines and plugins. Knows no SQL: what it sets goes through system variables.
+
+mod boot;
+mod data_directory;
+mod engines;
+mod log;
+mod options;
+mod plugins;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+pub use boot::run;
+
+/// The version that clients see: the reference's number, then ours.
+pub const VERSION: &str = concat!("9.7.0-squall-", env!("CARGO_PKG_VERSION"));

@@ -9,6 +9,7 @@ pub mod disk;
 pub mod entropy;
 pub mod mem;
 pub mod net;
+pub mod process;
 pub mod sim;
 pub mod sync;
 pub mod threads;

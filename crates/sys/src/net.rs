@@ -245,7 +245,7 @@ impl Stream {
 }
 
 /// Name of the operating system's user `uid`.
-fn user_name(uid: u32) -> Option<String> {
+pub(crate) fn user_name(uid: u32) -> Option<String> {
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::zeroed();
     let mut buf = vec![0; 4096];
     let mut found = std::ptr::null_mut();

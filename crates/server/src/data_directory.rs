@@ -1,0 +1,88 @@
+//! The data directory: made private, locked against a second server, with the files that a start leaves in it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sys::process::LockFile;
+
+const DIRECTORY_MODE: u32 = 0o700;
+const SECRET_MODE: u32 = 0o600;
+/// Letters and digits that cannot be taken for each other.
+const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyzABCDEFGH2";
+const PASSWORD_CHARS: usize = 24;
+
+/// An open data directory.
+pub(crate) struct DataDirectory {
+    pub(crate) path: PathBuf,
+    _lock: LockFile,
+}
+
+impl DataDirectory {
+    /// Makes and locks `path`.
+    ///
+    /// # Errors
+    /// It cannot be made, or another server uses it.
+    pub(crate) fn open(path: &Path) -> io::Result<DataDirectory> {
+        if !path.is_dir() {
+            fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
+        }
+        let path = path.canonicalize()?;
+        let lock = LockFile::acquire(&path.join("squall.lock"))?.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::AddrInUse, "another server uses the data directory")
+        })?;
+        Ok(DataDirectory { path, _lock: lock })
+    }
+
+    /// The operating system's user who owns it, and so administers the server.
+    pub(crate) fn owner(&self) -> Option<String> {
+        sys::process::owner_name(&self.path).ok().flatten()
+    }
+
+    /// Makes a password for root and leaves it in a file that only the owner reads.
+    ///
+    /// # Errors
+    /// No entropy, or the file cannot be written.
+    pub(crate) fn make_root_password(&self) -> io::Result<(String, PathBuf)> {
+        let mut noise = [0; PASSWORD_CHARS];
+        sys::entropy::fill(&mut noise)?;
+        let letter = |byte: &u8| char::from(PASSWORD_ALPHABET[usize::from(byte % 32)]);
+        let password: String = noise.iter().map(letter).collect();
+        let path = self.path.join("root-password");
+        write_private(&path, &format!("{password}\n"))?;
+        Ok((password, path))
+    }
+
+    /// The server's uuid, made at first start.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn server_uuid(&self) -> io::Result<String> {
+        let path = self.path.join("auto.cnf");
+        let known = fs::read_to_string(&path).unwrap_or_default();
+        if let Some(uuid) = known.lines().find_map(|line| line.strip_prefix("server-uuid=")) {
+            return Ok(uuid.trim().to_owned());
+        }
+        let mut bytes = [0; 16];
+        sys::entropy::fill(&mut bytes)?;
+        bytes[6] = bytes[6] & 0x0F | 0x40;
+        bytes[8] = bytes[8] & 0x3F | 0x80;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let uuid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+        write_private(&path, &format!("[auto]\nserver-uuid={uuid}\n"))?;
+        Ok(uuid)
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    // Removed first, so that the mode holds for a file that was there before.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(SECRET_MODE).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,122 @@
+//! The error log: one line for each event with time, level, target, message and fields.
+//!
+//! Never writes what a client sent beyond what the event names itself.
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sys::sync::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use types::{FixedOffset, ZoneRules};
+
+enum Output {
+    Standard,
+    File(File),
+}
+
+struct Log {
+    output: Mutex<Output>,
+    level: Level,
+}
+
+/// Sends events to `path`, or to standard error; `verbosity` as `log_error_verbosity`.
+///
+/// # Errors
+/// The file cannot be opened.
+pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
+    let output = match path {
+        Some(path) => Output::File(File::options().create(true).append(true).open(path)?),
+        None => Output::Standard,
+    };
+    let level = match verbosity {
+        0 | 1 => Level::ERROR,
+        2 => Level::WARN,
+        3 => Level::INFO,
+        _ => Level::DEBUG,
+    };
+    // A second server in the process (tests) keeps the first one's log.
+    let _ = tracing::subscriber::set_global_default(Log { output: Mutex::new(output), level });
+    Ok(())
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+        Some(tracing::level_filters::LevelFilter::from_level(self.level))
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let metadata = event.metadata();
+        let text = format!(
+            "{} {:<5} {} {}{}\n",
+            now(),
+            metadata.level(),
+            metadata.target(),
+            line.message,
+            line.fields
+        );
+        // There is nowhere to report that the log cannot be written.
+        let _ = match &mut *self.output.lock() {
+            Output::Standard => io::stderr().write_all(text.as_bytes()),
+            Output::File(file) => file.write_all(text.as_bytes()),
+        };
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// `2026-01-31T12:00:00.000000Z`.
+fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let micros = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
+    let at = FixedOffset::utc().utc_to_local(micros);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second(),
+        at.microsecond()
+    )
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let target = if field.name() == "message" { &mut self.message } else { &mut self.fields };
+        let separator = if field.name() == "message" { "" } else { " " };
+        let name = if field.name() == "message" { "" } else { field.name() };
+        let equals = if name.is_empty() { "" } else { "=" };
+        // Control characters would break a line in two.
+        let text: String =
+            format!("{value:?}").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = write!(target, "{separator}{name}{equals}{text}");
+    }
+}

@@ -1,0 +1,227 @@
+//! The command line and option files: `--name=value`, where `-` and `_` are the same in names.
+//!
+//! Every system variable that can be set at start is an option; what is not recognised here is passed on as one. Knows no
+//! variable's type: the session layer converts and refuses.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+/// Sections of an option file that are read.
+const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+Usage: squalld [--NAME=VALUE]...
+
+  --datadir=DIR            data directory, made when missing (./squall-data)
+  --port=N, -P N           TCP port, 0 picks a free one (3306)
+  --bind-address=ADDR,...  addresses of the TCP listener (127.0.0.1)
+  --skip-networking        no TCP listener
+  --socket=PATH            UNIX socket (DATADIR/squall.sock)
+  --pid-file=PATH          file with the process id (DATADIR/squalld.pid)
+  --log-error=PATH         log file instead of standard error
+  --log-error-verbosity=N  1 errors, 2 warnings, 3 notes, 4 everything (3)
+  --max-connections=N      connections at a time (151)
+  --insecure-root          root without a password over loopback; refused on other addresses
+  --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
+  --skip-ssl               no TLS
+  --version, --help
+
+Every system variable that can be set at start is also an option: --NAME=VALUE.
+";
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Print help.
+    Help,
+    /// Print the version.
+    Version,
+    /// Run a server.
+    Run(Box<Options>),
+}
+
+/// Settings of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) datadir: PathBuf,
+    pub(crate) port: u16,
+    pub(crate) bind_addresses: Vec<IpAddr>,
+    pub(crate) socket: PathBuf,
+    pub(crate) pid_file: PathBuf,
+    pub(crate) log_error: Option<PathBuf>,
+    pub(crate) verbosity: u8,
+    pub(crate) insecure_root: bool,
+    pub(crate) tls_disabled: bool,
+    /// Certificate, key and authority, when configured.
+    pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
+    /// Everything that is a system variable: name with `_`, value.
+    pub(crate) variables: Vec<(String, String)>,
+}
+
+/// Reads the command line; the message says what is wrong with it.
+pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, String> {
+    let mut given: Vec<(String, String)> = Vec::new();
+    let mut arguments = arguments.peekable();
+    while let Some(argument) = arguments.next() {
+        let (name, value) = match argument.as_str() {
+            "--help" | "-?" => return Ok(Request::Help),
+            "--version" | "-V" => return Ok(Request::Version),
+            "-P" => ("port".to_owned(), None),
+            "-h" => ("datadir".to_owned(), None),
+            long => {
+                let text = long
+                    .strip_prefix("--")
+                    .ok_or_else(|| format!("'{long}' is no option; options begin with --"))?;
+                split(text)
+            }
+        };
+        let value = match value {
+            Some(value) => value,
+            // `--name value`; a name that another option follows is a switch.
+            None => arguments.next_if(|next| !next.starts_with('-')).unwrap_or_default(),
+        };
+        if name == "defaults_file" || name == "defaults_extra_file" {
+            given.extend(read_file(Path::new(&value))?);
+        } else if name != "no_defaults" {
+            given.push((name, value));
+        }
+    }
+    Options::collect(&given).map(|options| Request::Run(Box::new(options)))
+}
+
+/// `name=value`, the name with `_`, prefixes resolved.
+fn split(text: &str) -> (String, Option<String>) {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let name = name.trim().replace('-', "_").to_ascii_lowercase();
+    let name = name.strip_prefix("loose_").unwrap_or(&name);
+    const SWITCHES: [&str; 4] =
+        ["skip_networking", "skip_name_resolve", "skip_external_locking", "skip_show_database"];
+    if let Some(switched) = name.strip_prefix("skip_").or(name.strip_prefix("disable_"))
+        && !SWITCHES.contains(&name)
+    {
+        return (switched.to_owned(), Some("OFF".into()));
+    }
+    if let Some(switched) = name.strip_prefix("enable_") {
+        return (switched.to_owned(), Some("ON".into()));
+    }
+    (name.to_owned(), value)
+}
+
+fn read_file(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("option file {}: {error}", path.display()))?;
+    Ok(read_section_lines(&text))
+}
+
+/// Options of our sections.
+pub(crate) fn read_section_lines(text: &str) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    let mut wanted = false;
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with(['#', ';', '!']) {
+            continue;
+        }
+        if let Some(section) = line.strip_prefix('[') {
+            wanted = SECTIONS.contains(&section.trim_end_matches(']').trim());
+            continue;
+        }
+        if wanted {
+            let (name, value) = split(line);
+            let value = value.unwrap_or_default();
+            let value = value.trim().trim_matches(['"', '\'']).to_owned();
+            options.push((name, value));
+        }
+    }
+    options
+}
+
+impl Options {
+    fn collect(given: &[(String, String)]) -> Result<Options, String> {
+        let last = |name: &str| {
+            given.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        };
+        let datadir = PathBuf::from(last("datadir").unwrap_or("./squall-data"));
+        let inside = |name: &str, default: &str| {
+            let path = PathBuf::from(last(name).unwrap_or(default));
+            if path.is_absolute() || last(name).is_some_and(|path| path.starts_with("./")) {
+                path
+            } else {
+                datadir.join(path)
+            }
+        };
+        let port = last("port").unwrap_or("3306");
+        let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
+        let networking = !is_on(last("skip_networking"));
+        let bind_addresses = if networking {
+            bind_addresses(last("bind_address").unwrap_or("127.0.0.1"))?
+        } else {
+            Vec::new()
+        };
+        let tls_files = match (last("ssl_cert"), last("ssl_key")) {
+            (Some(_), Some(_)) => {
+                let authority = last("ssl_ca").map(|_| inside("ssl_ca", ""));
+                Some((inside("ssl_cert", ""), inside("ssl_key", ""), authority))
+            }
+            _ => None,
+        };
+        let options = Options {
+            port,
+            socket: inside("socket", "squall.sock"),
+            pid_file: inside("pid_file", "squalld.pid"),
+            log_error: last("log_error")
+                .filter(|path| !path.is_empty() && *path != "stderr")
+                .map(|_| inside("log_error", "")),
+            verbosity: last("log_error_verbosity").and_then(|text| text.parse().ok()).unwrap_or(3),
+            insecure_root: is_on(last("insecure_root")),
+            tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
+            tls_files,
+            variables: variables_of(given),
+            bind_addresses,
+            datadir,
+        };
+        let exposed = options.bind_addresses.iter().find(|address| !address.is_loopback());
+        match exposed.filter(|_| options.insecure_root) {
+            Some(address) => Err(format!(
+                "--insecure-root is for loopback addresses only, and {address} is none"
+            )),
+            None => Ok(options),
+        }
+    }
+}
+
+/// Options that are no system variables.
+const OWN: [&str; 10] = [
+    "insecure_root", "ssl", "user", "console", "daemonize", "basedir", "port", "socket", "datadir",
+    "pid_file",
+];
+
+/// What is left for the session layer. Port and paths are told to it as they turn out.
+fn variables_of(given: &[(String, String)]) -> Vec<(String, String)> {
+    let is_variable = |(name, _): &&(String, String)| {
+        !OWN.contains(&name.as_str()) && name != "log_error_verbosity"
+    };
+    given.iter().filter(is_variable).cloned().collect()
+}
+
+fn is_on(value: Option<&str>) -> bool {
+    value.is_some_and(|value| {
+        !["0", "off", "false", "no"].contains(&value.to_ascii_lowercase().as_str())
+    })
+}
+
+fn bind_addresses(text: &str) -> Result<Vec<IpAddr>, String> {
+    let mut addresses = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let address = match part {
+            "*" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            other => other.parse().map_err(|_| format!("'{other}' is no IP address"))?,
+        };
+        addresses.push(address);
+    }
+    Ok(addresses)
+}

@@ -1,0 +1,24 @@
+//! The plugins that are built in, in the order in which they register.
+
+use plugin_api::{Plugin, Registry};
+
+use crate::engines::Engines;
+
+/// A registry of everything.
+pub(crate) fn registry(engines: &Engines) -> Registry {
+    let plugins: Vec<Box<dyn Plugin>> = vec![
+        mysql_protocol::plugin(),
+        authentication::plugin(),
+        Box::new(functions_numeric::NumericFunctions),
+        Box::new(functions_string::StringFunctions),
+        Box::new(functions_temporal::TemporalFunctions),
+        Box::new(functions_json::JsonFunctions),
+        Box::new(functions_crypto::CryptoFunctions),
+        Box::new(functions_misc::MiscFunctions),
+        Box::new(aggregates::Aggregates),
+        Box::new(information_schema::InformationSchema),
+        Box::new(show::ShowStatements),
+        engines.plugin(),
+    ];
+    Registry::build(&plugins)
+}

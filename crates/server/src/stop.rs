@@ -1,0 +1,52 @@
+//! How the server is told to stop: signals and SHUTDOWN.
+
+use std::io;
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sys::sync::{Condvar, Mutex};
+
+/// A request to stop that one thread waits for. Cloning shares.
+#[derive(Clone, Default)]
+pub(crate) struct Stop(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    reason: Mutex<Option<&'static str>>,
+    asked: Condvar,
+}
+
+impl Stop {
+    /// Asks; the first reason counts.
+    pub(crate) fn ask(&self, reason: &'static str) {
+        self.0.reason.lock().get_or_insert(reason);
+        self.0.asked.notify_all();
+    }
+
+    /// Waits until somebody asks.
+    pub(crate) fn wait(&self) -> &'static str {
+        let mut reason = self.0.reason.lock();
+        loop {
+            if let Some(reason) = *reason {
+                return reason;
+            }
+            reason = self.0.asked.wait(reason);
+        }
+    }
+
+    /// SIGTERM and SIGINT ask from now on.
+    ///
+    /// # Errors
+    /// The handlers cannot be set.
+    pub(crate) fn on_signals(&self) -> io::Result<()> {
+        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        let stop = self.clone();
+        sys::threads::spawn("signals", move || {
+            for signal in signals.forever() {
+                stop.ask(if signal == SIGTERM { "SIGTERM" } else { "SIGINT" });
+            }
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! The command line.
+
+use crate::options::{self, Options, Request, read_section_lines};
+
+fn run(arguments: &[&str]) -> Result<Options, String> {
+    match options::parse(arguments.iter().map(|text| (*text).to_owned()))? {
+        Request::Run(options) => Ok(*options),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn names_take_dashes_and_underscores_and_values_two_forms() {
+    let options = run(&["--datadir", "/d", "--bind_address=127.0.0.1", "-P", "0"]).unwrap();
+    assert_eq!(options.datadir.to_str(), Some("/d"));
+    assert_eq!(options.socket.to_str(), Some("/d/squall.sock"));
+    assert_eq!(options.port, 0);
+    let options = run(&["--max-connections=7", "--skip-ssl", "--loose-sql_mode=ANSI"]).unwrap();
+    assert!(options.tls_disabled);
+    let expected = [("max_connections", "7"), ("sql_mode", "ANSI")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(options.variables, expected);
+}
+
+#[test]
+fn root_without_a_password_stays_on_loopback() {
+    assert!(run(&["--insecure-root"]).unwrap().insecure_root);
+    assert!(run(&["--insecure-root", "--bind-address=0.0.0.0"]).is_err());
+    assert!(run(&["--insecure-root", "--bind-address=*"]).is_err());
+    assert!(run(&["--insecure-root", "--bind-address=10.0.0.1", "--skip-networking"]).is_ok());
+}
+
+#[test]
+fn option_files_have_sections() {
+    let text = "[client]\nport=1\n[mysqld]\n# comment\nsql-mode = \"ANSI\"\nskip-networking\n";
+    let expected = [("sql_mode", "ANSI"), ("skip_networking", "")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(read_section_lines(text), expected);
+}

@@ -66,7 +66,11 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     let stop = Stop::default();
     stop.on_signals()?;
-    let engines = Engines::open()?;
+    let engines = if options.in_memory {
+        Engines::in_memory()
+    } else {
+        Engines::open(&directory.path.join("storage"), options.pool_bytes)?
+    };
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }

@@ -1,10 +1,18 @@
 //! The storage engines: which there are, and which one keeps the dictionary and tables that name none.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use engine_api::Engine;
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{CancelToken, Engine};
 use engine_memory::MemoryEngine;
+use errors::{Error, Result};
 use plugin_api::{Plugin, PluginInfo, Registrar};
+use sys::disk::RealDisk;
+use tracing::info;
+
+/// Least memory for pages, bytes.
+const POOL_BYTES_MIN: usize = 5 << 20;
 
 /// Engines of a running server.
 #[derive(Clone)]
@@ -16,13 +24,27 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Opens all engines.
+    /// Opens all engines; the durable one has its files in `directory` and recovers what a crash left.
     ///
     /// # Errors
     /// I/O, damaged files.
-    pub(crate) fn open() -> errors::Result<Engines> {
+    pub(crate) fn open(directory: &Path, pool_bytes: Option<u64>) -> Result<Engines> {
+        let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+        let mut config = EngineConfig::default();
+        if let Some(bytes) = pool_bytes {
+            config.pool_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
+        }
+        let disk = Arc::new(RealDisk::open(directory).map_err(Error::internal)?);
+        let durable = DurableEngine::open(disk, config, &|_| {})
+            .map_err(|error| error.into_error(&CancelToken::new()))?;
+        info!(recovery = ?durable.recovery(), "storage is open");
+        Ok(Engines { default: Arc::new(durable), temporary })
+    }
+
+    /// Engines without a file: everything is lost when the server stops.
+    pub(crate) fn in_memory() -> Engines {
         let memory: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        Ok(Engines { default: memory.clone(), temporary: memory })
+        Engines { default: memory.clone(), temporary: memory }
     }
 
     /// All of them, each once, the default one first.

@@ -24,6 +24,8 @@ Usage: squalld [--NAME=VALUE]...
   --max-connections=N      connections at a time (151)
   --insecure-root          root without a password over loopback; refused on other addresses
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
+  --in-memory              keep nothing on disk: data is lost at shutdown
+  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (128M)
   --skip-ssl               no TLS
   --version, --help
 
@@ -52,6 +54,10 @@ pub(crate) struct Options {
     pub(crate) log_error: Option<PathBuf>,
     pub(crate) verbosity: u8,
     pub(crate) insecure_root: bool,
+    /// No files: data is lost at shutdown.
+    pub(crate) in_memory: bool,
+    /// Memory for pages.
+    pub(crate) pool_bytes: Option<u64>,
     pub(crate) tls_disabled: bool,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
@@ -177,6 +183,8 @@ impl Options {
                 .map(|_| inside("log_error", "")),
             verbosity: last("log_error_verbosity").and_then(|text| text.parse().ok()).unwrap_or(3),
             insecure_root: is_on(last("insecure_root")),
+            in_memory: is_on(last("in_memory")),
+            pool_bytes: last("innodb_buffer_pool_size").and_then(size_bytes),
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
             variables: variables_of(given),
@@ -194,8 +202,8 @@ impl Options {
 }
 
 /// Options that are no system variables.
-const OWN: [&str; 10] = [
-    "insecure_root", "ssl", "user", "console", "daemonize", "basedir", "port", "socket", "datadir",
+const OWN: [&str; 11] = [
+    "insecure_root", "in_memory", "ssl", "user", "console", "daemonize", "basedir", "port", "socket", "datadir",
     "pid_file",
 ];
 
@@ -205,6 +213,20 @@ fn variables_of(given: &[(String, String)]) -> Vec<(String, String)> {
         !OWN.contains(&name.as_str()) && name != "log_error_verbosity"
     };
     given.iter().filter(is_variable).cloned().collect()
+}
+
+/// A number with an optional K, M, G or T.
+fn size_bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 fn is_on(value: Option<&str>) -> bool {

@@ -145,11 +145,17 @@ impl Accounts {
     }
 
     /// The account that a login of `user` from `host` (a name or an address) matches: most specific host first, then a named
-    /// user before the anonymous one.
-    pub fn find_login(&self, user: &str, hosts: &[&str]) -> Option<&Arc<Account>> {
+    /// user before the anonymous one. `usable` may rule accounts out.
+    pub fn find_login(
+        &self,
+        user: &str,
+        hosts: &[&str],
+        usable: impl Fn(&Account) -> bool,
+    ) -> Option<&Arc<Account>> {
         self.by_specificity.iter().find(|account| {
             (account.name.user.is_empty() || *account.name.user == *user)
                 && hosts.iter().any(|host| host_matches(&account.name.host, host))
+                && usable(account)
         })
     }
 

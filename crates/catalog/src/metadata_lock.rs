@@ -128,7 +128,7 @@ impl MetadataLocks {
         if self.announced.load(Ordering::Relaxed) == 0 {
             return Ok(false);
         }
-        self.use_tables_slowly(slot, tables, mark, timeout, cancel)
+        sys::blocking::blocking(|| self.use_tables_slowly(slot, tables, mark, timeout, cancel))
     }
 
     #[cold]
@@ -189,6 +189,16 @@ impl MetadataLocks {
     /// # Errors
     /// 1205 after `timeout`, cancelled.
     pub fn lock(
+        self: &Arc<Self>,
+        owner: u64,
+        tables: &[(Option<TableId>, LockMode)],
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<MetadataGuard> {
+        sys::blocking::blocking(|| self.lock_slowly(owner, tables, timeout, cancel))
+    }
+
+    fn lock_slowly(
         self: &Arc<Self>,
         owner: u64,
         tables: &[(Option<TableId>, LockMode)],

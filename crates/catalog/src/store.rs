@@ -88,14 +88,19 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The current version. Costs no shared write.
+    /// Looks at the current version without keeping it: no shared write.
+    pub fn with<T>(&self, look: impl FnOnce(&CatalogSnapshot) -> T) -> T {
+        look(&self.current.load())
+    }
+
+    /// The current version, to keep.
     pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.current.load_full()
     }
 
-    /// Whether `snapshot` is still the current version.
-    pub fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
-        self.current.load().version == snapshot.version
+    /// Whether `version` is still the current one.
+    pub fn is_current(&self, version: CatalogVersion) -> bool {
+        self.current.load().version == version
     }
 
     /// The engine that holds the dictionary: the default engine.

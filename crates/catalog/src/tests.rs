@@ -132,7 +132,7 @@ fn logins_match_the_most_specific_host() {
         accounts.put(Account { name, ..Account::default() });
     }
     let found = |user: &str, host: &str| {
-        accounts.find_login(user, &[host]).map(|account| account.name.to_string())
+        accounts.find_login(user, &[host], |_| true).map(|account| account.name.to_string())
     };
     assert_eq!(found("u", "localhost").as_deref(), Some("@localhost"));
     assert_eq!(found("u", "10.1.2.3").as_deref(), Some("u@10.0.0.0/8"));

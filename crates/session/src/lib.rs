@@ -1,1 +1,37 @@
-//! To be written.
+//! Connection state and the life cycle of statements: variables, transactions, prepared statements, the plan cache, privileges, and
+//! every statement that is not a query.
+//!
+//! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
+
+mod accounts;
+mod admin;
+mod cached;
+mod conditions;
+mod ddl;
+mod deadline;
+mod information;
+mod load_data;
+mod lock_tables;
+mod maintenance;
+mod outfile;
+mod placeholders;
+mod plan_cache;
+mod planned;
+mod prepared;
+mod process;
+mod query;
+mod server;
+mod services;
+mod session;
+mod set;
+mod show_create;
+mod sink;
+mod statement;
+mod status;
+mod transaction;
+mod transaction_statements;
+mod user_locks;
+mod variables;
+
+pub use server::{RootAccount, Server, ServerConfig, ZoneFinder};
+pub use variables::{StartOption, parse_size, start_options};

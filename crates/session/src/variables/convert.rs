@@ -1,55 +1,9 @@
 //! What SET makes of a value, and what SHOW VARIABLES prints.
 
 use errors::{Result, bail, err};
-use types::Value;
+use types::{SqlMode, Value};
 
 use super::definition::{Definition, Kind};
-
-/// The words of sql_mode, by bit. `None` for bits that mean nothing any more.
-const MODES: &[Option<&str>] = &[
-    Some("REAL_AS_FLOAT"),
-    Some("PIPES_AS_CONCAT"),
-    Some("ANSI_QUOTES"),
-    Some("IGNORE_SPACE"),
-    None,
-    Some("ONLY_FULL_GROUP_BY"),
-    Some("NO_UNSIGNED_SUBTRACTION"),
-    Some("NO_DIR_IN_CREATE"),
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    None,
-    Some("ANSI"),
-    Some("NO_AUTO_VALUE_ON_ZERO"),
-    Some("NO_BACKSLASH_ESCAPES"),
-    Some("STRICT_TRANS_TABLES"),
-    Some("STRICT_ALL_TABLES"),
-    Some("NO_ZERO_IN_DATE"),
-    Some("NO_ZERO_DATE"),
-    Some("ALLOW_INVALID_DATES"),
-    Some("ERROR_FOR_DIVISION_BY_ZERO"),
-    Some("TRADITIONAL"),
-    None,
-    Some("HIGH_NOT_PRECEDENCE"),
-    Some("NO_ENGINE_SUBSTITUTION"),
-    Some("PAD_CHAR_TO_FULL_LENGTH"),
-    Some("TIME_TRUNCATE_FRACTIONAL"),
-];
-
-/// What a combination mode stands for.
-const COMBINATIONS: &[(&str, &str)] = &[
-    ("ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY"),
-    (
-        "TRADITIONAL",
-        "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
-    ),
-];
 
 /// A value after conversion, and whether it was changed to fit (warning 1292).
 #[derive(Debug, PartialEq)]
@@ -98,7 +52,7 @@ pub(super) fn from_option(definition: &Definition, text: &str) -> Result<Value> 
     convert(definition, &value, &Value::Null).map(|converted| converted.value)
 }
 
-fn number_with_unit(text: &str) -> Option<Value> {
+pub(super) fn number_with_unit(text: &str) -> Option<Value> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 10),
         b'm' | b'M' => (&text[..text.len() - 1], 20),
@@ -296,50 +250,22 @@ fn set_bits(list: &str, position: impl Fn(&str) -> Option<usize>) -> Result<u64,
     Ok(bits)
 }
 
-/// Bits of an sql_mode text, combinations spelled out; the unknown word otherwise.
-pub(crate) fn mode_from_text(list: &str) -> Result<u64, String> {
-    let position = |word: &str| {
-        MODES.iter().position(|mode| mode.is_some_and(|mode| mode.eq_ignore_ascii_case(word)))
-    };
-    // Words that a dump of an older server may set; they mean nothing any more.
-    let kept: Vec<&str> = list
-        .split(',')
-        .map(str::trim)
-        .filter(|word| !word.eq_ignore_ascii_case("NO_AUTO_CREATE_USER"))
-        .collect();
-    let mut bits = set_bits(&kept.join(","), position)?;
-    for (name, parts) in COMBINATIONS {
-        if bits & set_bits(name, position)? != 0 {
-            bits |= set_bits(parts, position)?;
-        }
-    }
-    Ok(bits)
-}
-
-/// The text of sql_mode bits, in the reference's order.
-pub(crate) fn mode_to_text(bits: u64) -> String {
-    let chosen = MODES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
-    let names: Vec<&str> = chosen.filter_map(|(_, mode)| *mode).collect();
-    names.join(",")
-}
-
 fn to_mode(definition: &Definition, value: &Value) -> Result<Converted> {
-    let bits = match word_or_number(value) {
+    let mode = match word_or_number(value) {
         WordOrNumber::Word(list) => {
-            mode_from_text(&list).map_err(|bad| err!(WRONG_VALUE_FOR_VAR, definition.name, bad))?
+            // A word that dumps of older servers set; it means nothing any more.
+            let kept: Vec<&str> = list
+                .split(',')
+                .filter(|word| !word.trim().eq_ignore_ascii_case("NO_AUTO_CREATE_USER"))
+                .collect();
+            SqlMode::parse(&kept.join(","))
+                .map_err(|bad| err!(WRONG_VALUE_FOR_VAR, definition.name, bad))?
         }
-        WordOrNumber::Number(bits) => {
-            let unknown = (0..64).any(|bit| {
-                bits >> bit & 1 == 1 && MODES.get(bit as usize).copied().flatten().is_none()
-            });
-            if unknown {
-                bail!(WRONG_VALUE_FOR_VAR, definition.name, bits);
-            }
-            mode_from_text(&mode_to_text(bits)).unwrap_or(bits)
-        }
+        WordOrNumber::Number(bits) => SqlMode::from_bits(bits)
+            .ok_or_else(|| err!(WRONG_VALUE_FOR_VAR, definition.name, bits))?,
         WordOrNumber::Neither => bail!(WRONG_TYPE_FOR_VAR, definition.name),
     };
-    Converted::exact(Value::text(&mode_to_text(bits)))
+    Converted::exact(Value::text(&mode.to_text()))
 }
 
 /// `name=on|off|default` pairs, or `default` for all, over the present value.

@@ -19,9 +19,9 @@ use hashbrown::HashMap;
 use sys::sync::Mutex;
 use types::{DataType, TypeKind, Value};
 
-pub(crate) use convert::{Converted, display_text, mode_from_text, mode_to_text};
+pub(crate) use convert::{convert, display_text, shown};
 pub(crate) use definition::{Definition, Kind, Scope, Source};
-pub(crate) use settings::Settings;
+pub(crate) use settings::{CompletionType, Settings, isolation};
 
 /// Position of a variable in the sorted list of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +77,53 @@ impl Definitions {
     fn len(&self) -> usize {
         self.sorted.len()
     }
+}
+
+/// A variable as an option of the server's command line.
+#[derive(Clone, Copy, Debug)]
+pub struct StartOption {
+    /// Name with underscores.
+    pub name: &'static str,
+    /// Compiled-in value.
+    pub default: &'static str,
+    /// One sentence with the unit.
+    pub description: &'static str,
+    /// ON or OFF: may stand without a value.
+    pub is_flag: bool,
+}
+
+/// Every variable that can be set at start.
+pub fn start_options() -> Vec<StartOption> {
+    let definitions = Definitions::new();
+    let option = |(_, definition): (VariableId, &'static Definition)| StartOption {
+        name: definition.name,
+        default: definition.default,
+        description: definition.description,
+        is_flag: definition.kind == Kind::Bool,
+    };
+    let settable = |(_, definition): &(VariableId, &'static Definition)| {
+        let fact = definition.name.starts_with("have_")
+            || definition.name.starts_with("version")
+            || matches!(definition.name, "license" | "hostname" | "protocol_version");
+        definition.scope != Scope::Session && definition.source == Source::Stored && !fact
+    };
+    definitions.iter().filter(settable).map(option).collect()
+}
+
+/// A size with an optional unit: `64M`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    match convert::number_with_unit(text)? {
+        Value::UInt(size) => Some(size),
+        _ => None,
+    }
+}
+
+/// The compiled-in value.
+///
+/// # Errors
+/// 1230 for a variable that has none.
+pub(crate) fn compiled_default(definition: &Definition) -> Result<Value> {
+    Ok(convert::default_value(definition))
 }
 
 /// The type that `@@name` has in an expression.

@@ -1,0 +1,279 @@
+//! Statements about the server and other sessions, and SHOW through the rewriters.
+
+use std::sync::Arc;
+
+use catalog::{LockMode, PrivilegeSet};
+use errors::{Error, Result, bail, err};
+use plugin_api::{ColumnMeta, CommandOutcome, OkInfo, ResultSink, RewriteContext};
+use syntax::Statement;
+use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
+use types::{CollationId, DataType, Value};
+
+use crate::information::Information;
+use crate::planned::Planned;
+use crate::session::Session;
+use crate::sink::send_rows;
+use crate::statement::{Running, parse_error};
+
+impl Session {
+    /// KILL.
+    pub(crate) fn run_kill(
+        &mut self,
+        query_only: bool,
+        id: &ast::Expr,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let id = match self.evaluate(id, running)?.0 {
+            Value::Int(id) => u64::try_from(id).map_err(|_| err!(NO_SUCH_THREAD, id))?,
+            Value::UInt(id) => id,
+            other => bail!(NO_SUCH_THREAD, crate::variables::shown(&other)),
+        };
+        self.kill_connection(id, query_only)?;
+        if id == self.shared.id && !query_only {
+            self.outcome = CommandOutcome::Close;
+            bail!(QUERY_INTERRUPTED);
+        }
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// Stops a session or its statement.
+    ///
+    /// # Errors
+    /// 1094, 1095.
+    pub(crate) fn kill_connection(&mut self, id: u64, query_only: bool) -> Result<()> {
+        let target = self.server.sessions.get(id).ok_or_else(|| err!(NO_SUCH_THREAD, id))?;
+        let own = target.activity.lock().account == self.account.to_string();
+        if !own && !self.privileges.has_dynamic("CONNECTION_ADMIN") {
+            bail!(KILL_DENIED_ERROR, id);
+        }
+        if query_only {
+            target.cancel.kill_query();
+        } else {
+            target.cancel.kill_connection();
+        }
+        Ok(())
+    }
+
+    /// SHUTDOWN.
+    pub(crate) fn run_shutdown(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        self.require_global(PrivilegeSet::SHUTDOWN)?;
+        self.send_ok(sink, OkInfo::default())?;
+        self.outcome = CommandOutcome::Close;
+        self.server.request_shutdown();
+        Ok(())
+    }
+
+    /// FLUSH: there is nothing to flush, as everything is current; the locks that it takes are taken.
+    pub(crate) fn run_flush(&mut self, flush: &Flush, sink: &mut dyn ResultSink) -> Result<()> {
+        if !self.privileges.has_dynamic("FLUSH_TABLES") {
+            self.require_global(PrivilegeSet::RELOAD)?;
+        }
+        for item in &flush.items {
+            match item {
+                FlushItem::Tables { tables, mode } => self.flush_tables(tables, *mode)?,
+                FlushItem::Status => self.server.sessions.reset_sums(),
+                FlushItem::Privileges => self.refresh_privileges(),
+                FlushItem::BinaryLogs
+                | FlushItem::EngineLogs
+                | FlushItem::ErrorLogs
+                | FlushItem::GeneralLogs
+                | FlushItem::Logs
+                | FlushItem::OptimizerCosts
+                | FlushItem::RelayLogs { .. }
+                | FlushItem::SlowLogs
+                | FlushItem::UserResources
+                | FlushItem::Hosts => {}
+            }
+        }
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    fn flush_tables(&mut self, tables: &[ast::ObjectName], mode: FlushTablesMode) -> Result<()> {
+        match mode {
+            FlushTablesMode::Close => {
+                for name in tables {
+                    let (schema, name) = self.qualify(name)?;
+                    self.find_table(&schema, &name)?;
+                }
+                Ok(())
+            }
+            FlushTablesMode::WithReadLock if tables.is_empty() => {
+                let timeout = self.settings.lock_wait_timeout;
+                let wanted = [(None, LockMode::NoWrite)];
+                let locks = self.server.metadata_locks.clone();
+                let guard =
+                    locks.lock(self.shared.id, &wanted, timeout, &self.shared.cancel)?;
+                self.locked.global_read = Some(guard);
+                Ok(())
+            }
+            FlushTablesMode::WithReadLock | FlushTablesMode::ForExport => {
+                let locks: Vec<ast::LockTable> = tables
+                    .iter()
+                    .map(|name| ast::LockTable {
+                        name: name.clone(),
+                        alias: None,
+                        mode: ast::LockTableMode::Read,
+                    })
+                    .collect();
+                self.take_table_locks(&locks)
+            }
+        }
+    }
+
+    /// CACHE INDEX, LOAD INDEX: of another engine.
+    pub(crate) fn key_cache(&mut self, _sink: &mut dyn ResultSink) -> Result<()> {
+        Err(Error::not_supported("CACHE INDEX and LOAD INDEX INTO CACHE"))
+    }
+
+    /// SHOW, DESCRIBE and HELP.
+    pub(crate) fn run_rewritten(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if let Statement::Show(show) = statement {
+            if matches!(
+                show.kind,
+                ShowKind::Warnings(_)
+                    | ShowKind::Errors(_)
+                    | ShowKind::WarningCount
+                    | ShowKind::ErrorCount
+            ) {
+                self.keeps_diagnostics = true;
+            }
+            if let Some(done) = self.show_directly(&show.kind, sink)? {
+                return Ok(done);
+            }
+        }
+        let planned = self.plan_rewritten(statement, running.source)?;
+        self.lock_plan(&planned)?;
+        self.run_to_client(&planned, &[], sink)
+    }
+
+    /// The plan of the SELECT behind a SHOW.
+    pub(crate) fn plan_rewritten(
+        &mut self,
+        statement: &Statement,
+        source: &[u8],
+    ) -> Result<Arc<Planned>> {
+        let sql = self.rewrite(source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
+        let parsed = syntax::parse_one(&sql, &self.parse_options())
+            .map_err(|error| parse_error(&error))?
+            .0;
+        self.plan_statement(&parsed, sql.as_bytes(), None)
+    }
+
+    fn rewrite(&mut self, source: &[u8]) -> Result<Option<String>> {
+        let context = RewriteContext {
+            database: self.services.database.as_ref().map(|name| name.to_string()),
+            sql_mode: self.settings.sql_mode,
+            current_user: self.account.to_string(),
+        };
+        let text = String::from_utf8_lossy(source);
+        // The text may go on with further statements: a rewriter reads the first.
+        let information = self.information();
+        for rewriter in self.server.registry.rewriters() {
+            if let Some(sql) = rewriter.rewrite(&text, &context, &information)? {
+                return Ok(Some(sql));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The session as information tables see it.
+    pub(crate) fn information(&self) -> Information<'_> {
+        Information {
+            server: &self.server,
+            shared: &self.shared,
+            values: self.services.values.clone(),
+            privileges: &self.privileges,
+            diagnostics: &self.diagnostics,
+            database: self.services.database.clone(),
+            account: &self.account,
+            temporary: &self.temporary,
+            tls: self.client.tls.as_ref(),
+        }
+    }
+
+    /// SHOW statements about accounts, which are no view on a table.
+    fn show_directly(
+        &mut self,
+        kind: &ShowKind,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<()>> {
+        use plugin_api::InformationContext;
+        let text = DataType::varchar(1024, CollationId::UTF8MB4_0900_AI_CI);
+        match kind {
+            ShowKind::Grants { user, .. } => {
+                let name = match user {
+                    Some(user) if !user.current => Some(format!(
+                        "{}@{}",
+                        user.user,
+                        user.host.as_deref().unwrap_or("%")
+                    )),
+                    _ => None,
+                };
+                let grants = self.information().grants(name.as_deref())?;
+                let shown = name.unwrap_or_else(|| self.account.to_string());
+                let column = ColumnMeta::computed(&format!("Grants for {shown}"), text);
+                let rows: Vec<Vec<Value>> =
+                    grants.iter().map(|grant| vec![Value::text(grant)]).collect();
+                let state = self.state_info();
+                send_rows(sink, &[column], &rows, &state).map(Some)
+            }
+            ShowKind::CreateUser(user) => {
+                let name = if user.current {
+                    self.account.clone()
+                } else {
+                    catalog::AccountName::new(&user.user, user.host.as_deref().unwrap_or("%"))
+                };
+                let accounts = self.server.catalog.snapshot().accounts().clone();
+                let account = accounts.get(&name).ok_or_else(|| {
+                    let shown = format!("'{}'@'{}'", name.user, name.host);
+                    err!(CANNOT_USER, "SHOW CREATE USER", shown)
+                })?;
+                if name != self.account {
+                    self.require_global(PrivilegeSet::CREATE_USER)?;
+                }
+                let column = ColumnMeta::computed(&format!("CREATE USER for {name}"), text);
+                let statement = crate::accounts::create_user_statement(account);
+                let state = self.state_info();
+                send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// EXPLAIN of a statement with a plan; ANALYZE runs it.
+    pub(crate) fn run_explain(
+        &mut self,
+        statement: &Statement,
+        explain: &Explain,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if explain.into.is_some() {
+            return Err(Error::not_supported("EXPLAIN INTO"));
+        }
+        if explain.schema.is_some() {
+            return Err(Error::not_supported("EXPLAIN FOR SCHEMA"));
+        }
+        if let ast::ExplainTarget::Statement(inner) = &explain.target
+            && matches!(**inner, Statement::Show(_) | Statement::Describe(_))
+        {
+            bail!(EXPLAIN_NOT_SUPPORTED);
+        }
+        self.run_planned_statement(statement, running, sink)
+    }
+}
+
+fn shown(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::Show(_) => "this SHOW",
+        Statement::Describe(_) => "DESCRIBE",
+        _ => "HELP",
+    }
+}

@@ -1,0 +1,778 @@
+//! ALTER TABLE: the actions edit a draft; what the new definition asks of the rows decides whether it is instant, builds indexes, or
+//! copies.
+
+use std::sync::Arc;
+
+use catalog::{ColumnDefault, Edit, PrivilegeSet, Table, same_name};
+use engine_api::{EngineError, IndexId};
+use errors::{Error, ErrorCode, Result, bail, err};
+use exec::TransactionSource;
+use plugin_api::{OkInfo, ResultSink};
+use syntax::ast::{AlterAction, AlterTable, ColumnPosition, Ident};
+use types::Value;
+
+use super::check_table_name;
+use super::create::materialise_indexed_columns;
+use super::draft::{CANT_DROP, Draft};
+use crate::session::Session;
+use crate::statement::Running;
+
+/// How an ALTER TABLE may be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Default,
+    Instant,
+    Inplace,
+    Copy,
+}
+
+/// What the actions ask besides the new definition.
+struct Request {
+    algorithm: Algorithm,
+    rename: Option<(Arc<str>, Arc<str>)>,
+    /// FORCE, ENGINE=, ORDER BY: the rows are written anew.
+    rebuild: bool,
+    if_exists_skipped: bool,
+}
+
+impl Session {
+    /// ALTER TABLE.
+    pub(crate) fn alter_table(
+        &mut self,
+        alter: &AlterTable,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.alter_with(alter, PrivilegeSet::ALTER, running, sink)
+    }
+
+    /// ALTER TABLE, CREATE INDEX and DROP INDEX, which need different privileges.
+    pub(crate) fn alter_with(
+        &mut self,
+        alter: &AlterTable,
+        needed: PrivilegeSet,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if alter.partitioning.is_some() {
+            return Err(Error::not_supported("PARTITION BY"));
+        }
+        let (schema, name) = self.qualify(&alter.name)?;
+        let found = self.find_table(&schema, &name);
+        let table = match found {
+            Err(error) if alter.if_exists && error.code() == ErrorCode::NO_SUCH_TABLE => {
+                self.working.push_error(errors::Level::Note, &error);
+                return self.send_ok(sink, OkInfo::default());
+            }
+            found => found?,
+        };
+        if !table.temporary {
+            self.require_on_table(&schema, &name, needed)?;
+            self.check_writable()?;
+        }
+        let ids = if table.temporary { Vec::new() } else { vec![table.id] };
+        let guard = self.lock_for_ddl(&ids)?;
+        // Under the lock the definition stands still.
+        let table = self.find_table(&schema, &name)?;
+        let mut draft = Draft::of(&table);
+        let mut request = Request {
+            algorithm: Algorithm::Default,
+            rename: None,
+            rebuild: false,
+            if_exists_skipped: false,
+        };
+        for action in &alter.actions {
+            self.apply_action(&mut draft, &table, action, &mut request, running)?;
+        }
+        let outcome = self.carry_out(&table, draft, &request)?;
+        drop(guard);
+        let (affected_rows, commit) = outcome;
+        let info = format!(
+            "Records: {affected_rows}  Duplicates: 0  Warnings: {}",
+            self.working.warning_count()
+        );
+        self.services.row_count = affected_rows as i64;
+        self.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
+    }
+
+    #[allow(clippy::too_many_lines)]
+    fn apply_action(
+        &mut self,
+        draft: &mut Draft,
+        table: &Table,
+        action: &AlterAction,
+        request: &mut Request,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        match action {
+            AlterAction::AddColumn { column, if_not_exists, position } => {
+                if draft.column(&column.name.text).is_some() {
+                    if *if_not_exists {
+                        self.working.note(ErrorCode::DUP_FIELDNAME, &[&column.name.text]);
+                        return Ok(());
+                    }
+                    bail!(DUP_FIELDNAME, column.name.text);
+                }
+                let built = self.build_column(draft, column, running)?;
+                let at = place_for(draft, position.as_ref(), None)?;
+                self.add_built_column(draft, built, at, running)
+            }
+            AlterAction::ChangeColumn { old, if_exists, column, position } => {
+                self.change_column(draft, old, *if_exists, column, position.as_ref(), running)
+            }
+            AlterAction::ModifyColumn { column, if_exists, position } => {
+                let old = column.name.clone();
+                self.change_column(draft, &old, *if_exists, column, position.as_ref(), running)
+            }
+            AlterAction::DropColumn { name, if_exists } => {
+                self.drop_column(draft, table, &name.text, *if_exists)
+            }
+            AlterAction::AddConstraint(constraint) => {
+                self.add_constraint(draft, constraint, running)
+            }
+            AlterAction::DropForeignKey { name, if_exists } => {
+                let position = draft.foreign_keys.iter().position(|key| {
+                    key.name.as_ref().is_some_and(|known| same_name(known, &name.text))
+                });
+                match position {
+                    Some(position) => {
+                        draft.foreign_keys.remove(position);
+                        Ok(())
+                    }
+                    None => self.missing(&name.text, *if_exists),
+                }
+            }
+            AlterAction::DropPrimaryKey => self.drop_index_of(draft, "PRIMARY", false),
+            AlterAction::DropIndex { name, if_exists } => {
+                self.drop_index_of(draft, &name.text, *if_exists)
+            }
+            AlterAction::DropCheck(name) => {
+                match find_check(draft, &name.text) {
+                    Some(position) => draft.checks.remove(position),
+                    None => bail!(CHECK_CONSTRAINT_NOT_FOUND, name.text),
+                };
+                Ok(())
+            }
+            AlterAction::DropConstraint { name, if_exists } => {
+                self.drop_constraint(draft, &name.text, *if_exists)
+            }
+            AlterAction::AlterColumnDefault { name, default, parenthesised } => {
+                let at = column_of(draft, &name.text, &table.name)?;
+                let ty = draft.columns[at].column.ty.clone();
+                let value = match default {
+                    Some(expr) => {
+                        self.column_default(&name.text, &ty, expr, *parenthesised, running)?
+                    }
+                    None => ColumnDefault::None,
+                };
+                draft.columns[at].column.default = value;
+                Ok(())
+            }
+            AlterAction::AlterColumnVisible { name, visible } => {
+                let at = column_of(draft, &name.text, &table.name)?;
+                draft.columns[at].column.invisible = !visible;
+                Ok(())
+            }
+            AlterAction::AlterIndexVisible { name, visible } => {
+                let at = draft.index(&name.text).ok_or_else(|| {
+                    err!(KEY_DOES_NOT_EXITS, name.text, table.name)
+                })?;
+                draft.indexes[at].visible = *visible;
+                Ok(())
+            }
+            AlterAction::AlterConstraintEnforced { name, enforced, .. } => {
+                let at = find_check(draft, &name.text)
+                    .ok_or_else(|| err!(CHECK_CONSTRAINT_NOT_FOUND, name.text))?;
+                draft.checks[at].1.enforced = *enforced;
+                Ok(())
+            }
+            AlterAction::RenameColumn { old, new } => {
+                let at = column_of(draft, &old.text, &table.name)?;
+                if !same_name(&old.text, &new.text) && draft.column(&new.text).is_some() {
+                    bail!(DUP_FIELDNAME, new.text);
+                }
+                super::columns::check_column_name(&new.text)?;
+                rename_column(draft, at, &new.text);
+                Ok(())
+            }
+            AlterAction::RenameIndex { old, new } => {
+                let at = draft
+                    .index(&old.text)
+                    .ok_or_else(|| err!(KEY_DOES_NOT_EXITS, old.text, table.name))?;
+                if !same_name(&old.text, &new.text) && draft.index(&new.text).is_some() {
+                    bail!(DUP_KEYNAME, new.text);
+                }
+                draft.indexes[at].name = Some(Arc::from(&*new.text));
+                Ok(())
+            }
+            AlterAction::RenameTable(to) => {
+                let schema = match &to.schema {
+                    Some(schema) => Arc::from(&*schema.text),
+                    None => draft.schema.clone(),
+                };
+                check_table_name(&to.name.text)?;
+                request.rename = Some((schema, Arc::from(&*to.name.text)));
+                Ok(())
+            }
+            AlterAction::ConvertCharset { charset, collation } => {
+                self.convert_charset(draft, charset.as_ref(), collation.as_ref())
+            }
+            AlterAction::Option(option) => {
+                if matches!(option, syntax::ast::TableOption::Engine(_)) {
+                    request.rebuild = true;
+                }
+                self.apply_table_options(draft, std::iter::once(option))
+            }
+            AlterAction::Algorithm(word) => {
+                request.algorithm = match word.text.to_ascii_uppercase().as_str() {
+                    "DEFAULT" => Algorithm::Default,
+                    "INSTANT" => Algorithm::Instant,
+                    "INPLACE" => Algorithm::Inplace,
+                    "COPY" => Algorithm::Copy,
+                    "NOCOPY" => Algorithm::Inplace,
+                    _ => bail!(UNKNOWN_ALTER_ALGORITHM, word.text),
+                };
+                Ok(())
+            }
+            AlterAction::Lock(word) => {
+                let known = ["DEFAULT", "NONE", "SHARED", "EXCLUSIVE"];
+                if !known.iter().any(|known| word.is(known)) {
+                    bail!(UNKNOWN_ALTER_LOCK, word.text);
+                }
+                Ok(())
+            }
+            AlterAction::Force | AlterAction::OrderBy(_) => {
+                request.rebuild = true;
+                Ok(())
+            }
+            AlterAction::DisableKeys | AlterAction::EnableKeys => {
+                let word = "DISABLE KEYS";
+                self.working.note(ErrorCode::ILLEGAL_HA, &[&table.name]);
+                let _ = word;
+                Ok(())
+            }
+            AlterAction::Validation(_) => Ok(()),
+            AlterAction::Partition(_) => Err(err!(PARTITION_MGMT_ON_NONPARTITIONED)),
+            AlterAction::DiscardTablespace | AlterAction::ImportTablespace => {
+                Err(Error::not_supported("DISCARD and IMPORT TABLESPACE"))
+            }
+            AlterAction::SecondaryLoad | AlterAction::SecondaryUnload => {
+                Err(Error::not_supported("SECONDARY_LOAD"))
+            }
+            AlterAction::AddPeriod(..)
+            | AlterAction::DropPeriod(_)
+            | AlterAction::DropSystemVersioning => {
+                Err(Error::not_supported("system-versioned tables"))
+            }
+        }
+    }
+
+    fn missing(&mut self, name: &str, if_exists: bool) -> Result<()> {
+        if if_exists {
+            self.working.note(CANT_DROP, &[&name]);
+            return Ok(());
+        }
+        Err(Error::with(CANT_DROP, &[&name]))
+    }
+
+    fn change_column(
+        &mut self,
+        draft: &mut Draft,
+        old: &Ident,
+        if_exists: bool,
+        definition: &syntax::ast::ColumnDef,
+        position: Option<&ColumnPosition>,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let Some(at) = draft.column(&old.text) else {
+            if if_exists {
+                self.working.note(ErrorCode::BAD_FIELD_ERROR, &[&old.text, &draft.name]);
+                return Ok(());
+            }
+            bail!(BAD_FIELD_ERROR, old.text, draft.name);
+        };
+        let new_name = &*definition.name.text;
+        if !same_name(&old.text, new_name) && draft.column(new_name).is_some() {
+            bail!(DUP_FIELDNAME, new_name);
+        }
+        let mut built = self.build_column(draft, definition, running)?;
+        built.column.origin = draft.columns[at].origin;
+        let was_virtual = |generated: &Option<catalog::Generated>| {
+            generated.as_ref().map(|generated| generated.stored)
+        };
+        let (before, after) = (
+            was_virtual(&draft.columns[at].column.generated),
+            was_virtual(&built.column.column.generated),
+        );
+        match (before, after) {
+            (Some(false), None | Some(true)) | (None | Some(true), Some(false)) => {
+                bail!(
+                    UNSUPPORTED_ACTION_ON_GENERATED_COLUMN,
+                    "Changing the STORED status"
+                );
+            }
+            _ => {}
+        }
+        if &*draft.columns[at].column.name != new_name {
+            rename_column(draft, at, new_name);
+        }
+        let name = built.column.column.name.clone();
+        draft.columns[at] = built.column;
+        if position.is_some() {
+            let moved = draft.columns.remove(at);
+            let to = place_for(draft, position, None)?;
+            draft.columns.insert(to, moved);
+        }
+        self.add_column_extras(
+            draft,
+            &name,
+            built.primary,
+            built.unique,
+            &built.checks,
+            built.references.as_ref(),
+            running,
+        )
+    }
+
+    fn drop_column(
+        &mut self,
+        draft: &mut Draft,
+        table: &Table,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let Some(at) = draft.column(name) else { return self.missing(name, if_exists) };
+        if draft.columns.len() == 1 {
+            bail!(CANT_REMOVE_ALL_FIELDS);
+        }
+        let in_key = draft
+            .foreign_keys
+            .iter()
+            .find(|key| key.columns.iter().any(|column| same_name(column, name)));
+        if let Some(key) = in_key {
+            let key = key.name.clone().unwrap_or_else(|| Arc::from(""));
+            bail!(FK_COLUMN_CANNOT_DROP, name, key);
+        }
+        let snapshot = self.server.catalog.snapshot();
+        for child in snapshot.children_of(&table.schema, &table.name) {
+            for key in &child.foreign_keys {
+                let refers = key.referenced_table == table.name
+                    && key.referenced_columns.iter().any(|column| same_name(column, name));
+                if refers && self.settings.foreign_key_checks {
+                    let child = format!("{}.{}", child.schema, child.name);
+                    bail!(FK_COLUMN_CANNOT_DROP_CHILD, name, key.name, child);
+                }
+            }
+        }
+        for other in &draft.columns {
+            let reads = other.column.generated.as_ref().is_some_and(|generated| {
+                generated.expression.to_lowercase().contains(&format!("`{}`", name.to_lowercase()))
+            });
+            if reads && !super::is_hidden(&other.column) {
+                bail!(DEPENDENT_BY_GENERATED_COLUMN, name);
+            }
+        }
+        draft.columns.remove(at);
+        // An index loses the column; one without columns is gone.
+        for index in &mut draft.indexes {
+            let parts = index.parts.len();
+            index.parts.retain(|part| !same_name(&part.column, name));
+            if index.parts.len() != parts && index.origin.is_some() {
+                index.origin = None;
+            }
+        }
+        draft.indexes.retain(|index| !index.parts.is_empty());
+        Ok(())
+    }
+
+    fn drop_index_of(&mut self, draft: &mut Draft, name: &str, if_exists: bool) -> Result<()> {
+        let Some(at) = draft.index(name) else { return self.missing(name, if_exists) };
+        let index = draft.indexes.remove(at);
+        for part in &index.parts {
+            let hidden = draft
+                .column(&part.column)
+                .filter(|position| super::is_hidden(&draft.columns[*position].column));
+            if let Some(position) = hidden {
+                draft.columns.remove(position);
+            }
+        }
+        // A foreign key must keep an index that begins with its columns.
+        for key in &draft.foreign_keys {
+            let covers = |index: &super::draft::DraftIndex| {
+                index.parts.len() >= key.columns.len()
+                    && key
+                        .columns
+                        .iter()
+                        .zip(&index.parts)
+                        .all(|(column, part)| same_name(column, &part.column))
+            };
+            if covers(&index) && !draft.indexes.iter().any(covers) {
+                bail!(DROP_INDEX_FK, name);
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_constraint(&mut self, draft: &mut Draft, name: &str, if_exists: bool) -> Result<()> {
+        if let Some(at) = find_check(draft, name) {
+            draft.checks.remove(at);
+            return Ok(());
+        }
+        let key = draft
+            .foreign_keys
+            .iter()
+            .position(|key| key.name.as_ref().is_some_and(|known| same_name(known, name)));
+        if let Some(at) = key {
+            draft.foreign_keys.remove(at);
+            return Ok(());
+        }
+        match draft.index(name) {
+            Some(at) if draft.indexes[at].unique => self.drop_index_of(draft, name, if_exists),
+            _ if if_exists => self.missing(name, true),
+            _ => Err(err!(CONSTRAINT_NOT_FOUND, name)),
+        }
+    }
+
+    /// CONVERT TO CHARACTER SET: every text column changes.
+    fn convert_charset(
+        &mut self,
+        draft: &mut Draft,
+        charset: Option<&Ident>,
+        collation: Option<&Ident>,
+    ) -> Result<()> {
+        let text = |name: Option<&Ident>| name.map(|name| name.text.clone());
+        let schema = self.schema_collation(&draft.schema);
+        let collation = super::options::choose_collation(
+            text(charset).as_deref(),
+            text(collation).as_deref(),
+            schema,
+        )?;
+        draft.collation = collation;
+        for column in &mut draft.columns {
+            let ty = &mut column.column.ty;
+            let has_text = ty.is_text()
+                || matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set);
+            if has_text {
+                ty.collation = collation;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the new definition true.
+    fn carry_out(
+        &mut self,
+        table: &Arc<Table>,
+        mut draft: Draft,
+        request: &Request,
+    ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
+        materialise_indexed_columns(&mut draft);
+        self.check_expressions(&draft)?;
+        let next = draft.auto_increment;
+        let existing: Vec<Arc<str>> =
+            draft.foreign_keys.iter().filter(|key| key.existing).filter_map(|key| key.name.clone()).collect();
+        let origins: Vec<Option<usize>> =
+            draft.columns.iter().map(|column| column.origin).collect();
+        let mut new = draft.finish(table.id, Some(table))?;
+        self.check_foreign_keys(&mut new, &existing)?;
+        let adds_keys = new.foreign_keys.len() > existing.len();
+        let adds_checks = new.checks.iter().any(|check| {
+            check.enforced && !table.checks.iter().any(|known| known.enforced && known.expression == check.expression)
+        });
+        let way = choose_way(table, &mut new);
+        let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
+        let copies = must_copy || request.algorithm == Algorithm::Copy;
+        if must_copy && request.algorithm == Algorithm::Instant && !request.rebuild {
+            bail!(
+                ALTER_OPERATION_NOT_SUPPORTED,
+                "ALGORITHM=INSTANT",
+                "ALGORITHM=COPY/INPLACE"
+            );
+        }
+        if let Some((schema, name)) = &request.rename {
+            let same = *schema == table.schema && *name == table.name;
+            let taken = self.server.catalog.with(|snapshot| snapshot.relation(schema, name).is_some());
+            if !same && taken {
+                bail!(TABLE_EXISTS_ERROR, name);
+            }
+        }
+        if copies {
+            return self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next);
+        }
+        let changes = way.unwrap_or_default();
+        match self.alter_in_place(table, &new, &changes) {
+            Err(EngineError::Other(error)) if error.code() == ErrorCode::NOT_SUPPORTED_YET => {
+                self.transactions.rollback()?;
+                if request.algorithm == Algorithm::Instant {
+                    bail!(
+                        ALTER_OPERATION_NOT_SUPPORTED,
+                        "ALGORITHM=INSTANT",
+                        "ALGORITHM=COPY/INPLACE"
+                    );
+                }
+                return self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next);
+            }
+            Err(EngineError::DuplicateKey { index, .. }) => {
+                let index = new.indexes.iter().find(|known| known.id == index);
+                let name = index.map_or("", |index| &index.name);
+                let key = format!("{}.{name}", table.name);
+                self.transactions.rollback()?;
+                bail!(DUP_ENTRY, "", key);
+            }
+            Err(error) => return Err(error.into_error(&self.shared.cancel)),
+            Ok(()) => {}
+        }
+        let new = Arc::new(new);
+        let commit = self.publish_altered(table, new.clone(), request.rename.as_ref())?;
+        self.set_next_auto_increment(&new, next)?;
+        Ok((0, commit))
+    }
+
+    /// Changes the definition and its indexes without writing rows anew.
+    fn alter_in_place(
+        &mut self,
+        table: &Table,
+        new: &Table,
+        changes: &IndexChanges,
+    ) -> Result<(), EngineError> {
+        let engine = if table.temporary {
+            self.server.temporary_engine.clone()
+        } else {
+            self.server.default_engine.clone()
+        };
+        let txn = self.transactions.transaction(engine.name())?;
+        for index in &changes.dropped {
+            txn.drop_index(table.id, *index)?;
+        }
+        let mut definition = new.definition.clone();
+        definition.indexes.retain(|index| !changes.added.contains(&index.id));
+        let mut before = table.definition.clone();
+        before.indexes.retain(|index| !changes.dropped.contains(&index.id));
+        if definition != before {
+            txn.alter_table(&definition)?;
+        }
+        for index in &new.definition.indexes {
+            if changes.added.contains(&index.id) {
+                txn.create_index(table.id, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an altered table the current one, renamed when the statement says so.
+    pub(crate) fn publish_altered(
+        &mut self,
+        old: &Table,
+        new: Arc<Table>,
+        rename: Option<&(Arc<str>, Arc<str>)>,
+    ) -> Result<Option<engine_api::CommitHandle>> {
+        let mut new = new;
+        let mut edits = Vec::new();
+        if let Some((schema, name)) = rename {
+            let mut renamed = Table::clone(&new);
+            renamed.schema = schema.clone();
+            renamed.name = name.clone();
+            new = Arc::new(renamed);
+        }
+        if old.temporary {
+            let tables = Arc::make_mut(&mut self.temporary);
+            tables.remove(&(old.schema.clone(), old.name.clone()));
+            tables.insert((new.schema.clone(), new.name.clone()), new);
+            return Ok(Some(self.transactions.commit()?));
+        }
+        edits.push(Edit::ReplaceTable { old: old.id, new: new.clone() });
+        edits.extend(self.child_edits(old, &new));
+        self.commit_definitions(&edits).map(Some)
+    }
+
+    /// Tables whose foreign keys follow renamed tables and columns of their parent.
+    fn child_edits(&self, old: &Table, new: &Table) -> Vec<Edit> {
+        let snapshot = self.server.catalog.snapshot();
+        let mut edits = Vec::new();
+        for child in snapshot.children_of(&old.schema, &old.name) {
+            if child.id == old.id {
+                continue;
+            }
+            let mut changed = Table::clone(child);
+            for key in &mut changed.foreign_keys {
+                if key.referenced_schema != old.schema || key.referenced_table != old.name {
+                    continue;
+                }
+                key.referenced_schema = new.schema.clone();
+                key.referenced_table = new.name.clone();
+                for column in &mut key.referenced_columns {
+                    let place = old.column(column).and_then(|at| old.columns[at].stored);
+                    let renamed = place.and_then(|place| {
+                        new.columns.iter().find(|column| column.stored == Some(place))
+                    });
+                    if new.column(column).is_none()
+                        && let Some(renamed) = renamed
+                    {
+                        *column = renamed.name.clone();
+                    }
+                }
+            }
+            if changed.foreign_keys != child.foreign_keys {
+                edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(changed) });
+            }
+        }
+        edits
+    }
+}
+
+fn column_of(draft: &Draft, name: &str, table: &str) -> Result<usize> {
+    draft.column(name).ok_or_else(|| err!(BAD_FIELD_ERROR, name, table))
+}
+
+fn find_check(draft: &Draft, name: &str) -> Option<usize> {
+    draft
+        .checks
+        .iter()
+        .position(|(known, _)| known.as_ref().is_some_and(|known| same_name(known, name)))
+}
+
+/// Where FIRST and AFTER put a column; at the end (or `default`) when nothing is said.
+fn place_for(
+    draft: &Draft,
+    position: Option<&ColumnPosition>,
+    default: Option<usize>,
+) -> Result<usize> {
+    match position {
+        None => Ok(default.unwrap_or(draft.columns.len())),
+        Some(ColumnPosition::First) => Ok(0),
+        Some(ColumnPosition::After(name)) => {
+            column_of(draft, &name.text, &draft.name).map(|at| at + 1)
+        }
+    }
+}
+
+/// Gives a column another name in everything that names it.
+fn rename_column(draft: &mut Draft, at: usize, new: &str) {
+    let old = draft.columns[at].column.name.clone();
+    let name: Arc<str> = Arc::from(new);
+    draft.columns[at].column.name = name.clone();
+    for index in &mut draft.indexes {
+        for part in &mut index.parts {
+            if same_name(&part.column, &old) {
+                part.column = name.clone();
+            }
+        }
+    }
+    for key in &mut draft.foreign_keys {
+        for column in &mut key.columns {
+            if same_name(column, &old) {
+                *column = name.clone();
+            }
+        }
+        if key.key.referenced_schema == draft.schema && key.key.referenced_table == draft.name {
+            for column in &mut key.key.referenced_columns {
+                if same_name(column, &old) {
+                    *column = name.clone();
+                }
+            }
+        }
+    }
+}
+
+/// Indexes that come and go without a copy.
+#[derive(Debug, Default)]
+struct IndexChanges {
+    added: Vec<IndexId>,
+    dropped: Vec<IndexId>,
+}
+
+/// What an in-place change does to indexes, or `None` when the rows must be written anew. Gives new columns their instant default.
+fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
+    let before = old.definition.columns.len();
+    if new.definition.columns.len() < before {
+        return None;
+    }
+    for (place, column) in old.definition.columns.iter().enumerate() {
+        // A stored column must be the same one, at its place.
+        let was = old.columns.iter().find(|column| column.stored == Some(place))?;
+        let now = new.columns.iter().find(|column| column.stored == Some(place))?;
+        let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
+            == now.generated.as_ref().map(|generated| &generated.expression);
+        if !same_expression || !same_encoding(&column.ty, &new.definition.columns[place].ty) {
+            return None;
+        }
+    }
+    for place in before..new.definition.columns.len() {
+        let column = new.columns.iter().find(|column| column.stored == Some(place))?;
+        if column.generated.is_some() || column.auto_increment {
+            return None;
+        }
+        let default = match &column.default {
+            ColumnDefault::Constant(value) => value.clone(),
+            ColumnDefault::None if column.ty.nullable => Value::Null,
+            ColumnDefault::None => implicit_default(&column.ty)?,
+            ColumnDefault::Now(_) | ColumnDefault::Expression(_) => return None,
+        };
+        new.definition.columns[place].instant_default =
+            if default.is_null() { None } else { Some(default) };
+    }
+    let primary = |table: &Table| table.definition.primary().map(|index| index.parts.clone());
+    if primary(old) != primary(new) {
+        return None;
+    }
+    let mut changes = IndexChanges::default();
+    let same = |one: &engine_api::IndexDef, other: &engine_api::IndexDef| {
+        one.id == other.id && one.unique == other.unique && one.parts == other.parts
+    };
+    for index in &old.definition.indexes {
+        if !new.definition.indexes.iter().any(|other| same(index, other)) {
+            changes.dropped.push(index.id);
+        }
+    }
+    for index in &new.definition.indexes {
+        if !old.definition.indexes.iter().any(|other| same(index, other)) {
+            // An index that changes under its old id is dropped first.
+            changes.added.push(index.id);
+        }
+    }
+    Some(changes)
+}
+
+/// What old rows have in a NOT NULL column without a default, as the reference fills it.
+fn implicit_default(ty: &types::DataType) -> Option<Value> {
+    use types::TypeKind::*;
+    Some(match ty.kind {
+        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
+        Bit | Set => Value::UInt(0),
+        Enum => Value::UInt(1),
+        Float | Double => Value::Double(0.0),
+        Decimal => Value::Decimal(types::Decimal::from(0_i64).rescale(ty.decimals)),
+        VarChar | TinyText | Text | MediumText | LongText | VarBinary | TinyBlob | Blob
+        | MediumBlob | LongBlob | Char => Value::text(""),
+        Null | Year | Date | Time | DateTime | Timestamp | Binary | Json | Vector | Geometry => {
+            return None;
+        }
+    })
+}
+
+/// Whether records hold values of both types in the same bytes, and every value of the first is one of the second.
+fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
+    use types::TypeKind::*;
+    if old == new {
+        return true;
+    }
+    // NULL becoming NOT NULL needs a look at the rows; the other way changes index keys.
+    if old.nullable != new.nullable || old.collation != new.collation || old.unsigned != new.unsigned
+    {
+        return false;
+    }
+    match (old.kind, new.kind) {
+        (VarChar, VarChar) | (VarBinary, VarBinary) => new.length >= old.length,
+        (Enum, Enum) | (Set, Set) => match (&old.members, &new.members) {
+            (Some(old), Some(new)) => new.names.starts_with(&old.names),
+            _ => false,
+        },
+        (TinyInt, TinyInt)
+        | (SmallInt, SmallInt)
+        | (MediumInt, MediumInt)
+        | (Int, Int)
+        | (BigInt, BigInt) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,469 @@
+//! Column definitions: from syntax to the catalog's columns, with defaults converted and expressions checked.
+
+use std::sync::Arc;
+
+use binder::{BindInput, Binder, BoundTableExpression};
+use catalog::{CatalogView, Check, Column, ColumnDefault, ForeignKey, Generated, ReferenceAction};
+use errors::{Diagnostics, Error, Level, Result, bail, err};
+use syntax::ast::{self, ColumnAttribute, ExprKind};
+use types::convert::{CastContext, StoreMode, store};
+use types::{DataType, TypeKind, Value};
+
+use super::column_type::{TypeContext, column_type};
+use super::draft::{
+    Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, IDENTIFIER_CHARS_MAX,
+};
+use crate::query::Reader;
+use crate::session::Session;
+use crate::statement::Running;
+
+/// What a column definition says besides the column itself.
+pub(crate) struct BuiltColumn {
+    pub(crate) column: DraftColumn,
+    pub(crate) primary: bool,
+    pub(crate) unique: bool,
+    pub(crate) checks: Vec<ast::CheckDef>,
+    pub(crate) references: Option<ast::References>,
+}
+
+impl Session {
+    /// One column definition.
+    pub(crate) fn build_column(
+        &mut self,
+        draft: &Draft,
+        definition: &ast::ColumnDef,
+        running: &Running<'_>,
+    ) -> Result<BuiltColumn> {
+        let name = &*definition.name.text;
+        check_column_name(name)?;
+        let collate = definition.attributes.iter().find_map(|attribute| match attribute {
+            ColumnAttribute::Collation(name) => Some(&*name.text),
+            _ => None,
+        });
+        let ctx = TypeContext {
+            table_collation: draft.collation,
+            collate,
+            sql_mode: self.settings.sql_mode,
+            column: name,
+        };
+        let mut ty = column_type(&definition.data_type, &ctx)?;
+        ty.nullable = true;
+        let column = Column {
+            name: name.into(),
+            ty,
+            stored: None,
+            default: ColumnDefault::None,
+            on_update_now: None,
+            auto_increment: false,
+            generated: None,
+            invisible: false,
+            comment: String::new(),
+        };
+        let mut built = BuiltColumn {
+            column: DraftColumn { column, origin: None, null_written: None },
+            primary: false,
+            unique: false,
+            checks: Vec::new(),
+            references: None,
+        };
+        if definition.data_type.name == ast::TypeName::Serial {
+            built.column.null_written = Some(false);
+            built.column.column.auto_increment = true;
+            built.unique = true;
+        }
+        let mut default = None;
+        for attribute in &definition.attributes {
+            if let ColumnAttribute::Default { value, parenthesised } = attribute {
+                default = Some((value, *parenthesised));
+            } else {
+                self.apply_attribute(&mut built, attribute, running)?;
+            }
+        }
+        self.finish_column(&mut built, default, running)?;
+        Ok(built)
+    }
+
+    fn apply_attribute(
+        &mut self,
+        built: &mut BuiltColumn,
+        attribute: &ColumnAttribute,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let column = &mut built.column.column;
+        match attribute {
+            ColumnAttribute::Null(nullable) => built.column.null_written = Some(*nullable),
+            ColumnAttribute::Default { .. } | ColumnAttribute::Collation(_) => {}
+            ColumnAttribute::OnUpdateNow(digits) => {
+                let digits = digits.unwrap_or(0);
+                let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp)
+                    && u32::from(column.ty.decimals) == digits;
+                if !fits {
+                    bail!(INVALID_ON_UPDATE, column.name);
+                }
+                column.on_update_now = Some(column.ty.decimals);
+            }
+            ColumnAttribute::AutoIncrement => {
+                if !(column.ty.is_integer()
+                    || matches!(column.ty.kind, TypeKind::Float | TypeKind::Double))
+                {
+                    bail!(WRONG_FIELD_SPEC, column.name);
+                }
+                column.auto_increment = true;
+            }
+            ColumnAttribute::PrimaryKey => built.primary = true,
+            ColumnAttribute::Unique => built.unique = true,
+            ColumnAttribute::Comment(text) => column.comment = text.to_string(),
+            ColumnAttribute::Visible(visible) => column.invisible = !visible,
+            ColumnAttribute::Generated { expr, stored } => {
+                column.generated = Some(Generated {
+                    expression: expression_text(expr, running),
+                    stored: *stored,
+                    hidden: false,
+                });
+            }
+            ColumnAttribute::Check(check) => built.checks.push(check.clone()),
+            ColumnAttribute::References(references) => {
+                built.references = Some(references.clone());
+            }
+            ColumnAttribute::RowPeriod(_) | ColumnAttribute::SystemVersioning(_) => {
+                return Err(Error::not_supported("system-versioned tables"));
+            }
+            ColumnAttribute::Srid(_)
+            | ColumnAttribute::ColumnFormat(_)
+            | ColumnAttribute::Storage(_)
+            | ColumnAttribute::EngineAttribute(_)
+            | ColumnAttribute::SecondaryEngineAttribute(_)
+            | ColumnAttribute::NotSecondary
+            | ColumnAttribute::Compressed => {
+                let name = column.name.clone();
+                self.working.note(
+                    errors::ErrorCode::OPTION_IGNORED,
+                    &[&format!("storage attribute of column {name}")],
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Nullability and default, once all attributes are known.
+    fn finish_column(
+        &mut self,
+        built: &mut BuiltColumn,
+        default: Option<(&ast::Expr, bool)>,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let not_null = built.column.null_written == Some(false)
+            || built.column.column.auto_increment
+            || (built.primary && built.column.null_written.is_none());
+        let column = &mut built.column.column;
+        column.ty.nullable = !not_null;
+        if column.generated.is_some() {
+            if default.is_some() {
+                bail!(WRONG_USAGE, "DEFAULT", "generated column");
+            }
+            if column.auto_increment {
+                bail!(WRONG_USAGE, "AUTO_INCREMENT", "generated column");
+            }
+            return Ok(());
+        }
+        let Some((expr, parenthesised)) = default else {
+            column.default = if column.ty.nullable {
+                ColumnDefault::Constant(Value::Null)
+            } else {
+                ColumnDefault::None
+            };
+            return Ok(());
+        };
+        let name = column.name.clone();
+        if column.auto_increment {
+            bail!(INVALID_DEFAULT, name);
+        }
+        let ty = column.ty.clone();
+        column.default = self.column_default(&name, &ty, expr, parenthesised, running)?;
+        Ok(())
+    }
+
+    /// DEFAULT of a column of type `ty`.
+    pub(crate) fn column_default(
+        &mut self,
+        name: &str,
+        ty: &DataType,
+        expr: &ast::Expr,
+        parenthesised: bool,
+        running: &Running<'_>,
+    ) -> Result<ColumnDefault> {
+        if let Some(digits) = current_timestamp(expr) {
+            let temporal = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
+            if temporal && u64::from(ty.decimals) == digits {
+                return Ok(ColumnDefault::Now(ty.decimals));
+            }
+            if !parenthesised {
+                bail!(INVALID_DEFAULT, name);
+            }
+        }
+        if parenthesised {
+            return Ok(ColumnDefault::Expression(expression_text(expr, running)));
+        }
+        let (value, from) = self.evaluate(expr, running)?;
+        if value.is_null() {
+            if !ty.nullable {
+                bail!(INVALID_DEFAULT, name);
+            }
+            return Ok(ColumnDefault::Constant(Value::Null));
+        }
+        if ty.is_blob() {
+            let is_empty = matches!(&value, Value::Bytes(bytes) if bytes.is_empty());
+            if self.settings.sql_mode.is_strict() || !is_empty {
+                bail!(BLOB_CANT_HAVE_DEFAULT, name);
+            }
+            self.working.warn(errors::ErrorCode::BLOB_CANT_HAVE_DEFAULT, &[&name]);
+            return Ok(ColumnDefault::None);
+        }
+        let value = self.convert_default(name, ty, &value, &from)?;
+        Ok(ColumnDefault::Constant(value))
+    }
+
+    /// A constant as the column holds it; 1067 when it does not fit.
+    fn convert_default(
+        &self,
+        name: &str,
+        ty: &DataType,
+        value: &Value,
+        from: &DataType,
+    ) -> Result<Value> {
+        let mut conditions = Diagnostics::default();
+        let mode = self.settings.sql_mode;
+        let mut ctx = CastContext::new(mode, &mut conditions);
+        ctx.column = name;
+        ctx.time_zone = &*self.settings.time_zone;
+        let converted = store(value, from, ty, &mut ctx, StoreMode::Strict)
+            .map_err(|_| err!(INVALID_DEFAULT, name))?;
+        if conditions.count(Level::Warning) + conditions.count(Level::Error) > 0 {
+            bail!(INVALID_DEFAULT, name);
+        }
+        Ok(converted)
+    }
+
+    /// Adds a built column and what it brings to a draft.
+    pub(crate) fn add_built_column(
+        &mut self,
+        draft: &mut Draft,
+        built: BuiltColumn,
+        position: usize,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let name = built.column.column.name.clone();
+        draft.columns.insert(position, built.column);
+        self.add_column_extras(
+            draft,
+            &name,
+            built.primary,
+            built.unique,
+            &built.checks,
+            built.references.as_ref(),
+            running,
+        )
+    }
+
+    /// Keys, checks and references that a column definition brings.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn add_column_extras(
+        &mut self,
+        draft: &mut Draft,
+        name: &Arc<str>,
+        primary: bool,
+        unique: bool,
+        checks: &[ast::CheckDef],
+        references: Option<&ast::References>,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let part = DraftPart { column: name.clone(), prefix_length: None, descending: false };
+        for (wanted, primary) in [(primary, true), (unique, false)] {
+            if wanted {
+                draft.indexes.push(DraftIndex {
+                    name: None,
+                    primary,
+                    unique: true,
+                    parts: vec![part.clone()],
+                    visible: true,
+                    comment: String::new(),
+                    origin: None,
+                    implied: false,
+                });
+            }
+        }
+        for check in checks {
+            self.add_check(draft, check, running)?;
+        }
+        if let Some(references) = references {
+            draft.foreign_keys.push(foreign_key(None, &[name.clone()], references, draft)?);
+        }
+        Ok(())
+    }
+
+    /// CHECK; its expression is bound when the table is complete.
+    pub(crate) fn add_check(
+        &mut self,
+        draft: &mut Draft,
+        check: &ast::CheckDef,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let name: Option<Arc<str>> = check.name.as_ref().map(|name| Arc::from(&*name.text));
+        if let Some(name) = &name
+            && name.chars().count() > IDENTIFIER_CHARS_MAX
+        {
+            bail!(TOO_LONG_IDENT, name);
+        }
+        let expression = expression_text(&check.expr, running);
+        let enforced = check.enforced.unwrap_or(true);
+        draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
+        Ok(())
+    }
+
+    /// Types an expression of a table definition.
+    pub(crate) fn bind_over_columns(
+        &self,
+        columns: &[DraftColumn],
+        text: &str,
+    ) -> Result<BoundTableExpression> {
+        let sql = format!("DO {text}");
+        let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default())
+            .map_err(|error| crate::statement::parse_error(&error))?;
+        let expr = match parsed.0 {
+            syntax::Statement::Do(items) => items.into_iter().next().map(|item| item.kind),
+            _ => None,
+        };
+        let Some(ast::SelectItemKind::Expr { expr, .. }) = expr else {
+            return Err(Error::internal("an expression of a table was not read back"));
+        };
+        let columns: Vec<(Arc<str>, DataType)> = columns
+            .iter()
+            .map(|column| (column.column.name.clone(), column.column.ty.clone()))
+            .collect();
+        let view = CatalogView::default();
+        let bind = self.bind_context();
+        let input = BindInput {
+            catalog: &Reader { view: &view, database: None },
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &self.services,
+            parameter_types: None,
+        };
+        Binder::new(input).bind_table_expression(&columns, &expr, sql.as_bytes())
+    }
+
+    /// Binds every expression of a draft: generated columns, defaults and checks.
+    pub(crate) fn check_expressions(&self, draft: &Draft) -> Result<()> {
+        for (position, column) in draft.columns.iter().enumerate() {
+            let column = &column.column;
+            if let Some(generated) = &column.generated {
+                let bound = self.bind_over_columns(&draft.columns, &generated.expression)?;
+                if bound.forbidden || bound.volatile {
+                    bail!(GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED, column.name);
+                }
+                for read in bound.columns {
+                    let other = &draft.columns[read].column;
+                    if other.auto_increment {
+                        bail!(GENERATED_COLUMN_REF_AUTO_INC, column.name);
+                    }
+                    if other.generated.is_some() && read >= position {
+                        bail!(GENERATED_COLUMN_NON_PRIOR);
+                    }
+                }
+            }
+            if let ColumnDefault::Expression(text) = &column.default {
+                let bound = self.bind_over_columns(&draft.columns, text)?;
+                if bound.forbidden {
+                    bail!(DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED, column.name);
+                }
+            }
+        }
+        for (name, check) in &draft.checks {
+            let shown = name.clone().unwrap_or_else(|| check.name.clone());
+            let bound = self.bind_over_columns(&draft.columns, &check.expression).map_err(|error| {
+                if error.code() == errors::ErrorCode::BAD_FIELD_ERROR {
+                    let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
+                    return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
+                }
+                error
+            })?;
+            if bound.forbidden || bound.volatile {
+                bail!(CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED, shown);
+            }
+            if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
+                bail!(CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN, shown);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 1166, 1059.
+pub(crate) fn check_column_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.ends_with(' ') {
+        bail!(WRONG_COLUMN_NAME, name);
+    }
+    if name.chars().count() > IDENTIFIER_CHARS_MAX {
+        bail!(TOO_LONG_IDENT, name);
+    }
+    Ok(())
+}
+
+/// The digits of `CURRENT_TIMESTAMP[(n)]` and its synonyms.
+fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
+    let ExprKind::Function(call) = &expr.kind else { return None };
+    let known = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
+    if !known.iter().any(|name| call.name.is(name)) {
+        return None;
+    }
+    match call.args.as_slice() {
+        [] => Some(0),
+        [ast::Expr { kind: ExprKind::Literal(ast::Literal::Integer(digits)), .. }] => Some(*digits),
+        _ => None,
+    }
+}
+
+/// The stored text of an expression, in parentheses.
+pub(crate) fn expression_text(expr: &ast::Expr, running: &Running<'_>) -> Arc<str> {
+    let text = String::from_utf8_lossy(expr.span.of(running.source));
+    format!("({})", text.trim()).into()
+}
+
+/// A foreign key as a statement writes it.
+pub(crate) fn foreign_key(
+    name: Option<&ast::Ident>,
+    columns: &[Arc<str>],
+    references: &ast::References,
+    draft: &Draft,
+) -> Result<DraftForeignKey> {
+    if !references.columns.is_empty() && references.columns.len() != columns.len() {
+        let shown = name.map_or("foreign key without name", |name| &*name.text);
+        bail!(WRONG_FK_DEF, shown, "Key reference and table reference don't match");
+    }
+    if references.match_kind.is_some_and(|kind| kind != ast::MatchKind::Simple) {
+        return Err(Error::not_supported("MATCH FULL and MATCH PARTIAL"));
+    }
+    let action = |action: Option<ast::ReferenceAction>| match action {
+        None | Some(ast::ReferenceAction::NoAction) => Ok(ReferenceAction::NoAction),
+        Some(ast::ReferenceAction::Restrict) => Ok(ReferenceAction::Restrict),
+        Some(ast::ReferenceAction::Cascade) => Ok(ReferenceAction::Cascade),
+        Some(ast::ReferenceAction::SetNull) => Ok(ReferenceAction::SetNull),
+        Some(ast::ReferenceAction::SetDefault) => Err(err!(CANNOT_ADD_FOREIGN)),
+    };
+    let schema = references.table.schema.as_ref().map_or(&*draft.schema, |schema| &*schema.text);
+    let key = ForeignKey {
+        name: Arc::from(""),
+        columns: Vec::new(),
+        referenced_schema: schema.into(),
+        referenced_table: Arc::from(&*references.table.name.text),
+        referenced_columns: references.columns.iter().map(|name| Arc::from(&*name.text)).collect(),
+        on_update: action(references.on_update)?,
+        on_delete: action(references.on_delete)?,
+    };
+    Ok(DraftForeignKey {
+        name: name.map(|name| Arc::from(&*name.text)),
+        columns: columns.to_vec(),
+        key,
+        existing: false,
+    })
+}

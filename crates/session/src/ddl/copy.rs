@@ -1,0 +1,156 @@
+//! ALTER TABLE by copy: a table of the new definition is filled from the old one by an INSERT ... SELECT, and takes its place.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use errors::{Error, Result};
+use exec::TransactionSource;
+use syntax::Statement;
+use syntax::ast;
+use types::SqlMode;
+
+use super::draft::is_hidden;
+use crate::session::Session;
+use crate::statement::{Origin, Running};
+
+impl Session {
+    /// Copies the rows of `old` into a table defined as `new`.
+    pub(crate) fn alter_by_copy(
+        &mut self,
+        old: &Arc<Table>,
+        mut new: Table,
+        origins: &[Option<usize>],
+        rename: Option<&(Arc<str>, Arc<str>)>,
+        next: Option<u64>,
+    ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
+        new.id = self.server.catalog.new_table_id()?;
+        new.definition.id = new.id;
+        for column in &mut new.definition.columns {
+            column.instant_default = None;
+        }
+        let engine = if old.temporary {
+            self.server.temporary_engine.name()
+        } else {
+            self.server.default_engine.name()
+        };
+        let cancel = self.shared.cancel.clone();
+        let txn = self.transactions.transaction(engine)?;
+        txn.create_table(&new.definition).map_err(|error| error.into_error(&cancel))?;
+        // While it is filled the copy has a name that no statement can write.
+        let mut copy = new.clone();
+        copy.name = format!("#copy-{}", new.id.0).into();
+        let copy = Arc::new(copy);
+        let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins));
+        let copied = match copied {
+            Ok(count) => count,
+            Err(error) => {
+                // The copy goes with the transaction that made it.
+                let _ = self.transactions.rollback();
+                return Err(word_copy_error(&error, &copy, old));
+            }
+        };
+        let counter = self.copied_counter(old, &new)?;
+        let txn = self.transactions.transaction(engine)?;
+        txn.drop_table(old.id).map_err(|error| error.into_error(&cancel))?;
+        let new = Arc::new(new);
+        let commit = self.publish_altered(old, new.clone(), rename)?;
+        self.set_next_auto_increment(&new, next.or(counter))?;
+        Ok((copied, commit))
+    }
+
+    /// The AUTO_INCREMENT counter that the copy goes on with.
+    fn copied_counter(&self, old: &Table, new: &Table) -> Result<Option<u64>> {
+        let both = [old, new].iter().all(|table| {
+            table.columns.iter().any(|column| column.auto_increment)
+        });
+        if !both {
+            return Ok(None);
+        }
+        let engine = self.transactions.engine(&old.engine)?;
+        let next = engine.auto_increment_next(old.id);
+        next.map(Some).map_err(|error| error.into_error(&self.shared.cancel))
+    }
+
+    fn copy_rows(
+        &mut self,
+        old: &Arc<Table>,
+        copy: &Arc<Table>,
+        origins: &[Option<usize>],
+    ) -> Result<u64> {
+        let (mut targets, mut items) = (Vec::new(), Vec::new());
+        for (column, origin) in copy.columns.iter().zip(origins) {
+            if column.generated.is_some() || is_hidden(column) {
+                continue;
+            }
+            let Some(source) = origin.and_then(|origin| old.columns.get(origin)) else { continue };
+            targets.push(column_name(&column.name));
+            items.push(ast::SelectItem {
+                kind: ast::SelectItemKind::Expr {
+                    expr: ast::Expr {
+                        kind: ast::ExprKind::Column(Box::new(column_name(&source.name))),
+                        span: ast::Span::default(),
+                    },
+                    alias: None,
+                },
+                span: ast::Span::default(),
+            });
+        }
+        let object = |table: &Table| ast::ObjectName {
+            schema: Some(ast::Ident::new(&table.schema)),
+            name: ast::Ident::new(&table.name),
+        };
+        let from = ast::NamedTable { name: object(old), ..ast::NamedTable::default() };
+        let select = ast::Select {
+            items,
+            from: vec![ast::TableFactor::Table(Box::new(from))],
+            ..ast::Select::default()
+        };
+        let query = ast::Query {
+            with: None,
+            body: ast::SetExpr::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            locking: Vec::new(),
+            into: None,
+            span: ast::Span::default(),
+        };
+        let insert = ast::Insert {
+            replace: false,
+            priority: ast::Priority::Normal,
+            ignore: false,
+            hints: None,
+            table: object(copy),
+            partitions: Vec::new(),
+            columns: Some(targets),
+            source: ast::InsertSource::Query(Box::new(query)),
+            row_alias: None,
+            on_duplicate: Vec::new(),
+            returning: Vec::new(),
+        };
+        let statement = Statement::Insert(Box::new(insert));
+        let running = Running { source: b"", parameters: &[], origin: Origin::Text };
+        // A stored 0 in an AUTO_INCREMENT column stays 0.
+        let mode = self.settings.sql_mode;
+        self.settings.sql_mode = SqlMode(mode.0 | SqlMode::NO_AUTO_VALUE_ON_ZERO.0);
+        let privileges = std::mem::replace(
+            &mut self.privileges,
+            Arc::new(catalog::EffectivePrivileges::everything()),
+        );
+        let limit = self.settings.sql_select_limit.take();
+        let result = self.run_on_new_table(copy, &statement, &running);
+        self.settings.sql_select_limit = limit;
+        self.privileges = privileges;
+        self.settings.sql_mode = mode;
+        result.map(|(rows, _)| rows)
+    }
+}
+
+/// Errors of the copy name the table that the user knows.
+fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
+    let message = error.message().replace(&*copy.name, &old.name);
+    Error::with_sqlstate(error.code(), error.sqlstate(), message)
+}
+
+fn column_name(name: &str) -> ast::ColumnName {
+    ast::ColumnName { schema: None, table: None, name: ast::Ident::new(name) }
+}

@@ -1,0 +1,625 @@
+//! A table definition while a statement builds or changes it: names instead of positions, so that columns may come, go and move.
+//! `finish` resolves the names and checks the whole.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use catalog::{
+    Check, Column, ForeignKey, Generated, Index, IndexPart, Table, same_name,
+};
+use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use errors::{ErrorCode, Result, bail, err};
+use types::{CollationId, DataType, TypeKind, Value};
+
+/// Most columns of a table.
+const COLUMNS_MAX: usize = 4096;
+/// Most indexes of a table.
+const INDEXES_MAX: usize = 64;
+/// Most parts of an index.
+const KEY_PARTS_MAX: usize = 16;
+/// Longest index part, bytes.
+const KEY_BYTES_MAX: u64 = 3072;
+/// Most bytes of a row without its TEXT, BLOB and JSON columns.
+const ROW_BYTES_MAX: u64 = 65_535;
+/// Longest identifier, characters.
+pub(crate) const IDENTIFIER_CHARS_MAX: usize = 64;
+/// Longest comments, characters.
+const TABLE_COMMENT_MAX: usize = 2048;
+const COLUMN_COMMENT_MAX: usize = 1024;
+
+/// A column of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftColumn {
+    pub(crate) column: Column,
+    /// Position in the table before ALTER TABLE.
+    pub(crate) origin: Option<usize>,
+    /// NULL or NOT NULL was written.
+    pub(crate) null_written: Option<bool>,
+}
+
+/// A part of an index of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftPart {
+    pub(crate) column: Arc<str>,
+    pub(crate) prefix_length: Option<u64>,
+    pub(crate) descending: bool,
+}
+
+/// An index of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftIndex {
+    /// `None`: to be made from its first column.
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) primary: bool,
+    pub(crate) unique: bool,
+    pub(crate) parts: Vec<DraftPart>,
+    pub(crate) visible: bool,
+    pub(crate) comment: String,
+    /// Id in the table before ALTER TABLE.
+    pub(crate) origin: Option<IndexId>,
+    /// Made for a foreign key: gives way to an index of the user that does as well.
+    pub(crate) implied: bool,
+}
+
+/// A foreign key of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftForeignKey {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) columns: Vec<Arc<str>>,
+    /// Positions are not used.
+    pub(crate) key: ForeignKey,
+    /// Was there before ALTER TABLE.
+    pub(crate) existing: bool,
+}
+
+/// A table under construction.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) schema: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) engine: Arc<str>,
+    pub(crate) temporary: bool,
+    pub(crate) columns: Vec<DraftColumn>,
+    pub(crate) indexes: Vec<DraftIndex>,
+    pub(crate) foreign_keys: Vec<DraftForeignKey>,
+    pub(crate) checks: Vec<(Option<Arc<str>>, Check)>,
+    pub(crate) collation: CollationId,
+    pub(crate) comment: String,
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) auto_increment: Option<u64>,
+    pub(crate) created_micros: i64,
+}
+
+impl Draft {
+    /// A draft of an existing table.
+    pub(crate) fn of(table: &Table) -> Draft {
+        let name_of = |position: usize| table.columns[position].name.clone();
+        let columns = table.columns.iter().enumerate().map(|(position, column)| DraftColumn {
+            column: column.clone(),
+            origin: Some(position),
+            null_written: None,
+        });
+        let indexes = table.indexes.iter().map(|index| DraftIndex {
+            name: Some(index.name.clone()),
+            primary: index.id == IndexId::CLUSTERED,
+            unique: index.unique,
+            parts: index
+                .parts
+                .iter()
+                .map(|part| DraftPart {
+                    column: name_of(part.column),
+                    prefix_length: part.prefix_length.map(u64::from),
+                    descending: part.descending,
+                })
+                .collect(),
+            visible: index.visible,
+            comment: index.comment.clone(),
+            origin: Some(index.id),
+            implied: false,
+        });
+        let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
+            name: Some(key.name.clone()),
+            columns: key.columns.iter().map(|column| name_of(*column)).collect(),
+            key: key.clone(),
+            existing: true,
+        });
+        Draft {
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            engine: table.engine.clone(),
+            temporary: table.temporary,
+            columns: columns.collect(),
+            indexes: indexes.collect(),
+            foreign_keys: foreign_keys.collect(),
+            checks: table
+                .checks
+                .iter()
+                .map(|check| (Some(check.name.clone()), check.clone()))
+                .collect(),
+            collation: table.collation,
+            comment: table.comment.clone(),
+            options: table.options.clone(),
+            auto_increment: None,
+            created_micros: table.created_micros,
+        }
+    }
+
+    /// Position of a column.
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| same_name(&column.column.name, name))
+    }
+
+    /// Position of an index.
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|index| index.name.as_ref().is_some_and(|known| same_name(known, name)))
+    }
+
+    /// Checks everything and makes the table. `before`: the table that ALTER TABLE changes.
+    ///
+    /// # Errors
+    /// 1060, 1061, 1068, 1071, 1072, 1075, 1113, 1117, 1118, 1170, 1171, 1069, 1070, 3822, 1826 and kin.
+    pub(crate) fn finish(mut self, id: TableId, before: Option<&Table>) -> Result<Table> {
+        self.check_columns()?;
+        self.add_foreign_key_indexes();
+        self.apply_primary_key()?;
+        self.name_indexes()?;
+        self.check_auto_increment()?;
+        self.name_constraints()?;
+        let indexes = self.resolve_indexes(before)?;
+        let foreign_keys = self.resolve_foreign_keys()?;
+        self.place_columns(before);
+        self.check_row_size()?;
+        let definition = self.definition(id, &indexes, before);
+        Ok(Table {
+            id,
+            schema: self.schema,
+            name: self.name,
+            engine: self.engine,
+            temporary: self.temporary,
+            columns: self.columns.into_iter().map(|column| column.column).collect(),
+            indexes,
+            foreign_keys,
+            checks: self.checks.into_iter().map(|(_, check)| check).collect(),
+            collation: self.collation,
+            comment: self.comment,
+            options: self.options,
+            created_micros: self.created_micros,
+            definition,
+        })
+    }
+
+    fn check_columns(&mut self) -> Result<()> {
+        if self.columns.iter().all(|column| is_hidden(&column.column)) {
+            bail!(TABLE_MUST_HAVE_COLUMNS);
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            bail!(TOO_MANY_FIELDS);
+        }
+        if self.columns.iter().all(|column| column.column.invisible || is_hidden(&column.column)) {
+            bail!(TABLE_MUST_HAVE_A_VISIBLE_COLUMN);
+        }
+        if self.comment.chars().count() > TABLE_COMMENT_MAX {
+            bail!(TOO_LONG_TABLE_COMMENT, self.name, TABLE_COMMENT_MAX);
+        }
+        let mut names = HashSet::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let column = &column.column;
+            if !names.insert(column.name.to_lowercase()) {
+                bail!(DUP_FIELDNAME, column.name);
+            }
+            if column.comment.chars().count() > COLUMN_COMMENT_MAX {
+                bail!(TOO_LONG_FIELD_COMMENT, column.name, COLUMN_COMMENT_MAX);
+            }
+        }
+        Ok(())
+    }
+
+    /// Parts of PRIMARY KEY are NOT NULL.
+    fn apply_primary_key(&mut self) -> Result<()> {
+        if self.indexes.iter().filter(|index| index.primary).count() > 1 {
+            bail!(MULTIPLE_PRI_KEY);
+        }
+        let Some(primary) = self.indexes.iter().position(|index| index.primary) else {
+            return Ok(());
+        };
+        if !self.indexes[primary].visible {
+            bail!(PK_INDEX_CANT_BE_INVISIBLE);
+        }
+        let parts: Vec<Arc<str>> =
+            self.indexes[primary].parts.iter().map(|part| part.column.clone()).collect();
+        for name in parts {
+            let position =
+                self.column(&name).ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, name))?;
+            let column = &mut self.columns[position];
+            if column.null_written == Some(true) {
+                bail!(PRIMARY_CANT_HAVE_NULL);
+            }
+            if column.column.generated.as_ref().is_some_and(|generated| !generated.stored) {
+                bail!(
+                    UNSUPPORTED_ACTION_ON_GENERATED_COLUMN,
+                    "Defining a virtual generated column as primary key"
+                );
+            }
+            if column.column.ty.nullable {
+                column.column.ty.nullable = false;
+                if column.column.default == catalog::ColumnDefault::Constant(Value::Null) {
+                    column.column.default = catalog::ColumnDefault::None;
+                }
+            }
+        }
+        // The clustered index comes first.
+        let primary = self.indexes.remove(primary);
+        self.indexes.insert(0, primary);
+        Ok(())
+    }
+
+    /// A foreign key needs an index that begins with its columns.
+    fn add_foreign_key_indexes(&mut self) {
+        for key in self.foreign_keys.clone() {
+            let covered = self.indexes.iter().any(|index| {
+                index.parts.len() >= key.columns.len()
+                    && key
+                        .columns
+                        .iter()
+                        .zip(&index.parts)
+                        .all(|(column, part)| same_name(column, &part.column))
+            });
+            if !covered {
+                self.indexes.push(DraftIndex {
+                    name: key.name.clone(),
+                    primary: false,
+                    unique: false,
+                    parts: key
+                        .columns
+                        .iter()
+                        .map(|column| DraftPart {
+                            column: column.clone(),
+                            prefix_length: None,
+                            descending: false,
+                        })
+                        .collect(),
+                    visible: true,
+                    comment: String::new(),
+                    origin: None,
+                    implied: true,
+                });
+            }
+        }
+    }
+
+    fn name_indexes(&mut self) -> Result<()> {
+        if self.indexes.len() > INDEXES_MAX {
+            bail!(TOO_MANY_KEYS, INDEXES_MAX);
+        }
+        let mut taken: HashSet<String> = HashSet::new();
+        for index in &self.indexes {
+            if let Some(name) = &index.name
+                && !taken.insert(name.to_lowercase())
+            {
+                bail!(DUP_KEYNAME, name);
+            }
+        }
+        for position in 0..self.indexes.len() {
+            let index = &self.indexes[position];
+            if let Some(name) = &index.name {
+                if !index.primary && name.eq_ignore_ascii_case("PRIMARY") {
+                    bail!(WRONG_NAME_FOR_INDEX, name);
+                }
+                if name.chars().count() > IDENTIFIER_CHARS_MAX {
+                    bail!(TOO_LONG_IDENT, name);
+                }
+                continue;
+            }
+            let part = index.parts.first().map_or("", |part| &part.column);
+            // A functional part has a hidden column; its index is called functional_index.
+            let hidden = self.column(part).is_some_and(|at| is_hidden(&self.columns[at].column));
+            let base = if hidden { "functional_index" } else { part };
+            let mut name = base.to_owned();
+            let mut number = 2;
+            while taken.contains(&name.to_lowercase()) || name.eq_ignore_ascii_case("PRIMARY") {
+                name = format!("{base}_{number}");
+                number += 1;
+            }
+            taken.insert(name.to_lowercase());
+            self.indexes[position].name = Some(name.into());
+        }
+        // The reference lists unique keys before others.
+        let primary = usize::from(self.indexes.first().is_some_and(|index| index.primary));
+        let columns = &self.columns;
+        self.indexes[primary..].sort_by_key(|index| {
+            let nullable = index.parts.iter().any(|part| {
+                columns
+                    .iter()
+                    .any(|column| same_name(&column.column.name, &part.column) && column.column.ty.nullable)
+            });
+            match (index.unique, nullable) {
+                (true, false) => 0,
+                (true, true) => 1,
+                (false, _) => 2,
+            }
+        });
+        Ok(())
+    }
+
+    fn check_auto_increment(&self) -> Result<()> {
+        let mut automatic = self.columns.iter().filter(|column| column.column.auto_increment);
+        let Some(first) = automatic.next() else { return Ok(()) };
+        let is_key = self.indexes.iter().any(|index| {
+            index.parts.first().is_some_and(|part| same_name(&part.column, &first.column.name))
+        });
+        if automatic.next().is_some() || !is_key {
+            bail!(WRONG_AUTO_KEY);
+        }
+        Ok(())
+    }
+
+    /// Names of checks and foreign keys that have none: `t_chk_1`, `t_ibfk_1`.
+    fn name_constraints(&mut self) -> Result<()> {
+        let mut taken: HashSet<String> = HashSet::new();
+        for (name, _) in &self.checks {
+            if let Some(name) = name
+                && !taken.insert(name.to_lowercase())
+            {
+                bail!(CHECK_CONSTRAINT_DUP_NAME, name);
+            }
+        }
+        for (name, check) in &mut self.checks {
+            if name.is_none() {
+                let made = free_name(&self.name, "chk", &taken);
+                taken.insert(made.to_lowercase());
+                *name = Some(made.into());
+            }
+            if let Some(name) = name {
+                check.name = name.clone();
+            }
+        }
+        let mut taken: HashSet<String> = HashSet::new();
+        for key in &self.foreign_keys {
+            if let Some(name) = &key.name
+                && !taken.insert(name.to_lowercase())
+            {
+                bail!(FK_DUP_NAME, name);
+            }
+        }
+        for key in &mut self.foreign_keys {
+            if key.name.is_none() {
+                let made = free_name(&self.name, "ibfk", &taken);
+                taken.insert(made.to_lowercase());
+                key.name = Some(made.into());
+            }
+            if let Some(name) = &key.name {
+                key.key.name = name.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_indexes(&self, before: Option<&Table>) -> Result<Vec<Index>> {
+        let mut next_id = before
+            .map_or(0, |table| table.indexes.iter().map(|index| index.id.0).max().unwrap_or(0));
+        let mut indexes = Vec::with_capacity(self.indexes.len());
+        for draft in &self.indexes {
+            let name = draft.name.clone().unwrap_or_else(|| Arc::from(""));
+            if draft.parts.len() > KEY_PARTS_MAX {
+                bail!(TOO_MANY_KEY_PARTS, KEY_PARTS_MAX);
+            }
+            let parts = self.resolve_parts(draft)?;
+            let id = match (draft.primary, draft.origin) {
+                (true, _) => IndexId::CLUSTERED,
+                (false, Some(id)) if id != IndexId::CLUSTERED => id,
+                (false, _) => {
+                    next_id += 1;
+                    IndexId(next_id)
+                }
+            };
+            indexes.push(Index {
+                id,
+                name: if draft.primary { Arc::from("PRIMARY") } else { name },
+                unique: draft.unique || draft.primary,
+                parts,
+                visible: draft.visible,
+                comment: draft.comment.clone(),
+            });
+        }
+        Ok(indexes)
+    }
+
+    fn resolve_parts(&self, draft: &DraftIndex) -> Result<Vec<IndexPart>> {
+        let mut total = 0;
+        let mut seen: HashSet<usize> = HashSet::new();
+        let mut parts = Vec::with_capacity(draft.parts.len());
+        for part in &draft.parts {
+            let column = self
+                .column(&part.column)
+                .ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, part.column))?;
+            if !seen.insert(column) {
+                bail!(DUP_FIELDNAME, part.column);
+            }
+            let ty = &self.columns[column].column.ty;
+            let prefix_length = part_prefix(part, ty)?;
+            total += part_bytes(ty, prefix_length);
+            if part_bytes(ty, prefix_length) > KEY_BYTES_MAX || total > KEY_BYTES_MAX {
+                bail!(TOO_LONG_KEY, KEY_BYTES_MAX);
+            }
+            parts.push(IndexPart { column, prefix_length, descending: part.descending });
+        }
+        Ok(parts)
+    }
+
+    fn resolve_foreign_keys(&self) -> Result<Vec<ForeignKey>> {
+        let mut keys = Vec::with_capacity(self.foreign_keys.len());
+        for draft in &self.foreign_keys {
+            let mut key = draft.key.clone();
+            key.columns = draft
+                .columns
+                .iter()
+                .map(|name| {
+                    self.column(name).ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, name))
+                })
+                .collect::<Result<_>>()?;
+            keys.push(key);
+        }
+        Ok(keys)
+    }
+
+    /// Gives stored columns their places in the record: those of the table before first, in its order, so that rows need not
+    /// change when columns are only added.
+    fn place_columns(&mut self, before: Option<&Table>) {
+        let stays = |column: &DraftColumn| {
+            let origin = column.origin.and_then(|origin| before?.columns.get(origin));
+            origin.and_then(|origin| origin.stored).filter(|_| is_stored(&column.column))
+        };
+        let mut order: Vec<(usize, usize)> = self
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| is_stored(&column.column))
+            .map(|(position, column)| (stays(column).unwrap_or(usize::MAX), position))
+            .collect();
+        order.sort();
+        for column in &mut self.columns {
+            column.column.stored = None;
+        }
+        for (place, (_, position)) in order.into_iter().enumerate() {
+            self.columns[position].column.stored = Some(place);
+        }
+    }
+
+    fn check_row_size(&self) -> Result<()> {
+        let bytes: u64 = self
+            .columns
+            .iter()
+            .filter(|column| column.column.stored.is_some())
+            .map(|column| row_bytes(&column.column.ty))
+            .sum();
+        if bytes > ROW_BYTES_MAX {
+            bail!(TOO_BIG_ROWSIZE, ROW_BYTES_MAX);
+        }
+        Ok(())
+    }
+
+    fn definition(&self, id: TableId, indexes: &[Index], before: Option<&Table>) -> TableDef {
+        let mut stored: Vec<(usize, ColumnDef)> = Vec::new();
+        for draft in &self.columns {
+            let column = &draft.column;
+            let Some(place) = column.stored else { continue };
+            // A default that an earlier instant ADD COLUMN promised to old rows stays theirs.
+            let promised = draft
+                .origin
+                .and_then(|origin| before?.columns.get(origin)?.stored)
+                .and_then(|place| before?.definition.columns.get(place)?.instant_default.clone());
+            stored.push((
+                place,
+                ColumnDef {
+                    name: column.name.to_string(),
+                    ty: column.ty.clone(),
+                    instant_default: promised,
+                },
+            ));
+        }
+        stored.sort_by_key(|(place, _)| *place);
+        let place_of = |column: usize| self.columns[column].column.stored;
+        let engine_index = |index: &Index| {
+            let parts: Option<Vec<KeyPart>> = index
+                .parts
+                .iter()
+                .map(|part| {
+                    Some(KeyPart {
+                        column: place_of(part.column)?,
+                        prefix_length: part.prefix_length,
+                        descending: part.descending,
+                    })
+                })
+                .collect();
+            Some(IndexDef {
+                id: index.id,
+                name: index.name.to_string(),
+                unique: index.unique,
+                parts: parts?,
+            })
+        };
+        TableDef {
+            id,
+            name: format!("{}.{}", self.schema, self.name),
+            columns: stored.into_iter().map(|(_, column)| column).collect(),
+            indexes: indexes.iter().filter_map(engine_index).collect(),
+        }
+    }
+}
+
+/// Whether the column takes room in the record. An indexed virtual column does: its index needs the value.
+pub(crate) fn is_stored(column: &Column) -> bool {
+    match &column.generated {
+        None => true,
+        Some(Generated { stored, hidden, .. }) => *stored || *hidden || column.stored.is_some(),
+    }
+}
+
+/// The hidden column of a functional index part.
+pub(crate) fn is_hidden(column: &Column) -> bool {
+    column.generated.as_ref().is_some_and(|generated| generated.hidden)
+}
+
+fn free_name(table: &str, word: &str, taken: &HashSet<String>) -> String {
+    let mut number = 1;
+    loop {
+        let name = format!("{table}_{word}_{number}");
+        if !taken.contains(&name.to_lowercase()) {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+/// The prefix length of a part, when it is a real prefix.
+fn part_prefix(part: &DraftPart, ty: &DataType) -> Result<Option<u32>> {
+    let text_like = ty.is_string();
+    match part.prefix_length {
+        Some(0) => Err(err!(KEY_PART_0, part.column)),
+        Some(_) if !text_like || ty.kind == TypeKind::Json => Err(err!(WRONG_SUB_KEY)),
+        Some(length) => {
+            let whole = !ty.is_blob() && length >= u64::from(ty.length);
+            if whole && length > u64::from(ty.length) {
+                return Err(err!(WRONG_SUB_KEY));
+            }
+            let fits = u32::try_from(length).map_err(|_| err!(TOO_LONG_KEY, KEY_BYTES_MAX))?;
+            Ok((!whole).then_some(fits))
+        }
+        None if ty.kind == TypeKind::Json => Err(err!(JSON_USED_AS_KEY, part.column)),
+        None if ty.is_blob() => Err(err!(BLOB_KEY_WITHOUT_LENGTH, part.column)),
+        None => Ok(None),
+    }
+}
+
+/// Bytes that a part counts for the limit on keys.
+fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
+    if !ty.is_string() {
+        return 8;
+    }
+    let chars = u64::from(prefix.unwrap_or(ty.length));
+    chars * u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1))
+}
+
+/// Bytes that a column counts for the limit on rows.
+fn row_bytes(ty: &DataType) -> u64 {
+    if ty.is_blob() {
+        // A pointer and a length, as the reference counts.
+        return 12;
+    }
+    let chars = u64::from(ty.length);
+    let char_bytes = u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    match ty.kind {
+        TypeKind::VarChar | TypeKind::VarBinary => {
+            let bytes = chars * char_bytes;
+            bytes + if bytes > 255 { 2 } else { 1 }
+        }
+        TypeKind::Char | TypeKind::Binary => chars * char_bytes,
+        TypeKind::Decimal => chars / 2 + 1,
+        _ => 8,
+    }
+}
+
+/// Errors that ALTER TABLE words itself.
+pub(crate) const CANT_DROP: ErrorCode = ErrorCode::CANT_DROP_FIELD_OR_KEY;

@@ -1,0 +1,317 @@
+//! DROP, TRUNCATE and RENAME TABLE.
+
+use std::sync::Arc;
+
+use catalog::{Edit, PrivilegeSet, Relation, Table};
+use engine_api::TableId;
+use errors::{ErrorCode, Result, bail, err};
+use exec::TransactionSource;
+use plugin_api::{OkInfo, ResultSink};
+use syntax::ast::{DropTable, ObjectName, RenameTable};
+
+use super::check_table_name;
+use crate::session::Session;
+
+impl Session {
+    /// DROP TABLE.
+    pub(crate) fn drop_tables(
+        &mut self,
+        drop: &DropTable,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut temporary = Vec::new();
+        let mut stored: Vec<Arc<Table>> = Vec::new();
+        let mut missing = Vec::new();
+        let view = self.view();
+        for name in &drop.names {
+            let (schema, name) = self.qualify(name)?;
+            if view.temporary_table(&schema, &name).is_some() {
+                temporary.push((schema, name));
+                continue;
+            }
+            if drop.temporary {
+                missing.push(format!("{schema}.{name}"));
+                continue;
+            }
+            match view.snapshot.relation(&schema, &name) {
+                Some(Relation::Table(table)) => {
+                    self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+                    if stored.iter().any(|known| known.id == table.id) {
+                        bail!(NONUNIQ_TABLE, name);
+                    }
+                    stored.push(table.clone());
+                }
+                Some(Relation::View(_)) | None => missing.push(format!("{schema}.{name}")),
+            }
+        }
+        if !missing.is_empty() && !drop.if_exists {
+            bail!(BAD_TABLE_ERROR, missing.join(","));
+        }
+        for name in &missing {
+            self.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
+        }
+        if !stored.is_empty() {
+            self.check_writable()?;
+            self.refuse_parents(&stored)?;
+            self.drop_stored(&stored)?;
+        }
+        for (schema, name) in temporary {
+            self.drop_temporary(&schema, &name)?;
+        }
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// 3730 when a table outside the list refers to one in it.
+    fn refuse_parents(&self, tables: &[Arc<Table>]) -> Result<()> {
+        if !self.settings.foreign_key_checks {
+            return Ok(());
+        }
+        let snapshot = self.server.catalog.snapshot();
+        for table in tables {
+            for child in snapshot.children_of(&table.schema, &table.name) {
+                if tables.iter().any(|dropped| dropped.id == child.id) {
+                    continue;
+                }
+                let key = child.foreign_keys.iter().find(|key| {
+                    key.referenced_schema == table.schema && key.referenced_table == table.name
+                });
+                let key = key.map_or("", |key| &key.name);
+                bail!(FK_CANNOT_DROP_PARENT, table.name, key, child.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_stored(&mut self, tables: &[Arc<Table>]) -> Result<()> {
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        let _guard = self.lock_for_ddl(&ids)?;
+        let engine = self.server.default_engine.name();
+        let mut edits = Vec::with_capacity(ids.len());
+        for table in tables {
+            let present =
+                self.server.catalog.with(|snapshot| snapshot.table_by_id(table.id).is_some());
+            if !present {
+                bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
+            }
+            let txn = self.transactions.transaction(engine)?;
+            let dropped = txn.drop_table(table.id);
+            dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
+            edits.push(Edit::DropTable(table.id));
+        }
+        self.commit_definitions(&edits)?;
+        Ok(())
+    }
+
+    /// Drops a temporary table. Its engine's transaction stays as it is: the table is dropped in one of its own.
+    pub(crate) fn drop_temporary(&mut self, schema: &Arc<str>, name: &Arc<str>) -> Result<()> {
+        let tables = Arc::make_mut(&mut self.temporary);
+        let Some(table) = tables.remove(&(schema.clone(), name.clone())) else { return Ok(()) };
+        self.in_own_temporary_transaction(|txn| txn.drop_table(table.id))
+    }
+
+    /// Runs `work` in a transaction of the temporary tables' engine that ends with it.
+    pub(crate) fn in_own_temporary_transaction(
+        &self,
+        work: impl FnOnce(&mut dyn engine_api::Transaction) -> engine_api::EngineResult<()>,
+    ) -> Result<()> {
+        let cancel = &self.shared.cancel;
+        let word = |error: engine_api::EngineError| error.into_error(cancel);
+        let mut txn = self.server.temporary_engine.new_transaction();
+        txn.start(&engine_api::TxnOptions {
+            isolation: engine_api::IsolationLevel::ReadCommitted,
+            read_only: false,
+            lock_wait_timeout: self.settings.row_lock_timeout,
+            cancel: cancel.clone(),
+        })
+        .map_err(word)?;
+        match work(txn.as_mut()) {
+            Ok(()) => txn.commit().map(|_| ()).map_err(word),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = txn.rollback();
+                Err(word(error))
+            }
+        }
+    }
+
+    /// TRUNCATE TABLE: an empty table of the same definition takes its place.
+    pub(crate) fn truncate_table(
+        &mut self,
+        name: &ObjectName,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(name)?;
+        let table = self.find_table(&schema, &name)?;
+        if table.temporary {
+            return self.truncate_temporary(&table, sink);
+        }
+        self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+        self.check_writable()?;
+        let snapshot = self.server.catalog.snapshot();
+        if self.settings.foreign_key_checks
+            && let Some(child) =
+                snapshot.children_of(&schema, &name).find(|child| child.id != table.id)
+        {
+            let key = child.foreign_keys.iter().find(|key| key.referenced_table == name);
+            let text = key.map_or_else(String::new, |key| {
+                crate::show_create::foreign_key_reference(child, key)
+            });
+            bail!(TRUNCATE_ILLEGAL_FK, text);
+        }
+        let guard = self.lock_for_ddl(&[table.id])?;
+        let table = self.find_table(&schema, &name)?;
+        let mut new = Table::clone(&table);
+        new.id = self.server.catalog.new_table_id()?;
+        new.definition.id = new.id;
+        let engine = self.server.default_engine.name();
+        let txn = self.transactions.transaction(engine)?;
+        let replaced = txn.drop_table(table.id).and_then(|()| txn.create_table(&new.definition));
+        replaced.map_err(|error| error.into_error(&self.shared.cancel))?;
+        let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
+        let commit = self.commit_definitions(&[edit])?;
+        drop(guard);
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    fn truncate_temporary(&mut self, table: &Table, sink: &mut dyn ResultSink) -> Result<()> {
+        let mut new = table.clone();
+        new.id = self.server.catalog.new_table_id()?;
+        new.definition.id = new.id;
+        let (old, definition) = (table.id, new.definition.clone());
+        self.in_own_temporary_transaction(|txn| {
+            txn.drop_table(old)?;
+            txn.create_table(&definition)
+        })?;
+        let key = (new.schema.clone(), new.name.clone());
+        Arc::make_mut(&mut self.temporary).insert(key, Arc::new(new));
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// RENAME TABLE.
+    pub(crate) fn rename_tables(
+        &mut self,
+        rename: &RenameTable,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let mut pairs = Vec::with_capacity(rename.renames.len());
+        for (from, to) in &rename.renames {
+            let (from_schema, from) = self.qualify(from)?;
+            let (to_schema, to) = self.qualify(to)?;
+            check_table_name(&to)?;
+            let needed = PrivilegeSet::ALTER | PrivilegeSet::DROP;
+            self.require_on_table(&from_schema, &from, needed)?;
+            let needed = PrivilegeSet::CREATE | PrivilegeSet::INSERT;
+            self.require_on_table(&to_schema, &to, needed)?;
+            pairs.push(((from_schema, from), (to_schema, to)));
+        }
+        let snapshot = self.server.catalog.snapshot();
+        let ids: Vec<TableId> = pairs
+            .iter()
+            .filter_map(|((schema, name), _)| snapshot.table(schema, name))
+            .map(|table| table.id)
+            .collect();
+        let _guard = self.lock_for_ddl(&ids)?;
+        let edits = self.rename_edits(&pairs)?;
+        let commit = self.commit_definitions(&edits)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    /// The edits of a list of renames, each seeing those before it.
+    pub(crate) fn rename_edits(
+        &mut self,
+        pairs: &[(super::drop::QualifiedName, super::drop::QualifiedName)],
+    ) -> Result<Vec<Edit>> {
+        let snapshot = self.server.catalog.snapshot();
+        // Where each relation is now, by name, with the renames so far.
+        let mut moved: Vec<(QualifiedName, Option<Relation>)> = Vec::new();
+        let mut edits = Vec::new();
+        for (from, to) in pairs {
+            let look = |moved: &[(QualifiedName, Option<Relation>)], name: &QualifiedName| {
+                let known = moved.iter().rev().find(|(known, _)| known == name);
+                known.map_or_else(
+                    || snapshot.relation(&name.0, &name.1).cloned(),
+                    |(_, relation)| relation.clone(),
+                )
+            };
+            let Some(relation) = look(&moved, from) else {
+                return Err(err!(NO_SUCH_TABLE, from.0, from.1));
+            };
+            if look(&moved, to).is_some() {
+                bail!(TABLE_EXISTS_ERROR, to.1);
+            }
+            if snapshot.schema(&to.0).is_none() {
+                bail!(BAD_DB_ERROR, to.0);
+            }
+            let renamed = match relation {
+                Relation::Table(table) => {
+                    let new = self.renamed_table(&table, to, &mut edits)?;
+                    Relation::Table(new)
+                }
+                Relation::View(view) => {
+                    if from.0 != to.0 {
+                        bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
+                    }
+                    let mut new = catalog::View::clone(&view);
+                    new.name = to.1.clone();
+                    let new = Arc::new(new);
+                    edits.push(Edit::ReplaceView {
+                        schema: from.0.clone(),
+                        name: from.1.clone(),
+                        new: new.clone(),
+                    });
+                    Relation::View(new)
+                }
+            };
+            moved.push((from.clone(), None));
+            moved.push((to.clone(), Some(renamed)));
+        }
+        Ok(edits)
+    }
+
+    /// A table under another name; tables that refer to it follow.
+    fn renamed_table(
+        &mut self,
+        table: &Arc<Table>,
+        to: &QualifiedName,
+        edits: &mut Vec<Edit>,
+    ) -> Result<Arc<Table>> {
+        let mut new = Table::clone(table);
+        new.schema = to.0.clone();
+        new.name = to.1.clone();
+        new.definition.name = format!("{}.{}", to.0, to.1);
+        for key in &mut new.foreign_keys {
+            if key.referenced_schema == table.schema && key.referenced_table == table.name {
+                key.referenced_schema = to.0.clone();
+                key.referenced_table = to.1.clone();
+            }
+        }
+        let engine = self.server.default_engine.name();
+        let txn = self.transactions.transaction(engine)?;
+        let altered = txn.alter_table(&new.definition);
+        altered.map_err(|error| error.into_error(&self.shared.cancel))?;
+        let new = Arc::new(new);
+        edits.push(Edit::ReplaceTable { old: table.id, new: new.clone() });
+        let snapshot = self.server.catalog.snapshot();
+        for child in snapshot.children_of(&table.schema, &table.name) {
+            if child.id == table.id {
+                continue;
+            }
+            let mut child = Table::clone(child);
+            for key in &mut child.foreign_keys {
+                if key.referenced_schema == table.schema && key.referenced_table == table.name {
+                    key.referenced_schema = to.0.clone();
+                    key.referenced_table = to.1.clone();
+                }
+            }
+            edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(child) });
+        }
+        Ok(new)
+    }
+}
+
+/// Schema and name.
+pub(crate) type QualifiedName = (Arc<str>, Arc<str>);

@@ -1,0 +1,215 @@
+//! Index definitions, functional parts included; CREATE INDEX and DROP INDEX as ALTER TABLE.
+
+use std::sync::Arc;
+
+use catalog::{Column, ColumnDefault, Generated};
+use errors::{Error, Result, bail, err};
+use plugin_api::ResultSink;
+use syntax::ast::{
+    self, AlterAction, AlterTable, CreateIndex, DropIndex, IndexDef, IndexKind, IndexOption,
+    KeyPartKind, TableConstraint,
+};
+use types::TypeKind;
+
+use super::columns::{expression_text, foreign_key};
+use super::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
+use crate::session::Session;
+use crate::statement::Running;
+
+/// Longest comment of an index, characters.
+const INDEX_COMMENT_MAX: usize = 1024;
+
+impl Session {
+    /// Adds a key, foreign key or check to a draft.
+    pub(crate) fn add_constraint(
+        &mut self,
+        draft: &mut Draft,
+        constraint: &TableConstraint,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        match constraint {
+            TableConstraint::Index(index) => self.add_index(draft, index, running),
+            TableConstraint::ForeignKey(key) => {
+                let columns: Vec<Arc<str>> =
+                    key.columns.iter().map(|name| Arc::from(&*name.text)).collect();
+                let name = key.constraint.as_ref().or(key.name.as_ref());
+                draft.foreign_keys.push(foreign_key(name, &columns, &key.references, draft)?);
+                Ok(())
+            }
+            TableConstraint::Check(check) => self.add_check(draft, check, running),
+        }
+    }
+
+    fn add_index(
+        &mut self,
+        draft: &mut Draft,
+        definition: &IndexDef,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let (primary, unique) = match definition.kind {
+            IndexKind::Primary => (true, true),
+            IndexKind::Unique => (false, true),
+            IndexKind::Plain => (false, false),
+            IndexKind::Fulltext => return Err(Error::not_supported("FULLTEXT indexes")),
+            IndexKind::Spatial => return Err(Error::not_supported("SPATIAL indexes")),
+            IndexKind::Vector => return Err(Error::not_supported("VECTOR indexes")),
+        };
+        let name = definition.name.as_ref().or(definition.constraint.as_ref());
+        if let Some(name) = name
+            && definition.if_not_exists
+            && draft.index(&name.text).is_some()
+        {
+            self.working.note(errors::ErrorCode::DUP_KEYNAME, &[&name.text]);
+            return Ok(());
+        }
+        let mut index = DraftIndex {
+            name: if primary {
+                Some(Arc::from("PRIMARY"))
+            } else {
+                name.map(|name| Arc::from(&*name.text))
+            },
+            primary,
+            unique,
+            parts: Vec::with_capacity(definition.parts.len()),
+            visible: true,
+            comment: String::new(),
+            origin: None,
+            implied: false,
+        };
+        for (position, part) in definition.parts.iter().enumerate() {
+            let (column, prefix_length) = match &part.kind {
+                KeyPartKind::Column { name, length } => (Arc::from(&*name.text), *length),
+                KeyPartKind::Expr(expr) => {
+                    if primary {
+                        bail!(FUNCTIONAL_INDEX_ON_FIELD);
+                    }
+                    (self.hidden_column(draft, &index, position, expr, running)?, None)
+                }
+            };
+            index.parts.push(DraftPart { column, prefix_length, descending: part.desc });
+        }
+        for option in &definition.options {
+            self.apply_index_option(&mut index, option)?;
+        }
+        draft.indexes.push(index);
+        Ok(())
+    }
+
+    fn apply_index_option(&mut self, index: &mut DraftIndex, option: &IndexOption) -> Result<()> {
+        match option {
+            IndexOption::Comment(text) => {
+                if text.chars().count() > INDEX_COMMENT_MAX {
+                    let name = index.name.clone().unwrap_or_else(|| Arc::from(""));
+                    bail!(TOO_LONG_INDEX_COMMENT, name, INDEX_COMMENT_MAX);
+                }
+                index.comment = text.to_string();
+            }
+            IndexOption::Visible(visible) => index.visible = *visible,
+            // Every index is an ordered one; the words for other structures are accepted as the reference's engine does.
+            IndexOption::Using(_)
+            | IndexOption::KeyBlockSize(_)
+            | IndexOption::EngineAttribute(_)
+            | IndexOption::SecondaryEngineAttribute(_)
+            | IndexOption::Other(..) => {}
+            IndexOption::Parser(_) => return Err(Error::not_supported("WITH PARSER")),
+        }
+        Ok(())
+    }
+
+    /// The hidden generated column behind a functional part.
+    fn hidden_column(
+        &mut self,
+        draft: &mut Draft,
+        index: &DraftIndex,
+        position: usize,
+        expr: &ast::Expr,
+        running: &Running<'_>,
+    ) -> Result<Arc<str>> {
+        if matches!(expr.kind, ast::ExprKind::Column(_)) {
+            bail!(FUNCTIONAL_INDEX_ON_FIELD);
+        }
+        let text = expression_text(expr, running);
+        let bound = self.bind_over_columns(&draft.columns, &text)?;
+        let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
+        if bound.forbidden || bound.volatile {
+            bail!(FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED, shown);
+        }
+        if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
+            bail!(FUNCTIONAL_INDEX_REF_AUTO_INCREMENT, shown);
+        }
+        let mut ty = bound.expr.ty();
+        if matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) {
+            bail!(FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION);
+        }
+        if ty.is_blob() {
+            bail!(FUNCTIONAL_INDEX_ON_LOB);
+        }
+        ty.nullable = true;
+        let name: Arc<str> = (0..)
+            .map(|number| format!("!hidden!{shown}!{position}!{number}"))
+            .find(|name| draft.column(name).is_none())
+            .unwrap_or_default()
+            .into();
+        draft.columns.push(DraftColumn {
+            column: Column {
+                name: name.clone(),
+                ty,
+                stored: None,
+                default: ColumnDefault::None,
+                on_update_now: None,
+                auto_increment: false,
+                generated: Some(Generated { expression: text, stored: false, hidden: true }),
+                invisible: true,
+                comment: String::new(),
+            },
+            origin: None,
+            null_written: None,
+        });
+        Ok(name)
+    }
+
+    /// CREATE INDEX.
+    pub(crate) fn create_index(
+        &mut self,
+        create: &CreateIndex,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut index = create.index.clone();
+        index.if_not_exists |= create.flags.if_not_exists;
+        let mut actions = Vec::new();
+        if create.flags.or_replace {
+            let name = index.name.clone().ok_or_else(|| err!(WRONG_NAME_FOR_INDEX, ""))?;
+            actions.push(AlterAction::DropIndex { name, if_exists: true });
+        }
+        actions.push(AlterAction::AddConstraint(Box::new(TableConstraint::Index(index))));
+        let alter = AlterTable {
+            name: create.table.clone(),
+            if_exists: false,
+            actions,
+            partitioning: None,
+        };
+        self.alter_with(&alter, catalog::PrivilegeSet::INDEX, running, sink)
+    }
+
+    /// DROP INDEX.
+    pub(crate) fn drop_index(
+        &mut self,
+        drop: &DropIndex,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let action = if drop.name.is("PRIMARY") {
+            AlterAction::DropPrimaryKey
+        } else {
+            AlterAction::DropIndex { name: drop.name.clone(), if_exists: drop.if_exists }
+        };
+        let alter = AlterTable {
+            name: drop.table.clone(),
+            if_exists: false,
+            actions: vec![action],
+            partitioning: None,
+        };
+        self.alter_with(&alter, catalog::PrivilegeSet::INDEX, running, sink)
+    }
+}

@@ -1,0 +1,156 @@
+//! Table options: those that mean something, those that are kept to be shown, those that are ignored with a warning.
+
+use errors::{Error, ErrorCode, Result, bail};
+use syntax::ast::{Ident, NumberOption, TableOption};
+use types::CollationId;
+
+use super::column_type::{find_charset, find_collation};
+use super::draft::Draft;
+use crate::session::Session;
+
+impl Session {
+    /// Applies options to a draft, in order. Returns the collation that the options ask for, when they do.
+    pub(crate) fn apply_table_options<'o>(
+        &mut self,
+        draft: &mut Draft,
+        options: impl Iterator<Item = &'o TableOption>,
+    ) -> Result<()> {
+        let mut charset: Option<&Option<Ident>> = None;
+        let mut collation: Option<&Option<Ident>> = None;
+        for option in options {
+            match option {
+                TableOption::Charset(name) => charset = Some(name),
+                TableOption::Collation(name) => collation = Some(name),
+                other => self.apply_option(draft, other)?,
+            }
+        }
+        if charset.is_some() || collation.is_some() {
+            let flat = |option: Option<&Option<Ident>>| {
+                option.and_then(|name| name.as_ref()).map(|name| name.text.clone())
+            };
+            let schema = self.schema_collation(&draft.schema);
+            draft.collation =
+                choose_collation(flat(charset).as_deref(), flat(collation).as_deref(), schema)?;
+        }
+        Ok(())
+    }
+
+    /// The collation of a schema's tables that name none.
+    pub(crate) fn schema_collation(&self, schema: &str) -> CollationId {
+        self.server
+            .catalog
+            .with(|snapshot| snapshot.schema(schema).map(|schema| schema.default_collation))
+            .unwrap_or(self.settings.collation_server.id)
+    }
+
+    fn apply_option(&mut self, draft: &mut Draft, option: &TableOption) -> Result<()> {
+        match option {
+            TableOption::Engine(name) => {
+                let table = draft.name.clone();
+                self.note_engine(&name.text, &table)?;
+            }
+            TableOption::AutoIncrement(next) => draft.auto_increment = Some(*next),
+            TableOption::Comment(text) => draft.comment = text.to_string(),
+            TableOption::RowFormat(word) => {
+                let word = word.text.to_ascii_uppercase();
+                keep(draft, "ROW_FORMAT", (word != "DEFAULT").then_some(word));
+            }
+            TableOption::Number(which, value) => {
+                let value = value.map(|number| number.to_string());
+                keep(draft, number_option(*which), value);
+            }
+            TableOption::Compression(text) => {
+                keep(draft, "COMPRESSION", Some(format!("'{text}'")));
+            }
+            TableOption::Encryption(text) => {
+                if text.eq_ignore_ascii_case("Y") {
+                    return Err(Error::not_supported("ENCRYPTION='Y'"));
+                }
+            }
+            TableOption::Charset(_) | TableOption::Collation(_) => {}
+            TableOption::SystemVersioning => {
+                return Err(Error::not_supported("system-versioned tables"));
+            }
+            TableOption::Union(_) => return Err(Error::not_supported("UNION of tables")),
+            TableOption::SecondaryEngine(_)
+            | TableOption::Tablespace(_)
+            | TableOption::Storage(_)
+            | TableOption::InsertMethod(_)
+            | TableOption::DataDirectory(_)
+            | TableOption::IndexDirectory(_)
+            | TableOption::Connection(_)
+            | TableOption::Password(_)
+            | TableOption::StartTransaction
+            | TableOption::AutoextendSize(_)
+            | TableOption::EngineAttribute(_)
+            | TableOption::SecondaryEngineAttribute(_)
+            | TableOption::Other(..) => {
+                let name = option_name(option);
+                self.working.warn(ErrorCode::OPTION_IGNORED, &[&name]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Remembers an option in the order of first mention; `None` forgets it.
+fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
+    draft.options.retain(|(known, _)| known != name);
+    if let Some(value) = value {
+        draft.options.push((name.to_owned(), value));
+    }
+}
+
+fn number_option(which: NumberOption) -> &'static str {
+    match which {
+        NumberOption::AvgRowLength => "AVG_ROW_LENGTH",
+        NumberOption::Checksum => "CHECKSUM",
+        NumberOption::DelayKeyWrite => "DELAY_KEY_WRITE",
+        NumberOption::KeyBlockSize => "KEY_BLOCK_SIZE",
+        NumberOption::MaxRows => "MAX_ROWS",
+        NumberOption::MinRows => "MIN_ROWS",
+        NumberOption::PackKeys => "PACK_KEYS",
+        NumberOption::StatsAutoRecalc => "STATS_AUTO_RECALC",
+        NumberOption::StatsPersistent => "STATS_PERSISTENT",
+        NumberOption::StatsSamplePages => "STATS_SAMPLE_PAGES",
+    }
+}
+
+fn option_name(option: &TableOption) -> String {
+    match option {
+        TableOption::SecondaryEngine(_) => "SECONDARY_ENGINE".into(),
+        TableOption::Tablespace(_) => "TABLESPACE".into(),
+        TableOption::Storage(_) => "STORAGE".into(),
+        TableOption::InsertMethod(_) => "INSERT_METHOD".into(),
+        TableOption::DataDirectory(_) => "DATA DIRECTORY".into(),
+        TableOption::IndexDirectory(_) => "INDEX DIRECTORY".into(),
+        TableOption::Connection(_) => "CONNECTION".into(),
+        TableOption::Password(_) => "PASSWORD".into(),
+        TableOption::AutoextendSize(_) => "AUTOEXTEND_SIZE".into(),
+        TableOption::EngineAttribute(_) => "ENGINE_ATTRIBUTE".into(),
+        TableOption::SecondaryEngineAttribute(_) => "SECONDARY_ENGINE_ATTRIBUTE".into(),
+        TableOption::Other(name, _) => name.text.to_ascii_uppercase(),
+        _ => "START TRANSACTION".into(),
+    }
+}
+
+/// The collation that CHARACTER SET and COLLATE together ask for.
+///
+/// # Errors
+/// 1115, 1273, 1253.
+pub(crate) fn choose_collation(
+    charset: Option<&str>,
+    collation: Option<&str>,
+    default: CollationId,
+) -> Result<CollationId> {
+    let charset = charset.map(find_charset).transpose()?;
+    let collation = collation.map(find_collation).transpose()?;
+    match (charset, collation) {
+        (Some(charset), Some(collation)) if collation.charset.name != charset.name => {
+            bail!(COLLATION_CHARSET_MISMATCH, collation.name, charset.name)
+        }
+        (_, Some(collation)) => Ok(collation.id),
+        (Some(charset), None) => Ok(charset.default_collation),
+        (None, None) => Ok(default),
+    }
+}

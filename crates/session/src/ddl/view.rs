@@ -1,0 +1,305 @@
+//! CREATE, ALTER and DROP VIEW.
+
+use std::sync::Arc;
+
+use catalog::{Edit, PrivilegeSet, Relation, View};
+use errors::{ErrorCode, Result, bail, err};
+use plugin_api::{OkInfo, ResultSink};
+use syntax::Statement;
+use syntax::ast::{
+    self, CheckOption, CreateView, DropObjects, SqlSecurity, TableFactor, ViewAlgorithm,
+};
+
+use super::check_table_name;
+use crate::session::Session;
+use crate::statement::Running;
+
+impl Session {
+    /// CREATE VIEW and ALTER VIEW.
+    pub(crate) fn create_view(
+        &mut self,
+        create: &CreateView,
+        alter: bool,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(&create.name)?;
+        check_table_name(&name)?;
+        self.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
+        self.check_writable()?;
+        let present = self.view().relation(&schema, &name);
+        let exists = match present {
+            Some(Relation::View(_)) => true,
+            Some(Relation::Table(_)) => {
+                if alter || create.flags.or_replace {
+                    bail!(WRONG_OBJECT, schema, name, "VIEW");
+                }
+                bail!(TABLE_EXISTS_ERROR, name);
+            }
+            None => false,
+        };
+        if exists && create.flags.if_not_exists {
+            self.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[&name]);
+            return self.send_ok(sink, OkInfo::default());
+        }
+        if exists && !alter && !create.flags.or_replace {
+            bail!(TABLE_EXISTS_ERROR, name);
+        }
+        if alter && !exists {
+            bail!(NO_SUCH_TABLE, schema, name);
+        }
+        let view = self.build_view(create, &schema, &name, running)?;
+        let edit = if exists {
+            Edit::ReplaceView { schema, name, new: Arc::new(view) }
+        } else {
+            Edit::CreateView(Arc::new(view))
+        };
+        let commit = self.commit_definitions(&[edit])?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    fn build_view(
+        &mut self,
+        create: &CreateView,
+        schema: &Arc<str>,
+        name: &Arc<str>,
+        running: &Running<'_>,
+    ) -> Result<View> {
+        let statement = Statement::Query(Box::new(create.query.clone()));
+        let planned = self.plan_statement(&statement, running.source, None)?;
+        if planned.tables.iter().any(|table| table.temporary) {
+            let table = planned.tables.iter().find(|table| table.temporary);
+            bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
+        }
+        if !planned.parameters.is_empty() {
+            bail!(VIEW_SELECT_VARIABLE);
+        }
+        self.lock_plan(&planned)?;
+        let count = planned.program.columns().len();
+        let columns: Vec<Arc<str>> = if create.columns.is_empty() {
+            planned.program.columns().iter().map(|meta| meta.name.clone()).collect()
+        } else {
+            create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
+        };
+        if columns.len() != count {
+            bail!(VIEW_WRONG_LIST);
+        }
+        for (position, column) in columns.iter().enumerate() {
+            if columns[..position].iter().any(|other| catalog::same_name(other, column)) {
+                bail!(DUP_FIELDNAME, column);
+            }
+        }
+        let definer = match &create.definer {
+            Some(user) if !user.current => {
+                let host = user.host.as_deref().unwrap_or("%");
+                format!("{}@{host}", user.user)
+            }
+            _ => self.account.to_string(),
+        };
+        if definer != self.account.to_string() {
+            self.require_dynamic("SET_ANY_DEFINER")?;
+        }
+        let mut text = create.query_span.of(running.source).to_vec();
+        if text.is_empty() {
+            text = create.query.span.of(running.source).to_vec();
+        }
+        let start = create.query_span.start.max(if create.query_span.end == 0 {
+            create.query.span.start
+        } else {
+            0
+        });
+        let current = self.services.database.clone();
+        let definition = qualify_tables(&create.query, text, start, current.as_deref());
+        Ok(View {
+            schema: schema.clone(),
+            name: name.clone(),
+            definition: definition.into(),
+            columns,
+            definer: definer.into(),
+            invoker: create.security == Some(SqlSecurity::Invoker),
+            algorithm: Arc::from(match create.algorithm {
+                ViewAlgorithm::Undefined => "UNDEFINED",
+                ViewAlgorithm::Merge => "MERGE",
+                ViewAlgorithm::Temptable => "TEMPTABLE",
+            }),
+            check_option: Arc::from(match create.check_option {
+                None => "NONE",
+                Some(CheckOption::Cascaded) => "CASCADED",
+                Some(CheckOption::Local) => "LOCAL",
+            }),
+        })
+    }
+
+    /// DROP VIEW.
+    pub(crate) fn drop_views(
+        &mut self,
+        drop: &DropObjects,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let mut edits = Vec::new();
+        let mut missing = Vec::new();
+        for name in &drop.names {
+            let (schema, name) = self.qualify(name)?;
+            self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+            let relation =
+                self.server.catalog.with(|snapshot| snapshot.relation(&schema, &name).cloned());
+            match relation {
+                Some(Relation::View(_)) => edits.push(Edit::DropView { schema, name }),
+                Some(Relation::Table(_)) => return Err(err!(WRONG_OBJECT, schema, name, "VIEW")),
+                None => missing.push(format!("{schema}.{name}")),
+            }
+        }
+        if !missing.is_empty() {
+            if !drop.if_exists {
+                bail!(BAD_TABLE_ERROR, missing.join(","));
+            }
+            self.working.note(ErrorCode::BAD_TABLE_ERROR, &[&missing.join(",")]);
+        }
+        let commit =
+            if edits.is_empty() { None } else { Some(self.commit_definitions(&edits)?) };
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
+    }
+}
+
+/// The text of a view's query with a schema before every table that has none. `start`: where the text begins in the statement.
+fn qualify_tables(
+    query: &ast::Query,
+    text: Vec<u8>,
+    start: u32,
+    schema: Option<&str>,
+) -> String {
+    let mut text = text;
+    if let Some(schema) = schema {
+        let mut places = Vec::new();
+        collect_query(query, &mut Vec::new(), &mut places);
+        places.sort_unstable();
+        places.dedup();
+        let prefix = format!("`{}`.", schema.replace('`', "``"));
+        for place in places.into_iter().rev() {
+            let at = place.saturating_sub(start) as usize;
+            if at <= text.len() {
+                text.splice(at..at, prefix.bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&text).trim().trim_end_matches(';').to_owned()
+}
+
+/// Starts of table names without schema; names of common table expressions in scope are none.
+fn collect_query(query: &ast::Query, ctes: &mut Vec<String>, places: &mut Vec<u32>) {
+    let depth = ctes.len();
+    if let Some(with) = &query.with {
+        for cte in &with.ctes {
+            if with.recursive {
+                ctes.push(cte.name.text.to_lowercase());
+            }
+            collect_query(&cte.query, ctes, places);
+            if !with.recursive {
+                ctes.push(cte.name.text.to_lowercase());
+            }
+        }
+    }
+    collect_set(&query.body, ctes, places);
+    ctes.truncate(depth);
+}
+
+fn collect_set(body: &ast::SetExpr, ctes: &mut Vec<String>, places: &mut Vec<u32>) {
+    match body {
+        ast::SetExpr::Select(select) => {
+            for factor in &select.from {
+                collect_factor(factor, ctes, places);
+            }
+            let exprs = select
+                .items
+                .iter()
+                .filter_map(|item| match &item.kind {
+                    ast::SelectItemKind::Expr { expr, .. } => Some(expr),
+                    ast::SelectItemKind::Wildcard | ast::SelectItemKind::QualifiedWildcard(_) => {
+                        None
+                    }
+                })
+                .chain(&select.filter)
+                .chain(&select.having);
+            for expr in exprs {
+                collect_expr(expr, ctes, places);
+            }
+        }
+        ast::SetExpr::Values(_) => {}
+        ast::SetExpr::Table(name) => collect_name(name, ctes, places),
+        ast::SetExpr::SetOp(operation) => {
+            collect_set(&operation.first, ctes, places);
+            for term in &operation.rest {
+                collect_set(&term.right, ctes, places);
+            }
+        }
+        ast::SetExpr::Query(query) => collect_query(query, ctes, places),
+    }
+}
+
+fn collect_factor(factor: &TableFactor, ctes: &mut Vec<String>, places: &mut Vec<u32>) {
+    match factor {
+        TableFactor::Table(table) => collect_name(&table.name, ctes, places),
+        TableFactor::Derived(derived) => collect_query(&derived.query, ctes, places),
+        TableFactor::JsonTable(_) => {}
+        TableFactor::Join(join) => {
+            collect_factor(&join.left, ctes, places);
+            collect_factor(&join.right, ctes, places);
+            if let ast::JoinCondition::On(expr) = &join.condition {
+                collect_expr(expr, ctes, places);
+            }
+        }
+        TableFactor::List(factors) => {
+            for factor in factors {
+                collect_factor(factor, ctes, places);
+            }
+        }
+    }
+}
+
+fn collect_name(name: &ast::ObjectName, ctes: &[String], places: &mut Vec<u32>) {
+    let is_cte = ctes.contains(&name.name.text.to_lowercase());
+    if name.schema.is_none() && !is_cte {
+        places.push(name.name.span.start);
+    }
+}
+
+/// Subqueries of an expression, through the operators that usually hold them.
+fn collect_expr(expr: &ast::Expr, ctes: &mut Vec<String>, places: &mut Vec<u32>) {
+    use ast::ExprKind;
+    match &expr.kind {
+        ExprKind::Subquery(query) | ExprKind::Exists(query) => collect_query(query, ctes, places),
+        ExprKind::InSubquery { expr, query, .. } => {
+            collect_expr(expr, ctes, places);
+            collect_query(query, ctes, places);
+        }
+        ExprKind::Quantified { left, query, .. } => {
+            collect_expr(left, ctes, places);
+            collect_query(query, ctes, places);
+        }
+        ExprKind::And(items) | ExprKind::Or(items) | ExprKind::Row(items) => {
+            for item in items {
+                collect_expr(item, ctes, places);
+            }
+        }
+        ExprKind::Binary { left, right, .. } | ExprKind::Xor(left, right) => {
+            collect_expr(left, ctes, places);
+            collect_expr(right, ctes, places);
+        }
+        ExprKind::Not(inner) => collect_expr(inner, ctes, places),
+        ExprKind::Function(call) => {
+            for arg in &call.args {
+                collect_expr(arg, ctes, places);
+            }
+        }
+        ExprKind::Case(case) => {
+            let branches = case.whens.iter().flat_map(|(when, then)| [when, then]);
+            for part in branches.chain(&case.operand).chain(&case.otherwise) {
+                collect_expr(part, ctes, places);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,723 @@
+//! What information tables see of the server, filtered by what the session's account may see.
+
+use std::sync::Arc;
+
+use binder::{BindInput, Binder, VariableTypes};
+use catalog::{
+    AccountName, CatalogView, Column, ColumnDefault, EffectivePrivileges, PrivilegeSet, Relation,
+    Table, View, same_name,
+};
+use engine_api::IndexId;
+use errors::{Diagnostics, Result, err};
+use plan::LogicalStatement;
+use plugin_api::{
+    AccountView, BindContext, ColumnView, ConstraintKind, ConstraintView, IndexView,
+    InformationContext, InformationTable, PluginInfo, ProcessView, TableView, VariableView,
+};
+use types::{DataType, SqlMode, ZoneRules};
+
+use crate::ddl::{is_hidden, type_text};
+use crate::process::SessionShared;
+use crate::query::Reader;
+use crate::server::Server;
+use crate::session::TemporaryTables;
+use crate::show_create;
+use crate::status;
+use crate::variables::{Scope, SessionValues, Source, display_text};
+
+/// Schemas whose tables are facts.
+const SYSTEM_SCHEMAS: &[&str] =
+    &["data_dictionary", "information_schema", "mysql", "performance_schema", "sys"];
+
+/// The name of a schema of facts; the standard ones are found in any case.
+pub(crate) fn system_schema(name: &str) -> Option<&'static str> {
+    SYSTEM_SCHEMAS.iter().copied().find(|known| {
+        *known == name || (known.ends_with("_schema") && known.eq_ignore_ascii_case(name))
+    })
+}
+
+/// COM_STATISTICS.
+pub(crate) fn statistics_line(server: &Server) -> String {
+    let sums = server.sessions.sums();
+    let of = |counter: status::Counter| sums.get(counter.0).copied().unwrap_or(0);
+    let uptime = uptime_seconds(server);
+    let questions = of(status::Counter::QUESTIONS);
+    format!(
+        "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {}  Opens: 0  Flush tables: 0  Open tables: {}  Queries per second avg: {:.3}",
+        server.sessions.len(),
+        of(status::Counter::SLOW_QUERIES),
+        server.catalog.with(|snapshot| snapshot.tables().count()),
+        questions as f64 / uptime.max(1) as f64,
+    )
+}
+
+fn uptime_seconds(server: &Server) -> u64 {
+    server.now_micros().saturating_sub(server.started_micros).max(0) as u64 / 1_000_000
+}
+
+/// A session as information tables see it. Made for every statement, so it only borrows.
+pub(crate) struct Information<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) shared: &'a SessionShared,
+    pub(crate) values: Arc<SessionValues>,
+    pub(crate) privileges: &'a EffectivePrivileges,
+    /// Of the statement before.
+    pub(crate) diagnostics: &'a Diagnostics,
+    pub(crate) database: Option<Arc<str>>,
+    pub(crate) account: &'a AccountName,
+    pub(crate) temporary: &'a TemporaryTables,
+    pub(crate) tls: Option<&'a (String, String)>,
+}
+
+/// A view's SELECT has no variables.
+struct NoVariables;
+
+impl VariableTypes for NoVariables {
+    fn user_variable(&self, _: &str) -> Option<DataType> {
+        None
+    }
+
+    fn system_variable(
+        &self,
+        _: &str,
+        _: Option<syntax::ast::VarScope>,
+    ) -> Result<Option<DataType>> {
+        Ok(None)
+    }
+}
+
+impl Information<'_> {
+    fn zone(&self) -> Arc<dyn ZoneRules> {
+        let definitions = &self.server.globals.definitions;
+        let name = definitions.find("time_zone").map(|id| self.values.get(id).clone());
+        let name = name.map_or_else(String::new, |value| crate::variables::as_text(&value));
+        self.server.zone(&name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()))
+    }
+
+    fn catalog_view(&self) -> CatalogView {
+        CatalogView {
+            snapshot: self.server.catalog.snapshot(),
+            temporary: self.temporary.clone(),
+        }
+    }
+
+    fn may_see_all(&self) -> bool {
+        self.privileges.global().contains(PrivilegeSet::PROCESS)
+    }
+
+    fn table_view(&self, table: &Table) -> TableView {
+        let engine = self.server.registry.engine(&table.engine);
+        let stats = engine.and_then(|engine| engine.table_stats(table.id).ok()).unwrap_or_default();
+        let has_counter = table.columns.iter().any(|column| column.auto_increment);
+        let next = engine
+            .filter(|_| has_counter)
+            .and_then(|engine| engine.auto_increment_next(table.id).ok());
+        let zone = self.zone();
+        let collation = charset::collation_or_binary(table.collation).name;
+        let options: Vec<String> = table
+            .options
+            .iter()
+            .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
+            .collect();
+        let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");
+        TableView {
+            schema: table.schema.to_string(),
+            name: table.name.to_string(),
+            table_type: "BASE TABLE",
+            engine: Some(crate::ddl::SHOWN_ENGINE.to_owned()),
+            collation: collation.to_owned(),
+            comment: table.comment.clone(),
+            create_options: options.join(" "),
+            row_format: row_format.map_or_else(|| "Dynamic".to_owned(), |(_, word)| capital(word)),
+            auto_increment: next,
+            rows: stats.rows,
+            data_bytes: stats.data_bytes,
+            index_bytes: stats.index_bytes,
+            created_micros: table.created_micros,
+            columns: table
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(_, column)| !is_hidden(column))
+                .map(|(position, column)| column_view(table, position, column, zone.as_ref()))
+                .collect(),
+            indexes: index_views(table, &stats.distinct),
+            constraints: constraint_views(table, &self.catalog_view()),
+            create_statement: show_create::create_table(table, next, zone.as_ref()),
+            view_definition: None,
+            definer: String::new(),
+            temporary: table.temporary,
+        }
+    }
+
+    fn view_view(&self, view: &View) -> TableView {
+        TableView {
+            schema: view.schema.to_string(),
+            name: view.name.to_string(),
+            table_type: "VIEW",
+            comment: "VIEW".to_owned(),
+            columns: self.view_columns(view),
+            create_statement: show_create::create_view(view),
+            view_definition: Some(view.definition.to_string()),
+            definer: view.definer.to_string(),
+            ..TableView::default()
+        }
+    }
+
+    /// Columns of a view; none when what it refers to is gone.
+    fn view_columns(&self, view: &View) -> Vec<ColumnView> {
+        let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
+        let Ok((statement, _)) = parsed else { return Vec::new() };
+        let catalog = self.catalog_view();
+        let bind = BindContext {
+            sql_mode: SqlMode::DEFAULT,
+            collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            max_allowed_packet: 1 << 26,
+        };
+        let input = BindInput {
+            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &NoVariables,
+            parameter_types: None,
+        };
+        let bound = Binder::new(input).bind(&statement, view.definition.as_bytes());
+        let Ok(bound) = bound else { return Vec::new() };
+        let LogicalStatement::Query(query) = bound.plan.statement else { return Vec::new() };
+        query
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(position, output)| {
+                let ty = output.expr.ty();
+                ColumnView {
+                    name: view.columns.get(position).unwrap_or(&output.name).to_string(),
+                    column_type: type_text(&ty),
+                    ty,
+                    default: None,
+                    default_is_expression: false,
+                    auto_increment: false,
+                    on_update: None,
+                    generated: None,
+                    comment: String::new(),
+                    invisible: false,
+                    key: "",
+                }
+            })
+            .collect()
+    }
+
+    fn information_view(&self, table: &Arc<dyn InformationTable>) -> TableView {
+        let is_view = table.schema() == "information_schema";
+        TableView {
+            schema: table.schema().to_owned(),
+            name: table.name().to_owned(),
+            table_type: if is_view { "SYSTEM VIEW" } else { "BASE TABLE" },
+            engine: (!is_view).then(|| "PERFORMANCE_SCHEMA".to_owned()),
+            collation: "utf8mb4_0900_ai_ci".to_owned(),
+            row_format: if is_view { String::new() } else { "Dynamic".to_owned() },
+            columns: table
+                .columns()
+                .iter()
+                .map(|column| ColumnView {
+                    name: column.name.to_owned(),
+                    ty: column.ty.clone(),
+                    column_type: type_text(&column.ty),
+                    default: None,
+                    default_is_expression: false,
+                    auto_increment: false,
+                    on_update: None,
+                    generated: None,
+                    comment: String::new(),
+                    invisible: false,
+                    key: "",
+                })
+                .collect(),
+            create_statement: information_create(table),
+            ..TableView::default()
+        }
+    }
+
+    fn sees(&self, schema: &str, name: &str) -> bool {
+        self.privileges.sees_table(schema, name)
+    }
+
+    fn user_tables(&self, schema: &str, name: Option<&str>) -> Vec<Arc<TableView>> {
+        let view = self.catalog_view();
+        let mut tables: Vec<Arc<TableView>> = Vec::new();
+        let relation = |relation: &Relation| match relation {
+            Relation::Table(table) => self.table_view(table),
+            Relation::View(view) => self.view_view(view),
+        };
+        for ((own, temporary_name), table) in view.temporary.iter() {
+            // Temporary tables are found when asked for by name, and are in no list.
+            if **own == *schema && name == Some(&**temporary_name) {
+                return vec![Arc::new(self.table_view(table))];
+            }
+        }
+        let Some(known) = view.snapshot.schema(schema) else { return tables };
+        match name {
+            Some(name) => {
+                if let Some(found) = known.relations.get(name).filter(|_| self.sees(schema, name)) {
+                    tables.push(Arc::new(relation(found)));
+                }
+            }
+            None => {
+                let visible = known.relations.iter().filter(|(name, _)| self.sees(schema, name));
+                tables.extend(visible.map(|(_, found)| Arc::new(relation(found))));
+            }
+        }
+        tables
+    }
+}
+
+fn capital(word: &str) -> String {
+    let lower = word.to_lowercase();
+    let mut chars = lower.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + chars.as_str()
+    })
+}
+
+fn information_create(table: &Arc<dyn InformationTable>) -> String {
+    let columns: Vec<String> = table
+        .columns()
+        .iter()
+        .map(|column| {
+            let null = if column.ty.nullable { "" } else { " NOT NULL" };
+            format!("  {} {}{null}", show_create::quote(column.name), type_text(&column.ty))
+        })
+        .collect();
+    let name = show_create::quote(table.name());
+    format!("CREATE TEMPORARY TABLE {name} (\n{}\n) DEFAULT CHARSET=utf8mb3", columns.join(",\n"))
+}
+
+/// PRI, UNI, MUL or nothing.
+pub(crate) fn key_of(table: &Table, position: usize) -> &'static str {
+    let in_primary = table
+        .primary()
+        .is_some_and(|index| index.parts.iter().any(|part| part.column == position));
+    if in_primary {
+        return "PRI";
+    }
+    let mut key = "";
+    for index in &table.indexes {
+        if index.parts.first().is_some_and(|part| part.column == position) {
+            if index.unique && index.parts.len() == 1 {
+                let not_null = !table.columns[position].ty.nullable;
+                // Without a primary key the first unique NOT NULL index is shown as one.
+                if table.primary().is_none() && not_null {
+                    return "PRI";
+                }
+                return "UNI";
+            }
+            key = "MUL";
+        }
+    }
+    key
+}
+
+fn column_view(
+    table: &Table,
+    position: usize,
+    column: &Column,
+    zone: &dyn ZoneRules,
+) -> ColumnView {
+    let now = |digits: u8| match digits {
+        0 => "CURRENT_TIMESTAMP".to_owned(),
+        digits => format!("CURRENT_TIMESTAMP({digits})"),
+    };
+    let (default, default_is_expression) = match &column.default {
+        ColumnDefault::None | ColumnDefault::Constant(types::Value::Null) => (None, false),
+        ColumnDefault::Constant(types::Value::UInt(bits))
+            if column.ty.kind == types::TypeKind::Bit =>
+        {
+            (Some(format!("b'{bits:b}'")), false)
+        }
+        ColumnDefault::Constant(value) => {
+            (Some(show_create::constant_text(column, value, zone)), false)
+        }
+        ColumnDefault::Now(digits) => (Some(now(*digits)), true),
+        ColumnDefault::Expression(text) => {
+            let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+            (Some(inner.unwrap_or(text).to_owned()), true)
+        }
+    };
+    ColumnView {
+        name: column.name.to_string(),
+        ty: column.ty.clone(),
+        column_type: type_text(&column.ty),
+        default,
+        default_is_expression,
+        auto_increment: column.auto_increment,
+        on_update: column.on_update_now.map(now),
+        generated: column
+            .generated
+            .as_ref()
+            .map(|generated| (generated.expression.to_string(), generated.stored)),
+        comment: column.comment.clone(),
+        invisible: column.invisible,
+        key: key_of(table, position),
+    }
+}
+
+fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
+    let view = |index: &catalog::Index| {
+        let place = table.definition.indexes.iter().position(|known| known.id == index.id);
+        let counts = place.and_then(|place| distinct.get(place));
+        let part = |(position, part): (usize, &catalog::IndexPart)| {
+            let column = &table.columns[part.column];
+            let count = counts.and_then(|counts| counts.get(position)).copied().unwrap_or(0);
+            let (name, expression) = match &column.generated {
+                Some(generated) if generated.hidden => {
+                    (None, Some(generated.expression.to_string()))
+                }
+                _ => (Some(column.name.to_string()), None),
+            };
+            (name, expression, part.prefix_length, part.descending, count)
+        };
+        IndexView {
+            name: index.name.to_string(),
+            unique: index.unique,
+            kind: "BTREE",
+            parts: index.parts.iter().enumerate().map(part).collect(),
+            comment: index.comment.clone(),
+            visible: index.visible,
+        }
+    };
+    table.indexes.iter().map(view).collect()
+}
+
+fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView> {
+    let names = |index: &catalog::Index| -> Vec<String> {
+        index.parts.iter().map(|part| table.columns[part.column].name.to_string()).collect()
+    };
+    let mut views = Vec::new();
+    for index in table.indexes.iter().filter(|index| index.unique) {
+        let kind = if index.id == IndexId::CLUSTERED {
+            ConstraintKind::Primary(names(index))
+        } else {
+            ConstraintKind::Unique(names(index))
+        };
+        views.push(ConstraintView { name: index.name.to_string(), kind });
+    }
+    for key in &table.foreign_keys {
+        let parent = catalog.table(&key.referenced_schema, &key.referenced_table);
+        let unique_name = parent.and_then(|parent| {
+            let index = parent.indexes.iter().find(|index| {
+                index.unique
+                    && index.parts.len() == key.referenced_columns.len()
+                    && index.parts.iter().zip(&key.referenced_columns).all(|(part, name)| {
+                        same_name(&parent.columns[part.column].name, name)
+                    })
+            });
+            index.map(|index| index.name.to_string())
+        });
+        let columns =
+            key.columns.iter().map(|column| table.columns[*column].name.to_string()).collect();
+        let referenced =
+            key.referenced_columns.iter().map(|column| column.to_string()).collect();
+        views.push(ConstraintView {
+            name: key.name.to_string(),
+            kind: ConstraintKind::Foreign {
+                columns,
+                referenced: (
+                    key.referenced_schema.to_string(),
+                    key.referenced_table.to_string(),
+                    referenced,
+                ),
+                unique_name: unique_name.unwrap_or_default(),
+                on_update: action_name(key.on_update),
+                on_delete: action_name(key.on_delete),
+            },
+        });
+    }
+    for check in &table.checks {
+        let kind = ConstraintKind::Check(check.expression.to_string(), check.enforced);
+        views.push(ConstraintView { name: check.name.to_string(), kind });
+    }
+    views
+}
+
+fn action_name(action: catalog::ReferenceAction) -> &'static str {
+    match action {
+        catalog::ReferenceAction::NoAction => "NO ACTION",
+        catalog::ReferenceAction::Restrict => "RESTRICT",
+        catalog::ReferenceAction::Cascade => "CASCADE",
+        catalog::ReferenceAction::SetNull => "SET NULL",
+        catalog::ReferenceAction::SetDefault => "SET DEFAULT",
+    }
+}
+
+impl InformationContext for Information<'_> {
+    fn schemas(&self) -> Vec<(String, String)> {
+        let snapshot = self.server.catalog.snapshot();
+        let mut schemas: Vec<(String, String)> = snapshot
+            .schemas()
+            .filter(|schema| self.privileges.sees_schema(&schema.name))
+            .map(|schema| {
+                let collation = charset::collation_or_binary(schema.default_collation);
+                (schema.name.to_string(), collation.name.to_owned())
+            })
+            .collect();
+        for name in SYSTEM_SCHEMAS {
+            let used = self
+                .server
+                .registry
+                .information_tables()
+                .iter()
+                .any(|table| table.schema() == *name);
+            if used || *name == "information_schema" {
+                let collation = match *name {
+                    "information_schema" => "utf8mb3_general_ci",
+                    _ => "utf8mb4_0900_ai_ci",
+                };
+                schemas.push(((*name).to_owned(), collation.to_owned()));
+            }
+        }
+        schemas.sort();
+        schemas
+    }
+
+    fn tables(&self, schema: &str, name: Option<&str>) -> Result<Vec<Arc<TableView>>> {
+        self.shared.cancel.check()?;
+        if let Some(system) = system_schema(schema) {
+            let mut tables: Vec<Arc<TableView>> = self
+                .server
+                .registry
+                .information_tables()
+                .iter()
+                .filter(|table| table.schema() == system)
+                .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
+                .map(|table| Arc::new(self.information_view(table)))
+                .collect();
+            tables.sort_by(|one, other| one.name.cmp(&other.name));
+            return Ok(tables);
+        }
+        Ok(self.user_tables(schema, name))
+    }
+
+    fn schema_create_statement(&self, schema: &str) -> Option<String> {
+        let snapshot = self.server.catalog.snapshot();
+        if let Some(schema) = snapshot.schema(schema) {
+            return Some(show_create::create_schema(schema));
+        }
+        let name = system_schema(schema)?;
+        let charset = if name == "information_schema" { "utf8mb3" } else { "utf8mb4" };
+        Some(format!(
+            "CREATE DATABASE `{name}` /*!40100 DEFAULT CHARACTER SET {charset} */ /*!80016 DEFAULT ENCRYPTION='N' */"
+        ))
+    }
+
+    fn variables(&self) -> Vec<VariableView> {
+        let globals = &self.server.globals;
+        let view = |(id, definition): (_, &'static crate::variables::Definition)| {
+            let global = globals.get(id);
+            let shown = match (definition.scope, definition.source) {
+                (Scope::Global, _) => global.clone(),
+                (Scope::Session | Scope::Both, Source::Stored) => self.values.get(id).clone(),
+                (Scope::Session | Scope::Both, Source::Computed) => self.computed(definition.name),
+            };
+            VariableView {
+                name: definition.name.to_owned(),
+                session: display_text(definition, &shown),
+                global: (definition.scope != Scope::Session)
+                    .then(|| display_text(definition, &global)),
+                dynamic: definition.dynamic,
+                source: globals.origin(id).as_str(),
+                description: definition.description,
+            }
+        };
+        globals
+            .definitions
+            .iter()
+            // The old names are answered by @@ only, as they are gone from the reference's list.
+            .filter(|(_, definition)| !definition.name.starts_with("tx_"))
+            .map(view)
+            .collect()
+    }
+
+    fn status(&self, global: bool) -> Vec<(String, String)> {
+        let sums = self.server.sessions.sums();
+        let own = |position: usize| self.shared.counters.get(status::Counter(position));
+        let mut rows: Vec<(String, String)> = status::NAMES
+            .iter()
+            .enumerate()
+            .map(|(position, name)| {
+                let value = if global { sums[position] } else { own(position) };
+                ((*name).to_owned(), value.to_string())
+            })
+            .collect();
+        let server = self.server;
+        let uptime = uptime_seconds(server).to_string();
+        let threads = server.sessions.len().to_string();
+        let (cipher, version) = match self.tls {
+            Some((version, cipher)) if !global => (cipher.clone(), version.clone()),
+            _ => (String::new(), String::new()),
+        };
+        let fixed = [
+            ("Aborted_clients", "0".to_owned()),
+            ("Aborted_connects", "0".to_owned()),
+            ("Connections", server.sessions.most().to_string()),
+            ("Max_used_connections", server.sessions.most().to_string()),
+            ("Open_tables", server.catalog.with(|snapshot| snapshot.tables().count()).to_string()),
+            (
+                "Prepared_stmt_count",
+                server.prepared_count.load(std::sync::atomic::Ordering::Relaxed).to_string(),
+            ),
+            ("Ssl_cipher", cipher),
+            ("Ssl_cipher_list", String::new()),
+            ("Ssl_version", version),
+            ("Ssl_session_cache_mode", "SERVER".to_owned()),
+            ("Threads_cached", "0".to_owned()),
+            ("Threads_connected", threads.clone()),
+            ("Threads_created", threads),
+            ("Threads_running", server.sessions.running().to_string()),
+            ("Uptime", uptime.clone()),
+            ("Uptime_since_flush_status", uptime),
+            ("Innodb_page_size", "16384".to_owned()),
+        ];
+        for (name, value) in fixed {
+            rows.push((name.to_owned(), value));
+        }
+        for (name, value) in server.counters.all() {
+            match rows.iter_mut().find(|(known, _)| known == name) {
+                Some((_, shown)) => *shown = value.to_string(),
+                None => rows.push((name.to_owned(), value.to_string())),
+            }
+        }
+        rows.sort();
+        rows
+    }
+
+    fn processes(&self) -> Vec<ProcessView> {
+        let own = self.account.to_string();
+        let all = self.may_see_all();
+        let views = self.server.sessions.views(self.server.now_micros());
+        views
+            .into_iter()
+            .filter(|(account, _)| all || *account == own)
+            .map(|(_, view)| view)
+            .collect()
+    }
+
+    fn conditions(&self) -> Vec<(&'static str, u16, String)> {
+        self.diagnostics
+            .conditions()
+            .iter()
+            .map(|condition| {
+                (condition.level.as_str(), condition.code.0, condition.message.clone())
+            })
+            .collect()
+    }
+
+    fn engines(&self) -> Vec<(String, &'static str, String, bool, bool, bool)> {
+        let default = self.server.default_engine.name();
+        let mut engines: Vec<_> = self
+            .server
+            .registry
+            .engines()
+            .iter()
+            .map(|engine| {
+                let is_default = engine.name() == default;
+                let name = if is_default { crate::ddl::SHOWN_ENGINE } else { engine.name() };
+                let support = if is_default { "DEFAULT" } else { "YES" };
+                (name.to_owned(), support, engine.comment().to_owned(), true, false, true)
+            })
+            .collect();
+        engines.sort();
+        engines
+    }
+
+    fn engine_stats(&self) -> Vec<(String, String, String, String)> {
+        let mut rows = Vec::new();
+        for engine in self.server.registry.engines() {
+            for stat in engine.stats() {
+                rows.push((
+                    engine.name().to_owned(),
+                    stat.group.to_owned(),
+                    stat.name,
+                    stat.value,
+                ));
+            }
+        }
+        rows
+    }
+
+    fn plugins(&self) -> Vec<(PluginInfo, Vec<(&'static str, String)>)> {
+        self.server.registry.plugins().to_vec()
+    }
+
+    fn functions(&self) -> Vec<(&'static str, &'static str)> {
+        self.server.registry.functions().collect()
+    }
+
+    fn plan_cache(&self) -> Vec<(String, String, u64, u64, u64)> {
+        self.server.plan_cache.view()
+    }
+
+    fn accounts(&self) -> Vec<AccountView> {
+        let snapshot = self.server.catalog.snapshot();
+        let may_read = self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT)
+            || self.privileges.global().contains(PrivilegeSet::CREATE_USER);
+        snapshot
+            .accounts()
+            .iter()
+            .filter(|account| may_read || account.name == *self.account)
+            .map(|account| crate::accounts::account_view(account, may_read))
+            .collect()
+    }
+
+    fn grants(&self, account: Option<&str>) -> Result<Vec<String>> {
+        let snapshot = self.server.catalog.snapshot();
+        let name = match account {
+            None => self.account.clone(),
+            Some(text) => crate::accounts::parse_account(text),
+        };
+        let may_read = name == *self.account
+            || self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT);
+        if !may_read {
+            return Err(err!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, "mysql"));
+        }
+        let accounts = snapshot.accounts();
+        match accounts.get(&name) {
+            Some(found) => Ok(crate::accounts::grant_statements(found)),
+            None if name == *self.account => {
+                Ok(vec![format!("GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION", name.user, name.host)])
+            }
+            None => Err(err!(NONEXISTING_GRANT, name.user, name.host)),
+        }
+    }
+
+    fn database(&self) -> Option<String> {
+        self.database.as_ref().map(|name| name.to_string())
+    }
+
+    fn current_user(&self) -> String {
+        self.account.to_string()
+    }
+
+    fn started_micros(&self) -> i64 {
+        self.server.started_micros
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        self.shared.cancel.check()
+    }
+}
+
+impl Information<'_> {
+    /// Variables that are facts of the session.
+    fn computed(&self, name: &str) -> types::Value {
+        match name {
+            "warning_count" => types::Value::UInt(u64::from(self.diagnostics.warning_count())),
+            "error_count" => types::Value::UInt(u64::from(self.diagnostics.error_count())),
+            "pseudo_thread_id" => types::Value::UInt(self.shared.id),
+            "timestamp" => types::Value::Double(self.server.now_micros() as f64 / 1e6),
+            _ => types::Value::UInt(0),
+        }
+    }
+}
+

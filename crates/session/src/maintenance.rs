@@ -1,0 +1,169 @@
+//! ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE: a row of outcome for each table.
+
+use catalog::PrivilegeSet;
+use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use errors::{Error, Result};
+use exec::TransactionSource;
+use plugin_api::{ColumnMeta, ResultSink};
+use syntax::ast::{MaintenanceKind, ObjectName, TableMaintenance};
+use types::{CollationId, DataType, Value};
+
+use crate::session::Session;
+use crate::sink::send_rows;
+
+/// Rows read at a time by CHECKSUM.
+const FETCH_ROWS: usize = 256;
+
+impl Session {
+    /// Runs the statement.
+    pub(crate) fn maintain_tables(
+        &mut self,
+        maintenance: &TableMaintenance,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if maintenance.histogram.is_some() {
+            return Err(Error::not_supported("histograms"));
+        }
+        if maintenance.kind == MaintenanceKind::Checksum {
+            return self.checksum_tables(&maintenance.tables, sink);
+        }
+        let operation = match maintenance.kind {
+            MaintenanceKind::Analyze => "analyze",
+            MaintenanceKind::Check => "check",
+            MaintenanceKind::Optimize => "optimize",
+            MaintenanceKind::Repair => "repair",
+            MaintenanceKind::Checksum => "checksum",
+        };
+        let mut rows = Vec::new();
+        for name in &maintenance.tables {
+            let (schema, table) = self.qualify(name)?;
+            let full = format!("{schema}.{table}");
+            let mut say = |kind: &str, text: &str| {
+                rows.push(vec![
+                    Value::text(&full),
+                    Value::text(operation),
+                    Value::text(kind),
+                    Value::text(text),
+                ]);
+            };
+            match self.maintain_one(maintenance.kind, &schema, &table) {
+                Ok(findings) if findings.is_empty() => match maintenance.kind {
+                    MaintenanceKind::Optimize => {
+                        say("note", "Table does not support optimize, doing recreate + analyze instead");
+                        say("status", "OK");
+                    }
+                    MaintenanceKind::Repair => {
+                        say("note", "The storage engine for the table doesn't support repair");
+                    }
+                    MaintenanceKind::Analyze
+                    | MaintenanceKind::Check
+                    | MaintenanceKind::Checksum => say("status", "OK"),
+                },
+                Ok(findings) => {
+                    for finding in &findings {
+                        say("error", finding);
+                    }
+                    say("status", "Corrupt");
+                }
+                Err(error) => {
+                    say("Error", error.message());
+                    say("status", "Operation failed");
+                }
+            }
+        }
+        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
+        let columns = [
+            ColumnMeta::computed("Table", text(128)),
+            ColumnMeta::computed("Op", text(10)),
+            ColumnMeta::computed("Msg_type", text(10)),
+            ColumnMeta::computed("Msg_text", text(1024)),
+        ];
+        let state = self.state_info();
+        send_rows(sink, &columns, &rows, &state)
+    }
+
+    /// What is wrong with a table; nothing when all is well.
+    fn maintain_one(
+        &mut self,
+        kind: MaintenanceKind,
+        schema: &str,
+        name: &str,
+    ) -> Result<Vec<String>> {
+        let Some(relation) = self.view().relation(schema, name) else {
+            return Err(errors::err!(NO_SUCH_TABLE, schema, name));
+        };
+        let catalog::Relation::Table(table) = relation else { return Ok(Vec::new()) };
+        let mut needed = PrivilegeSet::SELECT;
+        if kind != MaintenanceKind::Check {
+            needed |= PrivilegeSet::INSERT;
+        }
+        self.require_on_table(schema, name, needed)?;
+        if kind != MaintenanceKind::Check {
+            return Ok(Vec::new());
+        }
+        let engine = self.transactions.engine(&table.engine)?;
+        let cancel = self.shared.cancel.clone();
+        sys::blocking::blocking(|| engine.check_table(table.id))
+            .map_err(|error| error.into_error(&cancel))
+    }
+
+    /// CHECKSUM TABLE: a number that depends on the rows, not on their order.
+    fn checksum_tables(
+        &mut self,
+        tables: &[ObjectName],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut rows = Vec::new();
+        for name in tables {
+            let (schema, table) = self.qualify(name)?;
+            let sum = match self.checksum(&schema, &table) {
+                Ok(sum) => Value::UInt(sum),
+                Err(error) => {
+                    self.working.push_error(errors::Level::Error, &error);
+                    Value::Null
+                }
+            };
+            rows.push(vec![Value::text(&format!("{schema}.{table}")), sum]);
+        }
+        let text = DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI);
+        let columns = [
+            ColumnMeta::computed("Table", text),
+            ColumnMeta::computed("Checksum", DataType::bigint_unsigned()),
+        ];
+        let commit = self.finish_transaction_scope()?;
+        let state = plugin_api::OkInfo { commit, ..self.state_info() };
+        send_rows(sink, &columns, &rows, &state)
+    }
+
+    fn checksum(&mut self, schema: &str, name: &str) -> Result<u64> {
+        let table = self.find_table(schema, name)?;
+        self.require_on_table(schema, name, PrivilegeSet::SELECT)?;
+        let cancel = self.shared.cancel.clone();
+        let txn = self.transactions.transaction(&table.engine)?;
+        let word = |error: engine_api::EngineError| error.into_error(&cancel);
+        let cursor = txn
+            .open_cursor(&ScanSpec {
+                table: table.id,
+                index: engine_api::IndexId::CLUSTERED,
+                range: KeyRange::ALL,
+                direction: Direction::Forward,
+                lock: RowLock::None,
+                wait: WaitPolicy::Wait,
+            })
+            .map_err(word)?;
+        let mut batch = RowBatch::new();
+        let mut sum = 0_u32;
+        loop {
+            batch.clear();
+            if txn.fetch(cursor, FETCH_ROWS, &mut batch).map_err(word)? == 0 {
+                break;
+            }
+            cancel.check()?;
+            for row in batch.iter() {
+                sum = sum.wrapping_add(stdx::hash_bytes(0, row.record) as u32);
+            }
+        }
+        txn.close_cursor(cursor);
+        Ok(u64::from(sum))
+    }
+}

@@ -1,0 +1,219 @@
+//! Compiled statements shared by all sessions, found by their normalised text and everything else that a plan depends on.
+//!
+//! A hit writes nothing shared: readers load a shard's map, and count in memory of their own session (`FrontCache`). Bounded in
+//! bytes; a clock hand evicts what nobody used since it came by last.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use hashbrown::HashMap;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::planned::Planned;
+
+/// Shards, so that insertions copy little.
+const SHARDS: usize = 64;
+/// Entries of a session's own front.
+const FRONT_SLOTS: usize = 8;
+/// Hits that a front counts before it tells the shared entry.
+const FRONT_HITS: u32 = 64;
+
+/// Everything that a plan depends on besides the catalog version, which is checked apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PlanKey {
+    /// Normalised text, literals lifted.
+    pub(crate) text: Vec<u8>,
+    pub(crate) schema: Option<Arc<str>>,
+    pub(crate) sql_mode: u64,
+    pub(crate) collation: u16,
+    /// Other settings of the session that reach a plan, hashed.
+    pub(crate) settings: u64,
+}
+
+impl PlanKey {
+    fn hash(&self) -> u64 {
+        let seed = stdx::mix(self.sql_mode ^ self.settings.rotate_left(17) ^ u64::from(self.collation));
+        let seed = match &self.schema {
+            Some(schema) => stdx::hash_bytes(seed, schema.as_bytes()),
+            None => seed,
+        };
+        stdx::hash_bytes(seed, &self.text)
+    }
+}
+
+/// A cached plan.
+pub(crate) struct Entry {
+    key: PlanKey,
+    pub(crate) planned: Arc<Planned>,
+    bytes: usize,
+    hits: AtomicU64,
+    pub(crate) nanos: AtomicU64,
+    used: AtomicBool,
+}
+
+type Shard = HashMap<u64, Arc<Entry>>;
+
+/// The shared cache.
+pub(crate) struct PlanCache {
+    shards: Vec<ArcSwap<Shard>>,
+    writer: Mutex<usize>,
+    bytes: AtomicUsize,
+    limit_bytes: AtomicUsize,
+}
+
+impl PlanCache {
+    pub(crate) fn new(limit_bytes: usize) -> PlanCache {
+        PlanCache {
+            shards: (0..SHARDS).map(|_| ArcSwap::from_pointee(Shard::new())).collect(),
+            writer: Mutex::new(0),
+            bytes: AtomicUsize::new(0),
+            limit_bytes: AtomicUsize::new(limit_bytes),
+        }
+    }
+
+    fn shard(&self, hash: u64) -> &ArcSwap<Shard> {
+        &self.shards[hash as usize % SHARDS]
+    }
+
+    fn find(&self, hash: u64, key: &PlanKey) -> Option<Arc<Entry>> {
+        let shard = self.shard(hash).load();
+        let entry = shard.get(&hash).filter(|entry| entry.key == *key)?;
+        // Written only when the hand has cleared it, not at every hit.
+        if !entry.used.load(Ordering::Relaxed) {
+            entry.used.store(true, Ordering::Relaxed);
+        }
+        Some(entry.clone())
+    }
+
+    /// Adds a plan, in place of an older one of the same text.
+    pub(crate) fn insert(&self, key: PlanKey, planned: Arc<Planned>) {
+        let bytes = key.text.len() + planned.bytes();
+        if bytes > self.limit_bytes.load(Ordering::Relaxed) / 4 {
+            return;
+        }
+        let hash = key.hash();
+        let entry = Arc::new(Entry {
+            key,
+            planned,
+            bytes,
+            hits: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+            used: AtomicBool::new(true),
+        });
+        let mut hand = self.writer.lock();
+        let mut map = Shard::clone(&self.shard(hash).load());
+        let replaced = map.insert(hash, entry).map_or(0, |old| old.bytes);
+        self.shard(hash).store(Arc::new(map));
+        let total = self.bytes.load(Ordering::Relaxed) + bytes - replaced;
+        self.bytes.store(total, Ordering::Relaxed);
+        self.evict(&mut hand);
+    }
+
+    /// Moves the hand until the cache is within its limit. Two rounds suffice: the first clears every mark.
+    fn evict(&self, hand: &mut usize) {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        for _ in 0..2 * SHARDS {
+            if self.bytes.load(Ordering::Relaxed) <= limit {
+                return;
+            }
+            *hand = (*hand + 1) % SHARDS;
+            let mut map = Shard::clone(&self.shards[*hand].load());
+            let mut freed = 0;
+            map.retain(|_, entry| {
+                let keep = entry.used.swap(false, Ordering::Relaxed);
+                freed += if keep { 0 } else { entry.bytes };
+                keep
+            });
+            self.shards[*hand].store(Arc::new(map));
+            let total = self.bytes.load(Ordering::Relaxed).saturating_sub(freed);
+            self.bytes.store(total, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn set_limit(&self, limit_bytes: usize) {
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        let mut hand = self.writer.lock();
+        self.evict(&mut hand);
+    }
+
+    /// Schema, text, hits, bytes, total execution nanoseconds of each entry.
+    pub(crate) fn view(&self) -> Vec<(String, String, u64, u64, u64)> {
+        let mut rows = Vec::new();
+        for shard in &self.shards {
+            for entry in shard.load().values() {
+                rows.push((
+                    entry.key.schema.as_deref().unwrap_or("").to_owned(),
+                    String::from_utf8_lossy(&entry.key.text).into_owned(),
+                    entry.hits.load(Ordering::Relaxed),
+                    entry.bytes as u64,
+                    entry.nanos.load(Ordering::Relaxed),
+                ));
+            }
+        }
+        rows
+    }
+}
+
+/// A plan as a session uses it. The outer count is the session's own, so that using a plan writes nothing shared.
+pub(crate) type LocalPlan = Arc<Arc<Planned>>;
+
+struct FrontSlot {
+    hash: u64,
+    entry: Arc<Entry>,
+    local: LocalPlan,
+    hits: u32,
+}
+
+/// The plans that a session used last.
+#[derive(Default)]
+pub(crate) struct FrontCache {
+    slots: [Option<FrontSlot>; FRONT_SLOTS],
+}
+
+impl FrontCache {
+    /// Looks in the session's own slots, then in the shared cache.
+    pub(crate) fn find(&mut self, cache: &PlanCache, key: &PlanKey) -> Option<LocalPlan> {
+        let hash = key.hash();
+        let slot = &mut self.slots[hash as usize % FRONT_SLOTS];
+        if let Some(own) = slot
+            && own.hash == hash
+            && own.entry.key == *key
+        {
+            own.hits += 1;
+            if own.hits >= FRONT_HITS {
+                own.settle();
+            }
+            return Some(own.local.clone());
+        }
+        let entry = cache.find(hash, key)?;
+        let local = Arc::new(entry.planned.clone());
+        let new = FrontSlot { hash, entry, local: local.clone(), hits: 1 };
+        if let Some(mut old) = slot.replace(new) {
+            old.settle();
+        }
+        Some(local)
+    }
+
+    /// Forgets the session's slot for a plan that is out of date.
+    pub(crate) fn forget(&mut self, key: &PlanKey) {
+        let hash = key.hash();
+        self.slots[hash as usize % FRONT_SLOTS] = None;
+    }
+}
+
+impl FrontSlot {
+    fn settle(&mut self) {
+        self.entry.hits.fetch_add(u64::from(self.hits), Ordering::Relaxed);
+        self.entry.used.store(true, Ordering::Relaxed);
+        self.hits = 0;
+    }
+}
+
+impl Drop for FrontCache {
+    fn drop(&mut self) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.settle();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What other sessions may know of a session: who it is, what it runs, how to stop it.
+
+use std::sync::Arc;
+
+use engine_api::CancelToken;
+use hashbrown::HashMap;
+use plugin_api::ProcessView;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU64, Ordering};
+
+use crate::status::{NAMES, SessionCounters};
+
+/// Bytes of a running statement that the process list keeps.
+const INFO_BYTES_MAX: usize = 64 * 1024;
+/// A text buffer larger than this is given back when its statement ends.
+const INFO_BYTES_KEPT: usize = 1024;
+
+/// What a session does.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    pub(crate) database: Option<Arc<str>>,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    /// `user@host` of the account.
+    pub(crate) account: String,
+    pub(crate) command: &'static str,
+    pub(crate) state: &'static str,
+    /// Text of the running statement; empty when idle.
+    pub(crate) info: Vec<u8>,
+    /// Since when, microseconds since 1970 UTC.
+    pub(crate) since_micros: i64,
+}
+
+/// The part of a session that others see.
+#[derive(Debug)]
+pub(crate) struct SessionShared {
+    pub(crate) id: u64,
+    pub(crate) cancel: CancelToken,
+    pub(crate) counters: SessionCounters,
+    /// Contended only by SHOW PROCESSLIST.
+    pub(crate) activity: Mutex<Activity>,
+}
+
+impl SessionShared {
+    /// A statement begins.
+    pub(crate) fn begin(&self, command: &'static str, text: &[u8], now_micros: i64) {
+        let mut activity = self.activity.lock();
+        activity.command = command;
+        activity.state = "executing";
+        activity.since_micros = now_micros;
+        activity.info.clear();
+        activity.info.extend_from_slice(&text[..text.len().min(INFO_BYTES_MAX)]);
+    }
+
+    /// The session waits for its client.
+    pub(crate) fn idle(&self, now_micros: i64) {
+        let mut activity = self.activity.lock();
+        activity.command = "Sleep";
+        activity.state = "";
+        activity.since_micros = now_micros;
+        activity.info.clear();
+        if activity.info.capacity() > INFO_BYTES_KEPT {
+            activity.info = Vec::new();
+        }
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    open: Mutex<HashMap<u64, Arc<SessionShared>>>,
+    closed: SessionCounters,
+    running: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Sessions {
+    pub(crate) fn add(&self, session: Arc<SessionShared>) {
+        let mut open = self.open.lock();
+        open.insert(session.id, session);
+        self.most.fetch_max(open.len() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        if let Some(session) = self.open.lock().remove(&id) {
+            self.closed.absorb(&session.counters);
+        }
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<SessionShared>> {
+        self.open.lock().get(&id).cloned()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Most sessions that were open at once.
+    pub(crate) fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Connections of an account (`user@host`).
+    pub(crate) fn count_of(&self, account: &str) -> usize {
+        let open = self.open.lock();
+        open.values().filter(|session| session.activity.lock().account == account).count()
+    }
+
+    /// Sums of all sessions, closed ones included, in the order of `status::NAMES`.
+    pub(crate) fn sums(&self) -> Vec<u64> {
+        let mut sums = vec![0; NAMES.len()];
+        self.closed.add_to(&mut sums);
+        for session in self.open.lock().values() {
+            session.counters.add_to(&mut sums);
+        }
+        sums
+    }
+
+    /// FLUSH STATUS.
+    pub(crate) fn reset_sums(&self) {
+        self.closed.reset();
+        for session in self.open.lock().values() {
+            session.counters.reset();
+        }
+    }
+
+    /// Sessions that run a statement.
+    pub(crate) fn running(&self) -> u64 {
+        let open = self.open.lock();
+        let busy = open.values().filter(|session| session.activity.lock().command != "Sleep");
+        self.running.load(Ordering::Relaxed).max(busy.count() as u64)
+    }
+
+    /// The process list in order of id.
+    pub(crate) fn views(&self, now_micros: i64) -> Vec<(String, ProcessView)> {
+        let mut sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
+        sessions.sort_by_key(|session| session.id);
+        let view = |session: &Arc<SessionShared>| {
+            let activity = session.activity.lock();
+            let elapsed_micros = now_micros.saturating_sub(activity.since_micros).max(0);
+            let info = (!activity.info.is_empty())
+                .then(|| String::from_utf8_lossy(&activity.info).into_owned());
+            let view = ProcessView {
+                id: session.id,
+                user: activity.user.clone(),
+                host: activity.host.clone(),
+                database: activity.database.as_ref().map(|name| name.to_string()),
+                command: activity.command,
+                seconds: elapsed_micros as u64 / 1_000_000,
+                state: activity.state,
+                info,
+            };
+            (activity.account.clone(), view)
+        };
+        sessions.iter().map(view).collect()
+    }
+}

@@ -1,0 +1,663 @@
+//! Statements that have a plan: binding, planning, running, and reporting what they did.
+
+use std::sync::Arc;
+
+use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
+use catalog::{
+    AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table, Usage,
+};
+use engine_api::TableId;
+use errors::{Error, Result, bail, err};
+use exec::{ExecContext, ExecSettings, Outcome, RowSink};
+use plan::{Access, Physical, Plan};
+use plugin_api::{BindContext, FunctionContext, OkInfo, Registry, ResultSink};
+use syntax::ast::{self, Statement, VarScope};
+use types::{DataType, Value};
+
+use crate::information::Information;
+use crate::planned::{Planned, PlannedKind, privilege_of};
+use crate::services::Services;
+use crate::session::Session;
+use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
+use crate::statement::Running;
+use crate::status::Counter;
+use crate::variables::{Scope, expression_type};
+
+/// Plans that are expected to touch more rows than this hand their reactor over before they run.
+const LONG_PLAN_ROWS: u64 = 20_000;
+/// Bytes that one statement may hold.
+const STATEMENT_MEMORY_BYTES: usize = 1 << 30;
+/// How often a plan is made anew because definitions changed under it.
+const REPLAN_MAX: usize = 16;
+
+/// What the binder may ask of the catalog.
+pub(crate) struct Reader<'a> {
+    pub(crate) view: &'a CatalogView,
+    pub(crate) database: Option<&'a str>,
+}
+
+impl CatalogReader for Reader<'_> {
+    fn current_database(&self) -> Option<&str> {
+        self.database
+    }
+
+    fn schema_exists(&self, schema: &str) -> bool {
+        self.view.has_schema(schema) || crate::information::system_schema(schema).is_some()
+    }
+
+    fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        self.view.relation(schema, name)
+    }
+
+    fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)> {
+        let mut keys = Vec::new();
+        for child in self.view.snapshot.children_of(schema, name) {
+            for (position, key) in child.foreign_keys.iter().enumerate() {
+                if *key.referenced_schema == *schema && *key.referenced_table == *name {
+                    keys.push((child.clone(), position));
+                }
+            }
+        }
+        keys
+    }
+}
+
+impl VariableTypes for Services {
+    fn user_variable(&self, name: &str) -> Option<DataType> {
+        plugin_api::SessionServices::user_variable(self, name).map(|(_, ty)| ty)
+    }
+
+    fn system_variable(&self, name: &str, scope: Option<VarScope>) -> Result<Option<DataType>> {
+        let definitions = &self.server.globals.definitions;
+        let Some(id) = definitions.find(name) else { return Ok(None) };
+        let definition = definitions.get(id);
+        match (scope, definition.scope) {
+            (Some(VarScope::Session), Scope::Global) => {
+                Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "GLOBAL"))
+            }
+            (Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly), Scope::Session) => {
+                Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "SESSION"))
+            }
+            _ => Ok(Some(expression_type(definition))),
+        }
+    }
+}
+
+impl Session {
+    /// Session facts that types depend on.
+    pub(crate) fn bind_context(&self) -> BindContext {
+        BindContext {
+            sql_mode: self.settings.sql_mode,
+            collation_connection: self.settings.collation_connection.id,
+            div_precision_increment: self.settings.div_precision_increment,
+            group_concat_max_len: self.settings.group_concat_max_len,
+            max_allowed_packet: self.settings.max_allowed_packet,
+        }
+    }
+
+    /// Binds, plans and compiles a statement.
+    pub(crate) fn plan_statement(
+        &mut self,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<Arc<Planned>> {
+        let view = self.view();
+        self.plan_in_view(&view, statement, source, parameter_types)
+    }
+
+    /// As `plan_statement`, in a view of the catalog that may hold tables under construction.
+    pub(crate) fn plan_in_view(
+        &mut self,
+        view: &CatalogView,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<Arc<Planned>> {
+        let bind = self.bind_context();
+        let registry: &Registry = &self.server.registry;
+        let reader = Reader { view, database: self.services.database.as_deref() };
+        let input = BindInput {
+            catalog: &reader,
+            registry,
+            bind: &bind,
+            variables: &self.services,
+            parameter_types,
+        };
+        let bound = Binder::new(input).bind(statement, source)?;
+        let uncacheable = bound.plan.uncacheable;
+        let tables = bound.tables;
+        let (plan, flags) = self.optimize(bound.plan, &tables)?;
+        if self.settings.sql_safe_updates {
+            refuse_unsafe_update(&plan)?;
+        }
+        let program = exec::compile(&plan, registry, &bind)?;
+        let written = written_tables(&plan);
+        let is_stored = |table: &&Arc<Table>| !table.temporary;
+        let uses = tables
+            .iter()
+            .filter(is_stored)
+            .map(|table| {
+                let usage =
+                    if written.contains(&table.id) { Usage::Write } else { Usage::Read };
+                (table.id, usage)
+            })
+            .collect();
+        let privilege_mask = bound
+            .privileges
+            .iter()
+            .fold(PrivilegeSet::NONE, |mask, needed| mask | privilege_of(needed.kind));
+        let has_definer = bound.privileges.iter().any(|needed| needed.definer.is_some());
+        Ok(Arc::new(Planned {
+            program,
+            kind: kind_of(&plan),
+            counter: counter_of(statement),
+            cacheable: !uncacheable
+                && !flags.uncacheable
+                && !has_definer
+                && tables.iter().all(|table| !table.temporary),
+            tables,
+            uses,
+            privileges: bound.privileges,
+            privilege_mask,
+            parameters: bound.parameters,
+            version: view.snapshot.version,
+            estimated_rows: flags.estimated_rows,
+            text_bytes: source.len(),
+        }))
+    }
+
+    /// Runs SELECT, with its INTO.
+    pub(crate) fn run_query(
+        &mut self,
+        statement: &Statement,
+        query: &ast::Query,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match find_into(query) {
+            None => self.run_planned_statement(statement, running, sink),
+            Some(ast::Into::Variables(targets)) => {
+                self.select_into_variables(statement, targets, running, sink)
+            }
+            Some(ast::Into::Outfile { file, charset, format }) => {
+                let charset = charset.as_ref().map(|name| &*name.text);
+                self.select_into_file(statement, file, charset, Some(format), running, sink)
+            }
+            Some(ast::Into::Dumpfile(file)) => {
+                self.select_into_file(statement, file, None, None, running, sink)
+            }
+        }
+    }
+
+    /// Plans and runs a statement, rows to the client.
+    pub(crate) fn run_planned_statement(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let planned = self.plan_and_lock(statement, running)?;
+        self.run_to_client(&planned, running.parameters, sink)
+    }
+
+    /// Makes a plan whose tables are as it knows them, with their metadata locks taken.
+    pub(crate) fn plan_and_lock(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+    ) -> Result<Arc<Planned>> {
+        let types: Option<Vec<DataType>> = match running.origin {
+            crate::statement::Origin::Text => None,
+            crate::statement::Origin::Prepared => {
+                Some(running.parameters.iter().map(crate::prepared::type_of_value).collect())
+            }
+        };
+        for _ in 0..REPLAN_MAX {
+            let planned = self.plan_statement(statement, running.source, types.as_deref())?;
+            if self.lock_plan(&planned)? {
+                return Ok(planned);
+            }
+        }
+        Err(err!(NEED_REPREPARE))
+    }
+
+    /// Checks privileges and takes metadata locks; false when the plan is out of date.
+    pub(crate) fn lock_plan(&mut self, planned: &Planned) -> Result<bool> {
+        self.check_plan_privileges(planned)?;
+        let writes = planned.uses.iter().any(|(_, usage)| *usage == Usage::Write);
+        if writes {
+            self.check_writable()?;
+        }
+        if self.locked.tables.is_some() {
+            self.check_locked_tables(planned)?;
+        }
+        if !planned.uses.is_empty() {
+            let mark = self.slot.mark();
+            let timeout = self.settings.lock_wait_timeout;
+            let locks = self.server.metadata_locks.clone();
+            locks.use_tables(&self.slot, &planned.uses, timeout, &self.shared.cancel)?;
+            if !self.is_plan_current(planned) {
+                self.slot.release_to(mark);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_plan_current(&self, planned: &Planned) -> bool {
+        self.server.catalog.with(|snapshot| {
+            snapshot.version == planned.version
+                || planned.tables.iter().all(|table| {
+                    table.temporary
+                        || snapshot
+                            .table_by_id(table.id)
+                            .is_some_and(|current| Arc::ptr_eq(current, table))
+                })
+        })
+    }
+
+    /// Runs a locked plan, rows to the client.
+    pub(crate) fn run_to_client(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.shared.counters.add(planned.counter, 1);
+        let columns = planned.program.columns();
+        if columns.is_empty() {
+            let outcome = self.run_program(planned, parameters, &mut NoRows)?;
+            return self.finish_without_rows(planned, &outcome, sink);
+        }
+        let mut rows = ClientRows::new(sink, columns);
+        let outcome = self.run_program(planned, parameters, &mut rows)?;
+        self.note_outcome(planned, &outcome);
+        let commit = self.finish_transaction_scope()?;
+        let state = OkInfo { commit, ..self.state_info() };
+        rows.finish(&state)
+    }
+
+    /// Runs a locked plan and keeps its rows: server-side cursors, statements that the session asks itself.
+    pub(crate) fn run_collecting(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+    ) -> Result<Vec<Vec<Value>>> {
+        let mut rows = CollectedRows::new(planned.program.columns(), STATEMENT_MEMORY_BYTES);
+        let outcome = self.run_program(planned, parameters, &mut rows)?;
+        self.note_outcome(planned, &outcome);
+        Ok(rows.rows)
+    }
+
+    fn finish_without_rows(
+        &mut self,
+        planned: &Planned,
+        outcome: &Outcome,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let affected_rows = self.note_outcome(planned, outcome);
+        let commit = self.finish_transaction_scope()?;
+        let last_insert_id = if self.services.last_insert_id_set {
+            self.services.last_insert_id
+        } else {
+            outcome.insert_id
+        };
+        let info = outcome.info.clone();
+        self.send_ok(sink, OkInfo { affected_rows, last_insert_id, info, commit, ..OkInfo::default() })
+    }
+
+    /// Takes over what later statements may ask: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
+    pub(crate) fn note_outcome(&mut self, planned: &Planned, outcome: &Outcome) -> u64 {
+        let affected = match planned.kind {
+            PlannedKind::Update if self.client.found_rows => outcome.matched,
+            PlannedKind::Query
+            | PlannedKind::Insert
+            | PlannedKind::Update
+            | PlannedKind::Delete
+            | PlannedKind::Do => outcome.affected,
+        };
+        self.services.row_count = match planned.kind {
+            PlannedKind::Query => -1,
+            PlannedKind::Do => 0,
+            PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => affected as i64,
+        };
+        if planned.kind == PlannedKind::Query {
+            self.services.found_rows = outcome.found_rows;
+        }
+        if let Some(generated) = outcome.generated_id {
+            self.services.last_insert_id = generated;
+        }
+        if planned.kind == PlannedKind::Insert {
+            self.services.insert_id = None;
+        }
+        affected
+    }
+
+    /// Runs a locked plan.
+    pub(crate) fn run_program(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut dyn RowSink,
+    ) -> Result<Outcome> {
+        if planned.estimated_rows > LONG_PLAN_ROWS {
+            return sys::blocking::blocking(|| self.run_program_here(planned, parameters, rows));
+        }
+        self.run_program_here(planned, parameters, rows)
+    }
+
+    fn run_program_here(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut dyn RowSink,
+    ) -> Result<Outcome> {
+        let limit = match planned.kind {
+            PlannedKind::Query => self.settings.max_execution_time,
+            PlannedKind::Insert
+            | PlannedKind::Update
+            | PlannedKind::Delete
+            | PlannedKind::Do => None,
+        };
+        let _deadline =
+            limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
+        let settings = self.exec_settings();
+        let now_micros =
+            self.services.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
+        let server = self.server.clone();
+        let information = Information {
+            server: &server,
+            shared: &self.shared,
+            values: self.services.values.clone(),
+            privileges: &self.privileges,
+            diagnostics: &self.diagnostics,
+            database: self.services.database.clone(),
+            account: &self.account,
+            temporary: &self.temporary,
+            tls: self.client.tls.as_ref(),
+        };
+        let function = FunctionContext {
+            sql_mode: self.settings.sql_mode,
+            time_zone: &*self.settings.time_zone,
+            now_micros,
+            now: self.settings.time_zone.utc_to_local(now_micros),
+            div_precision_increment: self.settings.div_precision_increment,
+            max_allowed_packet: self.settings.max_allowed_packet,
+            diagnostics: &mut self.working,
+            session: &mut self.services,
+        };
+        let mut ctx = ExecContext {
+            transactions: &mut self.transactions,
+            registry: &server.registry,
+            information: &information,
+            parameters,
+            function,
+            settings: &settings,
+            cancel: &self.shared.cancel,
+            scratch: &mut self.scratch,
+        };
+        planned.program.run(&mut ctx, rows)
+    }
+
+    fn exec_settings(&self) -> ExecSettings {
+        ExecSettings {
+            memory_limit_bytes: STATEMENT_MEMORY_BYTES,
+            cte_max_recursion_depth: self.settings.cte_max_recursion_depth,
+            foreign_key_checks: self.settings.foreign_key_checks,
+            auto_increment_increment: self.settings.auto_increment_increment,
+            auto_increment_offset: self.settings.auto_increment_offset,
+            insert_id: self.services.insert_id,
+            client_found_rows: self.client.found_rows,
+            select_limit: self.settings.sql_select_limit.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The value of an expression without tables: in SET, KILL and the like. Subqueries may read tables.
+    pub(crate) fn evaluate(
+        &mut self,
+        expr: &ast::Expr,
+        running: &Running<'_>,
+    ) -> Result<(Value, DataType)> {
+        // `SELECT expr` gives the value and its type in one run.
+        let item = ast::SelectItem {
+            kind: ast::SelectItemKind::Expr { expr: expr.clone(), alias: None },
+            span: expr.span,
+        };
+        let select = ast::Select { items: vec![item], ..ast::Select::default() };
+        let query = ast::Query {
+            with: None,
+            body: ast::SetExpr::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            locking: Vec::new(),
+            into: None,
+            span: expr.span,
+        };
+        let statement = Statement::Query(Box::new(query));
+        let planned = self.plan_and_lock(&statement, running)?;
+        let mut row = SingleRow::new(planned.program.columns());
+        self.run_program(&planned, running.parameters, &mut row)?;
+        row.row
+            .and_then(|cells| cells.into_iter().next())
+            .ok_or_else(|| Error::internal("an expression gave no row"))
+    }
+
+    /// SELECT ... INTO @a, @b.
+    fn select_into_variables(
+        &mut self,
+        statement: &Statement,
+        targets: &[ast::IntoVariable],
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let planned = self.plan_and_lock(statement, running)?;
+        if planned.program.columns().len() != targets.len() {
+            bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
+        }
+        self.shared.counters.add(planned.counter, 1);
+        let mut row = SingleRow::new(planned.program.columns());
+        let outcome = self.run_program(&planned, running.parameters, &mut row)?;
+        self.note_outcome(&planned, &outcome);
+        let found = row.row.is_some();
+        if !found {
+            self.working.warn(errors::ErrorCode::SP_FETCH_NO_DATA, &[]);
+        }
+        for (target, (value, ty)) in targets.iter().zip(row.row.unwrap_or_default()) {
+            match target {
+                ast::IntoVariable::User(name) => {
+                    plugin_api::SessionServices::set_user_variable(
+                        &mut self.services,
+                        &name.text,
+                        value,
+                        ty,
+                    );
+                }
+                ast::IntoVariable::Local(name) => bail!(SP_UNDECLARED_VAR, name.text),
+            }
+        }
+        let affected_rows = u64::from(found);
+        self.services.row_count = affected_rows as i64;
+        let commit = self.finish_transaction_scope()?;
+        self.send_ok(sink, OkInfo { affected_rows, commit, ..OkInfo::default() })
+    }
+
+    /// Whether the account may do what the plan does.
+    fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
+        if self.privileges.global().contains(planned.privilege_mask)
+            && planned.privileges.iter().all(|needed| needed.definer.is_none())
+        {
+            return Ok(());
+        }
+        for needed in &planned.privileges {
+            match &needed.definer {
+                None => self.check_privilege(&self.privileges, &self.account, needed)?,
+                Some(definer) => {
+                    let (user, host) = definer.rsplit_once('@').unwrap_or((definer, "%"));
+                    let name = AccountName::new(user, host);
+                    let accounts = self.server.catalog.snapshot().accounts().clone();
+                    if accounts.get(&name).is_none() {
+                        bail!(NO_SUCH_USER, name.user, name.host);
+                    }
+                    let effective = accounts.effective(&name, &[]);
+                    self.check_privilege(&effective, &name, needed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_privilege(
+        &self,
+        privileges: &EffectivePrivileges,
+        account: &AccountName,
+        needed: &binder::RequiredPrivilege,
+    ) -> Result<()> {
+        let (schema, table) = (&*needed.schema, &*needed.table);
+        if crate::information::system_schema(schema).is_some() {
+            return match needed.kind {
+                PrivilegeKind::Select => Ok(()),
+                PrivilegeKind::Insert | PrivilegeKind::Update | PrivilegeKind::Delete => {
+                    Err(err!(DBACCESS_DENIED_ERROR, account.user, account.host, schema))
+                }
+            };
+        }
+        let privilege = privilege_of(needed.kind);
+        if privileges.allows_table(schema, table, privilege) {
+            return Ok(());
+        }
+        let word = privilege.names().next().unwrap_or("SELECT");
+        let holds = |column: &str| {
+            privileges.on_column(schema, table, column).contains(privilege)
+        };
+        let known = self.view().table(schema, table);
+        let any_column = known.as_ref().is_some_and(|table| {
+            table.columns.iter().any(|column| holds(&column.name))
+        });
+        if any_column {
+            let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
+                return Ok(());
+            };
+            bail!(COLUMNACCESS_DENIED_ERROR, word, account.user, account.host, refused, table);
+        }
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, account.host, table))
+    }
+
+    /// Refuses writes on a server that is read-only for this account.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        let globals = &self.server.globals;
+        if globals.integer("super_read_only") == 1 {
+            bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only");
+        }
+        if globals.integer("read_only") == 1 && !self.privileges.has_dynamic("CONNECTION_ADMIN") {
+            bail!(OPTION_PREVENTS_STATEMENT, "--read-only");
+        }
+        Ok(())
+    }
+
+    /// COM_FIELD_LIST.
+    pub(crate) fn list_fields(
+        &mut self,
+        table: &str,
+        wildcard: &str,
+    ) -> Result<Vec<plugin_api::ColumnMeta>> {
+        self.begin_statement();
+        let quoted = table.replace('`', "``");
+        let sql = format!("SELECT * FROM `{quoted}` LIMIT 0");
+        let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
+            .map_err(|error| crate::statement::parse_error(&error))?
+            .0;
+        let planned = self.plan_statement(&statement, sql.as_bytes(), None)?;
+        self.check_plan_privileges(&planned)?;
+        let collation = charset::collation_or_binary(types::CollationId::UTF8MB4_0900_AI_CI);
+        let pattern = if wildcard.is_empty() { "%" } else { wildcard };
+        let columns = planned.program.columns().iter();
+        Ok(columns
+            .filter(|column| {
+                collation.like(pattern.as_bytes(), column.name.as_bytes(), Some('\\'))
+            })
+            .cloned()
+            .collect())
+    }
+}
+
+/// The INTO of a query, wherever the grammar put it.
+fn find_into(query: &ast::Query) -> Option<&ast::Into> {
+    match (&query.into, &query.body) {
+        (Some(into), _) => Some(into),
+        (None, ast::SetExpr::Query(inner)) => find_into(inner),
+        (None, _) => None,
+    }
+}
+
+fn kind_of(plan: &Plan) -> PlannedKind {
+    match plan {
+        Plan::Query(_) | Plan::Rows { .. } => PlannedKind::Query,
+        Plan::Insert(_) => PlannedKind::Insert,
+        Plan::Update(_) => PlannedKind::Update,
+        Plan::Delete(_) => PlannedKind::Delete,
+        Plan::Do { .. } => PlannedKind::Do,
+    }
+}
+
+fn counter_of(statement: &Statement) -> Counter {
+    match statement {
+        Statement::Insert(insert) => {
+            let select = matches!(insert.source, ast::InsertSource::Query(_));
+            match (insert.replace, select) {
+                (false, false) => Counter::INSERT,
+                (false, true) => Counter::INSERT_SELECT,
+                (true, false) => Counter::REPLACE,
+                (true, true) => Counter::REPLACE_SELECT,
+            }
+        }
+        Statement::Update(update) if update.is_multi_table() => Counter::UPDATE_MULTI,
+        Statement::Update(_) => Counter::UPDATE,
+        Statement::Delete(delete) => match delete.target {
+            ast::DeleteTarget::Single(_) => Counter::DELETE,
+            ast::DeleteTarget::Multi { .. } => Counter::DELETE_MULTI,
+        },
+        Statement::Do(_) => Counter::DO,
+        Statement::Explain(_) => Counter::EXPLAIN,
+        _ => Counter::SELECT,
+    }
+}
+
+/// Tables that a plan writes.
+fn written_tables(plan: &Plan) -> Vec<TableId> {
+    let id = |write: &plan::TableWrite| {
+        let mut ids = vec![TableId(write.table)];
+        ids.extend(write.children.iter().map(|child| TableId(child.other.table)));
+        ids
+    };
+    match plan {
+        Plan::Insert(insert) => id(&insert.target),
+        Plan::Update(update) => update.targets.iter().flat_map(|target| id(&target.0)).collect(),
+        Plan::Delete(delete) => delete.targets.iter().flat_map(|target| id(&target.0)).collect(),
+        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => Vec::new(),
+    }
+}
+
+/// `sql_safe_updates`: UPDATE and DELETE need a LIMIT or an index that finds their rows.
+fn refuse_unsafe_update(plan: &Plan) -> Result<()> {
+    let (root, limit) = match plan {
+        Plan::Update(update) => (&update.root, &update.limit),
+        Plan::Delete(delete) => (&delete.root, &delete.limit),
+        Plan::Query(_) | Plan::Insert(_) | Plan::Do { .. } | Plan::Rows { .. } => return Ok(()),
+    };
+    if limit.is_none() && scans_everything(root) {
+        bail!(UPDATE_WITHOUT_KEY_IN_SAFE_MODE);
+    }
+    Ok(())
+}
+
+fn scans_everything(root: &Physical) -> bool {
+    match root {
+        Physical::Scan { access, .. } => matches!(access, Access::Full { .. }),
+        Physical::Filter { input, .. }
+        | Physical::Project { input, .. }
+        | Physical::Sort { input, .. } => scans_everything(input),
+        Physical::Limit { .. } => false,
+        _ => false,
+    }
+}

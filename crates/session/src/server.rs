@@ -1,0 +1,391 @@
+//! What all sessions share, and how a session is opened.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use catalog::{Account, AccountName, Accounts, Catalog, Edit, MetadataLocks, TlsRequirement};
+use engine_api::{CancelToken, Engine};
+use errors::{Error, Result, bail, err};
+use plugin_api::{
+    AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, Registry,
+    SessionFactory, SessionHandle,
+};
+use sys::clock::Clock;
+use types::{FixedOffset, Value, ZoneRules};
+
+use crate::deadline::Deadlines;
+use crate::plan_cache::PlanCache;
+use crate::process::Sessions;
+use crate::session::Session;
+use crate::status::ServerCounters;
+use crate::user_locks::UserLocks;
+use crate::variables::{Globals, Origin, Scope, VariableId, as_u64};
+
+/// Finds the rules of a named time zone.
+pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;
+
+/// The administrator of a first start.
+#[derive(Clone, Debug)]
+pub struct RootAccount {
+    /// OS user who may log in as root through the UNIX socket.
+    pub os_user: Option<String>,
+    /// Password over TCP; `None` for an account without a password (`--insecure-root`).
+    pub password: Option<String>,
+}
+
+/// What a server is made of.
+pub struct ServerConfig {
+    /// Version string.
+    pub version: String,
+    /// Everything plugged in.
+    pub registry: Arc<Registry>,
+    /// Engine of the dictionary and of tables.
+    pub default_engine: Arc<dyn Engine>,
+    /// Engine of temporary tables.
+    pub temporary_engine: Arc<dyn Engine>,
+    /// Clock.
+    pub clock: Arc<dyn Clock>,
+    /// Named time zones.
+    pub zones: ZoneFinder,
+    /// Rules of the zone `SYSTEM`.
+    pub system_zone: Arc<dyn ZoneRules>,
+    /// Called by SHUTDOWN.
+    pub shutdown: Box<dyn Fn() + Send + Sync>,
+    /// Variables set on the command line.
+    pub options: Vec<(String, String)>,
+    /// Made when there is no account yet.
+    pub root: RootAccount,
+    /// Every login over loopback as root succeeds without a password.
+    pub insecure_root: bool,
+}
+
+/// A running server: opens sessions.
+pub struct Server {
+    me: Weak<Server>,
+    pub(crate) version: String,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) metadata_locks: Arc<MetadataLocks>,
+    pub(crate) default_engine: Arc<dyn Engine>,
+    pub(crate) temporary_engine: Arc<dyn Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    zones: ZoneFinder,
+    system_zone: Arc<dyn ZoneRules>,
+    shutdown: Box<dyn Fn() + Send + Sync>,
+    pub(crate) globals: Globals,
+    pub(crate) sessions: Sessions,
+    pub(crate) counters: ServerCounters,
+    pub(crate) user_locks: UserLocks,
+    pub(crate) plan_cache: PlanCache,
+    pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
+    pub(crate) started_micros: i64,
+    /// Secret that no password matches, for logins of unknown users.
+    decoy: Vec<u8>,
+    insecure_root: bool,
+}
+
+/// The method of accounts that name none.
+pub(crate) const DEFAULT_METHOD: &str = "caching_sha2_password";
+/// The method that trusts the operating system's user; only over the UNIX socket.
+pub(crate) const SOCKET_METHOD: &str = "auth_socket";
+
+impl Server {
+    /// Opens the dictionary, makes what a first start needs, applies options and persisted variables.
+    ///
+    /// # Errors
+    /// A damaged dictionary, unknown options, I/O.
+    pub fn open(config: ServerConfig) -> Result<Arc<Server>> {
+        let globals = Globals::new();
+        globals.set_option("version", &config.version, Origin::Compiled)?;
+        let catalog = Arc::new(Catalog::open(config.default_engine.clone())?);
+        for (name, value) in catalog.snapshot().persisted() {
+            // A variable that a later version dropped is not worth refusing to start.
+            let _ = globals.set_option(name, value, Origin::Persisted);
+        }
+        for (name, value) in &config.options {
+            globals.set_option(name, value, Origin::CommandLine)?;
+        }
+        let started_micros = micros(config.clock.wall());
+        let decoy = Self::decoy_secret(&config.registry);
+        let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
+        let plan_cache = PlanCache::new(globals.integer("plan_cache_size") as usize);
+        let server = Arc::new_cyclic(|me| Server {
+            me: me.clone(),
+            version: config.version,
+            registry: config.registry,
+            catalog,
+            metadata_locks: Arc::new(MetadataLocks::new()),
+            default_engine: config.default_engine,
+            temporary_engine: config.temporary_engine,
+            clock: config.clock,
+            zones: config.zones,
+            system_zone: config.system_zone,
+            shutdown: config.shutdown,
+            globals,
+            sessions: Sessions::default(),
+            counters: ServerCounters::default(),
+            user_locks: UserLocks::default(),
+            plan_cache,
+            deadlines,
+            prepared_count: sys::sync::atomic::AtomicU64::new(0),
+            started_micros,
+            decoy,
+            insecure_root: config.insecure_root,
+        });
+        server.first_start(&config.root)?;
+        Ok(server)
+    }
+
+    /// Accounts and schemas of a data directory that has none.
+    fn first_start(&self, root: &RootAccount) -> Result<()> {
+        let snapshot = self.catalog.snapshot();
+        if !snapshot.accounts().is_empty() {
+            return Ok(());
+        }
+        let mut edits = Vec::new();
+        let administrator = |host: &str| {
+            let name = AccountName::new("root", host);
+            Account {
+                name,
+                password_changed_micros: self.started_micros,
+                ..Account::default()
+            }
+            .with_all_privileges()
+        };
+        let secret = match &root.password {
+            Some(password) => self.hash_password(DEFAULT_METHOD, password)?,
+            None => Vec::new(),
+        };
+        if let Some(user) = &root.os_user {
+            edits.push(Edit::PutAccount(Account {
+                plugin: SOCKET_METHOD.into(),
+                authentication_string: user.as_bytes().to_vec(),
+                ..administrator("localhost")
+            }));
+        }
+        for host in ["127.0.0.1", "::1"] {
+            edits.push(Edit::PutAccount(Account {
+                plugin: DEFAULT_METHOD.into(),
+                authentication_string: secret.clone(),
+                ..administrator(host)
+            }));
+        }
+        self.catalog.commit_alone(&edits, &CancelToken::new())?;
+        Ok(())
+    }
+
+    /// A stored secret made of random bytes: as slow to check as a real one, and nobody knows its password.
+    fn decoy_secret(registry: &Registry) -> Vec<u8> {
+        let mut noise = [0; 16];
+        // Without entropy the decoy is a fixed one; it opens nothing because no account has it.
+        let _ = sys::entropy::fill(&mut noise);
+        let hash = |method: &Arc<dyn Authenticator>| method.hash_password(&noise).ok();
+        registry.authenticator(DEFAULT_METHOD).and_then(hash).unwrap_or_default()
+    }
+
+    /// Whether this is the very first start of the data directory with `engine`.
+    pub fn is_first_start(engine: &dyn Engine) -> bool {
+        !engine.has_table(engine_api::TableId::DICTIONARY)
+    }
+
+    pub(crate) fn hash_password(&self, method: &str, password: &str) -> Result<Vec<u8>> {
+        let method = self
+            .registry
+            .authenticator(method)
+            .ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, method))?;
+        if password.is_empty() {
+            return Ok(Vec::new());
+        }
+        method.hash_password(password.as_bytes())
+    }
+
+    /// Microseconds since 1970 UTC.
+    pub(crate) fn now_micros(&self) -> i64 {
+        micros(self.clock.wall())
+    }
+
+    /// Rules of a zone: `SYSTEM`, an offset, a name.
+    pub(crate) fn zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
+        if name.eq_ignore_ascii_case("SYSTEM") {
+            return Some(self.system_zone.clone());
+        }
+        if let Some(offset) = FixedOffset::parse(name) {
+            return Some(Arc::new(offset));
+        }
+        (self.zones)(name)
+    }
+
+    /// A global value, those that are facts of the running server included.
+    pub(crate) fn global_value(&self, id: VariableId) -> Value {
+        self.globals.get(id)
+    }
+
+    /// A global variable's value, for the composition root.
+    pub fn global_text(&self, name: &str) -> String {
+        self.globals.text(name)
+    }
+
+    /// Records what was found out at start: the port in use, the host's name.
+    ///
+    /// # Errors
+    /// 1193, 1231.
+    pub fn set_fact(&self, name: &str, value: &str) -> Result<()> {
+        self.globals.set_option(name, value, Origin::Compiled)
+    }
+
+    /// SHUTDOWN.
+    pub(crate) fn request_shutdown(&self) {
+        (self.shutdown)();
+    }
+
+    /// Stops background threads; no session may be open any more.
+    pub fn close(&self) {
+        self.deadlines.stop();
+    }
+
+    pub(crate) fn arc(&self) -> Result<Arc<Server>> {
+        self.me.upgrade().ok_or_else(|| err!(SERVER_SHUTDOWN))
+    }
+
+    /// The account that a login matches.
+    pub(crate) fn match_account(
+        &self,
+        accounts: &Accounts,
+        user: &str,
+        kind: &ConnectionKind,
+    ) -> Option<Arc<Account>> {
+        let (hosts, is_local) = hosts_of(kind);
+        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        // An account of the operating system's users is none over TCP.
+        accounts
+            .find_login(user, &hosts, |account| is_local || *account.plugin != *SOCKET_METHOD)
+            .cloned()
+    }
+
+    fn is_insecure_root(&self, user: &str, kind: &ConnectionKind) -> bool {
+        let loopback = match kind {
+            ConnectionKind::Tcp(address) => address.ip().is_loopback(),
+            ConnectionKind::Local => true,
+        };
+        self.insecure_root && user == "root" && loopback
+    }
+}
+
+/// Names and addresses of the peer that account patterns are compared with.
+pub(crate) fn hosts_of(kind: &ConnectionKind) -> (Vec<String>, bool) {
+    match kind {
+        ConnectionKind::Local => (vec!["localhost".into()], true),
+        ConnectionKind::Tcp(address) => {
+            let ip = address.ip().to_canonical();
+            let mut hosts = vec![ip.to_string()];
+            if ip.is_loopback() {
+                hosts.push("localhost".into());
+            }
+            (hosts, false)
+        }
+    }
+}
+
+fn micros(since_1970: Duration) -> i64 {
+    i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl SessionFactory for Server {
+    fn server_version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn server_collation(&self) -> u16 {
+        charset::collation_by_name(&self.globals.text("collation_server"))
+            .map_or(types::CollationId::UTF8MB4_0900_AI_CI.0, |collation| collation.id.0)
+    }
+
+    fn default_authentication(&self) -> String {
+        DEFAULT_METHOD.into()
+    }
+
+    fn find_account(
+        &self,
+        request: &AuthRequest,
+        kind: &ConnectionKind,
+    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
+        let is_tcp = matches!(kind, ConnectionKind::Tcp(_));
+        let insecure = is_tcp && request.tls.is_none();
+        if insecure && self.globals.integer("require_secure_transport") == 1 {
+            bail!(SECURE_TRANSPORT_REQUIRED);
+        }
+        let method = |name: &str| {
+            self.registry.authenticator(name).cloned().ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))
+        };
+        if self.is_insecure_root(&request.user, kind) {
+            return Ok((method(DEFAULT_METHOD)?, AccountSecret::default()));
+        }
+        let snapshot = self.catalog.snapshot();
+        let Some(account) = self.match_account(snapshot.accounts(), &request.user, kind) else {
+            let authentication_string = self.decoy.clone();
+            return Ok((method(DEFAULT_METHOD)?, AccountSecret { authentication_string }));
+        };
+        if insecure && account.tls != TlsRequirement::None {
+            let authentication_string = self.decoy.clone();
+            return Ok((method(DEFAULT_METHOD)?, AccountSecret { authentication_string }));
+        }
+        let authentication_string = account.authentication_string.clone();
+        Ok((method(&account.plugin)?, AccountSecret { authentication_string }))
+    }
+
+    fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
+        let session = Session::open(self.arc()?, info, request)?;
+        Ok(Box::new(session))
+    }
+
+    fn kill(&self, connection_id: u64) {
+        if let Some(session) = self.sessions.get(connection_id) {
+            session.cancel.kill_connection();
+        }
+    }
+
+    fn global_integer(&self, variable: &str) -> u64 {
+        self.globals
+            .definitions
+            .find(variable)
+            .filter(|id| self.globals.definitions.get(*id).scope != Scope::Session)
+            .map_or(0, |id| as_u64(&self.globals.get(id)))
+    }
+
+    fn count_status(&self, name: &'static str, amount: u64) {
+        self.counters.add(name, amount);
+    }
+}
+
+impl Server {
+    /// The account of a session that is opened.
+    ///
+    /// # Errors
+    /// 1045 when the account vanished meanwhile, 3118 when it is locked.
+    pub(crate) fn session_account(
+        &self,
+        request: &AuthRequest,
+        kind: &ConnectionKind,
+    ) -> Result<Arc<Account>> {
+        let snapshot = self.catalog.snapshot();
+        let host = hosts_of(kind).0.into_iter().next_back().unwrap_or_default();
+        if self.is_insecure_root(&request.user, kind) {
+            let name = AccountName::new("root", "localhost");
+            let known = snapshot.accounts().get(&name).cloned();
+            return Ok(known.unwrap_or_else(|| {
+                Arc::new(Account { name, ..Account::default() }.with_all_privileges())
+            }));
+        }
+        let account = self
+            .match_account(snapshot.accounts(), &request.user, kind)
+            .ok_or_else(|| err!(ACCESS_DENIED_ERROR, request.user, host, "YES"))?;
+        if account.locked {
+            return Err(Error::with(
+                errors::ErrorCode::ACCOUNT_HAS_BEEN_LOCKED,
+                &[&account.name.user, &account.name.host],
+            ));
+        }
+        Ok(account)
+    }
+}

@@ -1,0 +1,197 @@
+//! What functions may ask of the session, and the session's values that they read and change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use errors::Result;
+use hashbrown::HashMap;
+use plugin_api::SessionServices;
+use types::{DataType, Value, ZoneRules};
+
+use crate::process::SessionShared;
+use crate::server::Server;
+use crate::variables::{SessionValues, Source};
+
+/// How often a sleeping statement looks whether it was cancelled.
+const SLEEP_STEP: Duration = Duration::from_millis(50);
+
+/// Session values behind functions.
+pub(crate) struct Services {
+    pub(crate) server: Arc<Server>,
+    pub(crate) shared: Arc<SessionShared>,
+    pub(crate) values: Arc<SessionValues>,
+    pub(crate) user_variables: HashMap<Box<str>, (Value, DataType)>,
+    pub(crate) database: Option<Arc<str>>,
+    /// `USER()`.
+    pub(crate) user: String,
+    /// `CURRENT_USER()`.
+    pub(crate) current_user: String,
+    /// `CURRENT_ROLE()`.
+    pub(crate) current_role: String,
+    pub(crate) last_insert_id: u64,
+    /// LAST_INSERT_ID(expr) was called in this statement: the OK packet carries the value.
+    pub(crate) last_insert_id_set: bool,
+    pub(crate) row_count: i64,
+    pub(crate) found_rows: u64,
+    pub(crate) seeds: (u32, u32),
+    pub(crate) insert_id: Option<u64>,
+    /// SET timestamp, microseconds since 1970 UTC.
+    pub(crate) fixed_now_micros: Option<i64>,
+    /// Of the previous statement.
+    pub(crate) warning_count: u32,
+    pub(crate) error_count: u32,
+    pub(crate) statement_number: u64,
+}
+
+impl Services {
+    /// The value of a system variable: of the session when it has one, else (or when `global`) the global one.
+    pub(crate) fn variable(&self, name: &str, global: bool) -> Option<Value> {
+        let globals = &self.server.globals;
+        let id = globals.definitions.find(name)?;
+        let definition = globals.definitions.get(id);
+        if definition.source == Source::Computed {
+            return Some(self.computed(definition.name, global));
+        }
+        Some(if global || definition.scope == crate::variables::Scope::Global {
+            self.server.global_value(id)
+        } else {
+            self.values.get(id).clone()
+        })
+    }
+
+    fn computed(&self, name: &str, global: bool) -> Value {
+        match name {
+            "tx_isolation" => self.variable("transaction_isolation", global).unwrap_or(Value::Null),
+            "tx_read_only" => self.variable("transaction_read_only", global).unwrap_or(Value::Null),
+            "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+            "insert_id" => Value::UInt(self.insert_id.unwrap_or(0)),
+            "warning_count" => Value::UInt(u64::from(self.warning_count)),
+            "error_count" => Value::UInt(u64::from(self.error_count)),
+            "pseudo_thread_id" => Value::UInt(self.shared.id),
+            "statement_id" => Value::UInt(self.statement_number),
+            "timestamp" => {
+                let micros = self.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
+                Value::Double(micros as f64 / 1e6)
+            }
+            // The seeds cannot be read, as in the reference.
+            _ => Value::UInt(0),
+        }
+    }
+
+    /// The two numbers behind RAND(), as the reference draws them.
+    fn next_random(&mut self) -> f64 {
+        const LIMIT: u64 = 0x3FFF_FFFF;
+        let (one, two) = (u64::from(self.seeds.0), u64::from(self.seeds.1));
+        let one = (one * 3 + two) % LIMIT;
+        let two = (one + two + 33) % LIMIT;
+        self.seeds = (one as u32, two as u32);
+        one as f64 / LIMIT as f64
+    }
+}
+
+impl SessionServices for Services {
+    fn connection_id(&self) -> u64 {
+        self.shared.id
+    }
+
+    fn user(&self) -> String {
+        self.user.clone()
+    }
+
+    fn current_user(&self) -> String {
+        self.current_user.clone()
+    }
+
+    fn current_role(&self) -> String {
+        self.current_role.clone()
+    }
+
+    fn database(&self) -> Option<String> {
+        self.database.as_ref().map(|name| name.to_string())
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.last_insert_id
+    }
+
+    fn set_last_insert_id(&mut self, value: u64) {
+        self.last_insert_id = value;
+        self.last_insert_id_set = true;
+    }
+
+    fn row_count(&self) -> i64 {
+        self.row_count
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.found_rows
+    }
+
+    fn user_variable(&self, name: &str) -> Option<(Value, DataType)> {
+        match self.user_variables.get(name) {
+            Some(found) => Some(found.clone()),
+            None => self.user_variables.get(name.to_lowercase().as_str()).cloned(),
+        }
+    }
+
+    fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+        self.user_variables.insert(name.to_lowercase().into(), (value, ty));
+    }
+
+    fn system_variable(&self, name: &str) -> Option<Value> {
+        match name.split_once('.') {
+            Some(("global", name)) => self.variable(name, true),
+            Some((_, name)) => self.variable(name, false),
+            None => self.variable(name, false),
+        }
+    }
+
+    fn random(&mut self) -> f64 {
+        self.next_random()
+    }
+
+    fn time_zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
+        self.server.zone(name)
+    }
+
+    fn sleep(&mut self, duration: Duration) -> bool {
+        let cancel = self.shared.cancel.clone();
+        sys::blocking::blocking(|| {
+            let mut left = duration;
+            while !left.is_zero() {
+                if cancel.is_cancelled() {
+                    return false;
+                }
+                let step = left.min(SLEEP_STEP);
+                sys::threads::sleep(step);
+                left -= step;
+            }
+            !cancel.is_cancelled()
+        })
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        self.shared.cancel.check()
+    }
+
+    fn get_user_lock(&mut self, name: &str, timeout_seconds: f64) -> Result<bool> {
+        let cancel = &self.shared.cancel;
+        self.server.user_locks.get(self.shared.id, name, timeout_seconds, cancel)
+    }
+
+    fn release_user_lock(&mut self, name: &str) -> Option<bool> {
+        self.server.user_locks.release(self.shared.id, name)
+    }
+
+    fn release_all_user_locks(&mut self) -> u64 {
+        self.server.user_locks.release_all(self.shared.id)
+    }
+
+    fn user_lock_holder(&self, name: &str) -> Option<u64> {
+        self.server.user_locks.holder(name)
+    }
+
+    fn version(&self) -> &str {
+        &self.server.version
+    }
+}

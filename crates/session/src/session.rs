@@ -1,0 +1,552 @@
+//! A connection's state between statements, and the commands that a protocol sends it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::{AccountName, CatalogView, EffectivePrivileges, MetadataGuard, MetadataSlot, Table};
+use errors::{Diagnostics, Result, bail, err};
+use exec::ExecScratch;
+use plugin_api::{
+    AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, OkInfo,
+    PreparedInfo, QueryAttribute, ResultSink, SessionHandle, StateChange,
+};
+use types::Value;
+
+use crate::plan_cache::FrontCache;
+use crate::prepared::PreparedStatements;
+use crate::process::{Activity, SessionShared};
+use crate::server::{Server, hosts_of};
+use crate::services::Services;
+use crate::status::SessionCounters;
+use crate::transaction::{Characteristics, Transactions};
+use crate::variables::{SessionValues, Settings, as_u64};
+
+/// Temporary tables by schema and name.
+pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>;
+
+/// What the client said of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientInfo {
+    pub(crate) kind: ConnectionKind,
+    pub(crate) found_rows: bool,
+    pub(crate) multi_statements: bool,
+    pub(crate) ignore_space: bool,
+    pub(crate) local_files: bool,
+    pub(crate) interactive: bool,
+    pub(crate) tls: Option<(String, String)>,
+    pub(crate) collation: u16,
+}
+
+impl ClientInfo {
+    fn new(kind: ConnectionKind, request: &AuthRequest) -> ClientInfo {
+        ClientInfo {
+            kind,
+            found_rows: request.found_rows,
+            multi_statements: request.multi_statements,
+            ignore_space: request.ignore_space,
+            local_files: request.local_files,
+            interactive: request.interactive,
+            tls: request.tls.clone(),
+            collation: request.collation,
+        }
+    }
+}
+
+/// Tables locked by LOCK TABLES.
+#[derive(Default)]
+pub(crate) struct LockedTables {
+    /// `None` when LOCK TABLES is not in force.
+    pub(crate) tables: Option<Vec<crate::lock_tables::LockedTable>>,
+    pub(crate) guards: Vec<MetadataGuard>,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub(crate) global_read: Option<MetadataGuard>,
+}
+
+/// A session.
+pub(crate) struct Session {
+    pub(crate) server: Arc<Server>,
+    pub(crate) shared: Arc<SessionShared>,
+    pub(crate) client: ClientInfo,
+    pub(crate) account: AccountName,
+    pub(crate) active_roles: Vec<AccountName>,
+    pub(crate) privileges: Arc<EffectivePrivileges>,
+    /// The accounts that `privileges` was made from.
+    pub(crate) privileges_of: Arc<catalog::Accounts>,
+    pub(crate) settings: Settings,
+    pub(crate) services: Services,
+    /// Conditions of the last statement.
+    pub(crate) diagnostics: Diagnostics,
+    /// Conditions of the running statement.
+    pub(crate) working: Diagnostics,
+    pub(crate) transactions: Transactions,
+    /// SET TRANSACTION: characteristics of the next transaction only.
+    pub(crate) next_characteristics: Option<Characteristics>,
+    pub(crate) temporary: TemporaryTables,
+    pub(crate) slot: Arc<MetadataSlot>,
+    pub(crate) locked: LockedTables,
+    pub(crate) prepared: PreparedStatements,
+    pub(crate) front_cache: FrontCache,
+    pub(crate) scratch: ExecScratch,
+    /// State changes to report with the next reply.
+    pub(crate) changes: Vec<StateChange>,
+    /// Statement nesting: PREPARE and EXECUTE run statements.
+    pub(crate) depth: u32,
+    pub(crate) outcome: CommandOutcome,
+    /// More statements of the same text follow.
+    pub(crate) more_results: bool,
+    /// The statement reads the diagnostics of the one before and leaves them.
+    pub(crate) keeps_diagnostics: bool,
+}
+
+impl Session {
+    /// Opens a session for a login that was accepted.
+    ///
+    /// # Errors
+    /// As `SessionFactory::open`.
+    pub(crate) fn open(
+        server: Arc<Server>,
+        info: ConnectInfo,
+        request: &AuthRequest,
+    ) -> Result<Session> {
+        let shared = Arc::new(SessionShared {
+            id: info.connection_id,
+            cancel: info.cancel.clone(),
+            counters: SessionCounters::default(),
+            activity: sys::sync::Mutex::new(Activity::default()),
+        });
+        let client = ClientInfo::new(info.kind.clone(), request);
+        let values = Arc::new(SessionValues::new(&server.globals));
+        let settings = Settings::decode(&server.globals, &values, &|name| server.zone(name));
+        let slot = server.metadata_locks.register(info.connection_id);
+        let services = Services {
+            server: server.clone(),
+            shared: shared.clone(),
+            values,
+            user_variables: Default::default(),
+            database: None,
+            user: String::new(),
+            current_user: String::new(),
+            current_role: "NONE".into(),
+            last_insert_id: 0,
+            last_insert_id_set: false,
+            row_count: -1,
+            found_rows: 0,
+            seeds: seeds(info.connection_id),
+            insert_id: None,
+            fixed_now_micros: None,
+            warning_count: 0,
+            error_count: 0,
+            statement_number: 0,
+        };
+        let transactions = Transactions::new(server.registry.clone(), info.cancel.clone());
+        let mut session = Session {
+            shared: shared.clone(),
+            client,
+            account: AccountName::default(),
+            active_roles: Vec::new(),
+            privileges: Arc::default(),
+            privileges_of: Arc::default(),
+            settings,
+            services,
+            diagnostics: Diagnostics::default(),
+            working: Diagnostics::default(),
+            transactions,
+            next_characteristics: None,
+            temporary: TemporaryTables::default(),
+            slot,
+            locked: LockedTables::default(),
+            prepared: PreparedStatements::default(),
+            front_cache: FrontCache::default(),
+            scratch: ExecScratch::default(),
+            changes: Vec::new(),
+            depth: 0,
+            outcome: CommandOutcome::Continue,
+            more_results: false,
+            keeps_diagnostics: false,
+            server: server.clone(),
+        };
+        // From here on `Drop` gives back what the session holds.
+        server.sessions.add(shared);
+        session.log_in(request)?;
+        Ok(session)
+    }
+
+    /// Takes over account, schema and character set of a login.
+    fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
+        let account = self.server.session_account(request, &self.client.kind)?;
+        let limit = match account.limits[3] {
+            0 => self.server.globals.integer("max_user_connections"),
+            own => own,
+        };
+        let name = account.name.to_string();
+        let others = self.server.sessions.count_of(&name);
+        if limit > 0 && others as u64 >= limit {
+            bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
+        }
+        self.account = account.name.clone();
+        let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
+        self.active_roles = if all_roles {
+            account.roles.iter().map(|grant| grant.role.clone()).collect()
+        } else {
+            account.default_roles.clone()
+        };
+        let (hosts, is_local) = hosts_of(&self.client.kind);
+        let host = hosts.last().cloned().unwrap_or_default();
+        self.services.user = format!("{}@{host}", request.user);
+        self.services.current_user = name.clone();
+        self.refresh_privileges();
+        self.describe_roles();
+        let shown_host = match (&self.client.kind, is_local) {
+            (ConnectionKind::Tcp(address), false) => format!("{host}:{}", address.port()),
+            _ => host,
+        };
+        {
+            let mut activity = self.shared.activity.lock();
+            activity.user = request.user.clone();
+            activity.host = shown_host;
+            activity.account = name;
+            activity.command = "Sleep";
+            activity.since_micros = self.server.now_micros();
+        }
+        self.set_client_collation(request.collation);
+        if self.client.interactive {
+            let value = self.value("interactive_timeout");
+            self.store_session("wait_timeout", value);
+        }
+        self.refresh_settings();
+        if let Some(database) = request.database.as_deref().filter(|name| !name.is_empty()) {
+            self.use_schema(database)?;
+            self.changes.clear();
+        }
+        self.run_init_connect()
+    }
+
+    /// `init_connect`, for accounts without administrative rights.
+    fn run_init_connect(&mut self) -> Result<()> {
+        let text = self.server.globals.text("init_connect");
+        if text.is_empty() || self.privileges.has_dynamic("CONNECTION_ADMIN") {
+            return Ok(());
+        }
+        let mut sink = crate::sink::DiscardSink::default();
+        self.query(text.as_bytes(), &[], &mut sink)?;
+        match sink.error {
+            // A broken init_connect refuses the connection, as the reference does.
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// What statements see of the catalog now.
+    pub(crate) fn view(&self) -> CatalogView {
+        CatalogView {
+            snapshot: self.server.catalog.snapshot(),
+            temporary: self.temporary.clone(),
+        }
+    }
+
+    /// The current schema.
+    ///
+    /// # Errors
+    /// 1046.
+    pub(crate) fn current_schema(&self) -> Result<Arc<str>> {
+        self.services.database.clone().ok_or_else(|| err!(NO_DB_ERROR))
+    }
+
+    /// Makes `privileges` fit the present accounts and roles.
+    pub(crate) fn refresh_privileges(&mut self) {
+        let snapshot = self.server.catalog.snapshot();
+        let accounts = snapshot.accounts();
+        let effective = if accounts.get(&self.account).is_none() && &*self.account.user == "root" {
+            // `--insecure-root` without an account of that name.
+            EffectivePrivileges::everything()
+        } else {
+            accounts.effective(&self.account, &self.active_roles)
+        };
+        self.privileges = Arc::new(effective);
+        self.privileges_of = accounts.clone();
+    }
+
+    /// Refreshes privileges when an account changed since.
+    pub(crate) fn check_privileges_current(&mut self) {
+        let known = &self.privileges_of;
+        let stale =
+            self.server.catalog.with(|snapshot| !Arc::ptr_eq(snapshot.accounts(), known));
+        if stale {
+            self.refresh_privileges();
+        }
+    }
+
+    pub(crate) fn describe_roles(&mut self) {
+        self.services.current_role = if self.active_roles.is_empty() {
+            "NONE".into()
+        } else {
+            let names: Vec<String> = self
+                .active_roles
+                .iter()
+                .map(|role| format!("`{}`@`{}`", role.user, role.host))
+                .collect();
+            names.join(",")
+        };
+    }
+
+    /// Decodes the variables again after a change.
+    pub(crate) fn refresh_settings(&mut self) {
+        let server = self.server.clone();
+        self.settings =
+            Settings::decode(&server.globals, &self.services.values, &|name| server.zone(name));
+        self.transactions.row_lock_timeout = self.settings.row_lock_timeout;
+    }
+
+    /// A session variable's value.
+    pub(crate) fn value(&self, name: &str) -> Value {
+        self.services.variable(name, false).unwrap_or(Value::Null)
+    }
+
+    /// Stores a session variable without checks.
+    pub(crate) fn store_session(&mut self, name: &str, value: Value) {
+        if let Some(id) = self.server.globals.definitions.find(name) {
+            Arc::make_mut(&mut self.services.values).set(id, value);
+        }
+    }
+
+    /// The character set of the handshake.
+    fn set_client_collation(&mut self, id: u16) {
+        let collation = charset::collation(types::CollationId(id))
+            .filter(|collation| collation.charset.min_length() == 1)
+            .unwrap_or_else(|| {
+                charset::collation_or_binary(types::CollationId::UTF8MB4_0900_AI_CI)
+            });
+        let charset = Value::text(collation.charset.name);
+        self.store_session("character_set_client", charset.clone());
+        self.store_session("character_set_results", charset.clone());
+        self.store_session("character_set_connection", charset);
+        self.store_session("collation_connection", Value::text(collation.name));
+    }
+
+    /// USE.
+    ///
+    /// # Errors
+    /// 1049, 1044.
+    pub(crate) fn use_schema(&mut self, name: &str) -> Result<()> {
+        let snapshot = self.server.catalog.snapshot();
+        let known: Arc<str> = match snapshot.schema(name) {
+            Some(schema) => schema.name.clone(),
+            None => crate::information::system_schema(name)
+                .ok_or_else(|| err!(BAD_DB_ERROR, name))?
+                .into(),
+        };
+        self.check_privileges_current();
+        let is_system = crate::information::system_schema(&known).is_some();
+        if !is_system && !self.privileges.sees_schema(&known) {
+            bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
+        }
+        let collation = snapshot.schema(&known).map_or_else(
+            || charset::collation_or_binary(types::CollationId::UTF8MB3_GENERAL_CI),
+            |schema| charset::collation_or_binary(schema.default_collation),
+        );
+        self.set_database(Some(known.clone()), collation);
+        if self.settings.track_schema {
+            self.changes.push(StateChange::Schema(known.to_string()));
+        }
+        Ok(())
+    }
+
+    /// The current schema and the variables that follow it.
+    pub(crate) fn set_database(
+        &mut self,
+        name: Option<Arc<str>>,
+        collation: &'static charset::Collation,
+    ) {
+        self.shared.activity.lock().database = name.clone();
+        self.services.database = name;
+        self.store_session("character_set_database", Value::text(collation.charset.name));
+        self.store_session("collation_database", Value::text(collation.name));
+    }
+
+    /// Flags that go with every end of result.
+    pub(crate) fn state_info(&mut self) -> OkInfo {
+        OkInfo {
+            warnings: self.working.warning_count_on_wire(),
+            more_results: self.more_results,
+            changes: std::mem::take(&mut self.changes),
+            ..self.flags()
+        }
+    }
+
+    fn flags(&self) -> OkInfo {
+        OkInfo {
+            in_transaction: self.transactions.explicit || self.transactions.is_started(),
+            autocommit: self.settings.autocommit,
+            no_backslash_escapes: self
+                .settings
+                .sql_mode
+                .contains(types::SqlMode::NO_BACKSLASH_ESCAPES),
+            ..OkInfo::default()
+        }
+    }
+
+    /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
+    fn reset(&mut self) -> Result<()> {
+        let rolled_back = self.transactions.rollback();
+        self.slot.release_to(0);
+        self.locked = LockedTables::default();
+        self.server.user_locks.release_all(self.shared.id);
+        self.drop_temporary_tables();
+        self.prepared.clear(&self.server);
+        self.services.user_variables.clear();
+        self.services.values = Arc::new(SessionValues::new(&self.server.globals));
+        self.services.last_insert_id = 0;
+        self.services.insert_id = None;
+        self.services.fixed_now_micros = None;
+        self.services.found_rows = 0;
+        self.services.row_count = -1;
+        self.next_characteristics = None;
+        self.diagnostics = Diagnostics::default();
+        self.working = Diagnostics::default();
+        self.changes.clear();
+        self.set_client_collation(self.client.collation);
+        if let Some(database) = self.services.database.clone() {
+            // Restores the variables that follow the schema; it may be gone by now.
+            let _ = self.use_schema(&database);
+            self.changes.clear();
+        }
+        self.refresh_settings();
+        rolled_back
+    }
+
+    /// Drops all temporary tables of the session.
+    pub(crate) fn drop_temporary_tables(&mut self) {
+        if self.temporary.is_empty() {
+            return;
+        }
+        let tables = std::mem::take(&mut self.temporary);
+        let mut txn = self.server.temporary_engine.new_transaction();
+        let options = engine_api::TxnOptions {
+            isolation: engine_api::IsolationLevel::ReadCommitted,
+            read_only: false,
+            lock_wait_timeout: std::time::Duration::ZERO,
+            cancel: engine_api::CancelToken::new(),
+        };
+        if txn.start(&options).is_ok() {
+            for table in tables.values() {
+                // Nobody else can see the table; a failure leaks it until the server stops.
+                let _ = txn.drop_table(table.id);
+            }
+            let _ = txn.commit();
+        }
+    }
+}
+
+/// Seeds of RAND() from the connection id and the machine's entropy.
+fn seeds(id: u64) -> (u32, u32) {
+    let mut noise = [0; 8];
+    // Without entropy the id alone decides.
+    let _ = sys::entropy::fill(&mut noise);
+    let number = stdx::mix(u64::from_le_bytes(noise) ^ id);
+    ((number as u32) % 0x3FFF_FFFF, ((number >> 32) as u32) % 0x3FFF_FFFF)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The connection is gone: there is nobody to tell about a failed rollback.
+        let _ = self.transactions.rollback();
+        self.prepared.clear(&self.server);
+        self.drop_temporary_tables();
+        self.server.user_locks.release_all(self.shared.id);
+        self.server.metadata_locks.unregister(&self.slot);
+        self.server.sessions.remove(self.shared.id);
+    }
+}
+
+impl SessionHandle for Session {
+    fn query(
+        &mut self,
+        sql: &[u8],
+        attributes: &[QueryAttribute],
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        self.run_text(sql, attributes, sink)
+    }
+
+    fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
+        self.prepare_binary(sql)
+    }
+
+    fn parameter_count(&self, statement_id: u32) -> Result<usize> {
+        self.prepared.parameter_count(statement_id)
+    }
+
+    fn execute(
+        &mut self,
+        request: &ExecuteRequest<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        self.execute_binary(request, sink)
+    }
+
+    fn fetch(&mut self, statement_id: u32, rows: u32, sink: &mut dyn ResultSink) -> Result<()> {
+        self.fetch_binary(statement_id, rows, sink)
+    }
+
+    fn reset_statement(&mut self, statement_id: u32) -> Result<OkInfo> {
+        self.prepared.reset(statement_id)?;
+        Ok(self.flags())
+    }
+
+    fn close_statement(&mut self, statement_id: u32) {
+        self.prepared.close(statement_id, &self.server);
+    }
+
+    fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
+        self.working.clear();
+        self.use_schema(schema)?;
+        Ok(self.state_info())
+    }
+
+    fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
+        self.list_fields(table, wildcard)
+    }
+
+    fn statistics(&mut self) -> String {
+        crate::information::statistics_line(&self.server)
+    }
+
+    fn kill(&mut self, connection_id: u64) -> Result<OkInfo> {
+        self.kill_connection(connection_id, false)?;
+        Ok(self.flags())
+    }
+
+    fn reset_connection(&mut self) -> Result<OkInfo> {
+        self.reset()?;
+        Ok(self.flags())
+    }
+
+    fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo> {
+        // The old login's work is undone whatever becomes of the new one.
+        let _ = self.reset();
+        self.set_database(None, self.settings.collation_server);
+        self.client.collation = request.collation;
+        self.shared.activity.lock().account.clear();
+        self.log_in(request)?;
+        Ok(self.flags())
+    }
+
+    fn set_multi_statements(&mut self, on: bool) {
+        self.client.multi_statements = on;
+    }
+
+    fn integer_variable(&self, name: &str) -> u64 {
+        as_u64(&self.value(name))
+    }
+
+    fn result_collation(&self) -> u16 {
+        match self.settings.charset_results {
+            None => types::CollationId::BINARY.0,
+            Some(charset) => charset.default_collation.0,
+        }
+    }
+
+    fn state(&self) -> OkInfo {
+        self.flags()
+    }
+}

@@ -1,0 +1,287 @@
+//! SHOW CREATE in the reference's words, letter for letter: clients parse it.
+
+use catalog::{
+    Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View,
+};
+use engine_api::IndexId;
+use types::{CollationId, TypeKind, Value, ZoneRules};
+
+use crate::ddl::{SHOWN_ENGINE, is_hidden, type_text};
+
+/// An identifier in backticks.
+pub(crate) fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A text in quotes.
+pub(crate) fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    for character in text.chars() {
+        match character {
+            '\'' => out.push_str("''"),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            other => out.push(other),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, when it has begun to count.
+pub(crate) fn create_table(table: &Table, next: Option<u64>, zone: &dyn ZoneRules) -> String {
+    let mut lines: Vec<String> = table
+        .columns
+        .iter()
+        .filter(|column| !is_hidden(column))
+        .map(|column| format!("  {}", column_text(table, column, zone)))
+        .collect();
+    lines.extend(table.indexes.iter().map(|index| format!("  {}", index_text(table, index))));
+    for key in &table.foreign_keys {
+        lines.push(format!("  {}", foreign_key_text(table, key)));
+    }
+    for check in &table.checks {
+        let mut line = format!("  CONSTRAINT {} CHECK {}", quote(&check.name), check.expression);
+        if !check.enforced {
+            line.push_str(" /*!80016 NOT ENFORCED */");
+        }
+        lines.push(line);
+    }
+    let temporary = if table.temporary { "TEMPORARY " } else { "" };
+    let mut text =
+        format!("CREATE {temporary}TABLE {} (\n{}\n)", quote(&table.name), lines.join(",\n"));
+    text.push_str(&options_text(table, next));
+    text
+}
+
+fn options_text(table: &Table, next: Option<u64>) -> String {
+    let mut text = format!(" ENGINE={SHOWN_ENGINE}");
+    if let Some(next) = next.filter(|next| *next > 1) {
+        text.push_str(&format!(" AUTO_INCREMENT={next}"));
+    }
+    let collation = charset::collation_or_binary(table.collation);
+    text.push_str(&format!(" DEFAULT CHARSET={}", collation.charset.name));
+    // The default collation goes without saying, but for utf8mb4, whose default has changed over time.
+    if !collation.is_default || collation.charset.name == "utf8mb4" {
+        text.push_str(&format!(" COLLATE={}", collation.name));
+    }
+    for (name, value) in &table.options {
+        text.push_str(&format!(" {name}={value}"));
+    }
+    if !table.comment.is_empty() {
+        text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+    }
+    text
+}
+
+fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
+    let mut text = format!("{} {}", quote(&column.name), type_text(&column.ty));
+    text.push_str(&collation_text(table.collation, column));
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
+        text.push_str(&format!(" GENERATED ALWAYS AS {} {kind}", generated.expression));
+    }
+    if !column.ty.nullable {
+        text.push_str(" NOT NULL");
+    } else if column.ty.kind == TypeKind::Timestamp {
+        text.push_str(" NULL");
+    }
+    if column.generated.is_none()
+        && let Some(default) = default_text(column, zone)
+    {
+        text.push_str(&format!(" DEFAULT {default}"));
+    }
+    if let Some(digits) = column.on_update_now {
+        text.push_str(&format!(" ON UPDATE {}", now_text(digits)));
+    }
+    if column.auto_increment {
+        text.push_str(" AUTO_INCREMENT");
+    }
+    if !column.comment.is_empty() {
+        text.push_str(&format!(" COMMENT {}", literal(&column.comment)));
+    }
+    if column.invisible {
+        text.push_str(" /*!80023 INVISIBLE */");
+    }
+    text
+}
+
+/// CHARACTER SET and COLLATE of a column that differs from its table.
+fn collation_text(table: CollationId, column: &Column) -> String {
+    let has_text =
+        column.ty.is_text() || matches!(column.ty.kind, TypeKind::Enum | TypeKind::Set);
+    if !has_text || column.ty.collation == table {
+        return String::new();
+    }
+    let own = charset::collation_or_binary(column.ty.collation);
+    let charset = if charset::collation_or_binary(table).charset.name == own.charset.name {
+        String::new()
+    } else {
+        format!(" CHARACTER SET {}", own.charset.name)
+    };
+    if own.is_default && own.charset.name != "utf8mb4" {
+        return charset;
+    }
+    let charset =
+        if charset.is_empty() { format!(" CHARACTER SET {}", own.charset.name) } else { charset };
+    format!("{charset} COLLATE {}", own.name)
+}
+
+fn now_text(digits: u8) -> String {
+    match digits {
+        0 => "CURRENT_TIMESTAMP".into(),
+        digits => format!("CURRENT_TIMESTAMP({digits})"),
+    }
+}
+
+/// What stands behind DEFAULT; `None` for nothing.
+fn default_text(column: &Column, zone: &dyn ZoneRules) -> Option<String> {
+    match &column.default {
+        ColumnDefault::None => None,
+        // TEXT and BLOB columns show no DEFAULT NULL.
+        ColumnDefault::Constant(Value::Null) => {
+            (column.ty.nullable && !is_lob(column.ty.kind)).then(|| "NULL".into())
+        }
+        ColumnDefault::Constant(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => {
+            Some(format!("b'{bits:b}'"))
+        }
+        ColumnDefault::Constant(value) => Some(literal(&constant_text(column, value, zone))),
+        ColumnDefault::Now(digits) => Some(now_text(*digits)),
+        ColumnDefault::Expression(text) => Some(text.to_string()),
+    }
+}
+
+fn is_lob(kind: TypeKind) -> bool {
+    use TypeKind::*;
+    matches!(
+        kind,
+        TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob
+    )
+}
+
+/// A constant default as text; TIMESTAMP in the session's zone.
+pub(crate) fn constant_text(column: &Column, value: &Value, zone: &dyn ZoneRules) -> String {
+    let local = match value {
+        Value::DateTime(utc) if column.ty.kind == TypeKind::Timestamp && !utc.is_zero() => {
+            utc.to_unix_micros().map(|micros| Value::DateTime(zone.utc_to_local(micros)))
+        }
+        _ => None,
+    };
+    let mut text = Vec::new();
+    types::text::to_text(local.as_ref().unwrap_or(value), &column.ty, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn index_text(table: &Table, index: &Index) -> String {
+    let parts: Vec<String> = index
+        .parts
+        .iter()
+        .map(|part| {
+            let column = &table.columns[part.column];
+            let mut text = match &column.generated {
+                Some(generated) if generated.hidden => generated.expression.to_string(),
+                _ => quote(&column.name),
+            };
+            if let Some(length) = part.prefix_length {
+                text.push_str(&format!("({length})"));
+            }
+            if part.descending {
+                text.push_str(" DESC");
+            }
+            text
+        })
+        .collect();
+    let parts = parts.join(",");
+    let mut text = match (index.id, index.unique) {
+        (IndexId::CLUSTERED, _) => format!("PRIMARY KEY ({parts})"),
+        (_, true) => format!("UNIQUE KEY {} ({parts})", quote(&index.name)),
+        (_, false) => format!("KEY {} ({parts})", quote(&index.name)),
+    };
+    if !index.comment.is_empty() {
+        text.push_str(&format!(" COMMENT {}", literal(&index.comment)));
+    }
+    if !index.visible {
+        text.push_str(" /*!80000 INVISIBLE */");
+    }
+    text
+}
+
+fn action_text(clause: &str, action: ReferenceAction) -> String {
+    let word = match action {
+        ReferenceAction::NoAction => return String::new(),
+        ReferenceAction::Restrict => "RESTRICT",
+        ReferenceAction::Cascade => "CASCADE",
+        ReferenceAction::SetNull => "SET NULL",
+        ReferenceAction::SetDefault => "SET DEFAULT",
+    };
+    format!(" {clause} {word}")
+}
+
+/// `CONSTRAINT x FOREIGN KEY (...) REFERENCES ...`.
+pub(crate) fn foreign_key_text(table: &Table, key: &ForeignKey) -> String {
+    let own: Vec<String> =
+        key.columns.iter().map(|column| quote(&table.columns[*column].name)).collect();
+    let other: Vec<String> = key.referenced_columns.iter().map(|name| quote(name)).collect();
+    let parent = if key.referenced_schema == table.schema {
+        quote(&key.referenced_table)
+    } else {
+        format!("{}.{}", quote(&key.referenced_schema), quote(&key.referenced_table))
+    };
+    format!(
+        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {parent} ({}){}{}",
+        quote(&key.name),
+        own.join(", "),
+        other.join(", "),
+        action_text("ON DELETE", key.on_delete),
+        action_text("ON UPDATE", key.on_update),
+    )
+}
+
+/// A foreign key as error 1701 names it.
+pub(crate) fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
+    format!(
+        "{}.{}, CONSTRAINT {}",
+        quote(&child.schema),
+        quote(&child.name),
+        quote(&key.name)
+    )
+}
+
+/// CREATE DATABASE text.
+pub(crate) fn create_schema(schema: &Schema) -> String {
+    let collation = charset::collation_or_binary(schema.default_collation);
+    let collate = if collation.is_default && collation.charset.name != "utf8mb4" {
+        String::new()
+    } else {
+        format!(" COLLATE {}", collation.name)
+    };
+    format!(
+        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        quote(&schema.name),
+        collation.charset.name,
+    )
+}
+
+/// CREATE VIEW text.
+pub(crate) fn create_view(view: &View) -> String {
+    let (user, host) = view.definer.rsplit_once('@').unwrap_or((&view.definer, "%"));
+    let security = if view.invoker { "INVOKER" } else { "DEFINER" };
+    let columns: Vec<String> = view.columns.iter().map(|name| quote(name)).collect();
+    let columns =
+        if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(",")) };
+    let check = match &*view.check_option {
+        "NONE" | "" => String::new(),
+        option => format!(" WITH {option} CHECK OPTION"),
+    };
+    format!(
+        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {}{columns} AS {}{check}",
+        view.algorithm,
+        quote(user),
+        quote(host),
+        quote(&view.name),
+        view.definition,
+    )
+}

@@ -1,0 +1,467 @@
+//! The life of a statement: text in, one result out. Errors and panics end the statement, never the session.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
+use plugin_api::{CommandOutcome, OkInfo, QueryAttribute, ResultSink};
+use syntax::ast::Statement;
+use syntax::{ParseError, ParseErrorKind, ParseOptions};
+use types::{SqlMode, Value};
+
+use crate::session::Session;
+use crate::status::Counter;
+
+/// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
+const NESTING_MAX: u32 = 8;
+
+/// Where a statement came from, which decides what it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// COM_QUERY.
+    Text,
+    /// A prepared statement.
+    Prepared,
+}
+
+/// What the dispatcher knows of the running statement.
+pub(crate) struct Running<'a> {
+    /// The text that spans refer to.
+    pub(crate) source: &'a [u8],
+    /// Parameters of a prepared statement.
+    pub(crate) parameters: &'a [Value],
+    pub(crate) origin: Origin,
+}
+
+impl Session {
+    /// COM_QUERY.
+    pub(crate) fn run_text(
+        &mut self,
+        sql: &[u8],
+        _attributes: &[QueryAttribute],
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        self.outcome = CommandOutcome::Continue;
+        let converted;
+        let text = if self.settings.charset_client.is_utf8() {
+            sql
+        } else {
+            converted = self.settings.charset_client.decode(sql).bytes;
+            &converted
+        };
+        self.shared.counters.add(Counter::BYTES_RECEIVED, sql.len() as u64 + 5);
+        self.shared.begin("Query", text, self.server.now_micros());
+        let result = self.run_all(text, sink);
+        self.more_results = false;
+        self.shared.idle(self.server.now_micros());
+        result.map(|()| self.outcome)
+    }
+
+    /// All statements of a text, until one fails.
+    fn run_all(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<()> {
+        let mut offset = 0;
+        loop {
+            let rest = &text[offset..];
+            self.begin_statement();
+            let outcome = self.guarded(|session| session.run_next(rest, sink));
+            match outcome {
+                Ok(consumed) => {
+                    self.end_statement(None);
+                    offset += consumed;
+                }
+                Err(error) => {
+                    self.fail_statement(&error);
+                    return sink.error(&error);
+                }
+            }
+            let more = self.more_results && self.outcome == CommandOutcome::Continue;
+            if !more || self.shared.cancel.is_connection_killed() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs `body`; a panic in it becomes error 1815.
+    pub(crate) fn guarded<T>(&mut self, body: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        match catch_unwind(AssertUnwindSafe(|| body(self))) {
+            Ok(result) => result,
+            Err(panic) => {
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
+                // What the statement left half done in memory of the session is dropped; the transaction is undone whole.
+                self.scratch = Default::default();
+                let _ = self.transactions.rollback();
+                self.slot.release_to(0);
+                Err(Error::internal(format!("a statement failed unexpectedly: {text}")))
+            }
+        }
+    }
+
+    /// Parses and runs the first statement of `text`; returns how many bytes it took.
+    fn run_next(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
+        if let Some(consumed) = self.run_cached(text, sink)? {
+            return Ok(consumed);
+        }
+        let options = self.parse_options();
+        let (statement, consumed) =
+            syntax::parse_bytes(text, &options).map_err(|error| parse_error(&error))?;
+        let rest = &text[consumed..];
+        self.more_results = self.client.multi_statements && !is_blank(rest);
+        if !self.client.multi_statements && !is_blank(rest) {
+            return Err(near(rest, text));
+        }
+        if matches!(statement, Statement::Empty) {
+            if text.iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
+                // Only comments: the reference answers as to nothing at all.
+                bail!(EMPTY_QUERY);
+            }
+            bail!(EMPTY_QUERY);
+        }
+        let running = Running { source: text, parameters: &[], origin: Origin::Text };
+        self.run_statement(&statement, &running, sink)?;
+        Ok(consumed)
+    }
+
+    /// How texts are parsed now.
+    pub(crate) fn parse_options(&self) -> ParseOptions<'static> {
+        let mode = self.settings.sql_mode;
+        ParseOptions {
+            ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
+            pipes_as_concat: mode.contains(SqlMode::PIPES_AS_CONCAT),
+            no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
+            ignore_space: mode.contains(SqlMode::IGNORE_SPACE) || self.client.ignore_space,
+            high_not_precedence: mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
+            real_as_float: mode.contains(SqlMode::REAL_AS_FLOAT),
+            ..ParseOptions::default()
+        }
+    }
+
+    /// Before every statement.
+    pub(crate) fn begin_statement(&mut self) {
+        self.shared.cancel.reset_statement();
+        let mut working = Diagnostics::new(self.settings.max_error_count);
+        working.set_notes_enabled(self.settings.sql_notes);
+        self.working = working;
+        self.services.last_insert_id_set = false;
+        self.services.statement_number += 1;
+        self.services.warning_count = self.diagnostics.warning_count();
+        self.services.error_count = self.diagnostics.error_count();
+        self.more_results = false;
+        self.shared.counters.add(Counter::QUERIES, 1);
+        self.shared.counters.add(Counter::QUESTIONS, 1);
+        self.check_privileges_current();
+        self.begin_transaction_scope();
+    }
+
+    /// After a statement that succeeded. `None` keeps what the statement says of its diagnostics.
+    pub(crate) fn end_statement(&mut self, _: Option<()>) {
+        if !self.keeps_diagnostics {
+            self.diagnostics = std::mem::take(&mut self.working);
+        }
+        self.keeps_diagnostics = false;
+    }
+
+    /// After a statement that failed.
+    pub(crate) fn fail_statement(&mut self, error: &Error) {
+        self.working.push_error(Level::Error, error);
+        self.diagnostics = std::mem::take(&mut self.working);
+        self.keeps_diagnostics = false;
+        self.services.row_count = -1;
+        self.abort_transaction_scope(error);
+    }
+
+    /// Sends an OK with the present state.
+    pub(crate) fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()> {
+        let state = self.state_info();
+        let merged = OkInfo {
+            affected_rows: ok.affected_rows,
+            last_insert_id: ok.last_insert_id,
+            info: ok.info,
+            commit: ok.commit,
+            ..state
+        };
+        sink.ok(&merged)
+    }
+
+    /// Runs one parsed statement and sends its result.
+    pub(crate) fn run_statement(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.depth >= NESTING_MAX {
+            bail!(PS_NO_RECURSION);
+        }
+        self.depth += 1;
+        let result = self.dispatch(statement, running, sink);
+        self.depth -= 1;
+        result
+    }
+
+    #[allow(clippy::too_many_lines)]
+    fn dispatch(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if let Some(counter) = counter_of(statement) {
+            self.shared.counters.add(counter, 1);
+        }
+        if commits_implicitly(statement) {
+            self.check_lock_mode(statement)?;
+            self.commit_implicitly()?;
+        }
+        match statement {
+            Statement::Empty => Err(err!(EMPTY_QUERY)),
+            // Rows.
+            Statement::Query(query) => self.run_query(statement, query, running, sink),
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Do(_) => self.run_planned_statement(statement, running, sink),
+            Statement::Explain(explain) => self.run_explain(statement, explain, running, sink),
+            Statement::LoadData(load) => self.run_load_data(load, running, sink),
+            // Definitions.
+            Statement::CreateDatabase(create) => self.create_database(create, sink),
+            Statement::AlterDatabase(alter) => self.alter_database(alter, sink),
+            Statement::DropDatabase(drop) => self.drop_database(drop, sink),
+            Statement::CreateTable(create) => self.create_table(create, running, sink),
+            Statement::AlterTable(alter) => self.alter_table(alter, running, sink),
+            Statement::DropTable(drop) => self.drop_tables(drop, sink),
+            Statement::RenameTable(rename) => self.rename_tables(rename, sink),
+            Statement::TruncateTable(name) => self.truncate_table(name, sink),
+            Statement::CreateIndex(create) => self.create_index(create, running, sink),
+            Statement::DropIndex(drop) => self.drop_index(drop, running, sink),
+            Statement::CreateView(create) => self.create_view(create, false, running, sink),
+            Statement::AlterView(create) => self.create_view(create, true, running, sink),
+            Statement::DropView(drop) => self.drop_views(drop, sink),
+            // Transactions.
+            Statement::StartTransaction(start) => self.start_transaction(start, sink),
+            Statement::Commit(completion) => self.commit_statement(*completion, sink),
+            Statement::Rollback(completion) => self.rollback_statement(*completion, sink),
+            Statement::Savepoint(name) => self.savepoint_statement(&name.text, sink),
+            Statement::RollbackTo(name) => self.rollback_to_statement(&name.text, sink),
+            Statement::ReleaseSavepoint(name) => self.release_statement(&name.text, sink),
+            Statement::SetTransaction(set) => self.set_transaction(set, sink),
+            Statement::LockTables(tables) => self.lock_tables(tables, sink),
+            Statement::UnlockTables => self.unlock_tables(sink),
+            Statement::LockInstance | Statement::UnlockInstance => {
+                self.require_dynamic("BACKUP_ADMIN")?;
+                self.send_ok(sink, OkInfo::default())
+            }
+            Statement::Xa(xa) => self.run_xa(xa, sink),
+            // Prepared statements.
+            Statement::Prepare { name, source } => self.prepare_named(name, source, running, sink),
+            Statement::Execute { name, using } => self.execute_named(name, using, sink),
+            Statement::ExecuteText { source, using, concurrent, no_return, wait } => {
+                if *concurrent || *no_return || *wait {
+                    return Err(Error::not_supported("EXECUTE CONCURRENT"));
+                }
+                self.execute_text(source, using, running, sink)
+            }
+            Statement::Deallocate(name) => self.deallocate_named(name, sink),
+            // Session.
+            Statement::Set(items) => self.run_set(items, running, sink),
+            Statement::Use(name) => {
+                self.use_schema(&name.text)?;
+                self.send_ok(sink, OkInfo::default())
+            }
+            Statement::Kill { query, id } => self.run_kill(*query, id, running, sink),
+            // Accounts.
+            Statement::CreateUser(create) => self.create_users(create, sink),
+            Statement::AlterUser(alter) => self.alter_users(alter, sink),
+            Statement::DropUser { if_exists, users } => self.drop_users(*if_exists, users, sink),
+            Statement::RenameUser(pairs) => self.rename_users(pairs, sink),
+            Statement::CreateRole { flags, roles } => self.create_roles(*flags, roles, sink),
+            Statement::DropRole { if_exists, roles } => self.drop_roles(*if_exists, roles, sink),
+            Statement::Grant(grant) => self.run_grant(grant, sink),
+            Statement::Revoke(revoke) => self.run_revoke(revoke, sink),
+            Statement::SetPassword(set) => self.set_password(set, sink),
+            Statement::SetRole(choice) => self.set_role(choice, sink),
+            Statement::SetDefaultRole { roles, users } => {
+                self.set_default_role(roles, users, sink)
+            }
+            // Information.
+            Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
+                self.run_rewritten(statement, running, sink)
+            }
+            Statement::GetDiagnostics(get) => self.get_diagnostics(get, running, sink),
+            Statement::Signal(signal) => self.run_signal(signal, running),
+            // Administration.
+            Statement::TableMaintenance(maintenance) => self.maintain_tables(maintenance, sink),
+            Statement::Flush(flush) => self.run_flush(flush, sink),
+            Statement::ResetPersist { if_exists, name } => {
+                self.reset_persist(*if_exists, name.as_deref(), sink)
+            }
+            Statement::Shutdown => self.run_shutdown(sink),
+            Statement::KeyCache(_) => self.key_cache(sink),
+            other => Err(Error::not_supported(name_of(other))),
+        }
+    }
+}
+
+/// The error of a text that is no statement.
+pub(crate) fn parse_error(error: &ParseError) -> Error {
+    match &error.kind {
+        ParseErrorKind::Syntax { near, line } => err!(PARSE_ERROR, near, line),
+        ParseErrorKind::TooDeep => err!(STACK_OVERRUN, 0, 0, 0),
+        ParseErrorKind::NotSupported(what) => Error::not_supported(what),
+        ParseErrorKind::Other { code, message } => {
+            Error::new(ErrorCode(*code), message.clone())
+        }
+        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is no parameter"),
+    }
+}
+
+/// 1064 at the start of `rest`, which ends `text`.
+fn near(rest: &[u8], text: &[u8]) -> Error {
+    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    let shown: String = String::from_utf8_lossy(&rest[start..]).chars().take(80).collect();
+    let before = &text[..text.len() - rest.len() + start];
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    err!(PARSE_ERROR, shown, line)
+}
+
+fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
+}
+
+/// The Com_ counter of a statement.
+fn counter_of(statement: &Statement) -> Option<Counter> {
+    Some(match statement {
+        Statement::CreateDatabase(_) => Counter::CREATE_DB,
+        Statement::AlterDatabase(_) => Counter::ALTER_DB,
+        Statement::DropDatabase(_) => Counter::DROP_DB,
+        Statement::CreateTable(_) => Counter::CREATE_TABLE,
+        Statement::AlterTable(_) => Counter::ALTER_TABLE,
+        Statement::DropTable(_) => Counter::DROP_TABLE,
+        Statement::RenameTable(_) => Counter::RENAME_TABLE,
+        Statement::TruncateTable(_) => Counter::TRUNCATE,
+        Statement::CreateIndex(_) => Counter::CREATE_INDEX,
+        Statement::DropIndex(_) => Counter::DROP_INDEX,
+        Statement::CreateView(_) | Statement::AlterView(_) => Counter::CREATE_VIEW,
+        Statement::DropView(_) => Counter::DROP_VIEW,
+        Statement::StartTransaction(_) => Counter::BEGIN,
+        Statement::Commit(_) => Counter::COMMIT,
+        Statement::Rollback(_) => Counter::ROLLBACK,
+        Statement::Savepoint(_) => Counter::SAVEPOINT,
+        Statement::RollbackTo(_) => Counter::ROLLBACK_TO,
+        Statement::ReleaseSavepoint(_) => Counter::RELEASE_SAVEPOINT,
+        Statement::Set(_) | Statement::SetTransaction(_) => Counter::SET_OPTION,
+        Statement::SetPassword(_) => Counter::SET_PASSWORD,
+        Statement::SetRole(_) | Statement::SetDefaultRole { .. } => Counter::SET_ROLE,
+        Statement::LockTables(_) => Counter::LOCK_TABLES,
+        Statement::UnlockTables => Counter::UNLOCK_TABLES,
+        Statement::Prepare { .. } => Counter::PREPARE_SQL,
+        Statement::Execute { .. } | Statement::ExecuteText { .. } => Counter::EXECUTE_SQL,
+        Statement::Deallocate(_) => Counter::DEALLOC_SQL,
+        Statement::Use(_) => Counter::CHANGE_DB,
+        Statement::Kill { .. } => Counter::KILL,
+        Statement::CreateUser(_) => Counter::CREATE_USER,
+        Statement::AlterUser(_) => Counter::ALTER_USER,
+        Statement::DropUser { .. } => Counter::DROP_USER,
+        Statement::RenameUser(_) => Counter::RENAME_USER,
+        Statement::CreateRole { .. } => Counter::CREATE_ROLE,
+        Statement::DropRole { .. } => Counter::DROP_ROLE,
+        Statement::Grant(_) => Counter::GRANT,
+        Statement::Revoke(_) => Counter::REVOKE,
+        Statement::Show(_) | Statement::Describe(_) => Counter::SHOW,
+        Statement::Help(_) => Counter::HELP,
+        Statement::Explain(_) => Counter::EXPLAIN,
+        Statement::GetDiagnostics(_) => Counter::GET_DIAGNOSTICS,
+        Statement::Signal(_) => Counter::SIGNAL,
+        Statement::Flush(_) => Counter::FLUSH,
+        Statement::Reset(_) | Statement::ResetPersist { .. } => Counter::RESET,
+        Statement::Shutdown => Counter::SHUTDOWN,
+        Statement::LoadData(_) => Counter::LOAD,
+        Statement::TableMaintenance(maintenance) => match maintenance.kind {
+            syntax::ast::MaintenanceKind::Check => Counter::CHECK,
+            syntax::ast::MaintenanceKind::Analyze => Counter::ANALYZE,
+            syntax::ast::MaintenanceKind::Optimize => Counter::OPTIMIZE,
+            syntax::ast::MaintenanceKind::Repair => Counter::REPAIR,
+            syntax::ast::MaintenanceKind::Checksum => Counter::CHECKSUM,
+        },
+        _ => return None,
+    })
+}
+
+/// Statements that end the transaction before they begin. Those on temporary tables decide for themselves.
+fn commits_implicitly(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(create) => !create.temporary,
+        Statement::DropTable(drop) => !drop.temporary,
+        Statement::TableMaintenance(maintenance) => {
+            maintenance.kind != syntax::ast::MaintenanceKind::Checksum
+        }
+        Statement::CreateDatabase(_)
+        | Statement::AlterDatabase(_)
+        | Statement::DropDatabase(_)
+        | Statement::AlterTable(_)
+        | Statement::RenameTable(_)
+        | Statement::TruncateTable(_)
+        | Statement::CreateIndex(_)
+        | Statement::DropIndex(_)
+        | Statement::CreateView(_)
+        | Statement::AlterView(_)
+        | Statement::DropView(_)
+        | Statement::StartTransaction(_)
+        | Statement::LockTables(_)
+        | Statement::CreateUser(_)
+        | Statement::AlterUser(_)
+        | Statement::DropUser { .. }
+        | Statement::RenameUser(_)
+        | Statement::CreateRole { .. }
+        | Statement::DropRole { .. }
+        | Statement::Grant(_)
+        | Statement::Revoke(_)
+        | Statement::SetPassword(_)
+        | Statement::SetDefaultRole { .. }
+        | Statement::Flush(_) => true,
+        _ => false,
+    }
+}
+
+/// How a statement that is not built is named in error 1235.
+fn name_of(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::Handler(_) => "HANDLER",
+        Statement::Call(_) => "CALL",
+        Statement::ImportTable(_) => "IMPORT TABLE",
+        Statement::CreateSequence(_) => "CREATE SEQUENCE",
+        Statement::AlterSequence(_) => "ALTER SEQUENCE",
+        Statement::DropSequence(_) => "DROP SEQUENCE",
+        Statement::CreateRoutine(_) => "CREATE PROCEDURE and CREATE FUNCTION",
+        Statement::CreateLoadableFunction(_) => "CREATE FUNCTION ... SONAME",
+        Statement::AlterRoutine(_) => "ALTER PROCEDURE and ALTER FUNCTION",
+        Statement::DropRoutine(_) => "DROP PROCEDURE and DROP FUNCTION",
+        Statement::CreateTrigger(_) => "CREATE TRIGGER",
+        Statement::DropTrigger(_) => "DROP TRIGGER",
+        Statement::CreateEvent(_) => "CREATE EVENT",
+        Statement::AlterEvent(_) => "ALTER EVENT",
+        Statement::DropEvent(_) => "DROP EVENT",
+        Statement::CreateLibrary(_) => "CREATE LIBRARY",
+        Statement::AlterLibrary(_) => "ALTER LIBRARY",
+        Statement::DropLibrary(_) => "DROP LIBRARY",
+        Statement::Server(_) => "CREATE SERVER and ALTER SERVER",
+        Statement::DropServer { .. } => "DROP SERVER",
+        Statement::Tablespace(_) => "TABLESPACE",
+        Statement::LogfileGroup(_) => "LOGFILE GROUP",
+        Statement::CreateSpatialReferenceSystem(_)
+        | Statement::DropSpatialReferenceSystem { .. } => "SPATIAL REFERENCE SYSTEM",
+        Statement::ResourceGroup(_) | Statement::SetResourceGroup { .. } => "RESOURCE GROUP",
+        Statement::Reset(_) => "RESET",
+        Statement::PurgeBinaryLogs { .. } => "PURGE BINARY LOGS",
+        Statement::Binlog(_) => "BINLOG",
+        Statement::Plugin(_) => "INSTALL and UNINSTALL",
+        Statement::Clone(_) => "CLONE",
+        Statement::Restart => "RESTART",
+        Statement::AlterInstance(_) => "ALTER INSTANCE",
+        Statement::Replication(_) => "replication statements",
+        Statement::Program(_) => "stored programs",
+        _ => "this statement",
+    }
+}

@@ -1,0 +1,184 @@
+//! Status counters. Each session counts in memory of its own; the sums are made when somebody asks.
+
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter that sessions have, position in `NAMES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter(pub(crate) usize);
+
+macro_rules! counters {
+    ($($constant:ident $name:literal),* $(,)?) => {
+        /// Names of the session counters.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+        counters!(@ 0usize; $($constant)*);
+    };
+    (@ $at:expr; $head:ident $($tail:ident)*) => {
+        impl Counter { pub(crate) const $head: Counter = Counter($at); }
+        counters!(@ $at + 1usize; $($tail)*);
+    };
+    (@ $at:expr;) => {};
+}
+
+counters! {
+    BYTES_RECEIVED "Bytes_received",
+    BYTES_SENT "Bytes_sent",
+    ADMIN_COMMANDS "Com_admin_commands",
+    ALTER_DB "Com_alter_db",
+    ALTER_TABLE "Com_alter_table",
+    ALTER_USER "Com_alter_user",
+    ANALYZE "Com_analyze",
+    BEGIN "Com_begin",
+    CALL "Com_call_procedure",
+    CHANGE_DB "Com_change_db",
+    CHECK "Com_check",
+    CHECKSUM "Com_checksum",
+    COMMIT "Com_commit",
+    CREATE_DB "Com_create_db",
+    CREATE_INDEX "Com_create_index",
+    CREATE_ROLE "Com_create_role",
+    CREATE_TABLE "Com_create_table",
+    CREATE_USER "Com_create_user",
+    CREATE_VIEW "Com_create_view",
+    DEALLOC_SQL "Com_dealloc_sql",
+    DELETE "Com_delete",
+    DELETE_MULTI "Com_delete_multi",
+    DO "Com_do",
+    DROP_DB "Com_drop_db",
+    DROP_INDEX "Com_drop_index",
+    DROP_ROLE "Com_drop_role",
+    DROP_TABLE "Com_drop_table",
+    DROP_USER "Com_drop_user",
+    DROP_VIEW "Com_drop_view",
+    EXECUTE_SQL "Com_execute_sql",
+    EXPLAIN "Com_explain_other",
+    FLUSH "Com_flush",
+    GET_DIAGNOSTICS "Com_get_diagnostics",
+    GRANT "Com_grant",
+    GRANT_ROLES "Com_grant_roles",
+    HELP "Com_help",
+    INSERT "Com_insert",
+    INSERT_SELECT "Com_insert_select",
+    KILL "Com_kill",
+    LOAD "Com_load",
+    LOCK_TABLES "Com_lock_tables",
+    OPTIMIZE "Com_optimize",
+    PREPARE_SQL "Com_prepare_sql",
+    RELEASE_SAVEPOINT "Com_release_savepoint",
+    RENAME_TABLE "Com_rename_table",
+    RENAME_USER "Com_rename_user",
+    REPAIR "Com_repair",
+    REPLACE "Com_replace",
+    REPLACE_SELECT "Com_replace_select",
+    RESET "Com_reset",
+    REVOKE "Com_revoke",
+    REVOKE_ROLES "Com_revoke_roles",
+    ROLLBACK "Com_rollback",
+    ROLLBACK_TO "Com_rollback_to_savepoint",
+    SAVEPOINT "Com_savepoint",
+    SELECT "Com_select",
+    SET_OPTION "Com_set_option",
+    SET_PASSWORD "Com_set_password",
+    SET_ROLE "Com_set_role",
+    SHOW "Com_show_variables",
+    SHUTDOWN "Com_shutdown",
+    SIGNAL "Com_signal",
+    STMT_CLOSE "Com_stmt_close",
+    STMT_EXECUTE "Com_stmt_execute",
+    STMT_FETCH "Com_stmt_fetch",
+    STMT_PREPARE "Com_stmt_prepare",
+    STMT_RESET "Com_stmt_reset",
+    TRUNCATE "Com_truncate",
+    UNLOCK_TABLES "Com_unlock_tables",
+    UPDATE "Com_update",
+    UPDATE_MULTI "Com_update_multi",
+    CREATED_TMP_DISK_TABLES "Created_tmp_disk_tables",
+    CREATED_TMP_FILES "Created_tmp_files",
+    CREATED_TMP_TABLES "Created_tmp_tables",
+    HANDLER_COMMIT "Handler_commit",
+    HANDLER_DELETE "Handler_delete",
+    HANDLER_READ_FIRST "Handler_read_first",
+    HANDLER_READ_KEY "Handler_read_key",
+    HANDLER_READ_NEXT "Handler_read_next",
+    HANDLER_READ_RND_NEXT "Handler_read_rnd_next",
+    HANDLER_ROLLBACK "Handler_rollback",
+    HANDLER_SAVEPOINT "Handler_savepoint",
+    HANDLER_UPDATE "Handler_update",
+    HANDLER_WRITE "Handler_write",
+    QUERIES "Queries",
+    QUESTIONS "Questions",
+    SELECT_FULL_JOIN "Select_full_join",
+    SELECT_SCAN "Select_scan",
+    SLOW_QUERIES "Slow_queries",
+    SORT_ROWS "Sort_rows",
+    TABLE_LOCKS_IMMEDIATE "Table_locks_immediate",
+    PLAN_CACHE_HITS "Plan_cache_hits",
+    PLAN_CACHE_MISSES "Plan_cache_misses",
+}
+
+/// Counters of one session, or the sum of closed ones.
+#[derive(Debug)]
+pub(crate) struct SessionCounters(Box<[AtomicU64]>);
+
+impl Default for SessionCounters {
+    fn default() -> Self {
+        SessionCounters(NAMES.iter().map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl SessionCounters {
+    /// Adds; only the session's own thread does, so a load and a store suffice.
+    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+        if let Some(cell) = self.0.get(counter.0) {
+            cell.store(cell.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+        }
+    }
+
+    /// Sum of some counters since the session began.
+    pub(crate) fn get(&self, counter: Counter) -> u64 {
+        self.0.get(counter.0).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Adds these counts to `sums`.
+    pub(crate) fn add_to(&self, sums: &mut [u64]) {
+        for (sum, cell) in sums.iter_mut().zip(&self.0) {
+            *sum += cell.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over the counts of a session that ends.
+    pub(crate) fn absorb(&self, closed: &SessionCounters) {
+        for (cell, other) in self.0.iter().zip(&closed.0) {
+            cell.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// FLUSH STATUS.
+    pub(crate) fn reset(&self) {
+        for cell in &self.0 {
+            cell.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Counters of the server as a whole, counted rarely.
+#[derive(Debug, Default)]
+pub(crate) struct ServerCounters(Mutex<Vec<(&'static str, u64)>>);
+
+impl ServerCounters {
+    pub(crate) fn add(&self, name: &'static str, amount: u64) {
+        let mut counters = self.0.lock();
+        match counters.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += amount,
+            None => counters.push((name, amount)),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> u64 {
+        self.0.lock().iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+
+    pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
+        self.0.lock().clone()
+    }
+}

@@ -1,0 +1,231 @@
+//! A session's transactions: one for each engine that it touches, begun and ended together.
+//!
+//! The default engine's transaction commits last and gives the handle that the reply waits for; a temporary table's engine keeps
+//! nothing that must survive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine_api::{
+    CancelToken, CommitHandle, Engine, IsolationLevel, Savepoint, Transaction, TxnOptions,
+};
+use errors::{Result, err};
+use exec::TransactionSource;
+use plugin_api::Registry;
+
+/// One engine's transaction.
+struct Part {
+    engine: Arc<dyn Engine>,
+    txn: Box<dyn Transaction>,
+}
+
+/// A named savepoint: its place in each engine that had a transaction then.
+struct NamedSavepoint {
+    name: String,
+    places: Vec<(&'static str, Savepoint)>,
+}
+
+/// What the next transactions are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Characteristics {
+    pub(crate) isolation: IsolationLevel,
+    pub(crate) read_only: bool,
+}
+
+/// The session's transactions.
+pub(crate) struct Transactions {
+    registry: Arc<Registry>,
+    cancel: CancelToken,
+    parts: Vec<Part>,
+    savepoints: Vec<NamedSavepoint>,
+    /// START TRANSACTION, or the first statement without autocommit, began it.
+    pub(crate) explicit: bool,
+    pub(crate) characteristics: Characteristics,
+    pub(crate) row_lock_timeout: Duration,
+}
+
+impl Transactions {
+    pub(crate) fn new(registry: Arc<Registry>, cancel: CancelToken) -> Transactions {
+        Transactions {
+            registry,
+            cancel,
+            parts: Vec::new(),
+            savepoints: Vec::new(),
+            explicit: false,
+            characteristics: Characteristics {
+                isolation: IsolationLevel::RepeatableRead,
+                read_only: false,
+            },
+            row_lock_timeout: Duration::from_secs(50),
+        }
+    }
+
+    fn options(&self) -> TxnOptions {
+        TxnOptions {
+            isolation: self.characteristics.isolation,
+            read_only: self.characteristics.read_only,
+            lock_wait_timeout: self.row_lock_timeout,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Whether any engine has a started transaction.
+    pub(crate) fn is_started(&self) -> bool {
+        self.parts.iter().any(|part| part.txn.is_started())
+    }
+
+    /// Whether anything was written.
+    pub(crate) fn has_written(&self) -> bool {
+        self.parts.iter().any(|part| part.txn.has_written())
+    }
+
+    /// A statement begins in the transactions that are started.
+    pub(crate) fn begin_statement(&mut self) {
+        for part in &mut self.parts {
+            if part.txn.is_started() {
+                part.txn.begin_statement();
+            }
+        }
+    }
+
+    /// Starts the transaction in `engine` with a snapshot now.
+    pub(crate) fn take_snapshot(&mut self, engine: &str) -> Result<()> {
+        self.transaction(engine)?.take_snapshot();
+        Ok(())
+    }
+
+    /// Ends all, keeping the changes.
+    ///
+    /// # Errors
+    /// The first engine's error; the others are rolled back then.
+    pub(crate) fn commit(&mut self) -> Result<CommitHandle> {
+        self.explicit = false;
+        self.savepoints.clear();
+        let mut handle = CommitHandle::Durable;
+        let mut failure = None;
+        for part in &mut self.parts {
+            if !part.txn.is_started() {
+                continue;
+            }
+            if failure.is_some() {
+                // The first error is the one to report.
+                let _ = part.txn.rollback();
+                continue;
+            }
+            match part.txn.commit() {
+                Ok(CommitHandle::Durable) => {}
+                Ok(pending) => handle = pending,
+                Err(error) => failure = Some(error.into_error(&self.cancel)),
+            }
+        }
+        failure.map_or(Ok(handle), Err)
+    }
+
+    /// Ends all, undoing the changes.
+    ///
+    /// # Errors
+    /// The first engine's error; all are ended all the same.
+    pub(crate) fn rollback(&mut self) -> Result<()> {
+        self.explicit = false;
+        self.savepoints.clear();
+        let mut result = Ok(());
+        for part in &mut self.parts {
+            if part.txn.is_started()
+                && let Err(error) = part.txn.rollback()
+                && result.is_ok()
+            {
+                result = Err(error.into_error(&self.cancel));
+            }
+        }
+        result
+    }
+
+    /// After a statement failed: a deadlock ended the transaction in one engine, so it must end in all.
+    pub(crate) fn end_if_lost(&mut self, was_started: bool) {
+        let lost = was_started && self.parts.iter().all(|part| !part.txn.is_started());
+        if lost {
+            self.explicit = false;
+            self.savepoints.clear();
+        }
+    }
+
+    /// SAVEPOINT: replaces one of the same name.
+    pub(crate) fn savepoint(&mut self, name: &str) {
+        let key = name.to_lowercase();
+        self.savepoints.retain(|savepoint| savepoint.name != key);
+        let places = self
+            .parts
+            .iter_mut()
+            .filter(|part| part.txn.is_started())
+            .map(|part| (part.engine.name(), part.txn.savepoint()))
+            .collect();
+        self.savepoints.push(NamedSavepoint { name: key, places });
+    }
+
+    /// ROLLBACK TO SAVEPOINT: later savepoints are gone, this one stays.
+    ///
+    /// # Errors
+    /// 1305.
+    pub(crate) fn rollback_to(&mut self, name: &str) -> Result<()> {
+        let position = self.find_savepoint(name)?;
+        self.savepoints.truncate(position + 1);
+        let places = self.savepoints[position].places.clone();
+        for part in &mut self.parts {
+            if !part.txn.is_started() {
+                continue;
+            }
+            let name = part.engine.name();
+            let place = places.iter().find(|(engine, _)| *engine == name);
+            let undone = match place {
+                Some((_, place)) => part.txn.rollback_to(*place),
+                // It began after the savepoint: nothing of it stays.
+                None => part.txn.rollback(),
+            };
+            undone.map_err(|error| error.into_error(&self.cancel))?;
+        }
+        Ok(())
+    }
+
+    /// RELEASE SAVEPOINT: it and later ones are gone.
+    ///
+    /// # Errors
+    /// 1305.
+    pub(crate) fn release(&mut self, name: &str) -> Result<()> {
+        let position = self.find_savepoint(name)?;
+        self.savepoints.truncate(position);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        let key = name.to_lowercase();
+        self.savepoints
+            .iter()
+            .position(|savepoint| savepoint.name == key)
+            .ok_or_else(|| err!(SP_DOES_NOT_EXIST, "SAVEPOINT", name))
+    }
+}
+
+impl TransactionSource for Transactions {
+    fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
+        let position = match self.parts.iter().position(|part| part.engine.name() == engine) {
+            Some(position) => position,
+            None => {
+                let engine = self.engine(engine)?;
+                let txn = engine.new_transaction();
+                self.parts.push(Part { engine, txn });
+                self.parts.len() - 1
+            }
+        };
+        if !self.parts[position].txn.is_started() {
+            let options = self.options();
+            let started = self.parts[position].txn.start(&options);
+            started.map_err(|error| error.into_error(&self.cancel))?;
+        }
+        Ok(self.parts[position].txn.as_mut())
+    }
+
+    fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>> {
+        let known = self.registry.engine(engine).cloned();
+        known.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, engine))
+    }
+}

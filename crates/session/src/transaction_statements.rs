@@ -1,0 +1,295 @@
+//! Statements about transactions, and where transactions begin and end around other statements.
+
+use engine_api::CommitHandle;
+use errors::{Error, ErrorCode, Result, bail};
+use plugin_api::{CommandOutcome, OkInfo, ResultSink};
+use syntax::ast::{Completion, Isolation, SetTransaction, StartTransaction, VarScope, Xa};
+use types::Value;
+
+use crate::session::Session;
+use crate::status::Counter;
+use crate::transaction::Characteristics;
+use crate::variables::Origin;
+
+impl Session {
+    /// Whether statements do not commit by themselves.
+    fn in_transaction(&self) -> bool {
+        self.transactions.explicit || !self.settings.autocommit
+    }
+
+    /// Before a statement: a transaction that it starts gets the session's characteristics.
+    pub(crate) fn begin_transaction_scope(&mut self) {
+        if self.transactions.is_started() {
+            self.transactions.begin_statement();
+        } else if !self.transactions.explicit {
+            self.transactions.characteristics = self.next_characteristics.unwrap_or(Characteristics {
+                isolation: self.settings.isolation,
+                read_only: self.settings.transaction_read_only,
+            });
+        }
+    }
+
+    /// After a statement that did its work, before its reply: commits unless a transaction is open.
+    pub(crate) fn finish_transaction_scope(&mut self) -> Result<Option<CommitHandle>> {
+        if self.in_transaction() {
+            return Ok(None);
+        }
+        if !self.transactions.is_started() {
+            self.slot.release_to(0);
+            return Ok(None);
+        }
+        self.next_characteristics = None;
+        let wrote = self.transactions.has_written();
+        let handle = self.transactions.commit();
+        self.slot.release_to(0);
+        self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
+        handle.map(|handle| wrote.then_some(handle))
+    }
+
+    /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
+    pub(crate) fn abort_transaction_scope(&mut self, error: &Error) {
+        if self.in_transaction() {
+            if error.code() == ErrorCode::LOCK_DEADLOCK {
+                // The victim's whole transaction is undone, in every engine.
+                let _ = self.transactions.rollback();
+                self.slot.release_to(0);
+            }
+            return;
+        }
+        if self.transactions.is_started() {
+            self.next_characteristics = None;
+            // The statement's own error is the one to report.
+            let _ = self.transactions.rollback();
+            self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        }
+        self.slot.release_to(0);
+    }
+
+    /// Before a statement that commits implicitly.
+    pub(crate) fn commit_implicitly(&mut self) -> Result<()> {
+        let handle = self.transactions.commit();
+        self.slot.release_to(0);
+        self.next_characteristics = None;
+        self.begin_transaction_scope();
+        let handle = handle?;
+        let cancel = self.shared.cancel.clone();
+        if !handle.is_durable() {
+            sys::blocking::blocking(|| handle.wait())
+                .map_err(|error| error.into_error(&cancel))?;
+        }
+        Ok(())
+    }
+
+    /// START TRANSACTION, BEGIN. The transaction before was committed by the dispatcher.
+    pub(crate) fn start_transaction(
+        &mut self,
+        start: &StartTransaction,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.locked.tables.is_some() {
+            // BEGIN releases LOCK TABLES.
+            self.release_locked_tables();
+        }
+        self.begin_explicit(start.read_only)?;
+        if start.consistent_snapshot {
+            let engine = self.server.default_engine.name();
+            self.transactions.take_snapshot(engine)?;
+        }
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    fn begin_explicit(&mut self, read_only: Option<bool>) -> Result<()> {
+        self.begin_transaction_scope();
+        if let Some(read_only) = read_only {
+            self.transactions.characteristics.read_only = read_only;
+        }
+        self.transactions.explicit = true;
+        self.next_characteristics = None;
+        Ok(())
+    }
+
+    /// COMMIT.
+    pub(crate) fn commit_statement(
+        &mut self,
+        completion: Completion,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let before = self.transactions.characteristics;
+        let wrote = self.transactions.has_written();
+        let handle = self.transactions.commit();
+        self.slot.release_to(0);
+        self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
+        let handle = handle?;
+        self.complete(completion, before)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: wrote.then_some(handle), ..OkInfo::default() })
+    }
+
+    /// ROLLBACK.
+    pub(crate) fn rollback_statement(
+        &mut self,
+        completion: Completion,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let before = self.transactions.characteristics;
+        let rolled_back = self.transactions.rollback();
+        self.slot.release_to(0);
+        self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        rolled_back?;
+        self.complete(completion, before)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// AND CHAIN, RELEASE, or what `completion_type` says.
+    fn complete(&mut self, completion: Completion, before: Characteristics) -> Result<()> {
+        use crate::variables::CompletionType;
+        let default = self.settings.completion_type;
+        let release = completion.release.unwrap_or(default == CompletionType::Release);
+        let chain = completion.chain.unwrap_or(default == CompletionType::Chain && !release);
+        self.next_characteristics = None;
+        if chain {
+            self.transactions.characteristics = before;
+            self.transactions.explicit = true;
+        }
+        if release {
+            self.outcome = CommandOutcome::Close;
+        }
+        Ok(())
+    }
+
+    /// SAVEPOINT; outside a transaction it is forgotten at once, as in the reference.
+    pub(crate) fn savepoint_statement(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.in_transaction() {
+            self.transactions.savepoint(name);
+        }
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// ROLLBACK TO SAVEPOINT.
+    pub(crate) fn rollback_to_statement(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.transactions.rollback_to(name)?;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// RELEASE SAVEPOINT.
+    pub(crate) fn release_statement(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.transactions.release(name)?;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// SET [scope] TRANSACTION.
+    pub(crate) fn set_transaction(
+        &mut self,
+        set: &SetTransaction,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let isolation = set.isolation.map(isolation_name);
+        match set.scope {
+            None => self.set_next_transaction(set)?,
+            Some(VarScope::Session) => {
+                if let Some(name) = isolation {
+                    self.store_session("transaction_isolation", Value::text(name));
+                }
+                if let Some(read_only) = set.read_only {
+                    self.store_session("transaction_read_only", Value::Int(i64::from(read_only)));
+                }
+                self.next_characteristics = None;
+                self.refresh_settings();
+            }
+            Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly) => {
+                self.require_variable_admin()?;
+                let definitions = &self.server.globals.definitions;
+                let mut changes = Vec::new();
+                if let (Some(name), Some(id)) =
+                    (isolation, definitions.find("transaction_isolation"))
+                {
+                    changes.push((id, Value::text(name)));
+                }
+                if let (Some(read_only), Some(id)) =
+                    (set.read_only, definitions.find("transaction_read_only"))
+                {
+                    changes.push((id, Value::Int(i64::from(read_only))));
+                }
+                self.server.globals.set(&changes, Origin::Dynamic);
+            }
+        }
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// Characteristics of the next transaction only.
+    fn set_next_transaction(&mut self, set: &SetTransaction) -> Result<()> {
+        if self.transactions.explicit || self.transactions.is_started() {
+            bail!(CANT_CHANGE_TX_CHARACTERISTICS);
+        }
+        let mut next = self.next_characteristics.unwrap_or(Characteristics {
+            isolation: self.settings.isolation,
+            read_only: self.settings.transaction_read_only,
+        });
+        if let Some(isolation) = set.isolation {
+            next.isolation = crate::variables::isolation(isolation_name(isolation));
+        }
+        if let Some(read_only) = set.read_only {
+            next.read_only = read_only;
+        }
+        self.next_characteristics = Some(next);
+        Ok(())
+    }
+
+    /// SET autocommit=1 ends the transaction that autocommit=0 had opened.
+    pub(crate) fn autocommit_changed(&mut self, before: bool) -> Result<Option<CommitHandle>> {
+        if before || !self.settings.autocommit {
+            return Ok(None);
+        }
+        let wrote = self.transactions.has_written();
+        let handle = self.transactions.commit();
+        self.slot.release_to(0);
+        handle.map(|handle| wrote.then_some(handle))
+    }
+
+    /// XA: only the question which transactions are prepared has an answer.
+    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
+        match xa {
+            Xa::Recover { .. } => {
+                self.require_dynamic("XA_RECOVER_ADMIN")?;
+                let number = types::DataType::bigint();
+                let text = types::DataType::varchar(64, types::CollationId::UTF8MB4_0900_AI_CI);
+                let columns = [
+                    plugin_api::ColumnMeta::computed("formatID", number.clone()),
+                    plugin_api::ColumnMeta::computed("gtrid_length", number.clone()),
+                    plugin_api::ColumnMeta::computed("bqual_length", number),
+                    plugin_api::ColumnMeta::computed("data", text),
+                ];
+                let state = self.state_info();
+                crate::sink::send_rows(sink, &columns, &[], &state)
+            }
+            Xa::Start { .. }
+            | Xa::End { .. }
+            | Xa::Prepare(_)
+            | Xa::Commit { .. }
+            | Xa::Rollback(_) => Err(Error::not_supported("XA transactions")),
+        }
+    }
+}
+
+fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadUncommitted => "READ-UNCOMMITTED",
+        Isolation::ReadCommitted => "READ-COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE-READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    }
+}

@@ -1,0 +1,165 @@
+//! The variables that every statement looks at, decoded. Rebuilt when a SET changes one of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use charset::{Charset, Collation};
+use engine_api::IsolationLevel;
+use types::{SqlMode, Value, ZoneRules};
+
+use super::{Globals, SessionValues, as_text, as_u64};
+
+/// What COMMIT and ROLLBACK do when they do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompletionType {
+    NoChain,
+    Chain,
+    Release,
+}
+
+/// Decoded session variables.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) sql_mode: SqlMode,
+    pub(crate) autocommit: bool,
+    pub(crate) collation_connection: &'static Collation,
+    pub(crate) charset_client: &'static Charset,
+    /// `None`: results go out as stored.
+    pub(crate) charset_results: Option<&'static Charset>,
+    pub(crate) collation_server: &'static Collation,
+    pub(crate) time_zone: Arc<dyn ZoneRules>,
+    pub(crate) div_precision_increment: u8,
+    pub(crate) group_concat_max_len: u64,
+    pub(crate) max_allowed_packet: u64,
+    pub(crate) max_execution_time: Option<Duration>,
+    pub(crate) sql_select_limit: Option<u64>,
+    pub(crate) sql_safe_updates: bool,
+    pub(crate) foreign_key_checks: bool,
+    pub(crate) lock_wait_timeout: Duration,
+    pub(crate) row_lock_timeout: Duration,
+    pub(crate) isolation: IsolationLevel,
+    pub(crate) transaction_read_only: bool,
+    pub(crate) completion_type: CompletionType,
+    pub(crate) max_error_count: u32,
+    pub(crate) sql_notes: bool,
+    pub(crate) auto_increment_increment: u64,
+    pub(crate) auto_increment_offset: u64,
+    pub(crate) cte_max_recursion_depth: u64,
+    pub(crate) max_join_size: Option<u64>,
+    pub(crate) sort_buffer_size: u64,
+    pub(crate) tmp_table_size: u64,
+    pub(crate) sql_quote_show_create: bool,
+    pub(crate) track_schema: bool,
+    pub(crate) track_state: bool,
+    /// Lower case; `*` for all.
+    pub(crate) track_variables: Vec<String>,
+}
+
+impl Settings {
+    /// Decodes a session's variables; `zone` finds time zones.
+    pub(crate) fn decode(
+        globals: &Globals,
+        values: &SessionValues,
+        zone: &dyn Fn(&str) -> Option<Arc<dyn ZoneRules>>,
+    ) -> Settings {
+        let read = Read { globals, values };
+        let select_limit = read.number("sql_select_limit");
+        let execution_ms = read.number("max_execution_time");
+        let zone_name = read.text("time_zone");
+        Settings {
+            sql_mode: SqlMode::parse(&read.text("sql_mode")).unwrap_or(SqlMode::DEFAULT),
+            autocommit: read.flag("autocommit"),
+            collation_connection: read.collation("collation_connection"),
+            charset_client: read.charset("character_set_client"),
+            charset_results: match read.value("character_set_results") {
+                Value::Null => None,
+                _ => Some(read.charset("character_set_results")),
+            },
+            collation_server: read.collation("collation_server"),
+            time_zone: zone(&zone_name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc())),
+            div_precision_increment: read.number("div_precision_increment") as u8,
+            group_concat_max_len: read.number("group_concat_max_len"),
+            max_allowed_packet: read.number("max_allowed_packet"),
+            max_execution_time: (execution_ms > 0).then(|| Duration::from_millis(execution_ms)),
+            sql_select_limit: (select_limit != u64::MAX).then_some(select_limit),
+            sql_safe_updates: read.flag("sql_safe_updates"),
+            foreign_key_checks: read.flag("foreign_key_checks"),
+            lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),
+            row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
+            isolation: isolation(&read.text("transaction_isolation")),
+            transaction_read_only: read.flag("transaction_read_only"),
+            completion_type: match read.text("completion_type").as_str() {
+                "CHAIN" => CompletionType::Chain,
+                "RELEASE" => CompletionType::Release,
+                _ => CompletionType::NoChain,
+            },
+            max_error_count: read.number("max_error_count") as u32,
+            sql_notes: read.flag("sql_notes"),
+            auto_increment_increment: read.number("auto_increment_increment"),
+            auto_increment_offset: read.number("auto_increment_offset"),
+            cte_max_recursion_depth: read.number("cte_max_recursion_depth"),
+            max_join_size: (!read.flag("sql_big_selects")).then(|| read.number("max_join_size")),
+            sort_buffer_size: read.number("sort_buffer_size"),
+            tmp_table_size: read.number("tmp_table_size"),
+            sql_quote_show_create: read.flag("sql_quote_show_create"),
+            track_schema: read.flag("session_track_schema"),
+            track_state: read.flag("session_track_state_change"),
+            track_variables: read
+                .text("session_track_system_variables")
+                .split(',')
+                .map(|name| name.trim().to_ascii_lowercase())
+                .filter(|name| !name.is_empty())
+                .collect(),
+        }
+    }
+
+    /// Whether replies tell of changes of a variable.
+    pub(crate) fn tracks(&self, name: &str) -> bool {
+        self.track_variables.iter().any(|tracked| tracked == "*" || tracked == name)
+    }
+}
+
+/// An isolation level by its name in `transaction_isolation`.
+pub(crate) fn isolation(name: &str) -> IsolationLevel {
+    match name {
+        "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
+        "READ-COMMITTED" => IsolationLevel::ReadCommitted,
+        "SERIALIZABLE" => IsolationLevel::Serializable,
+        _ => IsolationLevel::RepeatableRead,
+    }
+}
+
+struct Read<'a> {
+    globals: &'a Globals,
+    values: &'a SessionValues,
+}
+
+impl Read<'_> {
+    fn value(&self, name: &str) -> Value {
+        let id = self.globals.definitions.find(name);
+        id.map_or(Value::Null, |id| self.values.get(id).clone())
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        as_u64(&self.value(name))
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.number(name) != 0
+    }
+
+    fn text(&self, name: &str) -> String {
+        as_text(&self.value(name))
+    }
+
+    fn collation(&self, name: &str) -> &'static Collation {
+        charset::collation_by_name(&self.text(name))
+            .unwrap_or_else(|| charset::collation_or_binary(types::CollationId::UTF8MB4_0900_AI_CI))
+    }
+
+    fn charset(&self, name: &str) -> &'static Charset {
+        charset::charset_by_name(&self.text(name)).unwrap_or_else(|| {
+            charset::collation_or_binary(types::CollationId::UTF8MB4_0900_AI_CI).charset
+        })
+    }
+}

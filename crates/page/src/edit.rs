@@ -261,7 +261,7 @@ impl<'a> PageMut<'a> {
         };
         let differs = |start: &usize| self.page().word((offset + start) / 8) != word_at(*start);
         let Some(first) = (0..bytes.len()).step_by(8).find(differs) else { return };
-        let last = (first..bytes.len()).step_by(8).filter(differs).next_back().unwrap_or(first);
+        let last = (first..bytes.len()).step_by(8).rfind(differs).unwrap_or(first);
         self.write(offset + first, &bytes[first..bytes.len().min(last + 8)]);
     }
 

@@ -477,7 +477,9 @@ impl<'a> Lexer<'a> {
         let digits = length.map_or(&[][..], |n| &self.src[from..from + n]);
         let valid = length.is_some()
             && match kind {
-                Tok::HexStr => digits.len() % 2 == 0 && digits.iter().all(u8::is_ascii_hexdigit),
+                Tok::HexStr => {
+                    digits.len().is_multiple_of(2) && digits.iter().all(u8::is_ascii_hexdigit)
+                }
                 _ => digits.iter().all(|b| matches!(b, b'0' | b'1')),
             };
         self.pos = length.map_or(self.src.len(), |n| from + n + 1);

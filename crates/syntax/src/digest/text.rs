@@ -86,13 +86,13 @@ fn push_value(pieces: &mut Vec<Piece>) {
         }
         pieces.pop();
     }
-    if let [.., Piece::Value | Piece::Values, Piece::Text(comma)] = pieces.as_slice() {
-        if comma == "," {
-            pieces.pop();
-            pieces.pop();
-            pieces.push(Piece::Values);
-            return;
-        }
+    if let [.., Piece::Value | Piece::Values, Piece::Text(comma)] = pieces.as_slice()
+        && comma == ","
+    {
+        pieces.pop();
+        pieces.pop();
+        pieces.push(Piece::Values);
+        return;
     }
     pieces.push(Piece::Value);
 }
@@ -113,18 +113,18 @@ fn close(pieces: &mut Vec<Piece>) {
         pieces.push(Piece::Row(false));
         return;
     }
-    if let [.., last, Piece::Text(comma)] = pieces.as_slice() {
-        if comma == "," {
-            let merged = match (last, &row) {
-                (Piece::RowOfOne(_), Piece::RowOfOne(_)) => Some(Piece::RowOfOne(true)),
-                (Piece::Row(_), Piece::Row(_)) => Some(Piece::Row(true)),
-                _ => None,
-            };
-            if let Some(merged) = merged {
-                pieces.truncate(pieces.len() - 2);
-                pieces.push(merged);
-                return;
-            }
+    if let [.., last, Piece::Text(comma)] = pieces.as_slice()
+        && comma == ","
+    {
+        let merged = match (last, &row) {
+            (Piece::RowOfOne(_), Piece::RowOfOne(_)) => Some(Piece::RowOfOne(true)),
+            (Piece::Row(_), Piece::Row(_)) => Some(Piece::Row(true)),
+            _ => None,
+        };
+        if let Some(merged) = merged {
+            pieces.truncate(pieces.len() - 2);
+            pieces.push(merged);
+            return;
         }
     }
     pieces.push(row);

@@ -54,10 +54,9 @@ impl<'a> Parser<'a> {
             self.expect(Kw::PASSWORD)?;
             spec.discard_old_password = true;
         }
-        while alter {
-            match self.factor_action()? {
-                Some(action) => spec.factors.push(action),
-                None => break,
+        if alter {
+            while let Some(action) = self.factor_action()? {
+                spec.factors.push(action);
             }
         }
         Ok(spec)

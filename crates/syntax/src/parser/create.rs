@@ -322,10 +322,10 @@ impl<'a> Parser<'a> {
 
     /// `NOW[(n)]` and its synonyms behind ON UPDATE.
     fn now_precision(&mut self) -> PResult<Option<u32>> {
-        let now = match self.kw() {
-            Kw::CURRENT_TIMESTAMP | Kw::LOCALTIME | Kw::LOCALTIMESTAMP | Kw::NOW => true,
-            _ => false,
-        };
+        let now = matches!(
+            self.kw(),
+            Kw::CURRENT_TIMESTAMP | Kw::LOCALTIME | Kw::LOCALTIMESTAMP | Kw::NOW
+        );
         if !now {
             return self.fail();
         }
@@ -369,7 +369,7 @@ impl<'a> Parser<'a> {
                 self.expect(Kw::KEY)?;
                 let _ = self.if_not_exists()?;
                 let name = if self.at_ident() { Some(self.ident()?) } else { None };
-                let columns = self.paren_list(|p| Ok(p.key_column()?))?;
+                let columns = self.paren_list(|p| p.key_column())?;
                 if !self.at(Kw::REFERENCES) {
                     return self.fail();
                 }
@@ -453,7 +453,8 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn opt_index_using(&mut self) -> PResult<Option<IndexAlgorithm>> {
-        if !self.at(Kw::USING) && !(self.at(Kw::TYPE) && self.index_type_follows()) {
+        let names_type = self.at(Kw::TYPE) && self.index_type_follows();
+        if !(self.at(Kw::USING) || names_type) {
             return Ok(None);
         }
         self.bump();

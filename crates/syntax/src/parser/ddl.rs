@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn sql_security(&mut self) -> PResult<SqlSecurity> {
         match self.eat_one_of(&[Kw::DEFINER, Kw::INVOKER]) {
-            Some(word) if word == Kw::DEFINER => Ok(SqlSecurity::Definer),
+            Some(Kw::DEFINER) => Ok(SqlSecurity::Definer),
             Some(_) => Ok(SqlSecurity::Invoker),
             None => self.fail(),
         }
@@ -298,10 +298,7 @@ impl<'a> Parser<'a> {
         if !self.at_ident() {
             return false;
         }
-        let option = match self.kw() {
-            Kw::CHARSET | Kw::ENCRYPTION => true,
-            _ => false,
-        };
+        let option = matches!(self.kw(), Kw::CHARSET | Kw::ENCRYPTION);
         !option || matches!(self.peek_kw(), Kw::DEFAULT | Kw::CHARSET | Kw::COLLATE | Kw::READ)
     }
 

@@ -14,10 +14,10 @@ impl<'a> Parser<'a> {
         let kw = self.kw();
         match kw {
             Kw::NO_WORD => {
-                if self.text_of(self.cur.tok).first() == Some(&b'_') {
-                    if let Some(literal) = self.introduced()? {
-                        return self.node(start, ExprKind::Literal(literal));
-                    }
+                if self.text_of(self.cur.tok).first() == Some(&b'_')
+                    && let Some(literal) = self.introduced()?
+                {
+                    return self.node(start, ExprKind::Literal(literal));
                 }
                 self.name_operand(start)
             }

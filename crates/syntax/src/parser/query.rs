@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
         let mut locking = Vec::new();
         loop {
             if self.at(Kw::INTO) && into.is_none() {
-                into = Some(self.into_clause()?);
+                into = Some(self.parse_into()?);
             } else if !self.opt_locking(&mut locking)? {
                 break;
             }
@@ -175,7 +175,7 @@ impl<'a> Parser<'a> {
             if self.early_into.is_some() {
                 return self.fail();
             }
-            self.early_into = Some(self.into_clause()?);
+            self.early_into = Some(self.parse_into()?);
         }
         if self.eat(Kw::FROM) {
             let into = self.early_into.take();
@@ -460,7 +460,7 @@ impl<'a> Parser<'a> {
         Ok(LockWait::Wait)
     }
 
-    fn into_clause(&mut self) -> PResult<Into> {
+    fn parse_into(&mut self) -> PResult<Into> {
         self.bump();
         if self.eat(Kw::OUTFILE) {
             let file = self.text()?;

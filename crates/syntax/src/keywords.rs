@@ -126,6 +126,37 @@ impl Kw {
         self as usize > RESERVED + PLAIN
     }
 
+    /// Is it a word of MariaDB's grammar only, or of the reference's old ones?
+    pub fn is_extension(self) -> bool {
+        matches!(
+            self,
+            Kw::AUTHORS
+                | Kw::CYCLE
+                | Kw::IGNORED
+                | Kw::IMMEDIATE
+                | Kw::INCREMENT
+                | Kw::INET4
+                | Kw::INET6
+                | Kw::LASTVAL
+                | Kw::MINVALUE
+                | Kw::NEXTVAL
+                | Kw::NOCACHE
+                | Kw::NOCYCLE
+                | Kw::NOMAXVALUE
+                | Kw::NOMINVALUE
+                | Kw::PERIOD
+                | Kw::PERSISTENT
+                | Kw::PREVIOUS
+                | Kw::RESOURCES
+                | Kw::SEQUENCE
+                | Kw::SYSTEM_TIME
+                | Kw::UUID
+                | Kw::VERSIONING
+                | Kw::HIGHER
+                | Kw::UNDER
+        )
+    }
+
     /// The word in upper case; empty for [`Kw::NO_WORD`].
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
@@ -150,9 +181,10 @@ impl Kw {
     }
 }
 
-/// All words and whether they are reserved, for `information_schema.KEYWORDS`.
+/// The reference's words and whether they are reserved, for `information_schema.KEYWORDS`.
 pub fn keywords() -> impl Iterator<Item = (&'static str, bool)> {
-    NAMES.iter().enumerate().skip(1).map(|(index, name)| (*name, index <= RESERVED))
+    let words = ALL.iter().skip(1).filter(|kw| !kw.is_extension() && !kw.is_function());
+    words.map(|kw| (kw.name(), kw.is_reserved()))
 }
 
 /// May `word` not be an identifier without quotes?

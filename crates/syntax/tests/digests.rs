@@ -125,10 +125,18 @@ fn digest_texts() {
         ("INSERT INTO t VALUES (1,'a',-2),(3,NULL,4)", "INSERT INTO `t` VALUES (...) /* , ... */"),
         ("INSERT INTO t VALUES (1),(2),(3)", "INSERT INTO `t` VALUES (?) /* , ... */"),
         ("SELECT @@version_comment LIMIT 1", "SELECT @@`version_comment` LIMIT ?"),
-        ("SELECT a - 1, -1, NULL IS NULL", "SELECT `a` - ? , ... , ? IS NULL"),
+        ("SELECT a - 1, -1, NULL IS NULL", "SELECT `a` - ?, ... IS NULL"),
+        (
+            "SELECT DISTINCT @x, 1 FROM t ORDER BY 1 DESC, a + 2 LIMIT 3, 4",
+            "SELECT DISTINCTROW @?, ... FROM `t` ORDER BY 1 DESC , `a` + ? LIMIT ?, ...",
+        ),
+        (
+            "SELECT f(1), f((1,2)) FROM t WHERE (a,b) IN ((1,2),(3,4))",
+            "SELECT `f` (?) , `f` ( (...) ) FROM `t` WHERE ( `a` , `b` ) IN ( (...) /* , ... */ )",
+        ),
     ];
-    for (sql, expected) in &cases[..5] {
-        assert_eq!(&digest_text(sql.as_bytes(), &ParseOptions::default()), expected);
+    for (sql, expected) in &cases {
+        assert_eq!(digest_text(sql.as_bytes(), &ParseOptions::default()), *expected);
     }
 }
 

@@ -777,18 +777,11 @@ fn callable(kw: Kw) -> bool {
                 | Kw::TIME | Kw::TIMESTAMP | Kw::TRUNCATE | Kw::USER | Kw::WEEK | Kw::YEAR
         )
         // Words that only MariaDB's grammar has are plain names to the reference.
-        || matches!(
-            kw,
-            Kw::AUTHORS | Kw::CYCLE | Kw::IGNORED | Kw::IMMEDIATE | Kw::INCREMENT | Kw::INET4
-                | Kw::INET6 | Kw::MINVALUE | Kw::NOCACHE | Kw::NOCYCLE | Kw::NOMAXVALUE
-                | Kw::NOMINVALUE | Kw::PERIOD | Kw::PERSISTENT | Kw::PREVIOUS | Kw::RESOURCES
-                | Kw::SEQUENCE | Kw::SYSTEM_TIME | Kw::UUID | Kw::VERSIONING | Kw::HIGHER
-                | Kw::UNDER
-        )
+        || kw.is_extension()
 }
 
 /// Is it the name of a character set, so that `_name'..'` is one literal?
-pub(super) fn is_charset(name: &[u8]) -> bool {
+pub(crate) fn is_charset(name: &[u8]) -> bool {
     const NAMES: &[&str] = &[
         "utf8mb4", "utf8mb3", "utf8", "binary", "latin1", "ascii", "ucs2", "utf16", "utf16le",
         "utf32", "big5", "dec8", "cp850", "hp8", "koi8r", "latin2", "swe7", "ujis", "sjis",

@@ -24,6 +24,8 @@ use crate::keywords::Kw;
 use crate::lexer::{LexOptions, Lexer, Tok, Token, is_blank, unescape};
 use crate::options::ParseOptions;
 
+pub(crate) use function::is_charset;
+
 /// Result of every grammar function. The error is boxed: it is rare, and results must stay small.
 pub(crate) type PResult<T> = Result<T, Box<ParseError>>;
 

@@ -142,12 +142,12 @@ impl Writer<'_> {
             }
             self.pieces.pop();
         }
-        if let [.., Piece::Value | Piece::Values, Piece::Text(comma)] = self.pieces.as_slice() {
-            if comma == "," {
-                self.pieces.truncate(self.pieces.len() - 2);
-                self.pieces.push(Piece::Values);
-                return;
-            }
+        if let [.., Piece::Value | Piece::Values, Piece::Text(comma)] = self.pieces.as_slice()
+            && comma == ","
+        {
+            self.pieces.truncate(self.pieces.len() - 2);
+            self.pieces.push(Piece::Values);
+            return;
         }
         self.pieces.push(Piece::Value);
     }

@@ -26,6 +26,7 @@ const GUESSES: [Guess; 3] = [Guess(1_000_000, 10), Guess(3, 1_000_000), Guess(50
 struct Sql {
     database: Database,
     catalog: support::Catalog,
+    show_plans: bool,
 }
 
 impl Sql {
@@ -39,6 +40,7 @@ impl Sql {
                 Box::new(functions_misc::MiscFunctions),
             ]),
             catalog: support::catalog(),
+            show_plans: false,
         };
         for relation in sql.catalog.relations.values() {
             if let Relation::Table(table) = relation {
@@ -86,6 +88,9 @@ impl Sql {
             collation: support::COLLATION,
         };
         let (plan, _) = optimizer::optimize(bound.plan, &input)?;
+        if self.show_plans {
+            println!("{}", plan::print::plan(&plan));
+        }
         self.database.run_with(&plan, &[] as &[Value])
     }
 
@@ -272,4 +277,128 @@ fn big_join_and_group_keep_their_rows() {
     sql.check("select c, count(*) from t1 group by c order by c limit 2", &["c0|286", "c1|286"]);
     sql.check("select a from t1 order by b desc, a desc limit 3", &["1999", "1949", "1899"]);
     sql.check("select max(n) from (select b, count(*) n from t1 group by b) d", &["40"]);
+}
+
+/// A small generator, so that a printed seed repeats a failure anywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((word ^ (word >> 31)) % limit) as usize
+    }
+
+    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.below(choices.len() as u64)]
+    }
+}
+
+fn random_predicate(random: &mut Random, depth: usize) -> String {
+    if depth > 0 && random.below(3) == 0 {
+        let (left, right) =
+            (random_predicate(random, depth - 1), random_predicate(random, depth - 1));
+        return match random.below(3) {
+            0 => format!("({left} and {right})"),
+            1 => format!("({left} or {right})"),
+            _ => format!("not ({left})"),
+        };
+    }
+    let number = random.below(12);
+    match random.below(13) {
+        0 => format!("t1.a = {number}"),
+        1 => format!("t1.b {} {}", random.pick(&["<", ">=", "<>", "="]), number * 5),
+        2 => format!("t1.a between {} and {}", number / 2, number),
+        3 => "t1.c is null".into(),
+        4 => format!("t1.b in ({}, {}, 10)", number * 5, number),
+        5 => "t1.b in (select x from t3)".into(),
+        6 => "t1.b not in (select b from t2 where b is not null)".into(),
+        7 => "exists (select 1 from t2 where t2.a = t1.a)".into(),
+        8 => "not exists (select 1 from t3 where t3.x = t1.b and t3.y > 'a')".into(),
+        9 => "t1.a > (select min(t2.a) from t2 where t2.b = t1.b)".into(),
+        10 => format!("t1.c like '%{}%'", random.pick(&["o", "t", "1", ""])),
+        11 => format!("t1.b <=> {}", random.pick(&["null", "10", "t1.a * 10"])),
+        _ => format!("t1.a % 3 = {}", number % 3),
+    }
+}
+
+fn random_query(random: &mut Random) -> String {
+    let filter = random_predicate(random, 2);
+    let join = random.pick(&[
+        "",
+        "join t2 on t2.a = t1.a",
+        "join t2 on t2.b = t1.b",
+        "left join t2 on t2.b = t1.b and t2.a > 1",
+        "left join t3 on t3.x = t1.b",
+        "join t3 on t3.x = t1.b left join t2 on t2.a = t1.a",
+        "left join (t2 join t3 on t3.x = t2.b) on t2.a = t1.a",
+        "join (select b, count(*) n from t2 group by b) d on d.b = t1.b",
+    ]);
+    match random.below(6) {
+        0 => format!(
+            "select t1.b, count(*), sum(t1.a), min(t1.c) from t1 {join} where {filter} group by t1.b"
+        ),
+        1 => format!("select distinct t1.b from t1 {join} where {filter}"),
+        2 => format!("select count(*), max(t1.a) from t1 {join} where {filter}"),
+        3 => format!(
+            "select t1.a, t1.c from t1 {join} where {filter} order by t1.b desc, t1.a, t1.c limit 7"
+        ),
+        4 => format!("select t1.a from t1 {join} where {filter} union select b from t2"),
+        _ => format!("select * from t1 {join} where {filter}"),
+    }
+}
+
+#[test]
+fn plans_of_random_queries_agree() {
+    let mut sql = Sql::new();
+    let mut random = Random(7);
+    let mut nullable = |random: &mut Random, limit: u64| match random.below(5) {
+        0 => "null".to_owned(),
+        _ => (random.below(limit) * 5).to_string(),
+    };
+    for a in 0..30 {
+        let b = nullable(&mut random, 8);
+        let c = random.pick(&["null", "'one'", "'two'", "'Two'", "'c1'"]);
+        sql.affects(&format!("insert into t1 values ({a}, {b}, {c})"), 1);
+        if a % 2 == 0 {
+            let b = nullable(&mut random, 8);
+            sql.affects(&format!("insert into t2 values ({a}, {b}, '2020-01-0{}')", a % 9 + 1), 1);
+            let x = nullable(&mut random, 8);
+            let y = random.pick(&["null", "'a'", "'b'", "'B'"]);
+            sql.affects(&format!("insert into t3 values ({x}, {y})"), 1);
+        }
+    }
+    for seed in 0..400 {
+        let text = random_query(&mut Random(seed));
+        let mut answers = Vec::new();
+        for guess in &GUESSES {
+            let answer = sql.run_guessing(&text, guess);
+            let mut rows =
+                answer.unwrap_or_else(|error| panic!("seed {seed}: {text}: {error}")).rows;
+            rows.sort();
+            answers.push(rows);
+        }
+        if answers.iter().any(|rows| *rows != answers[0]) {
+            sql.show_plans = true;
+            for guess in &GUESSES {
+                let _ = sql.run_guessing(&text, guess);
+            }
+        }
+        assert_eq!(answers[0], answers[1], "seed {seed}: {text}");
+        assert_eq!(answers[0], answers[2], "seed {seed}: {text}");
+        // A row is in the result, not in it, or unknown: together they are all rows.
+        if let Some((_, filter)) = text.split_once(" where ")
+            && text.starts_with("select * from t1  where")
+        {
+            let count = |sql: &mut Sql, truth: &str| {
+                let text = format!("select count(*) from t1 where ({filter}) is {truth}");
+                sql.run(&text).expect("it runs").rows[0].parse::<i64>().expect("a count")
+            };
+            let parts: i64 = ["true", "false", "unknown"].iter().map(|t| count(&mut sql, t)).sum();
+            assert_eq!(parts, 30, "seed {seed}: {filter}");
+            assert_eq!(count(&mut sql, "true"), answers[0].len() as i64, "seed {seed}: {filter}");
+        }
+    }
 }

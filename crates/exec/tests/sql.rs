@@ -354,7 +354,7 @@ fn random_query(random: &mut Random) -> String {
 fn plans_of_random_queries_agree() {
     let mut sql = Sql::new();
     let mut random = Random(7);
-    let mut nullable = |random: &mut Random, limit: u64| match random.below(5) {
+    let nullable = |random: &mut Random, limit: u64| match random.below(5) {
         0 => "null".to_owned(),
         _ => (random.below(limit) * 5).to_string(),
     };

@@ -8,7 +8,7 @@ use plan::{Expr, InstanceId, JoinKind, Logical, Physical, Register, RegisterSet,
 use types::DataType;
 
 use crate::Planner;
-use crate::access::{Goal, TablePlan};
+use crate::access::{Goal, TablePlan, sorted_register};
 use crate::graph::{
     Graph, RELATIONS_MAX, Relation, RelationKind, Source, count_relations, mask_of,
 };
@@ -142,6 +142,12 @@ impl Planner<'_> {
             let index = step.relation;
             let candidate = std::mem::replace(&mut candidates[index], Candidate::empty());
             node = Some(match node {
+                // Nobody was asked for an order: what came of it is no promise.
+                None if !lookups => Node {
+                    ordered: false,
+                    grouped: false,
+                    ..self.first(graph, index, candidate, &first_goal)
+                },
                 None => self.first(graph, index, candidate, &first_goal),
                 Some(outer) => self.join_step(graph, outer, step, candidate, placed),
             });
@@ -176,14 +182,21 @@ impl Planner<'_> {
                 );
                 let mut plan = plain;
                 if !goal.order.is_empty() || !goal.group.is_empty() {
-                    let wanted = self.table_plan(
+                    let mut wanted = self.table_plan(
                         *id,
                         &candidate.predicates,
                         &candidate.sargs,
                         &live,
                         &Goal { limit: None, ..goal.clone() },
                     );
-                    let useful = (wanted.ordered && !goal.order.is_empty()) || wanted.grouped;
+                    // A key of this table may make the rest of an order idle for its own rows, not for joined ones.
+                    let instance = self.instance(*id);
+                    let is_own = |key| {
+                        sorted_register(key).is_some_and(|key| instance.column_of(key).is_some())
+                    };
+                    let own_order = !goal.order.is_empty() && goal.order.iter().all(is_own);
+                    wanted.ordered &= own_order;
+                    let useful = wanted.ordered || wanted.grouped;
                     if useful && wanted.cost <= plan.cost * 2.0 + 10.0 {
                         plan = wanted;
                     } else {

@@ -12,6 +12,9 @@ use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
 use crate::literal::width;
 use crate::typing::is_stringy;
 
+/// Rows wider than this compare for equality only.
+const ROW_ORDER_MAX: usize = 64;
+
 /// The operator with its operands exchanged.
 pub(crate) fn mirrored(op: BinaryOp) -> BinaryOp {
     match op {
@@ -81,19 +84,18 @@ impl Binder<'_> {
         let mut pairs = left.into_iter().zip(right).collect::<Vec<_>>();
         match op {
             BinaryOp::Equal | BinaryOp::NullSafeEqual => {
-                let mut result: Option<Expr> = None;
+                let mut parts = Vec::with_capacity(pairs.len());
                 for (a, b) in pairs {
-                    let next = self.comparison(op, a, b)?;
-                    result = Some(match result {
-                        None => next,
-                        Some(before) => and(before, next),
-                    });
+                    parts.push(self.comparison(op, a, b)?);
                 }
-                Ok(result.expect("rows have at least two elements"))
+                Ok(Expr::balanced(BinaryOp::And, parts).expect("rows have elements"))
             }
             BinaryOp::NotEqual => {
                 let (left, right) = pairs.into_iter().unzip();
                 self.row_comparison(BinaryOp::Equal, left, right).map(not)
+            }
+            _ if pairs.len() > ROW_ORDER_MAX => {
+                Err(errors::Error::not_supported("ordering of rows this wide"))
             }
             _ => {
                 // (a, b) < (c, d) is a < c or (a = c and b < d); the last pair keeps `<=`.
@@ -259,15 +261,11 @@ impl Binder<'_> {
 
     /// Elements that compare by different types.
     fn in_as_equalities(&mut self, operand: Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
-        let mut result: Option<Expr> = None;
+        let mut parts = Vec::with_capacity(items.len());
         for item in items {
-            let equal = self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?;
-            result = Some(match result {
-                None => equal,
-                Some(before) => logical(BinaryOp::Or, before, equal),
-            });
+            parts.push(self.scalar_comparison(BinaryOp::Equal, operand.clone(), item)?);
         }
-        let result = result.expect("IN lists are not empty");
+        let result = Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty");
         Ok(if negated { not(result) } else { result })
     }
 
@@ -311,15 +309,11 @@ impl Binder<'_> {
                 return Ok(Expr::InList { operand, list: rows, negated: false, collation });
             }
         }
-        let mut result: Option<Expr> = None;
+        let mut parts = Vec::with_capacity(items.len());
         for item in items {
-            let equal = self.comparison(BinaryOp::Equal, Expr::Row(columns.clone()), item)?;
-            result = Some(match result {
-                None => equal,
-                Some(before) => logical(BinaryOp::Or, before, equal),
-            });
+            parts.push(self.comparison(BinaryOp::Equal, Expr::Row(columns.clone()), item)?);
         }
-        Ok(result.expect("IN lists are not empty"))
+        Ok(Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty"))
     }
 }
 

@@ -198,15 +198,11 @@ impl Binder<'_> {
     }
 
     fn bind_logical(&mut self, op: BinaryOp, items: &[ast::Expr]) -> Result<Expr> {
-        let mut result: Option<Expr> = None;
+        let mut operands = Vec::with_capacity(items.len());
         for item in items {
-            let item = self.bind_condition(item)?;
-            result = Some(match result {
-                None => item,
-                Some(before) => logical(op, before, item),
-            });
+            operands.push(self.bind_condition(item)?);
         }
-        result.ok_or_else(|| Error::internal("a connective without operands"))
+        Expr::balanced(op, operands).ok_or_else(|| Error::internal("a connective without operands"))
     }
 
     fn bind_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
@@ -463,8 +459,7 @@ pub(crate) fn binary(
 
 /// AND, OR and XOR.
 pub(crate) fn logical(op: BinaryOp, left: Expr, right: Expr) -> Expr {
-    let nullable = left.ty().nullable || right.ty().nullable;
-    binary(op, left, right, CollationId::BINARY, DataType::boolean().with_nullable(nullable))
+    Expr::connected(op, left, right)
 }
 
 pub(crate) fn and(left: Expr, right: Expr) -> Expr {

@@ -15,7 +15,7 @@ use types::DataType;
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal};
 use crate::query::BoundQuery;
-use crate::{Binder, PrivilegeKind, VIEW_DEPTH_MAX};
+use crate::{BLOCK_TABLES_MAX, Binder, PrivilegeKind, VIEW_DEPTH_MAX};
 
 impl Binder<'_> {
     /// Binds a FROM list into the current block.
@@ -144,6 +144,9 @@ impl Binder<'_> {
         privilege: Option<usize>,
     ) -> Result<()> {
         let block = self.block();
+        if block.tables.len() >= BLOCK_TABLES_MAX {
+            bail!(TOO_MANY_TABLES, BLOCK_TABLES_MAX);
+        }
         let taken = block.tables.iter().any(|table| table.alias == alias && table.schema == schema);
         if taken {
             bail!(NONUNIQ_TABLE, alias);

@@ -92,12 +92,18 @@ pub struct Binder<'a> {
     /// `user@host` whose rights count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
+    /// Queries inside queries.
+    pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
     pub(crate) uncacheable: bool,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
     pub(crate) insert_values: Option<insert::NewRow>,
 }
 
+/// Queries nested deeper than this are refused (1473), as the reference does.
+pub(crate) const QUERY_DEPTH_MAX: u32 = 61;
+/// Tables in one block.
+pub(crate) const BLOCK_TABLES_MAX: usize = 61;
 /// Views nested deeper than this are refused.
 pub(crate) const VIEW_DEPTH_MAX: u32 = 64;
 
@@ -121,6 +127,7 @@ impl<'a> Binder<'a> {
             deepest_reference: None,
             definer: None,
             view_depth: 0,
+            query_depth: 0,
             straight_join: false,
             uncacheable: false,
             insert_values: None,

@@ -11,10 +11,10 @@ use plan::{
 use syntax::ast;
 use types::DataType;
 
-use crate::Binder;
 use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
 use crate::from::derived_names;
 use crate::typing::unify;
+use crate::{Binder, QUERY_DEPTH_MAX};
 
 /// A query after binding.
 #[derive(Debug)]
@@ -53,15 +53,23 @@ struct SharedCte {
     columns: Vec<(Arc<str>, DataType)>,
 }
 
+/// Changes of the operator in one chain of set operations.
+const SET_OPERATIONS_DEPTH_MAX: u32 = 200;
+
 impl Binder<'_> {
     /// Binds a query expression.
     pub(crate) fn bind_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
+        if self.query_depth >= QUERY_DEPTH_MAX {
+            bail!(TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT);
+        }
         let outer = self.cte_scope.len();
         if let Some(with) = &query.with {
             self.declare_ctes(with)?;
         }
         let first_instance = self.instances.len();
+        self.query_depth += 1;
         let bound = self.bind_query_body(query);
+        self.query_depth -= 1;
         self.cte_scope.truncate(outer);
         let bound = bound?;
         for locking in &query.locking {
@@ -145,20 +153,30 @@ impl Binder<'_> {
         let block = first.block;
         let mut parts = vec![first];
         let mut operation: Option<SetOperation> = None;
+        let mut depth = 0;
         for term in &chain.rest {
             let right = self.bind_set_expr(&term.right)?;
             if right.outputs.len() != parts[0].outputs.len() {
                 bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
             }
             let next = set_operation(term.op, term.all);
-            match operation {
-                // UNION is associative; EXCEPT is too when everything is on the right of the first.
-                Some(same) if same == next => parts.push(right),
-                None => {
+            match (operation, next) {
+                // All of one kind are one operation: what is on the right of the first is taken away or added.
+                (Some(same), _) if same == next && is_flat(same) => parts.push(right),
+                (None, _) => {
                     parts.push(right);
                     operation = Some(next);
                 }
-                Some(before) => {
+                // A later UNION DISTINCT makes all before it distinct.
+                (Some(SetOperation::UnionAll), SetOperation::UnionDistinct) => {
+                    parts.push(right);
+                    operation = Some(next);
+                }
+                (Some(before), _) => {
+                    depth += 1;
+                    if depth > SET_OPERATIONS_DEPTH_MAX {
+                        bail!(TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT);
+                    }
                     let combined = self.combine(before, std::mem::take(&mut parts), block)?;
                     parts = vec![combined, right];
                     operation = Some(next);
@@ -595,6 +613,17 @@ fn check_names(names: &[Arc<str>]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether `a op b op c` is one operation over three inputs.
+fn is_flat(operation: SetOperation) -> bool {
+    match operation {
+        SetOperation::UnionAll
+        | SetOperation::UnionDistinct
+        | SetOperation::IntersectDistinct
+        | SetOperation::ExceptDistinct => true,
+        SetOperation::IntersectAll | SetOperation::ExceptAll => false,
+    }
 }
 
 fn set_operation(op: ast::SetOperator, all: bool) -> SetOperation {

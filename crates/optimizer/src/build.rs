@@ -28,6 +28,19 @@ impl Planner<'_> {
         if graph.empty {
             return Ok(self.top(Node::nothing(), &mut graph));
         }
+        let other = self.distinct_variant(&graph);
+        let node = self.plan_graph(graph, goal)?;
+        match other {
+            Some(other) => {
+                let second = self.plan_graph(other, goal)?;
+                Ok(if second.cost < node.cost { second } else { node })
+            }
+            None => Ok(node),
+        }
+    }
+
+    /// Plans a graph whose predicates are in their places.
+    fn plan_graph(&mut self, mut graph: Graph, goal: &Goal) -> Result<Node> {
         if !graph.relations.iter().any(|relation| relation.kind == RelationKind::Inner) {
             self.add_one_row(&mut graph);
         }
@@ -299,7 +312,7 @@ impl Planner<'_> {
     }
 
     /// Rows that are computed once and read again and again. Columns are filled in at the end.
-    fn materialized(&mut self, input: Physical) -> Physical {
+    pub(crate) fn materialized(&mut self, input: Physical) -> Physical {
         if matches!(
             input,
             Physical::OneRow

@@ -42,7 +42,7 @@ pub(crate) struct Relation {
 }
 
 /// A join as a set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub relations: Vec<Relation>,
     /// WHERE and ON of inner joins.

@@ -118,7 +118,7 @@ impl Planner<'_> {
             LogicalStatement::Query(query) => {
                 let ctes = self.plan_ctes(ctes)?;
                 let node = self.plan(query.root, &Default::default())?;
-                let shared = self.share(ctes)?;
+                let shared = self.share(ctes, &[&node.physical])?;
                 let root = self.finish(node.physical, &query.outputs, &shared.subqueries);
                 let rows = node.cost + shared.rows;
                 let registers = self.registers;
@@ -131,7 +131,7 @@ impl Planner<'_> {
             LogicalStatement::Delete(write) => self.delete(*write, ctes),
             LogicalStatement::Do(exprs) => {
                 let ctes = self.plan_ctes(ctes)?;
-                let shared = self.share(ctes)?;
+                let shared = self.share(ctes, &[])?;
                 let registers = self.registers;
                 let Shared { subqueries, ctes, rows } = shared;
                 Ok((Plan::Do { exprs, subqueries, ctes, registers }, rows))
@@ -171,31 +171,45 @@ impl Planner<'_> {
         Ok(planned)
     }
 
-    /// Plans what is left of the subqueries, and gives all parts their final registers.
+    /// Plans what is left of the subqueries, and gives all parts their final registers. `roots`: the statement's own trees.
     pub(crate) fn share(
         &mut self,
         ctes: Vec<(CteId, plan::Physical, Vec<plan::Expr>)>,
+        roots: &[&plan::Physical],
     ) -> Result<Shared> {
         let mut rows = 0.0;
-        let mut planned: Vec<Subquery> = Vec::with_capacity(self.subqueries.len());
-        for index in 0..self.subqueries.len() {
-            if self.absorbed[index] {
-                let root = plan::Physical::Nothing;
-                planned.push(Subquery { root, outputs: Vec::new(), outer: Vec::new() });
-                continue;
-            }
-            let root = std::mem::replace(&mut self.subqueries[index].root, plan::Logical::Nothing);
-            let node = self.plan(root, &Default::default())?;
+        let count = self.subqueries.len();
+        let mut wanted: Vec<bool> = self.absorbed.iter().map(|absorbed| !absorbed).collect();
+        if wanted.contains(&false) {
+            roots.iter().for_each(|root| note_subqueries(root, &mut wanted));
+            ctes.iter().for_each(|(_, root, _)| note_subqueries(root, &mut wanted));
+        }
+        let mut planned: Vec<Option<plan::Physical>> = vec![None; count];
+        // A subquery's own plan may name others that were absorbed elsewhere.
+        while let Some(index) = (0..count).find(|index| wanted[*index] && planned[*index].is_none())
+        {
+            let node = self.plan(self.subqueries[index].root.clone(), &Default::default())?;
             rows += node.cost;
-            planned.push(Subquery {
-                root: node.physical,
-                outputs: self.subqueries[index].outputs.clone(),
-                outer: self.subqueries[index].outer.clone(),
+            note_subqueries(&node.physical, &mut wanted);
+            planned[index] = Some(node.physical);
+        }
+        let mut subqueries: Vec<Subquery> = Vec::with_capacity(count);
+        for (subquery, physical) in self.subqueries.iter().zip(planned) {
+            subqueries.push(match physical {
+                Some(root) => Subquery {
+                    root,
+                    outputs: subquery.outputs.clone(),
+                    outer: subquery.outer.clone(),
+                },
+                None => Subquery {
+                    root: plan::Physical::Nothing,
+                    outputs: Vec::new(),
+                    outer: Vec::new(),
+                },
             });
         }
-        // Inner subqueries have higher or lower numbers than outer ones: the outer lists alone decide what is needed.
-        let lists = planned.clone();
-        for subquery in &mut planned {
+        let lists = subqueries.clone();
+        for subquery in &mut subqueries {
             let root = std::mem::replace(&mut subquery.root, plan::Physical::Nothing);
             let outputs: Vec<&plan::Expr> = subquery.outputs.iter().collect();
             subquery.root = self.finish_exprs(root, &outputs, &lists);
@@ -206,7 +220,7 @@ impl Planner<'_> {
             let root = self.finish_exprs(root, &exprs, &lists);
             finished.push((id, root, outputs));
         }
-        Ok(Shared { subqueries: planned, ctes: finished, rows })
+        Ok(Shared { subqueries, ctes: finished, rows })
     }
 
     pub(crate) fn new_cte(&mut self) -> CteId {
@@ -234,4 +248,16 @@ impl Planner<'_> {
         expr.add_registers(&|id| self.outer(id), &mut set);
         set
     }
+}
+
+/// Marks the subqueries that a tree names.
+fn note_subqueries(node: &plan::Physical, wanted: &mut [bool]) {
+    node.for_each_expr(&mut |expr| {
+        expr.visit(&mut |node| {
+            if let plan::Expr::Subquery { id, .. } = node {
+                wanted[id.0 as usize] = true;
+            }
+        });
+    });
+    node.for_each_input(&mut |input| note_subqueries(input, wanted));
 }

@@ -1,7 +1,7 @@
 //! Predicates: conjuncts, what rejects NULL, substitution, what is constant.
 
 use plan::{BinaryOp, Expr, Register, RegisterSet, SubqueryKind, UnaryOp};
-use types::{DataType, Value};
+use types::Value;
 
 /// Functions that answer differently each time, or have an effect: predicates with them stay where they are. Everything that
 /// the registry calls volatile belongs here.
@@ -32,24 +32,15 @@ pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
     }
 }
 
-/// Puts conjuncts together.
+/// Puts conjuncts together, in order; the tree is as flat as can be.
 pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<Expr> {
-    predicates.into_iter().reduce(|left, right| {
-        let nullable = left.ty().nullable || right.ty().nullable;
-        Expr::Binary {
-            op: BinaryOp::And,
-            left: Box::new(left),
-            right: Box::new(right),
-            collation: types::CollationId::BINARY,
-            ty: DataType::boolean().with_nullable(nullable),
-        }
-    })
+    Expr::balanced(BinaryOp::And, predicates.into_iter().collect())
 }
 
 /// Whether the expression may not be moved, repeated or left out.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
     expr.any(&mut |node| match node {
-        Expr::AssignUserVariable { .. } | Expr::UserVariable { .. } => true,
+        Expr::AssignUserVariable { .. } => true,
         Expr::Function { name, .. } => VOLATILE.contains(&&**name),
         _ => false,
     })

@@ -49,9 +49,6 @@ impl Planner<'_> {
         computed: &RegisterSet,
     ) -> bool {
         let index = id.0 as usize;
-        if self.absorbed[index] {
-            return false;
-        }
         let left: &[Expr] = match kind {
             SubqueryKind::Exists => &[],
             SubqueryKind::In(left) => left,
@@ -78,7 +75,8 @@ impl Planner<'_> {
         if subquery.outputs.iter().any(|output| has_subquery(output) || is_volatile(output)) {
             return false;
         }
-        let root = std::mem::replace(&mut self.subqueries[index].root, Logical::Nothing);
+        // Kept: a part of the statement may be planned more than once, and not all plans take it in.
+        let root = self.subqueries[index].root.clone();
         let outputs = self.subqueries[index].outputs.clone();
         self.absorbed[index] = true;
         let relation = self.semi_relation(graph, root, left, outputs, negated);
@@ -156,6 +154,47 @@ impl Planner<'_> {
             graph.predicates.append(&mut relation.on);
         }
         graph.relations.push(relation);
+    }
+
+    /// The same join with the distinct values of a semi join's inner side as an ordinary relation, which may then come first.
+    pub(crate) fn distinct_variant(&self, graph: &Graph) -> Option<Graph> {
+        let index = graph.relations.iter().position(|relation| {
+            relation.kind == RelationKind::Semi && !relation.lateral && relation.after != 0
+        })?;
+        let relation = &graph.relations[index];
+        let mut columns = Vec::new();
+        for condition in &relation.on {
+            let Expr::Binary { op: BinaryOp::Equal, left, right, collation, .. } = condition else {
+                return None;
+            };
+            let inner = [left, right].into_iter().find(|side| {
+                side.as_column().is_some_and(|register| relation.defines.contains(register))
+            })?;
+            let other = if std::ptr::eq(inner, left) { right } else { left };
+            let ty = inner.ty();
+            if self.reads(other).intersects(&relation.defines)
+                || (ty.is_string() && *collation != ty.collation)
+            {
+                return None;
+            }
+            columns.push((inner.as_column()?, ty));
+        }
+        let mut input = match &relation.source {
+            Source::Table(id) => Logical::Get(*id),
+            Source::Logical(node) => node.clone(),
+        };
+        for predicate in &relation.local {
+            input = Logical::Filter { input: Box::new(input), predicate: predicate.clone() };
+        }
+        let mut variant = graph.clone();
+        let relation = &mut variant.relations[index];
+        relation.source = Source::Logical(Logical::Distinct { input: Box::new(input), columns });
+        relation.kind = RelationKind::Inner;
+        relation.after = 0;
+        relation.local.clear();
+        let mut on = std::mem::take(&mut relation.on);
+        variant.predicates.append(&mut on);
+        Some(variant)
     }
 
     fn matches_once(&self, relation: &Relation) -> bool {

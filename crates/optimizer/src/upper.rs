@@ -262,12 +262,8 @@ impl Planner<'_> {
             group: Vec::new(),
             limit: Some(1.0),
         };
-        let absorbed = self.absorbed.clone();
-        let subqueries = self.subqueries.clone();
         let node = self.plan(wanted, &goal)?;
         if !node.ordered {
-            self.absorbed = absorbed;
-            self.subqueries = subqueries;
             return Ok(Extreme::Other(Box::new(input)));
         }
         let one = Expr::literal(Value::UInt(1), DataType::bigint_unsigned().with_nullable(false));

@@ -23,13 +23,18 @@ impl Planner<'_> {
                 (InsertSource::Values(rows), None, count)
             }
             LogicalInsertSource::Query(query) => {
-                let node = self.plan(query.root, &Goal::default())?;
+                let mut node = self.plan(query.root, &Goal::default())?;
                 let cost = node.cost + node.rows;
+                // What is inserted must not be read again.
+                if self.mentions_table(insert.target.table) {
+                    node.physical = self.materialized(node.physical);
+                }
                 (InsertSource::Values(Vec::new()), Some((node.physical, query.outputs)), cost)
             }
         };
         let (mut source, query, cost) = planned;
-        let shared = self.share(ctes)?;
+        let roots: Vec<&Physical> = query.iter().map(|(root, _)| root).collect();
+        let shared = self.share(ctes, &roots)?;
         let registers = self.registers;
         let rows = cost + shared.rows;
         let Shared { subqueries, ctes, .. } = shared;
@@ -65,7 +70,7 @@ impl Planner<'_> {
         let ctes = self.plan_ctes(ctes)?;
         let goal = Goal::default();
         let node = self.plan(write.root, &goal)?;
-        let shared = self.share(ctes)?;
+        let shared = self.share(ctes, &[&node.physical])?;
         let mut wanted = RegisterSet::new();
         let mut exprs: Vec<&Expr> = Vec::new();
         for target in &write.targets {
@@ -74,6 +79,7 @@ impl Planner<'_> {
         }
         let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
         let buffered = write.multi_table
+            || write.targets.iter().any(|target| self.reads_twice(target))
             || write.ordered
             || write.limit.is_some()
             || write.targets.iter().any(|target| self.scan_moves(target, &root));
@@ -101,7 +107,7 @@ impl Planner<'_> {
     ) -> Result<(Plan, f64)> {
         let ctes = self.plan_ctes(ctes)?;
         let node = self.plan(write.root, &Goal::default())?;
-        let shared = self.share(ctes)?;
+        let shared = self.share(ctes, &[&node.physical])?;
         let mut wanted = RegisterSet::new();
         for target in &write.targets {
             self.add_target(target, &mut wanted);
@@ -136,6 +142,19 @@ impl Planner<'_> {
             registers,
         };
         Ok((Plan::Delete(plan), rows))
+    }
+
+    /// Whether a table reference of the statement reads the table.
+    fn mentions_table(&self, table: u64) -> bool {
+        self.instances.iter().any(|instance| self.input.tables[instance.table].id.0 == table)
+    }
+
+    /// Whether another table reference reads the target, too.
+    fn reads_twice(&self, target: &LogicalTarget) -> bool {
+        let same = |instance: &plan::TableInstance| {
+            self.input.tables[instance.table].id.0 == target.write.table
+        };
+        self.instances.iter().filter(|instance| same(instance)).count() > 1
     }
 
     fn locator(&self, target: &LogicalTarget) -> Register {

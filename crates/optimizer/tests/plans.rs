@@ -191,6 +191,45 @@ fn subqueries_become_joins() {
 }
 
 #[test]
+fn a_small_subquery_drives_a_large_table() {
+    check(
+        "select c from t1 where a in (select x from t3 where y = 'q')",
+        "
+        Query c=r2
+          NestedLoop Inner
+            Distinct r3
+              Scan t3 full 0 (0:r3 1:r4) filter (r4 = 'q')
+            Scan t1 unique 0 [r3] (2:r2)
+        #0 []
+          Nothing",
+    );
+}
+
+#[test]
+fn a_table_is_not_read_while_it_is_written() {
+    check(
+        "insert into t3 select x + 1, y from t3",
+        "
+        Insert t3 [0, 1]
+          Materialize 1024 r2 r3
+            Scan t3 full 0 (0:r2 1:r3)",
+    );
+}
+
+#[test]
+fn long_statements_do_not_recurse() {
+    let list: Vec<String> = (0..20_000).map(|n| format!("b <> {n}")).collect();
+    planned(&format!("select a from t1 where {}", list.join(" and ")));
+    planned(&format!("select a from t1 where {}", list.join(" or ")));
+    let unions = vec!["select 1"; 3000].join(" union all ");
+    planned(&unions);
+    let nested = format!("select {}1{}", "(".repeat(200), ")".repeat(200));
+    planned(&nested);
+    let sums = vec!["a"; 250].join(" + ");
+    planned(&format!("select {sums} from t1"));
+}
+
+#[test]
 fn derived_tables() {
     check(
         "select n from (select b, count(*) n from t2 group by b) d where b = 4",
@@ -241,7 +280,9 @@ fn explained(sql: &str) -> Vec<String> {
 #[test]
 fn explain() {
     assert_eq!(
-        explained("explain select t1.c from t3 join t1 on t1.a = t3.x where t3.y = 'q' order by t1.c"),
+        explained(
+            "explain select t1.c from t3 join t1 on t1.a = t3.x where t3.y = 'q' order by t1.c"
+        ),
         [
             "1|'SIMPLE'|'t3'|NULL|'ALL'|NULL|NULL|NULL|NULL|50|10.0|'Using where; Using temporary; Using filesort'",
             "1|'SIMPLE'|'t1'|NULL|'eq_ref'|'PRIMARY'|'PRIMARY'|'4'|'test.t3.x'|1|100.0|NULL",
@@ -249,7 +290,9 @@ fn explain() {
     );
     assert_eq!(
         explained("explain format=tree select a from t1 where b = 3 and c = 'x' limit 2"),
-        ["'-> Limit: 2 row(s)\n    -> Filter: (t1.c = 'x')  (rows=1000)\n        -> Index lookup on t1 using b (b=3)  (rows=1000)\n'"]
+        [
+            "'-> Limit: 2 row(s)\n    -> Filter: (t1.c = 'x')  (rows=1000)\n        -> Index lookup on t1 using b (b=3)  (rows=1000)\n'"
+        ]
     );
     let json = explained("explain format=json select 1 from t1 where a = 1");
     assert!(json[0].contains("Constant row on t1 using PRIMARY (a=1)"), "{}", json[0]);

@@ -158,6 +158,34 @@ impl Expr {
         Expr::Literal { value, ty }
     }
 
+    /// `a AND b AND ..` (or OR, XOR) in order, as a tree of logarithmic height; `None` of nothing.
+    pub fn balanced(op: BinaryOp, mut operands: Vec<Expr>) -> Option<Expr> {
+        while operands.len() > 1 {
+            let mut next = Vec::with_capacity(operands.len().div_ceil(2));
+            let mut rest = operands.into_iter();
+            while let Some(left) = rest.next() {
+                next.push(match rest.next() {
+                    Some(right) => Expr::connected(op, left, right),
+                    None => left,
+                });
+            }
+            operands = next;
+        }
+        operands.pop()
+    }
+
+    /// `left op right` for AND, OR and XOR.
+    pub fn connected(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        let nullable = left.ty().nullable || right.ty().nullable;
+        Expr::Binary {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+            collation: CollationId::BINARY,
+            ty: DataType::boolean().with_nullable(nullable),
+        }
+    }
+
     /// The static type. A row has the type of its first element.
     pub fn ty(&self) -> DataType {
         match self {

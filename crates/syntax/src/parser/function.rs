@@ -199,8 +199,13 @@ impl<'a> Parser<'a> {
     }
 
     fn call_without_parens(&mut self) -> PResult<ExprKind> {
+        let (least, most) = arity_of(self.kw());
         let name = self.any_word()?;
-        let args = if self.at_tok(Tok::LParen) { self.call_args(false)?.0 } else { Vec::new() };
+        let args = if self.at_tok(Tok::LParen) {
+            self.call_args(false, least, most)?.0
+        } else {
+            Vec::new()
+        };
         Ok(ExprKind::Function(Box::new(FunctionCall {
             schema: None,
             name,
@@ -240,27 +245,39 @@ impl<'a> Parser<'a> {
             && Kw::find(self.text_of(token)).is_function();
         // Only names that are no words may be loadable functions, whose arguments have names.
         let named = schema.is_none() && token.kw == Kw::NO_WORD;
-        let (args, arg_names) = self.call_args(named)?;
+        let (least, most) = arity_of(token.kw);
+        let (args, arg_names) = self.call_args(named, least, most)?;
         let call = FunctionCall { schema, name, args, arg_names, stored_only };
         self.node(start, ExprKind::Function(Box::new(call)))
     }
 
-    fn call_args(&mut self, named: bool) -> PResult<(Vec<Expr>, Vec<Option<Ident>>)> {
+    /// `(a, b AS name, ..)` with `least` to `most` arguments.
+    fn call_args(
+        &mut self,
+        named: bool,
+        least: usize,
+        most: usize,
+    ) -> PResult<(Vec<Expr>, Vec<Option<Ident>>)> {
         self.expect_tok(Tok::LParen)?;
-        if self.eat_tok(Tok::RParen) {
-            return Ok((Vec::new(), Vec::new()));
-        }
         let mut args = Vec::new();
         let mut names: Vec<Option<Ident>> = Vec::new();
-        loop {
+        if self.at_tok(Tok::RParen) && least == 0 {
+            self.bump();
+            return Ok((args, names));
+        }
+        while args.len() < most {
             args.push(self.expr()?);
             if named && (self.eat(Kw::AS) || self.at_ident() || self.at_tok(Tok::Str)) {
                 names.resize(args.len() - 1, None);
                 names.push(Some(self.ident_or_text()?));
             }
-            if !self.eat_tok(Tok::Comma) {
+            if !self.at_tok(Tok::Comma) || args.len() == most {
                 break;
             }
+            self.bump();
+        }
+        if args.len() < least {
+            return self.fail();
         }
         self.expect_tok(Tok::RParen)?;
         if !names.is_empty() {
@@ -760,6 +777,52 @@ fn window_func_of(kw: Kw) -> Option<WindowFunc> {
         Kw::NTH_VALUE => NthValue,
         _ => return None,
     })
+}
+
+/// How many arguments the grammar gives a function that is one of its words.
+fn arity_of(kw: Kw) -> (usize, usize) {
+    match kw {
+        Kw::DATABASE
+        | Kw::SCHEMA
+        | Kw::USER
+        | Kw::SESSION_USER
+        | Kw::SYSTEM_USER
+        | Kw::CURRENT_USER
+        | Kw::ROW_COUNT
+        | Kw::CURDATE
+        | Kw::CURRENT_DATE
+        | Kw::UTC_DATE => (0, 0),
+        Kw::NOW
+        | Kw::CURRENT_TIMESTAMP
+        | Kw::LOCALTIME
+        | Kw::LOCALTIMESTAMP
+        | Kw::SYSDATE
+        | Kw::CURTIME
+        | Kw::CURRENT_TIME
+        | Kw::UTC_TIME
+        | Kw::UTC_TIMESTAMP => (0, 1),
+        Kw::ASCII
+        | Kw::CHARSET
+        | Kw::COLLATION
+        | Kw::DATE
+        | Kw::DAY
+        | Kw::HOUR
+        | Kw::MICROSECOND
+        | Kw::MINUTE
+        | Kw::MONTH
+        | Kw::QUARTER
+        | Kw::REVERSE
+        | Kw::SECOND
+        | Kw::TIME
+        | Kw::YEAR => (1, 1),
+        Kw::TIMESTAMP | Kw::WEEK | Kw::LOG => (1, 2),
+        Kw::LEFT | Kw::RIGHT | Kw::REPEAT | Kw::TRUNCATE | Kw::MOD | Kw::POINT => (2, 2),
+        Kw::FORMAT => (2, 3),
+        Kw::IF | Kw::REPLACE => (3, 3),
+        Kw::INSERT => (4, 4),
+        Kw::COALESCE => (1, usize::MAX),
+        _ => (0, usize::MAX),
+    }
 }
 
 /// Is a word that is not reserved the name of a function, too?

@@ -607,7 +607,7 @@ impl<'a> Parser<'a> {
         self.expect(Kw::DIAGNOSTICS)?;
         let condition = if self.eat(Kw::CONDITION) { Some(self.expr()?) } else { None };
         let items = self.comma_list(|p| {
-            let target = if p.at_tok(Tok::UserVar) {
+            let target = if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 IntoVariable::User(p.user_var()?)
             } else {
                 IntoVariable::Local(p.ident()?)

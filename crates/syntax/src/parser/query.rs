@@ -472,7 +472,7 @@ impl<'a> Parser<'a> {
             return Ok(Into::Dumpfile(self.text()?));
         }
         let variables = self.comma_list(|p| {
-            if p.at_tok(Tok::UserVar) {
+            if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 return Ok(IntoVariable::User(p.user_var()?));
             }
             Ok(IntoVariable::Local(p.ident_or_text()?))

@@ -203,7 +203,16 @@ impl Options {
 
 /// Options that are no system variables.
 const OWN: [&str; 11] = [
-    "insecure_root", "in_memory", "ssl", "user", "console", "daemonize", "basedir", "port", "socket", "datadir",
+    "insecure_root",
+    "in_memory",
+    "ssl",
+    "user",
+    "console",
+    "daemonize",
+    "basedir",
+    "port",
+    "socket",
+    "datadir",
     "pid_file",
 ];
 

@@ -16,7 +16,8 @@ impl LockFile {
     /// # Errors
     /// The file cannot be made or locked.
     pub fn acquire(path: &Path) -> io::Result<Option<LockFile>> {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(LockFile(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

@@ -59,10 +59,7 @@ impl<'a> OkPacket<'a> {
         put_lenenc_int(out, self.last_insert_id);
         out.extend_from_slice(&status.0.to_le_bytes());
         out.extend_from_slice(&self.warnings.to_le_bytes());
-        if !tracking {
-            out.extend_from_slice(self.info);
-            return;
-        }
+        // The text has its length before it in either form, whatever is written about the older one.
         if changed || !self.info.is_empty() {
             put_lenenc_bytes(out, self.info);
         }
@@ -90,11 +87,11 @@ impl<'a> OkPacket<'a> {
         let warnings = reader.u16()?;
         let mut ok =
             OkPacket { affected_rows, last_insert_id, status, warnings, ..OkPacket::default() };
-        if !in_force.contains(Capabilities::SESSION_TRACK) {
-            ok.info = reader.rest();
-        } else if !reader.is_empty() {
+        if !reader.is_empty() {
             ok.info = reader.lenenc_bytes()?;
-            if status.contains(StatusFlags::SESSION_STATE_CHANGED) {
+            if in_force.contains(Capabilities::SESSION_TRACK)
+                && status.contains(StatusFlags::SESSION_STATE_CHANGED)
+            {
                 ok.changes = read_changes(reader.lenenc_bytes()?)?;
             }
         }

@@ -78,7 +78,7 @@ fn replies_round_trip() {
     let plain = OkPacket { info: b"x", ..OkPacket::default() };
     out.clear();
     plain.encode(&mut out, Capabilities::PROTOCOL_41);
-    assert_eq!(out, b"\0\0\0\0\0\0\0x");
+    assert_eq!(out, b"\0\0\0\0\0\0\0\x01x");
     assert_eq!(OkPacket::decode(&out, Capabilities::PROTOCOL_41), Ok(plain));
     out.clear();
     let error = errors::err!(DUP_ENTRY, 1, "t1.PRIMARY");

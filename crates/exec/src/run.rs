@@ -1,5 +1,6 @@
 //! The state of one run: registers, services, memory account, and what is computed once a statement.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
@@ -89,6 +90,8 @@ pub(crate) struct Run<'r> {
     pub(crate) ctes: Vec<CteState>,
     /// The statement changes data without IGNORE: in strict mode some warnings are errors.
     pub(crate) is_strict_write: bool,
+    /// The engine has ended the transaction: its cursors are gone, and asking for it would start another.
+    pub(crate) is_rolled_back: Cell<bool>,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
     ticks: u32,
@@ -128,6 +131,7 @@ impl<'r> Run<'r> {
             sets: vec![None; body.set_slots],
             subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
             ctes: Vec::new(),
+            is_rolled_back: Cell::new(false),
             found_rows: None,
             is_strict_write: false,
             ticks: 0,
@@ -156,6 +160,9 @@ impl<'r> Run<'r> {
 
     #[cold]
     pub(crate) fn engine_error(&self, error: EngineError) -> Error {
+        if matches!(error, EngineError::Deadlock) {
+            self.is_rolled_back.set(true);
+        }
         error.into_error(self.cancel)
     }
 

@@ -386,6 +386,8 @@ impl Transaction for MemoryTransaction {
             status.set_aborted();
         }
         self.end();
+        // The snapshot that went may have been the last to see something.
+        self.shared.purge.run(&self.shared.clock);
         Ok(())
     }
 

@@ -208,6 +208,7 @@ impl<'r> Scan<'r> {
 
     fn close_cursor(&mut self, run: &mut Run<'r>) {
         if let Some(cursor) = self.cursor.take()
+            && !run.is_rolled_back.get()
             && let Ok(transaction) = run.transactions.transaction(&self.node.table.engine)
         {
             transaction.close_cursor(cursor);

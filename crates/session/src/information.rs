@@ -340,10 +340,7 @@ fn column_view(
             (Some(show_create::constant_text(column, value, zone)), false)
         }
         ColumnDefault::Now(digits) => (Some(now(*digits)), true),
-        ColumnDefault::Expression(text) => {
-            let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
-            (Some(inner.unwrap_or(text).to_owned()), true)
-        }
+        ColumnDefault::Expression(text) => (Some(text.to_string()), true),
     };
     ColumnView {
         name: column.name.to_string(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
+use syntax::LiteralSpan;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -20,36 +21,63 @@ const FRONT_SLOTS: usize = 8;
 const FRONT_HITS: u32 = 64;
 
 /// Everything that a plan depends on besides the catalog version, which is checked apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlanKey {
-    /// Normalised text, literals lifted.
-    pub(crate) text: Vec<u8>,
+    /// Digest of the text, literals lifted, under the server's secret seed.
+    pub(crate) digest: u128,
+    /// Types of the lifted literals, hashed.
+    pub(crate) types: u64,
     pub(crate) schema: Option<Arc<str>>,
+    /// Settings of the session that reach a plan.
+    pub(crate) settings: PlanSettings,
+}
+
+/// Settings of a session that reach a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct PlanSettings {
     pub(crate) sql_mode: u64,
     pub(crate) collation: u16,
-    /// Other settings of the session that reach a plan, hashed.
-    pub(crate) settings: u64,
+    pub(crate) div_precision_increment: u8,
+    pub(crate) safe_updates: bool,
+    pub(crate) group_concat_max_len: u64,
+    pub(crate) max_allowed_packet: u64,
 }
 
 impl PlanKey {
     fn hash(&self) -> u64 {
-        let seed = stdx::mix(self.sql_mode ^ self.settings.rotate_left(17) ^ u64::from(self.collation));
-        let seed = match &self.schema {
+        let settings = self.settings.sql_mode ^ u64::from(self.settings.collation) << 40;
+        let seed = (self.digest as u64) ^ stdx::mix(self.types ^ settings);
+        match &self.schema {
             Some(schema) => stdx::hash_bytes(seed, schema.as_bytes()),
-            None => seed,
-        };
-        stdx::hash_bytes(seed, &self.text)
+            None => stdx::mix(seed),
+        }
     }
 }
 
 /// A cached plan.
 pub(crate) struct Entry {
     key: PlanKey,
-    pub(crate) planned: Arc<Planned>,
+    /// One of the texts that it stands for: digests may collide, so texts are compared before a plan is shared.
+    text: Box<[u8]>,
+    literals: Box<[LiteralSpan]>,
+    planned: Arc<Planned>,
     bytes: usize,
     hits: AtomicU64,
-    pub(crate) nanos: AtomicU64,
+    nanos: AtomicU64,
     used: AtomicBool,
+}
+
+/// A text and the literals lifted out of it.
+pub(crate) struct LiftedText<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) literals: &'a [LiteralSpan],
+}
+
+impl Entry {
+    fn fits(&self, key: &PlanKey, text: &LiftedText<'_>) -> bool {
+        self.key == *key
+            && syntax::same_shape(&self.text, &self.literals, text.text, text.literals)
+    }
 }
 
 type Shard = HashMap<u64, Arc<Entry>>;
@@ -76,9 +104,14 @@ impl PlanCache {
         &self.shards[hash as usize % SHARDS]
     }
 
-    fn find(&self, hash: u64, key: &PlanKey) -> Option<Arc<Entry>> {
+    fn find(
+        &self,
+        hash: u64,
+        key: &PlanKey,
+        text: &LiftedText<'_>,
+    ) -> Option<Arc<Entry>> {
         let shard = self.shard(hash).load();
-        let entry = shard.get(&hash).filter(|entry| entry.key == *key)?;
+        let entry = shard.get(&hash).filter(|entry| entry.fits(key, text))?;
         // Written only when the hand has cleared it, not at every hit.
         if !entry.used.load(Ordering::Relaxed) {
             entry.used.store(true, Ordering::Relaxed);
@@ -87,14 +120,16 @@ impl PlanCache {
     }
 
     /// Adds a plan, in place of an older one of the same text.
-    pub(crate) fn insert(&self, key: PlanKey, planned: Arc<Planned>) {
-        let bytes = key.text.len() + planned.bytes();
+    pub(crate) fn insert(&self, key: PlanKey, text: &LiftedText<'_>, planned: Arc<Planned>) {
+        let bytes = text.text.len() + size_of_val(text.literals) + planned.bytes();
         if bytes > self.limit_bytes.load(Ordering::Relaxed) / 4 {
             return;
         }
         let hash = key.hash();
         let entry = Arc::new(Entry {
             key,
+            text: text.text.into(),
+            literals: text.literals.into(),
             planned,
             bytes,
             hits: AtomicU64::new(0),
@@ -144,7 +179,7 @@ impl PlanCache {
             for entry in shard.load().values() {
                 rows.push((
                     entry.key.schema.as_deref().unwrap_or("").to_owned(),
-                    String::from_utf8_lossy(&entry.key.text).into_owned(),
+                    String::from_utf8_lossy(&entry.text).into_owned(),
                     entry.hits.load(Ordering::Relaxed),
                     entry.bytes as u64,
                     entry.nanos.load(Ordering::Relaxed),
@@ -173,12 +208,17 @@ pub(crate) struct FrontCache {
 
 impl FrontCache {
     /// Looks in the session's own slots, then in the shared cache.
-    pub(crate) fn find(&mut self, cache: &PlanCache, key: &PlanKey) -> Option<LocalPlan> {
+    pub(crate) fn find(
+        &mut self,
+        cache: &PlanCache,
+        key: &PlanKey,
+        text: &LiftedText<'_>,
+    ) -> Option<LocalPlan> {
         let hash = key.hash();
         let slot = &mut self.slots[hash as usize % FRONT_SLOTS];
         if let Some(own) = slot
             && own.hash == hash
-            && own.entry.key == *key
+            && own.entry.fits(key, text)
         {
             own.hits += 1;
             if own.hits >= FRONT_HITS {
@@ -186,7 +226,7 @@ impl FrontCache {
             }
             return Some(own.local.clone());
         }
-        let entry = cache.find(hash, key)?;
+        let entry = cache.find(hash, key, text)?;
         let local = Arc::new(entry.planned.clone());
         let new = FrontSlot { hash, entry, local: local.clone(), hits: 1 };
         if let Some(mut old) = slot.replace(new) {

@@ -11,6 +11,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
 
+use crate::plan_cache::PlanSettings;
 use crate::planned::Planned;
 use crate::server::Server;
 use crate::session::Session;
@@ -23,7 +24,6 @@ const PARAMETERS_MAX: usize = 65_535;
 
 /// Rows of an open cursor.
 struct Cursor {
-    columns: Vec<ColumnMeta>,
     rows: Vec<Vec<Value>>,
     position: usize,
 }
@@ -38,14 +38,11 @@ pub(crate) struct Prepared {
     cursor: Option<Cursor>,
 }
 
-/// Session settings that a kept plan was made under.
+/// What a kept plan was made under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlanContext {
     database: Option<Arc<str>>,
-    sql_mode: u64,
-    collation: u16,
-    safe_updates: bool,
-    numbers: [u64; 3],
+    settings: PlanSettings,
 }
 
 /// A session's prepared statements.
@@ -86,8 +83,7 @@ impl PreparedStatements {
 }
 
 /// The type that a parameter's value has by itself.
-pub(crate) fn type_of_value(value: &Value) -> DataType {
-    let collation = types::CollationId::UTF8MB4_0900_AI_CI;
+pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> DataType {
     match value {
         // A NULL says nothing of its type; as text it fits everywhere.
         Value::Null => DataType::null(),
@@ -332,6 +328,7 @@ impl Session {
             && *made_under == context
             && self.server.catalog.is_current(planned.version)
             && self.temporary.is_empty()
+            && !self.reads_lock()
         {
             let planned = planned.clone();
             if self.lock_plan(&planned)? {
@@ -340,24 +337,16 @@ impl Session {
         }
         let planned = self.plan_and_lock(&prepared.statement, running)?;
         if planned.cacheable {
-            let types = running.parameters.iter().map(type_of_value).collect();
+            let collation = self.settings.collation_connection.id;
+            let ty = |value| type_of_value(value, collation);
+            let types = running.parameters.iter().map(ty).collect();
             prepared.plan = Some((types, context, planned.clone()));
         }
         Ok(planned)
     }
 
     fn plan_context(&self) -> PlanContext {
-        PlanContext {
-            database: self.services.database.clone(),
-            sql_mode: self.settings.sql_mode.0,
-            collation: self.settings.collation_connection.id.0,
-            safe_updates: self.settings.sql_safe_updates,
-            numbers: [
-                u64::from(self.settings.div_precision_increment),
-                self.settings.group_concat_max_len,
-                self.settings.max_allowed_packet,
-            ],
-        }
+        PlanContext { database: self.services.database.clone(), settings: self.plan_settings() }
     }
 
     fn open_cursor(
@@ -370,9 +359,8 @@ impl Session {
         self.shared.counters.add(planned.counter, 1);
         let rows = self.run_collecting(planned, parameters)?;
         let commit = self.finish_transaction_scope()?;
-        let columns = planned.program.columns().to_vec();
-        sink.columns(&columns)?;
-        prepared.cursor = Some(Cursor { columns, rows, position: 0 });
+        sink.columns(planned.program.columns())?;
+        prepared.cursor = Some(Cursor { rows, position: 0 });
         let state = OkInfo { cursor_open: true, commit, ..self.state_info() };
         sink.end(&state)
     }
@@ -525,7 +513,7 @@ fn fits(ty: &DataType, value: &Value) -> bool {
         | Value::Date(_)
         | Value::Time(_)
         | Value::DateTime(_)
-        | Value::Json(_) => *ty == type_of_value(value),
+        | Value::Json(_) => *ty == type_of_value(value, ty.collation),
     }
 }
 

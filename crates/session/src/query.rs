@@ -9,7 +9,7 @@ use catalog::{
 use engine_api::TableId;
 use errors::{Error, Result, bail, err};
 use exec::{ExecContext, ExecSettings, Outcome, RowSink};
-use plan::{Access, Physical, Plan};
+use plan::{Access, Physical, Plan, RowLocking};
 use plugin_api::{BindContext, FunctionContext, OkInfo, Registry, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
@@ -124,8 +124,16 @@ impl Session {
             variables: &self.services,
             parameter_types,
         };
-        let bound = Binder::new(input).bind(statement, source)?;
-        let uncacheable = bound.plan.uncacheable;
+        let mut bound = Binder::new(input).bind(statement, source)?;
+        let lock_reads = self.reads_lock() && matches!(statement, Statement::Query(_));
+        if lock_reads {
+            for instance in &mut bound.plan.instances {
+                if instance.locking == RowLocking::None {
+                    instance.locking = RowLocking::Shared;
+                }
+            }
+        }
+        let uncacheable = bound.plan.uncacheable || lock_reads;
         let tables = bound.tables;
         let (plan, flags) = self.optimize(bound.plan, &tables)?;
         if self.settings.sql_safe_updates {
@@ -210,7 +218,9 @@ impl Session {
         let types: Option<Vec<DataType>> = match running.origin {
             crate::statement::Origin::Text => None,
             crate::statement::Origin::Prepared => {
-                Some(running.parameters.iter().map(crate::prepared::type_of_value).collect())
+                let collation = self.settings.collation_connection.id;
+                let ty = |value| crate::prepared::type_of_value(value, collation);
+                Some(running.parameters.iter().map(ty).collect())
             }
         };
         for _ in 0..REPLAN_MAX {
@@ -582,7 +592,7 @@ impl Session {
 }
 
 /// The INTO of a query, wherever the grammar put it.
-fn find_into(query: &ast::Query) -> Option<&ast::Into> {
+pub(crate) fn find_into(query: &ast::Query) -> Option<&ast::Into> {
     match (&query.into, &query.body) {
         (Some(into), _) => Some(into),
         (None, ast::SetExpr::Query(inner)) => find_into(inner),

@@ -77,6 +77,8 @@ pub struct Server {
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
     pub(crate) plan_cache: PlanCache,
+    /// Keeps digests from being guessed.
+    pub(crate) digest_seed: u64,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
@@ -127,6 +129,7 @@ impl Server {
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
             plan_cache,
+            digest_seed: random_seed(started_micros),
             deadlines,
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
@@ -269,6 +272,14 @@ impl Server {
             ConnectionKind::Local => true,
         };
         self.insecure_root && user == "root" && loopback
+    }
+}
+
+fn random_seed(fallback: i64) -> u64 {
+    let mut noise = [0; 8];
+    match sys::entropy::fill(&mut noise) {
+        Ok(()) => u64::from_le_bytes(noise),
+        Err(_) => stdx::mix(fallback as u64),
     }
 }
 

@@ -86,6 +86,11 @@ pub(crate) struct Session {
     pub(crate) locked: LockedTables,
     pub(crate) prepared: PreparedStatements,
     pub(crate) front_cache: FrontCache,
+    pub(crate) normalizer: syntax::Normalizer,
+    /// Literals of the text at hand, their values, and room for one text: kept from statement to statement.
+    pub(crate) lifted: Vec<syntax::LiteralSpan>,
+    pub(crate) lifted_values: Vec<Value>,
+    pub(crate) text_buffer: Vec<u8>,
     pub(crate) scratch: ExecScratch,
     /// State changes to report with the next reply.
     pub(crate) changes: Vec<StateChange>,
@@ -157,6 +162,10 @@ impl Session {
             locked: LockedTables::default(),
             prepared: PreparedStatements::default(),
             front_cache: FrontCache::default(),
+            normalizer: syntax::Normalizer::new(server.digest_seed),
+            lifted: Vec::new(),
+            lifted_values: Vec::new(),
+            text_buffer: Vec::new(),
             scratch: ExecScratch::default(),
             changes: Vec::new(),
             depth: 0,

@@ -44,7 +44,7 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>, zone: &dyn ZoneRule
         lines.push(format!("  {}", foreign_key_text(table, key)));
     }
     for check in &table.checks {
-        let mut line = format!("  CONSTRAINT {} CHECK {}", quote(&check.name), check.expression);
+        let mut line = format!("  CONSTRAINT {} CHECK ({})", quote(&check.name), check.expression);
         if !check.enforced {
             line.push_str(" /*!80016 NOT ENFORCED */");
         }
@@ -82,7 +82,7 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
     text.push_str(&collation_text(table.collation, column));
     if let Some(generated) = &column.generated {
         let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
-        text.push_str(&format!(" GENERATED ALWAYS AS {} {kind}", generated.expression));
+        text.push_str(&format!(" GENERATED ALWAYS AS ({}) {kind}", generated.expression));
     }
     if !column.ty.nullable {
         text.push_str(" NOT NULL");
@@ -117,17 +117,7 @@ fn collation_text(table: CollationId, column: &Column) -> String {
         return String::new();
     }
     let own = charset::collation_or_binary(column.ty.collation);
-    let charset = if charset::collation_or_binary(table).charset.name == own.charset.name {
-        String::new()
-    } else {
-        format!(" CHARACTER SET {}", own.charset.name)
-    };
-    if own.is_default && own.charset.name != "utf8mb4" {
-        return charset;
-    }
-    let charset =
-        if charset.is_empty() { format!(" CHARACTER SET {}", own.charset.name) } else { charset };
-    format!("{charset} COLLATE {}", own.name)
+    format!(" CHARACTER SET {} COLLATE {}", own.charset.name, own.name)
 }
 
 fn now_text(digits: u8) -> String {
@@ -150,7 +140,7 @@ fn default_text(column: &Column, zone: &dyn ZoneRules) -> Option<String> {
         }
         ColumnDefault::Constant(value) => Some(literal(&constant_text(column, value, zone))),
         ColumnDefault::Now(digits) => Some(now_text(*digits)),
-        ColumnDefault::Expression(text) => Some(text.to_string()),
+        ColumnDefault::Expression(text) => Some(format!("({text})")),
     }
 }
 
@@ -182,7 +172,7 @@ fn index_text(table: &Table, index: &Index) -> String {
         .map(|part| {
             let column = &table.columns[part.column];
             let mut text = match &column.generated {
-                Some(generated) if generated.hidden => generated.expression.to_string(),
+                Some(generated) if generated.hidden => format!("({})", generated.expression),
                 _ => quote(&column.name),
             };
             if let Some(length) = part.prefix_length {

@@ -326,7 +326,7 @@ fn near(rest: &[u8], text: &[u8]) -> Error {
     err!(PARSE_ERROR, shown, line)
 }
 
-fn is_blank(text: &[u8]) -> bool {
+pub(crate) fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
 }
 

@@ -32,7 +32,6 @@ struct Request {
     rename: Option<(Arc<str>, Arc<str>)>,
     /// FORCE, ENGINE=, ORDER BY: the rows are written anew.
     rebuild: bool,
-    if_exists_skipped: bool,
 }
 
 impl Session {
@@ -79,7 +78,6 @@ impl Session {
             algorithm: Algorithm::Default,
             rename: None,
             rebuild: false,
-            if_exists_skipped: false,
         };
         for action in &alter.actions {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
@@ -192,6 +190,7 @@ impl Session {
                     bail!(DUP_FIELDNAME, new.text);
                 }
                 super::columns::check_column_name(&new.text)?;
+                self.refuse_dependents(draft, at)?;
                 rename_column(draft, at, &new.text);
                 Ok(())
             }
@@ -246,9 +245,7 @@ impl Session {
                 Ok(())
             }
             AlterAction::DisableKeys | AlterAction::EnableKeys => {
-                let word = "DISABLE KEYS";
                 self.working.note(ErrorCode::ILLEGAL_HA, &[&table.name]);
-                let _ = word;
                 Ok(())
             }
             AlterAction::Validation(_) => Ok(()),
@@ -314,6 +311,9 @@ impl Session {
             _ => {}
         }
         if &*draft.columns[at].column.name != new_name {
+            if !same_name(&draft.columns[at].column.name, new_name) {
+                self.refuse_dependents(draft, at)?;
+            }
             rename_column(draft, at, new_name);
         }
         let name = built.column.column.name.clone();
@@ -364,14 +364,7 @@ impl Session {
                 }
             }
         }
-        for other in &draft.columns {
-            let reads = other.column.generated.as_ref().is_some_and(|generated| {
-                generated.expression.to_lowercase().contains(&format!("`{}`", name.to_lowercase()))
-            });
-            if reads && !super::is_hidden(&other.column) {
-                bail!(DEPENDENT_BY_GENERATED_COLUMN, name);
-            }
-        }
+        self.refuse_dependents(draft, at)?;
         draft.columns.remove(at);
         // An index loses the column; one without columns is gone.
         for index in &mut draft.indexes {
@@ -382,6 +375,41 @@ impl Session {
             }
         }
         draft.indexes.retain(|index| !index.parts.is_empty());
+        Ok(())
+    }
+
+    /// 3108, 3959, 3837 when an expression of the table reads the column at `at`, which is dropped or renamed.
+    fn refuse_dependents(&self, draft: &Draft, at: usize) -> Result<()> {
+        let name = draft.columns[at].column.name.clone();
+        let reads = |text: &str| {
+            self.bind_over_columns(&draft.columns, text)
+                .is_ok_and(|bound| bound.columns.contains(&at))
+        };
+        for other in &draft.columns {
+            if let Some(generated) = &other.column.generated
+                && reads(&generated.expression)
+            {
+                if generated.hidden {
+                    bail!(CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX, name);
+                }
+                bail!(DEPENDENT_BY_GENERATED_COLUMN, name);
+            }
+            if let ColumnDefault::Expression(text) = &other.column.default
+                && reads(text)
+            {
+                bail!(DEPENDENT_BY_DEFAULT_GENERATED_VALUE, name);
+            }
+        }
+        for (check_name, check) in &draft.checks {
+            if reads(&check.expression) {
+                let shown = check_name.clone().unwrap_or_else(|| check.name.clone());
+                // The reference's error 3959; the catalogue does not list it.
+                return Err(Error::new(
+                    ErrorCode(3959),
+                    format!("Check constraint '{shown}' uses column '{name}', hence column cannot be dropped or renamed."),
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -705,11 +733,13 @@ fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         let default = match &column.default {
             ColumnDefault::Constant(value) => value.clone(),
             ColumnDefault::None if column.ty.nullable => Value::Null,
-            ColumnDefault::None => implicit_default(&column.ty)?,
+            ColumnDefault::None => return None,
             ColumnDefault::Now(_) | ColumnDefault::Expression(_) => return None,
         };
-        new.definition.columns[place].instant_default =
-            if default.is_null() { None } else { Some(default) };
+        // Plans read a missing column as NULL; any other default is written into the rows.
+        if !default.is_null() {
+            return None;
+        }
     }
     let primary = |table: &Table| table.definition.primary().map(|index| index.parts.clone());
     if primary(old) != primary(new) {
@@ -731,24 +761,6 @@ fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         }
     }
     Some(changes)
-}
-
-/// What old rows have in a NOT NULL column without a default, as the reference fills it.
-fn implicit_default(ty: &types::DataType) -> Option<Value> {
-    use types::TypeKind::*;
-    Some(match ty.kind {
-        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
-        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
-        Bit | Set => Value::UInt(0),
-        Enum => Value::UInt(1),
-        Float | Double => Value::Double(0.0),
-        Decimal => Value::Decimal(types::Decimal::from(0_i64).rescale(ty.decimals)),
-        VarChar | TinyText | Text | MediumText | LongText | VarBinary | TinyBlob | Blob
-        | MediumBlob | LongBlob | Char => Value::text(""),
-        Null | Year | Date | Time | DateTime | Timestamp | Binary | Json | Vector | Geometry => {
-            return None;
-        }
-    })
 }
 
 /// Whether records hold values of both types in the same bytes, and every value of the first is one of the second.

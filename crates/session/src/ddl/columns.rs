@@ -116,7 +116,7 @@ impl Session {
             ColumnAttribute::Visible(visible) => column.invisible = !visible,
             ColumnAttribute::Generated { expr, stored } => {
                 column.generated = Some(Generated {
-                    expression: expression_text(expr, running),
+                    expression: expression_text(expr),
                     stored: *stored,
                     hidden: false,
                 });
@@ -202,7 +202,7 @@ impl Session {
             }
         }
         if parenthesised {
-            return Ok(ColumnDefault::Expression(expression_text(expr, running)));
+            return Ok(ColumnDefault::Expression(expression_text(expr)));
         }
         let (value, from) = self.evaluate(expr, running)?;
         if value.is_null() {
@@ -288,7 +288,6 @@ impl Session {
                     visible: true,
                     comment: String::new(),
                     origin: None,
-                    implied: false,
                 });
             }
         }
@@ -314,7 +313,7 @@ impl Session {
         {
             bail!(TOO_LONG_IDENT, name);
         }
-        let expression = expression_text(&check.expr, running);
+        let expression = expression_text(&check.expr);
         let enforced = check.enforced.unwrap_or(true);
         draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
         Ok(())
@@ -423,10 +422,15 @@ fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
     }
 }
 
-/// The stored text of an expression, in parentheses.
-pub(crate) fn expression_text(expr: &ast::Expr, running: &Running<'_>) -> Arc<str> {
-    let text = String::from_utf8_lossy(expr.span.of(running.source));
-    format!("({})", text.trim()).into()
+/// The stored text of an expression: the reference's spelling, independent of the session's modes.
+pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
+    let options = syntax::PrintOptions {
+        canonical: true,
+        introducer: Some("utf8mb4"),
+        cast_charset: Some("utf8mb4"),
+        no_backslash_escapes: false,
+    };
+    syntax::print_expr(expr, &options).into()
 }
 
 /// A foreign key as a statement writes it.

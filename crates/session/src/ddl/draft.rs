@@ -57,8 +57,6 @@ pub(crate) struct DraftIndex {
     pub(crate) comment: String,
     /// Id in the table before ALTER TABLE.
     pub(crate) origin: Option<IndexId>,
-    /// Made for a foreign key: gives way to an index of the user that does as well.
-    pub(crate) implied: bool,
 }
 
 /// A foreign key of a draft.
@@ -115,7 +113,6 @@ impl Draft {
             visible: index.visible,
             comment: index.comment.clone(),
             origin: Some(index.id),
-            implied: false,
         });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
@@ -283,7 +280,6 @@ impl Draft {
                     visible: true,
                     comment: String::new(),
                     origin: None,
-                    implied: true,
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{ForeignKey, ReferenceAction, Table, same_name};
+use catalog::{ForeignKey, ReferenceAction, Table};
 use errors::{Result, bail, err};
 use types::DataType;
 
@@ -135,9 +135,4 @@ fn compatible(own: &DataType, other: &DataType) -> bool {
         && own.unsigned == other.unsigned
         && (!matches!(own.kind, types::TypeKind::Decimal)
             || (own.length, own.decimals) == (other.length, other.decimals))
-}
-
-/// Whether a foreign key uses a column of its own table.
-pub(crate) fn uses_column(table: &Table, key: &ForeignKey, name: &str) -> bool {
-    key.columns.iter().any(|column| same_name(&table.columns[*column].name, name))
 }

@@ -74,7 +74,6 @@ impl Session {
             visible: true,
             comment: String::new(),
             origin: None,
-            implied: false,
         };
         for (position, part) in definition.parts.iter().enumerate() {
             let (column, prefix_length) = match &part.kind {
@@ -128,7 +127,7 @@ impl Session {
         if matches!(expr.kind, ast::ExprKind::Column(_)) {
             bail!(FUNCTIONAL_INDEX_ON_FIELD);
         }
-        let text = expression_text(expr, running);
+        let text = expression_text(expr);
         let bound = self.bind_over_columns(&draft.columns, &text)?;
         let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
         if bound.forbidden || bound.volatile {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, View};
 use errors::{ErrorCode, Result, bail, err};
-use plugin_api::{OkInfo, ResultSink};
+use plugin_api::{ColumnMeta, OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{
     self, CheckOption, CreateView, DropObjects, SqlSecurity, TableFactor, ViewAlgorithm,
@@ -110,7 +110,8 @@ impl Session {
             0
         });
         let current = self.services.database.clone();
-        let definition = qualify_tables(&create.query, text, start, current.as_deref());
+        let text = qualify_tables(&create.query, text, start, current.as_deref());
+        let definition = self.canonical_query(&text, planned.program.columns())?;
         Ok(View {
             schema: schema.clone(),
             name: name.clone(),
@@ -129,6 +130,20 @@ impl Session {
                 Some(CheckOption::Local) => "LOCAL",
             }),
         })
+    }
+
+    /// The stored text of a view's query: the reference's spelling, its `*` written out.
+    fn canonical_query(&self, text: &str, columns: &[ColumnMeta]) -> Result<String> {
+        let parsed = syntax::parse_one(text, &self.parse_options())
+            .map_err(|error| crate::statement::parse_error(&error))?;
+        let Statement::Query(mut query) = parsed.0 else {
+            return Err(errors::Error::internal("the query of a view is none"));
+        };
+        if let ast::SetExpr::Select(select) = &mut query.body {
+            write_out_wildcard(select, columns);
+        }
+        let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
+        Ok(syntax::print_query(&query, &options))
     }
 
     /// DROP VIEW.
@@ -162,6 +177,36 @@ impl Session {
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }
+}
+
+/// Puts the columns in the place of a select list's only `*`, so that columns added later do not show.
+fn write_out_wildcard(select: &mut ast::Select, columns: &[ColumnMeta]) {
+    let is_wildcard = |item: &ast::SelectItem| match item.kind {
+        ast::SelectItemKind::Wildcard | ast::SelectItemKind::QualifiedWildcard(_) => true,
+        ast::SelectItemKind::Expr { .. } => false,
+    };
+    let wildcards = select.items.iter().filter(|item| is_wildcard(item)).count();
+    let Some(at) = select.items.iter().position(is_wildcard) else { return };
+    let Some(count) = (columns.len() + 1).checked_sub(select.items.len()) else { return };
+    let Some(meant) = columns.get(at..at + count) else { return };
+    if wildcards > 1 || meant.iter().any(|meta| meta.table.is_empty() || meta.org_name.is_empty()) {
+        return;
+    }
+    let items = meant.iter().map(|meta| ast::SelectItem {
+        kind: ast::SelectItemKind::Expr {
+            expr: ast::Expr {
+                kind: ast::ExprKind::Column(Box::new(ast::ColumnName {
+                    schema: None,
+                    table: Some(ast::Ident::new(&meta.table)),
+                    name: ast::Ident::new(&meta.name),
+                })),
+                span: ast::Span::default(),
+            },
+            alias: Some(ast::Ident::new(&meta.name)),
+        },
+        span: ast::Span::default(),
+    });
+    select.items.splice(at..=at, items.collect::<Vec<_>>());
 }
 
 /// The text of a view's query with a schema before every table that has none. `start`: where the text begins in the statement.

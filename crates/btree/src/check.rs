@@ -111,7 +111,9 @@ pub fn estimate_tree(pool: &Pool, tree: Tree) -> io::Result<TreeEstimate> {
         inner += 1;
         leaves += node.page().count() as u64;
         let sample: Vec<PageNo> = match sampled {
-            0 => (0..node.page().count().min(SAMPLE_LEAVES)).map(|at| node.page().child(at)).collect(),
+            0 => (0..node.page().count().min(SAMPLE_LEAVES))
+                .map(|at| node.page().child(at))
+                .collect(),
             _ => Vec::new(),
         };
         let more = node.page().upper_fence(&mut start);

@@ -4,13 +4,15 @@ use std::io;
 
 use bufpool::{Exclusive, Pool};
 use page::{Kind, PageMut, PageNo, PageRef};
-use stdx::bytes::put_u32;
 
 /// Words of the meta page's body. The free list hangs on its link.
 const META_PAGE_COUNT: usize = 0;
 const META_FREE_COUNT: usize = 1;
 /// First of the words that the engine uses.
 const META_FIELDS: usize = 2;
+
+/// Pages of one mini-transaction at most.
+const PLACES_MAX: usize = 64;
 
 /// Pages latched exclusively and the log of their edits.
 pub struct Mtr<'p> {
@@ -29,7 +31,7 @@ impl<'p> Mtr<'p> {
 
     /// Takes over a latch; returns the page's place.
     pub fn add(&mut self, guard: Exclusive<'p>) -> usize {
-        debug_assert!(self.pages.len() < 64, "a mini-transaction touches few pages");
+        assert!(self.pages.len() < PLACES_MAX, "a mini-transaction touches few pages");
         self.pages.push(guard);
         self.pages.len() - 1
     }
@@ -46,7 +48,12 @@ impl<'p> Mtr<'p> {
 
     /// For changing the page at a place.
     pub fn edit(&mut self, place: usize) -> PageMut<'_> {
+        /// Room for the usual change, so that its parts do not grow the memory one by one.
+        const OPS_BYTES: usize = 512;
         self.changed |= 1 << place;
+        if self.ops.capacity() == 0 {
+            self.ops.reserve(OPS_BYTES);
+        }
         PageMut::new(self.pages[place].words(), &mut self.ops, place as u8)
     }
 
@@ -124,23 +131,34 @@ impl<'p> Mtr<'p> {
 
     /// Logs the edits as a record of `kind` with `extra` behind them, and releases the latches. Returns the ticket.
     pub fn commit(mut self, kind: u8, extra: &[u8]) -> u64 {
+        self.log(kind, [extra, &[]])
+    }
+
+    /// As `commit`, with two pieces behind the edits.
+    pub fn commit_with(mut self, kind: u8, extra: [&[u8]; 2]) -> u64 {
         self.log(kind, extra)
     }
 
-    fn log(&mut self, kind: u8, extra: &[u8]) -> u64 {
+    fn log(&mut self, kind: u8, [extra, more]: [&[u8]; 2]) -> u64 {
         let log = self.pool.log().expect("changes are made after recovery connected the log");
         // B6: the floor is stored before the ticket is drawn.
         let floor = log.next_ticket();
-        let mut header = Vec::with_capacity(8 + 4 * self.pages.len());
-        header.push(self.pages.len() as u8);
+        let mut header = [0; 1 + 4 * PLACES_MAX + 4];
+        header[0] = self.pages.len() as u8;
+        let mut end = 1;
+        let mut put = |value: u32| {
+            header[end..end + 4].copy_from_slice(&value.to_le_bytes());
+            end += 4;
+        };
         for (place, page) in self.pages.iter().enumerate() {
-            put_u32(&mut header, page.number().0);
+            put(page.number().0);
             if self.changed & 1 << place != 0 {
                 page.mark_dirty(floor);
             }
         }
-        put_u32(&mut header, self.ops.len() as u32);
-        let (ticket, crowded) = log.append_watched(kind, &[&header, &self.ops, extra], |_| {});
+        put(self.ops.len() as u32);
+        let parts = [&header[..end], &self.ops, extra, more];
+        let (ticket, crowded) = log.append_watched(kind, &parts, |_| {});
         for (place, page) in self.pages.iter().enumerate() {
             if self.changed & 1 << place != 0 {
                 PageMut::set_lsn(page.words(), ticket);
@@ -165,7 +183,7 @@ impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         if !self.ops.is_empty() {
             // T1: an error came between allocation and use. What was edited is consistent; at worst a page is lost.
-            self.log(KIND_PAGES, &[]);
+            self.log(KIND_PAGES, [&[], &[]]);
         }
     }
 }

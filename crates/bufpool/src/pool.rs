@@ -52,12 +52,13 @@ pub struct PoolStats {
 pub(crate) struct Entry {
     pub latch: Latch,
     pub frame: AtomicU32,
+    /// Beside the latch, so that a reader touches no further cache line.
+    referenced: AtomicU8,
 }
 
 /// What a frame holds.
 pub(crate) struct Descriptor {
     pub page: AtomicU32,
-    referenced: AtomicU8,
     /// B6.
     pub first_change: AtomicU64,
     /// B6.
@@ -114,7 +115,6 @@ impl Pool {
         let frames = config.frames.max(32);
         let descriptor = |_| Descriptor {
             page: AtomicU32::new(NO_FRAME),
-            referenced: AtomicU8::new(0),
             first_change: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
         };
@@ -172,7 +172,11 @@ impl Pool {
         let segment = match segment.get() {
             Some(segment) => segment,
             None => segment.get_or_init(|| {
-                let entry = |_| Entry { latch: Latch::new(), frame: AtomicU32::new(NO_FRAME) };
+                let entry = |_| Entry {
+                    latch: Latch::new(),
+                    frame: AtomicU32::new(NO_FRAME),
+                    referenced: AtomicU8::new(0),
+                };
                 (0..SEGMENT_ENTRIES).map(entry).collect()
             }),
         };
@@ -190,7 +194,7 @@ impl Pool {
             let version = entry.latch.version();
             let frame = entry.frame.load(Ordering::Relaxed);
             if frame != NO_FRAME {
-                self.touch(frame);
+                self.touch(entry);
                 return Ok(Optimistic { pool: self, entry, number: no, frame, version });
             }
             self.read_in(no, entry)?;
@@ -212,11 +216,10 @@ impl Pool {
     }
 
     #[inline]
-    fn touch(&self, frame: u32) {
-        let referenced = &self.descriptor(frame).referenced;
+    fn touch(&self, entry: &Entry) {
         // Hot pages are not written by readers.
-        if referenced.load(Ordering::Relaxed) == 0 {
-            referenced.store(1, Ordering::Relaxed);
+        if entry.referenced.load(Ordering::Relaxed) == 0 {
+            entry.referenced.store(1, Ordering::Relaxed);
         }
     }
 
@@ -296,7 +299,7 @@ impl Pool {
             entry.frame.store(frame, Ordering::Release);
             guard.frame = frame;
         }
-        self.touch(guard.frame);
+        self.touch(entry);
         Ok(guard)
     }
 
@@ -345,12 +348,13 @@ impl Pool {
         for _ in 0..2 * self.descriptors.len() {
             let frame = self.hand.fetch_add(1, Ordering::Relaxed) % self.descriptors.len();
             let descriptor = &self.descriptors[frame];
-            if descriptor.referenced.load(Ordering::Relaxed) != 0 {
-                descriptor.referenced.store(0, Ordering::Relaxed);
-                continue;
-            }
             let no = descriptor.page.load(Ordering::Acquire);
             if no == NO_FRAME {
+                continue;
+            }
+            let Ok(entry) = self.entry(PageNo(no)) else { continue };
+            if entry.referenced.load(Ordering::Relaxed) != 0 {
+                entry.referenced.store(0, Ordering::Relaxed);
                 continue;
             }
             if descriptor.oldest_change() != 0 {
@@ -360,7 +364,6 @@ impl Pool {
                 }
                 continue;
             }
-            let Ok(entry) = self.entry(PageNo(no)) else { continue };
             if !entry.latch.try_lock_exclusive() {
                 continue;
             }

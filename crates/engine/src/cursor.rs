@@ -12,8 +12,8 @@ use crate::dictionary::io_error;
 use crate::entries::read_entry;
 use crate::keys::Span;
 use crate::locking::Locked;
-use crate::read::{View, visible};
-use crate::row::append_record;
+use crate::read::{View, sees_inline, visible};
+use crate::row::{HEADER_BYTES, Header, append_record};
 use crate::table::Table;
 use crate::transaction::Txn;
 
@@ -82,6 +82,11 @@ impl Cursor {
             sql_key: Vec::new(),
             entry_key: Vec::new(),
         })
+    }
+
+    /// Table it reads.
+    pub fn table_id(&self) -> engine_api::TableId {
+        self.table.id
     }
 
     /// Begins anew.
@@ -252,6 +257,12 @@ impl Txn {
         let value = &mut self.value;
         value.clear();
         let Some(at) = cursor.index else {
+            let head = Header::from_words(page.value_word(slot, 0), page.value_word(slot, 1));
+            if sees_inline(&shared.system, view, head) {
+                // The usual row: from the page's copy to the batch.
+                batch.push_with(key, |out| page.copy_value_from(slot, HEADER_BYTES, out));
+                return Ok(true);
+            }
             page.copy_value(slot, value);
             if !visible(&shared.system, view, value)? {
                 return Ok(false);

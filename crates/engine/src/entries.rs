@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub fn new(keys: &IndexKeys, record: &[u8], locator: &[u8]) -> EngineResult<Entry> {
-        let mut key = Vec::new();
+        let mut key = Vec::with_capacity(locator.len() + 24);
         let has_null = keys.append(record, &mut key)?;
         let sql = key.len();
         key.extend_from_slice(locator);

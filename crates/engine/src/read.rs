@@ -21,6 +21,16 @@ fn damaged() -> EngineError {
     EngineError::Other(Error::internal("an undo entry is missing"))
 }
 
+/// Whether `view` sees the newest version, which is a record in place, by comparing numbers only. False: look closer.
+#[inline]
+pub(crate) fn sees_inline(system: &TxnSystem, view: &View, header: Header) -> bool {
+    if header.is_deleted() || header.is_out_of_line() {
+        return false;
+    }
+    let Some(snapshot) = &view.snapshot else { return true };
+    matches!(system.visibility(snapshot, header.id(), view.own), Visibility::Visible)
+}
+
 /// Replaces `value`, the newest version, with the one that `view` sees. False: there is none, or it is deleted.
 #[inline]
 pub(crate) fn visible(system: &TxnSystem, view: &View, value: &mut Vec<u8>) -> EngineResult<bool> {

@@ -32,6 +32,11 @@ impl Header {
         Header { word: id | flags, undo }
     }
 
+    /// The header whose first two words are given.
+    pub fn from_words(word: u64, undo: u64) -> Header {
+        Header { word, undo }
+    }
+
     /// Reads the header of a value; zeros for garbage.
     pub fn of(value: &[u8]) -> Header {
         let mut reader = Reader::new(value);
@@ -148,40 +153,46 @@ pub(crate) enum UndoEntry<'a> {
 impl<'a> UndoEntry<'a> {
     pub fn encode(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
+        self.write(&mut out);
+        out
+    }
+
+    /// Replaces `out` with the entry's bytes.
+    pub fn write(self, out: &mut Vec<u8>) {
+        out.clear();
         match self {
             UndoEntry::Insert { table, key } => {
                 out.push(1);
-                put_u64(&mut out, table);
-                put_blob(&mut out, key);
+                put_u64(out, table);
+                put_blob(out, key);
             }
             UndoEntry::Change { table, key, before } => {
                 out.push(2);
-                put_u64(&mut out, table);
-                put_blob(&mut out, key);
-                put_blob(&mut out, before);
+                put_u64(out, table);
+                put_blob(out, key);
+                put_blob(out, before);
             }
             UndoEntry::Blob { pages } => {
                 out.push(3);
-                put_blob(&mut out, pages);
+                put_blob(out, pages);
             }
             UndoEntry::CreateTree { root, tree } => {
                 out.push(4);
-                put_u32(&mut out, root);
-                put_u64(&mut out, tree);
+                put_u32(out, root);
+                put_u64(out, tree);
             }
             UndoEntry::DropTree { root, tree, has_blobs } => {
                 out.push(5);
-                put_u32(&mut out, root);
-                put_u64(&mut out, tree);
+                put_u32(out, root);
+                put_u64(out, tree);
                 out.push(u8::from(has_blobs));
             }
             UndoEntry::Define { table, before } => {
                 out.push(6);
-                put_u64(&mut out, table);
-                put_blob(&mut out, before);
+                put_u64(out, table);
+                put_blob(out, before);
             }
         }
-        out
     }
 
     pub fn decode(bytes: &'a [u8]) -> Option<UndoEntry<'a>> {

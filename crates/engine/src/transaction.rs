@@ -8,7 +8,7 @@ use engine_api::{
     IndexDef, IndexId, IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef,
     TableId, Transaction, TxnOptions, WaitPolicy,
 };
-use errors::Error;
+use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, lock_name};
 use sys::blocking::blocking;
 use txn::{Core, Snapshot};
@@ -58,6 +58,9 @@ pub(crate) struct Txn {
     pub(crate) value: Vec<u8>,
     /// Scratch: a lock's name.
     pub(crate) name: Vec<u8>,
+    /// Scratch: a row's value before a change, and an undo entry.
+    pub(crate) before: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }
 
 struct LogWait {
@@ -112,6 +115,8 @@ impl Txn {
             leaves: Vec::new(),
             value: Vec::new(),
             name: Vec::new(),
+            before: Vec::new(),
+            payload: Vec::new(),
         }
     }
 
@@ -382,6 +387,18 @@ impl Txn {
         }
     }
 
+    /// Adds the table's name to an error of its files.
+    #[cold]
+    fn name_table(&mut self, id: TableId, error: EngineError) -> EngineError {
+        match (error, self.table(id)) {
+            (EngineError::Other(error), Ok(table)) if error.code() == ErrorCode::ERROR_ON_READ => {
+                let message = format!("{} in table {}", error.message(), table.def.name);
+                EngineError::Other(Error::new(error.code(), message))
+            }
+            (error, _) => error,
+        }
+    }
+
     fn apply_pending(&mut self) {
         let dictionary = &self.shared.dictionary;
         for (_, pending) in self.pending.drain(..) {
@@ -480,7 +497,7 @@ impl Transaction for Txn {
     ) -> EngineResult<GetOutcome> {
         out.clear();
         let at = self.table_at(table)?;
-        match (index, mode_of(lock)) {
+        let outcome = match (index, mode_of(lock)) {
             (IndexId::CLUSTERED, None) => self.get_consistent(at, key, out),
             (IndexId::CLUSTERED, Some(mode)) => {
                 let table = self.tables[at].clone();
@@ -490,7 +507,8 @@ impl Transaction for Txn {
                 let table = self.tables[at].clone();
                 self.get_secondary(table, index, key, lock, wait, out)
             }
-        }
+        };
+        outcome.map_err(|error| self.name_table(table, error))
     }
 
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
@@ -517,6 +535,7 @@ impl Transaction for Txn {
         let slot = self.cursors.get_mut(cursor.0 as usize);
         let Some(mut open) = slot.and_then(Option::take) else { return Ok(0) };
         let outcome = self.fetch_from(&mut open, limit, batch);
+        let outcome = outcome.map_err(|error| self.name_table(open.table_id(), error));
         // A deadlock has ended the transaction and with it every cursor.
         if let Some(slot) = self.cursors.get_mut(cursor.0 as usize) {
             *slot = Some(open);
@@ -542,20 +561,23 @@ impl Transaction for Txn {
 
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
-        let table = self.table(table)?;
-        self.insert_row(&table, record)
+        let found = self.table(table)?;
+        let outcome = self.insert_row(&found, record);
+        outcome.map_err(|error| self.name_table(table, error))
     }
 
     fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
-        let table = self.table(table)?;
-        self.update_row(&table, locator, record)
+        let found = self.table(table)?;
+        let outcome = self.update_row(&found, locator, record);
+        outcome.map_err(|error| self.name_table(table, error))
     }
 
     fn delete(&mut self, table: TableId, locator: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
-        let table = self.table(table)?;
-        self.delete_row(&table, locator)
+        let found = self.table(table)?;
+        let outcome = self.delete_row(&found, locator);
+        outcome.map_err(|error| self.name_table(table, error))
     }
 
     fn create_table(&mut self, def: &TableDef) -> EngineResult<()> {

@@ -1,5 +1,6 @@
 //! Insert, update and delete of rows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -44,7 +45,7 @@ impl Txn {
 
     /// The clustered key of a new record.
     fn locator_of(&self, table: &Table, record: &[u8]) -> EngineResult<Vec<u8>> {
-        let mut locator = Vec::new();
+        let mut locator = Vec::with_capacity(32);
         match &table.primary {
             Some(keys) => {
                 keys.append(record, &mut locator)?;
@@ -125,13 +126,17 @@ impl Txn {
     }
 
     /// The body of a row's value: the record, or a reference to it out of line (E7).
-    fn store_record(&mut self, locator: usize, record: &[u8]) -> EngineResult<(Place, Vec<u8>)> {
+    fn store_record<'r>(
+        &mut self,
+        locator: usize,
+        record: &'r [u8],
+    ) -> EngineResult<(Place, Cow<'r, [u8]>)> {
         if locator + HEADER_BYTES + record.len() <= self.record_bytes_max() {
-            return Ok((Place::Inline, record.to_vec()));
+            return Ok((Place::Inline, Cow::Borrowed(record)));
         }
         let first = self.write_blob(record)?;
         let reference = BlobRef { first, length: record.len() as u32 };
-        Ok((Place::OutOfLine, reference.encode().to_vec()))
+        Ok((Place::OutOfLine, Cow::Owned(reference.encode().to_vec())))
     }
 
     /// Writes a chain of pages; every part has an undo entry.
@@ -184,11 +189,11 @@ impl Txn {
         let mut mtr = Mtr::new(pool);
         let leaf = mtr.add(table.clustered.exclusive_leaf(pool, locator).map_err(io_error)?);
         let (slot, found) = mtr.page(leaf).search(locator);
-        let mut before = Vec::new();
+        self.before.clear();
         if found {
-            mtr.page(leaf).copy_value(slot, &mut before);
+            mtr.page(leaf).copy_value(slot, &mut self.before);
         }
-        let header = found.then(|| Header::of(&before));
+        let header = found.then(|| Header::of(&self.before));
         if let Err(obstacle) = self.may_write(table.clustered.id, locator, header) {
             return Ok(Attempt::Blocked(obstacle));
         }
@@ -211,10 +216,11 @@ impl Txn {
             return Ok(Attempt::Full);
         }
         let entry = match found {
-            true => UndoEntry::Change { table: table.id.0, key: locator, before: &before },
+            true => UndoEntry::Change { table: table.id.0, key: locator, before: &self.before },
             false => UndoEntry::Insert { table: table.id.0, key: locator },
         };
-        shared.system.log_change(&core, mtr, &entry.encode());
+        entry.write(&mut self.payload);
+        shared.system.log_change(&core, mtr, &self.payload);
         Ok(Attempt::Done)
     }
 
@@ -258,7 +264,7 @@ impl Txn {
         };
         let (place, body) = match record {
             Some(record) => self.store_record(locator.len(), record)?,
-            None => (Place::Deleted, Vec::new()),
+            None => (Place::Deleted, Cow::Borrowed(&[][..])),
         };
         let mut old = Vec::new();
         let mut claimed = false;
@@ -333,9 +339,9 @@ impl Txn {
         if !found {
             return Ok(Attempt::Missing);
         }
-        let mut before = Vec::new();
-        mtr.page(leaf).copy_value(slot, &mut before);
-        let header = Header::of(&before);
+        self.before.clear();
+        mtr.page(leaf).copy_value(slot, &mut self.before);
+        let header = Header::of(&self.before);
         if let Err(obstacle) = self.may_write(table.clustered.id, locator, Some(header)) {
             return Ok(Attempt::Blocked(obstacle));
         }
@@ -343,9 +349,9 @@ impl Txn {
             return Ok(Attempt::Missing);
         }
         if !table.indexes.is_empty() {
-            let mut record = Vec::new();
-            append_record(pool, &before, &mut record).map_err(io_error)?;
-            *old = entries_of(table, pool.page_bytes(), &record, locator)?;
+            self.payload.clear();
+            append_record(pool, &self.before, &mut self.payload).map_err(io_error)?;
+            *old = entries_of(table, pool.page_bytes(), &self.payload, locator)?;
             let needs_claim =
                 table.indexes.iter().enumerate().any(|(at, index)| {
                     index.def.unique && new.is_none_or(|new| new[at] != old[at])
@@ -367,8 +373,9 @@ impl Txn {
         if !done {
             return Ok(Attempt::Full);
         }
-        let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &before };
-        shared.system.log_change(&core, mtr, &entry.encode());
+        let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
+        entry.write(&mut self.payload);
+        shared.system.log_change(&core, mtr, &self.payload);
         Ok(Attempt::Done)
     }
 

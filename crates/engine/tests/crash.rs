@@ -1,5 +1,8 @@
 //! The crash loop: a random workload against a model, a crash at any disk operation, recovery, comparison; again during recovery.
 //!
+//! Broken builds are tried too: one that skips a sync, skips the doublewrite file or replays out of order must be caught by the same
+//! loop, otherwise the loop proves nothing.
+//!
 //! `SQUALL_CRASHES` sets the number of crashes (default 300), `SQUALL_SEED` the first seed. A failure prints its seed.
 
 use std::collections::BTreeMap;
@@ -11,7 +14,9 @@ use engine_api::{
     IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction,
     TxnOptions, WaitPolicy,
 };
+use sys::disk::Disk;
 use sys::entropy::SplitMix;
+use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
@@ -229,12 +234,15 @@ fn check(engine: &DurableEngine, history: &History, seed: u64) -> Model {
     model
 }
 
-fn one_run(seed: u64) {
+/// The disk as the build under test uses it.
+type Build<'a> = &'a dyn Fn(SimDisk) -> Arc<dyn Disk>;
+
+fn one_run(seed: u64, build: Build<'_>) {
     let mut random = SplitMix::new(seed);
     let mut disk = SimDisk::new();
     let mut history = History { states: vec![Model::new()], acknowledged: 0 };
     {
-        let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+        let engine = DurableEngine::open(build(disk.clone()), config(), &|_| {}).unwrap();
         let mut txn = begin(&engine);
         txn.create_table(&definition(TABLE)).unwrap();
         txn.commit().unwrap().wait().unwrap();
@@ -246,14 +254,14 @@ fn one_run(seed: u64) {
             disk.fail_sync_after(random.below(400));
         }
         // It may crash during recovery already.
-        if let Ok(engine) = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}) {
+        if let Ok(engine) = DurableEngine::open(build(disk.clone()), config(), &|_| {}) {
             let _ = work(&engine, &mut random, &mut history);
             disk.crash_now();
         }
         disk = disk.after_crash(seed * 7 + crash);
         // What recovers must recover again to the same state.
         let probe = disk.after_crash(seed);
-        let engine = DurableEngine::open(Arc::new(probe), config(), &|_| {})
+        let engine = DurableEngine::open(build(probe), config(), &|_| {})
             .unwrap_or_else(|error| panic!("seed {seed}, crash {crash}: {error:?}"));
         let model = check(&engine, &history, seed);
         drop(engine);
@@ -267,8 +275,101 @@ fn one_run(seed: u64) {
 fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
     let (first, crashes) = (number("SQUALL_SEED", 1), number("SQUALL_CRASHES", 300));
     for seed in first..first + crashes.div_ceil(4) {
-        one_run(seed);
+        one_run(seed, &|disk| Arc::new(disk));
     }
+}
+
+/// Whether the loop finds something wrong with a build within `seeds` runs.
+fn is_caught(seeds: u64, build: Build<'_>) -> bool {
+    let run = |seed| {
+        let attempt = std::panic::AssertUnwindSafe(|| one_run(seed, build));
+        std::panic::catch_unwind(attempt).is_err()
+    };
+    (1..=seeds).any(run)
+}
+
+/// A build that believes in calls it never makes.
+fn skipping(call: Call, name: &'static str) -> impl Fn(SimDisk) -> Arc<dyn Disk> {
+    move |disk| {
+        let rule: Rule =
+            Arc::new(move |made, file: &str| match made == call && file.starts_with(name) {
+                true => Verdict::Skip,
+                false => Verdict::Pass,
+            });
+        Arc::new(FaultDisk::new(Arc::new(disk), rule))
+    }
+}
+
+#[test]
+fn a_build_that_skips_the_sync_of_the_log_is_caught() {
+    assert!(is_caught(40, &skipping(Call::Sync, "wal-")));
+}
+
+#[test]
+fn a_build_that_skips_the_sync_of_pages_is_caught() {
+    assert!(is_caught(200, &skipping(Call::Sync, "space")));
+}
+
+#[test]
+fn a_build_that_skips_the_doublewrite_file_is_caught() {
+    assert!(is_caught(200, &skipping(Call::Write, "doublewrite")));
+}
+
+#[test]
+fn a_build_that_skips_the_sync_of_the_directory_is_caught() {
+    assert!(is_caught(200, &skipping(Call::SyncDir, "")));
+}
+
+/// Gives neighbouring log records each other's tickets as they are read, so that replay applies them out of order. The checksums of
+/// the batches are made good again, along the chain.
+fn swap_tickets(bytes: &mut [u8], sums: &mut std::collections::HashMap<u32, u32>, block: usize) {
+    const HEADER: usize = 64;
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut start = 0;
+    while start + HEADER <= bytes.len() && bytes[start..start + 4] == *b"SQWL" {
+        let length = word(bytes, start + 36) as usize;
+        let end = start + HEADER + length;
+        if end > bytes.len() {
+            return;
+        }
+        let old = word(bytes, start + 4);
+        if page::checksum(&bytes[start + 4..end]) != old {
+            return;
+        }
+        let mut places = Vec::new();
+        let mut at = start + HEADER;
+        while at + 16 <= end {
+            places.push(at + 8);
+            at += 16 + word(bytes, at) as usize;
+        }
+        for pair in places.chunks_exact(2) {
+            for byte in 0..8 {
+                bytes.swap(pair[0] + byte, pair[1] + byte);
+            }
+        }
+        let previous = word(bytes, start + 40);
+        let previous = sums.get(&previous).copied().unwrap_or(previous);
+        bytes[start + 40..start + 44].copy_from_slice(&previous.to_le_bytes());
+        let new = page::checksum(&bytes[start + 4..end]);
+        bytes[start + 4..start + 8].copy_from_slice(&new.to_le_bytes());
+        sums.insert(old, new);
+        start += (HEADER + length).div_ceil(block) * block;
+    }
+}
+
+#[test]
+fn a_build_that_replays_out_of_order_is_caught() {
+    let build = |disk| -> Arc<dyn Disk> {
+        let sums = std::sync::Mutex::new(std::collections::HashMap::new());
+        let block = config().log.block_bytes;
+        let fault = FaultDisk::new(Arc::new(disk), Arc::new(|_, _: &str| Verdict::Pass));
+        Arc::new(fault.with_tamper(Arc::new(move |name: &str, _, bytes: &mut [u8]| {
+            if name.starts_with("wal-") {
+                swap_tickets(bytes, &mut sums.lock().unwrap(), block);
+            }
+        })))
+    };
+    assert!(is_caught(40, &build));
 }
 
 #[test]

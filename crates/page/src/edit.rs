@@ -25,15 +25,21 @@ pub struct PageMut<'a> {
 
 fn store_bytes(words: &[AtomicU64], offset: usize, bytes: &[u8]) {
     // Callers pass word-aligned offsets; the last word is padded with zeros.
-    for (index, chunk) in bytes.chunks(8).enumerate() {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let target = &words[offset / 8..][..bytes.len().div_ceil(8)];
+    for (word, chunk) in target.iter().zip(chunks) {
+        word.store(u64::from_le_bytes(*chunk), Relaxed);
+    }
+    if !rest.is_empty() {
         let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        words[offset / 8 + index].store(u64::from_le_bytes(word), Relaxed);
+        word[..rest.len()].copy_from_slice(rest);
+        target[chunks.len()].store(u64::from_le_bytes(word), Relaxed);
     }
 }
 
 fn move_words(words: &[AtomicU64], to: usize, from: usize, count: usize) {
-    let copy = |index: usize| words[to + index].store(words[from + index].load(Relaxed), Relaxed);
+    let (source, target) = (&words[from..from + count], &words[to..to + count]);
+    let copy = |index: usize| target[index].store(source[index].load(Relaxed), Relaxed);
     if to <= from {
         (0..count).for_each(copy);
     } else {
@@ -192,12 +198,18 @@ impl<'a> PageMut<'a> {
     }
 
     fn write_record(&mut self, offset: usize, suffix: &[u8], value: &[u8]) {
-        let mut record = Vec::with_capacity(record_bytes(suffix.len(), value.len()));
-        record.extend_from_slice(&(value.len() as u64).to_le_bytes());
-        record.extend_from_slice(suffix);
-        record.resize(8 + padded(suffix.len()), 0);
-        record.extend_from_slice(value);
-        self.write(offset, &record);
+        // Built in the log record, stored from there.
+        let length = 8 + padded(suffix.len()) + value.len();
+        self.ops.reserve(length + 64);
+        self.op(OP_WRITE);
+        self.ops.extend_from_slice(&(offset as u16).to_le_bytes());
+        self.ops.extend_from_slice(&(length as u16).to_le_bytes());
+        let start = self.ops.len();
+        self.ops.extend_from_slice(&(value.len() as u64).to_le_bytes());
+        self.ops.extend_from_slice(suffix);
+        self.ops.resize(start + 8 + padded(suffix.len()), 0);
+        self.ops.extend_from_slice(value);
+        store_bytes(self.words, offset, &self.ops[start..]);
     }
 
     /// Inserts a record at `slot`. False, and nothing changed, when it does not fit.
@@ -251,18 +263,34 @@ impl<'a> PageMut<'a> {
         true
     }
 
-    /// Writes only from the first to the last changed word: most updates touch a few columns.
+    /// Writes only runs of changed words: most updates touch the row's head and a few columns.
     fn write_changed(&mut self, offset: usize, bytes: &[u8]) {
+        /// Equal words between two runs that cost less than the head of another write.
+        const GAP_WORDS: usize = 1;
         let word_at = |start: usize| {
             let mut word = [0; 8];
             let chunk = &bytes[start..bytes.len().min(start + 8)];
             word[..chunk.len()].copy_from_slice(chunk);
             u64::from_le_bytes(word)
         };
-        let differs = |start: &usize| self.page().word((offset + start) / 8) != word_at(*start);
-        let Some(first) = (0..bytes.len()).step_by(8).find(differs) else { return };
-        let last = (first..bytes.len()).step_by(8).rfind(differs).unwrap_or(first);
-        self.write(offset + first, &bytes[first..bytes.len().min(last + 8)]);
+        let mut run: Option<(usize, usize)> = None;
+        for start in (0..bytes.len()).step_by(8) {
+            if self.page().word((offset + start) / 8) == word_at(start) {
+                continue;
+            }
+            let end = bytes.len().min(start + 8);
+            run = match run {
+                Some((first, last)) if start <= last + GAP_WORDS * 8 => Some((first, end)),
+                Some((first, last)) => {
+                    self.write(offset + first, &bytes[first..last]);
+                    Some((start, end))
+                }
+                None => Some((start, end)),
+            };
+        }
+        if let Some((first, last)) = run {
+            self.write(offset + first, &bytes[first..last]);
+        }
     }
 
     /// Overwrites one word of the value at `slot`.

@@ -6,6 +6,8 @@
 //!
 //! Invariant: a change goes through `PageMut`, which appends the same change to the redo operations.
 
+#![allow(unsafe_code)]
+
 mod edit;
 mod layout;
 mod node;

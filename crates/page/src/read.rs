@@ -181,13 +181,24 @@ impl<'a> PageRef<'a> {
     /// Appends `len` bytes from word-aligned `offset`, at most a page of them.
     pub(crate) fn copy_bytes(self, offset: usize, len: usize, out: &mut Vec<u8>) {
         let len = len.min(self.size_bytes());
-        let first = offset / 8;
-        out.reserve(padded(len));
+        let (first, count) = (offset / 8, padded(len) / 8);
+        out.reserve(count * 8);
         let start = out.len();
-        for index in 0..padded(len) / 8 {
-            out.extend_from_slice(&self.word(first + index).to_le_bytes());
+        let Some(source) = self.words.get(first..first + count) else {
+            // Torn bytes: some answer, inside the page.
+            for index in 0..count {
+                out.extend_from_slice(&self.word(first + index).to_le_bytes());
+            }
+            return out.truncate(start + len);
+        };
+        // SAFETY: `count` words behind `start` are reserved above and written before the length covers them; `len` is at most that.
+        unsafe {
+            let target = out.as_mut_ptr().add(start).cast::<u64>();
+            for (index, word) in source.iter().enumerate() {
+                target.add(index).write_unaligned(word.load(Relaxed).to_le());
+            }
+            out.set_len(start + len);
         }
-        out.truncate(start + len);
     }
 
     /// Orders the `len` stored bytes at word-aligned `offset` against `key`.
@@ -273,6 +284,14 @@ impl<'a> PageRef<'a> {
         let slot = self.slot(slot);
         let offset = slot.offset + 8 + padded(slot.suffix_len.min(self.size_bytes()));
         self.copy_bytes(offset, self.value_len(slot), out);
+    }
+
+    /// Total. Appends the value in a slot behind its first `skip` bytes, a multiple of 8.
+    #[inline]
+    pub fn copy_value_from(self, slot: usize, skip: usize, out: &mut Vec<u8>) {
+        let slot = self.slot(slot);
+        let offset = slot.offset + 8 + padded(slot.suffix_len.min(self.size_bytes())) + skip;
+        self.copy_bytes(offset, self.value_len(slot).saturating_sub(skip), out);
     }
 
     /// Total. Length of the value in a slot.

@@ -7,6 +7,7 @@ pub mod blocking;
 pub mod clock;
 pub mod disk;
 pub mod entropy;
+pub mod fault;
 pub mod mem;
 pub mod net;
 pub mod process;

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use btree::Mtr;
 use bufpool::Pool;
 use locks::{LockTable, Owner};
-use stdx::bytes::put_u64;
 use sys::sync::Mutex;
 use wal::Log;
 
@@ -128,13 +127,12 @@ impl TxnSystem {
         let mut undo = core.undo.lock();
         let previous = undo.last;
         let pointer = undo.push(payload);
-        let mut extra = Vec::with_capacity(24 + payload.len());
-        put_u64(&mut extra, core.id);
-        put_u64(&mut extra, pointer);
-        put_u64(&mut extra, previous);
-        extra.extend_from_slice(payload);
+        let mut head = [0; 24];
+        head[..8].copy_from_slice(&core.id.to_le_bytes());
+        head[8..16].copy_from_slice(&pointer.to_le_bytes());
+        head[16..].copy_from_slice(&previous.to_le_bytes());
         core.owner.add_weight();
-        mtr.commit(KIND_CHANGE, &extra)
+        mtr.commit_with(KIND_CHANGE, [&head, payload])
     }
 
     /// Logs a step of a rollback: entries above `left` are undone (X8).

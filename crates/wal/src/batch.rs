@@ -57,6 +57,7 @@ impl Header {
 /// Appends a record.
 pub(crate) fn put_record(out: &mut Vec<u8>, kind: u8, ticket: u64, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
+    out.reserve(RECORD_HEADER_BYTES + length);
     out.extend_from_slice(&(length as u32).to_le_bytes());
     out.extend_from_slice(&[kind, 0, 0, 0]);
     out.extend_from_slice(&ticket.to_le_bytes());

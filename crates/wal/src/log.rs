@@ -542,7 +542,7 @@ impl Log {
 
 /// A file whose blocks are written, so that later writes change no metadata.
 fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<Arc<dyn File>> {
-    let file = disk.open(&segment_name(number), OpenMode::OrCreate)?;
+    let file = disk.open_log(&segment_name(number), OpenMode::OrCreate)?;
     let zeros = vec![0; size_bytes.min(1 << 20) as usize];
     let mut offset = 0;
     while offset < size_bytes {

@@ -1,0 +1,389 @@
+//! Failed I/O of every class of call, damaged pages, shared syncs, and what reads must not do.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
+    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
+};
+use sys::disk::{Disk, OpenMode};
+use sys::fault::{Call, FaultDisk, Verdict};
+use sys::sim::SimDisk;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, Value};
+use wal::{Durability, FailurePolicy, LogConfig};
+
+const TABLE: TableId = TableId(2000);
+const OTHER: TableId = TableId(2001);
+
+fn config() -> EngineConfig {
+    EngineConfig {
+        page_bytes: 1024,
+        pool_bytes: 256 << 10,
+        pages_max: 1 << 16,
+        log: LogConfig {
+            segment_bytes: 256 << 10,
+            block_bytes: 512,
+            lanes: 4,
+            durability: Durability::Synced,
+            failure: FailurePolicy::Report,
+        },
+        background: false,
+        ..EngineConfig::default()
+    }
+}
+
+fn types() -> [DataType; 2] {
+    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
+}
+
+fn definition(id: TableId, name: &str) -> TableDef {
+    TableDef {
+        id,
+        name: name.into(),
+        columns: types()
+            .into_iter()
+            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
+            .collect(),
+        indexes: vec![IndexDef {
+            id: IndexId::CLUSTERED,
+            name: "PRIMARY".into(),
+            unique: true,
+            parts: vec![KeyPart { column: 0, prefix_length: None, descending: false }],
+        }],
+    }
+}
+
+fn record(id: i64, value: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
+    out
+}
+
+fn key(id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
+    out
+}
+
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    restart(&mut *txn);
+    txn
+}
+
+fn restart(txn: &mut dyn Transaction) {
+    let options = TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: Duration::from_secs(10),
+        cancel: CancelToken::new(),
+    };
+    txn.start(&options).unwrap();
+    txn.begin_statement();
+}
+
+fn create(engine: &DurableEngine) {
+    let mut txn = begin(engine);
+    txn.create_table(&definition(TABLE, "test.good")).unwrap();
+    txn.create_table(&definition(OTHER, "test.other")).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+}
+
+fn insert(engine: &DurableEngine, table: TableId, ids: std::ops::Range<i64>) -> EngineResult<()> {
+    let mut txn = begin(engine);
+    for id in ids {
+        txn.insert(table, &record(id, id * 3))?;
+    }
+    txn.commit()?.wait()
+}
+
+fn count(engine: &DurableEngine, table: TableId) -> EngineResult<i64> {
+    let mut txn = begin(engine);
+    let spec = ScanSpec {
+        table,
+        index: IndexId::CLUSTERED,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut rows, mut batch) = (0, RowBatch::new());
+    while txn.fetch(cursor, 100, &mut batch)? > 0 {
+        rows += batch.len() as i64;
+        batch.clear();
+    }
+    Ok(rows)
+}
+
+/// Fails every call of one kind on files with a prefix while armed.
+#[derive(Clone, Default)]
+struct Fault {
+    armed: Arc<AtomicBool>,
+    hits: Arc<AtomicU64>,
+}
+
+impl Fault {
+    fn on(&self, disk: &SimDisk, call: Call, prefix: &'static str, kind: ErrorKind) -> FaultDisk {
+        let this = self.clone();
+        let rule = move |made, name: &str| {
+            if made == call && name.starts_with(prefix) && this.armed.load(Ordering::SeqCst) {
+                this.hits.fetch_add(1, Ordering::SeqCst);
+                return Verdict::Fail(kind);
+            }
+            Verdict::Pass
+        };
+        FaultDisk::new(Arc::new(disk.clone()), Arc::new(rule))
+    }
+}
+
+fn open(disk: impl Disk + 'static) -> EngineResult<DurableEngine> {
+    DurableEngine::open(Arc::new(disk), config(), &|_| {})
+}
+
+/// EIO, and the device that is full.
+const KINDS: [ErrorKind; 2] = [ErrorKind::Other, ErrorKind::StorageFull];
+
+#[test]
+fn after_a_failed_log_write_or_sync_nothing_is_acknowledged_and_nothing_acknowledged_is_lost() {
+    for (call, kind) in
+        [Call::Write, Call::Sync].into_iter().flat_map(|call| KINDS.map(|kind| (call, kind)))
+    {
+        let (disk, fault) = (SimDisk::new(), Fault::default());
+        let engine = open(fault.on(&disk, call, "wal-", kind)).unwrap();
+        create(&engine);
+        insert(&engine, TABLE, 0..10).unwrap();
+        fault.armed.store(true, Ordering::SeqCst);
+        assert!(insert(&engine, TABLE, 10..20).is_err(), "{call:?} {kind:?}");
+        // The device recovers; the log does not: what it holds is unknown.
+        fault.armed.store(false, Ordering::SeqCst);
+        assert!(insert(&engine, TABLE, 20..30).is_err(), "{call:?} {kind:?}");
+        assert!(engine.checkpoint().is_err(), "no checkpoint names a broken log");
+        disk.crash_now();
+        let again = open(disk.after_crash(1)).unwrap();
+        let rows = count(&again, TABLE).unwrap();
+        assert!(rows == 10 || rows == 20, "{rows}");
+    }
+}
+
+#[test]
+fn failed_page_writes_and_syncs_keep_pages_dirty_and_commits_going() {
+    let classes = [
+        (Call::Write, "space"),
+        (Call::Sync, "space"),
+        (Call::Write, "doublewrite"),
+        (Call::Sync, "doublewrite"),
+    ];
+    for ((call, name), kind) in
+        classes.into_iter().flat_map(|class| KINDS.map(|kind| (class, kind)))
+    {
+        let (disk, fault) = (SimDisk::new(), Fault::default());
+        let engine = open(fault.on(&disk, call, name, kind)).unwrap();
+        create(&engine);
+        fault.armed.store(true, Ordering::SeqCst);
+        insert(&engine, TABLE, 0..50).unwrap();
+        assert!(engine.tick().is_err(), "{call:?} {name} {kind:?}");
+        assert!(fault.hits.load(Ordering::SeqCst) > 0);
+        insert(&engine, TABLE, 50..60).unwrap();
+        // A checkpoint may be taken, but redo still starts before the pages that are not there.
+        engine.checkpoint().unwrap();
+        let crashed = disk.after_crash(3);
+        assert_eq!(count(&open(crashed).unwrap(), TABLE).unwrap(), 60, "{call:?} {name}");
+        fault.armed.store(false, Ordering::SeqCst);
+        engine.tick().unwrap();
+        engine.shutdown().unwrap();
+        assert_eq!(count(&open(disk.after_crash(4)).unwrap(), TABLE).unwrap(), 60);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_leaves_the_one_before() {
+    let classes = [
+        (Call::Write, "checkpoint"),
+        (Call::Sync, "checkpoint"),
+        (Call::Open, "straddle-"),
+        (Call::SetSize, "straddle-"),
+        (Call::Write, "straddle-"),
+        (Call::Sync, "straddle-"),
+        (Call::SyncDir, ""),
+    ];
+    for ((call, name), kind) in
+        classes.into_iter().flat_map(|class| KINDS.map(|kind| (class, kind)))
+    {
+        let (disk, fault) = (SimDisk::new(), Fault::default());
+        let engine = open(fault.on(&disk, call, name, kind)).unwrap();
+        create(&engine);
+        insert(&engine, TABLE, 0..50).unwrap();
+        fault.armed.store(true, Ordering::SeqCst);
+        assert!(engine.checkpoint().is_err(), "{call:?} {name} {kind:?}");
+        insert(&engine, TABLE, 50..60).unwrap();
+        let crashed = disk.after_crash(5);
+        assert_eq!(count(&open(crashed).unwrap(), TABLE).unwrap(), 60, "{call:?} {name}");
+        fault.armed.store(false, Ordering::SeqCst);
+        engine.checkpoint().unwrap();
+        assert_eq!(count(&open(disk.after_crash(6)).unwrap(), TABLE).unwrap(), 60);
+    }
+}
+
+#[test]
+fn a_failed_read_is_an_error_of_its_statement_and_works_again_later() {
+    let (disk, fault) = (SimDisk::new(), Fault::default());
+    {
+        let engine = open(disk.clone()).unwrap();
+        create(&engine);
+        insert(&engine, TABLE, 0..500).unwrap();
+        engine.shutdown().unwrap();
+    }
+    let engine = open(fault.on(&disk, Call::Read, "space", ErrorKind::Other)).unwrap();
+    fault.armed.store(true, Ordering::SeqCst);
+    let Err(EngineError::Other(error)) = count(&engine, TABLE) else {
+        panic!("read from a dead disk")
+    };
+    assert!(error.message().contains("test.good"), "{}", error.message());
+    fault.armed.store(false, Ordering::SeqCst);
+    assert_eq!(count(&engine, TABLE).unwrap(), 500);
+}
+
+#[test]
+fn files_that_cannot_be_opened_fail_the_start_with_an_error() {
+    let disk = SimDisk::new();
+    {
+        let engine = open(disk.clone()).unwrap();
+        create(&engine);
+        insert(&engine, TABLE, 0..50).unwrap();
+    }
+    for (call, name) in [
+        (Call::Open, "space"),
+        (Call::Open, "doublewrite"),
+        (Call::Open, "checkpoint"),
+        (Call::Open, "straddle-"),
+        (Call::Read, "wal-"),
+        (Call::Read, "doublewrite"),
+        (Call::Sync, "space"),
+    ] {
+        let fault = Fault::default();
+        fault.armed.store(true, Ordering::SeqCst);
+        let crashed = disk.after_crash(7);
+        assert!(open(fault.on(&crashed, call, name, ErrorKind::Other)).is_err(), "{call:?} {name}");
+        assert_eq!(count(&open(crashed.after_crash(8)).unwrap(), TABLE).unwrap(), 50);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_that_names_table_and_page_and_others_go_on() {
+    let disk = SimDisk::new();
+    {
+        let engine = open(disk.clone()).unwrap();
+        create(&engine);
+        insert(&engine, TABLE, 0..400).unwrap();
+        insert(&engine, OTHER, 0..400).unwrap();
+        engine.shutdown().unwrap();
+    }
+    let pages = disk.open("space", OpenMode::Existing).unwrap().size_bytes().unwrap() / 1024;
+    let (mut good, mut other) = (0, 0);
+    for no in 0..pages {
+        let copy = disk.after_crash(9);
+        // Otherwise the last pages written would be put back from there.
+        copy.open("doublewrite", OpenMode::Existing).unwrap().set_size(0).unwrap();
+        copy.flip_bit("space", no as usize * 1024 + 700, (no % 8) as u8);
+        // A page of the dictionary: nothing can be opened without it, which is an error too.
+        let Ok(engine) = open(copy) else { continue };
+        let counts = [(TABLE, "test.good"), (OTHER, "test.other")].map(|(table, name)| {
+            count(&engine, table).map_err(|error| {
+                let EngineError::Other(error) = error else { panic!("{error:?}") };
+                let message = error.message();
+                assert!(message.contains(name), "{message}");
+                assert!(message.contains(&format!("page {no} ")), "{message}");
+            })
+        });
+        match counts {
+            [Err(()), Ok(400)] => good += 1,
+            [Ok(400), Err(())] => other += 1,
+            [Ok(400), Ok(400)] => {}
+            counts => panic!("page {no}: {counts:?}"),
+        }
+    }
+    assert!(good > 5 && other > 5, "{good} {other} of {pages}");
+}
+
+fn stat(engine: &DurableEngine, group: &str, name: &str) -> u64 {
+    let all = engine.stats();
+    let found = all.iter().find(|stat| stat.group == group && stat.name == name);
+    found.unwrap_or_else(|| panic!("{group}.{name}")).value.parse().unwrap()
+}
+
+#[test]
+fn eight_committers_share_syncs() {
+    const COMMITS: i64 = 60;
+    // A device that takes its time, as real ones do.
+    let slow = |call, name: &str| {
+        if call == Call::Sync && name.starts_with("wal-") {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Verdict::Pass
+    };
+    let disk = FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(slow));
+    let engine = open(disk).unwrap();
+    create(&engine);
+    let before = stat(&engine, "log", "syncs_total");
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for session in 0..8 {
+            let (engine, failures) = (&engine, &failures);
+            scope.spawn(move || {
+                for at in 0..COMMITS {
+                    let id = session * COMMITS + at;
+                    if let Err(error) = insert(engine, TABLE, id..id + 1) {
+                        failures.lock().unwrap().push(error);
+                    }
+                }
+            });
+        }
+    });
+    assert!(failures.lock().unwrap().is_empty());
+    let syncs = stat(&engine, "log", "syncs_total") - before;
+    let commits = 8 * COMMITS as u64;
+    println!("{syncs} syncs for {commits} commits");
+    assert!(syncs * 3 < commits, "{syncs} syncs for {commits} commits");
+    assert_eq!(count(&engine, TABLE).unwrap() as u64, commits);
+}
+
+#[test]
+fn a_transaction_that_wrote_nothing_does_not_touch_the_log() {
+    let writes = Arc::new(AtomicU64::new(0));
+    let counter = writes.clone();
+    let rule = move |call, _: &str| {
+        if matches!(call, Call::Write | Call::Sync) {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+        Verdict::Pass
+    };
+    let disk = FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule));
+    let engine = open(disk).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..100).unwrap();
+    let ticket = stat(&engine, "log", "next_ticket");
+    let before = writes.load(Ordering::SeqCst);
+    let mut txn = begin(&engine);
+    let mut out = RowBuf::default();
+    for id in 0..200 {
+        restart(&mut *txn);
+        let lock = if id % 2 == 0 { RowLock::None } else { RowLock::Exclusive };
+        txn.get(TABLE, IndexId::CLUSTERED, &key(id), lock, WaitPolicy::Wait, &mut out).unwrap();
+        // A change that does not happen.
+        assert!(id >= 100 || txn.insert(TABLE, &record(id, 0)).is_err());
+        match id % 3 {
+            0 => txn.rollback().unwrap(),
+            _ => txn.commit().unwrap().wait().unwrap(),
+        }
+    }
+    assert_eq!(writes.load(Ordering::SeqCst), before);
+    assert_eq!(stat(&engine, "log", "next_ticket"), ticket);
+}

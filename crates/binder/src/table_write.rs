@@ -105,6 +105,9 @@ impl Binder<'_> {
     ) -> Result<WrittenColumn> {
         let column = &table.columns[index];
         let default = self.column_default(table, base, index)?;
+        let stored = column.stored.and_then(|stored| table.definition.columns.get(stored));
+        let missing = stored.and_then(|stored| stored.instant_default.clone());
+        let missing = missing.unwrap_or(Value::Null);
         let on_update_now = match column.on_update_now {
             Some(digits) => Some(self.now(digits)?),
             None => None,
@@ -118,6 +121,7 @@ impl Binder<'_> {
             ty: column.ty.clone(),
             register: Register(base.0 + index as u32),
             default,
+            missing,
             auto_increment: column.auto_increment,
             on_update_now,
             generated,

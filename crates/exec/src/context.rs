@@ -46,6 +46,8 @@ pub struct ExecSettings {
     pub auto_increment_offset: u64,
     /// `insert_id`, when it was set for this statement: the first generated value.
     pub insert_id: Option<u64>,
+    /// A SERIALIZABLE transaction of several statements: plain reads lock in shared mode.
+    pub lock_reads: bool,
     /// CLIENT_FOUND_ROWS: an unchanged row of ON DUPLICATE KEY UPDATE counts as 1.
     pub client_found_rows: bool,
     /// `sql_select_limit`.
@@ -61,6 +63,7 @@ impl Default for ExecSettings {
             auto_increment_increment: 1,
             auto_increment_offset: 1,
             insert_id: None,
+            lock_reads: false,
             client_found_rows: false,
             select_limit: u64::MAX,
         }

@@ -6,6 +6,7 @@
 mod context;
 mod convert;
 mod expr;
+mod layout;
 mod ops;
 mod output;
 mod program;

@@ -2,11 +2,11 @@
 
 use errors::Result;
 use plugin_api::RowSource;
-use types::record::{CellText, RecordLayout};
 use types::{DataType, Value, ZoneRules, to_text};
 
 use crate::convert;
 use crate::expr::Code;
+use crate::layout::Layout;
 use crate::run::Run;
 
 /// First byte of a NULL in the text protocol.
@@ -143,7 +143,7 @@ pub(crate) struct RecordCell {
 
 /// A row whose cells are written straight from a record.
 pub(crate) struct RecordRow<'a> {
-    pub(crate) layout: &'a RecordLayout,
+    pub(crate) layout: &'a Layout,
     pub(crate) record: &'a [u8],
     pub(crate) cells: &'a [RecordCell],
     pub(crate) time_zone: &'a dyn ZoneRules,
@@ -151,7 +151,7 @@ pub(crate) struct RecordRow<'a> {
 
 impl RecordRow<'_> {
     fn local_value(&self, cell: RecordCell) -> Result<Value> {
-        let value = self.layout.decode_column(self.record, cell.column)?.unwrap_or(Value::Null);
+        let value = self.layout.decode(self.record, cell.column)?;
         Ok(match value {
             Value::DateTime(moment) if cell.to_local => {
                 Value::DateTime(convert::to_local(moment, self.time_zone))
@@ -173,15 +173,19 @@ impl RowSource for RecordRow<'_> {
             return Ok(());
         }
         let start = out.len();
-        let mut outcome = Ok(CellText::Null);
+        let mut outcome = Ok(None);
         write_cell(out, |out| {
-            outcome = self.layout.write_cell_text(self.record, cell.column, out);
+            outcome = self.layout.write_text(self.record, cell.column, out);
         });
         match outcome? {
-            CellText::Written => {}
-            CellText::Null | CellText::Missing => {
+            Some(true) => {}
+            Some(false) => {
                 out.truncate(start);
                 out.push(NULL_CELL);
+            }
+            None => {
+                out.truncate(start);
+                write_value(&self.local_value(cell)?, ty, out);
             }
         }
         Ok(())

@@ -356,6 +356,8 @@ impl Planner<'_> {
             engine: table.engine.clone(),
             alias: instance.alias.clone(),
             layout: layout(table),
+            names: names(table, &instance.alias),
+            missing: missing(table),
             columns: Vec::new(),
             locator: instance.locator,
             locking: instance.locking,
@@ -382,6 +384,21 @@ impl Planner<'_> {
 /// Types of the stored columns in record order.
 pub(crate) fn layout(table: &Table) -> Arc<[DataType]> {
     table.definition.columns.iter().map(|column| column.ty.clone()).collect()
+}
+
+/// The stored columns as error messages name them.
+fn names(table: &Table, alias: &str) -> Arc<[Arc<str>]> {
+    let columns = table.definition.columns.iter();
+    columns.map(|c| Arc::from(format!("`{}`.`{alias}`.`{}`", table.schema, c.name))).collect()
+}
+
+/// What stands in for columns that old records do not have.
+fn missing(table: &Table) -> Arc<[types::Value]> {
+    let columns = &table.definition.columns;
+    if columns.iter().all(|column| column.instant_default.is_none()) {
+        return Arc::from([]);
+    }
+    columns.iter().map(|c| c.instant_default.clone().unwrap_or(types::Value::Null)).collect()
 }
 
 fn nested(

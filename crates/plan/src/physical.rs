@@ -34,6 +34,10 @@ pub struct TableAccess {
     pub alias: Arc<str>,
     /// Types of all stored columns in record order: the record layout.
     pub layout: Arc<[DataType]>,
+    /// `schema.alias.column` of each stored column as errors quote it.
+    pub names: Arc<[Arc<str>]>,
+    /// Values for records older than their columns, by column; empty when NULL stands in for all.
+    pub missing: Arc<[types::Value]>,
     /// Columns that the statement needs: `(index in layout, register)`.
     pub columns: Vec<(usize, Register)>,
     /// Register that receives the locator as `Value::Bytes`, when rows will be written or locked later.

@@ -66,6 +66,8 @@ pub struct WrittenColumn {
     pub register: Register,
     /// Used when the statement gives no value: `None` means no default (1364 when NOT NULL).
     pub default: Option<Expr>,
+    /// Value of records older than the column.
+    pub missing: Value,
     /// AUTO_INCREMENT.
     pub auto_increment: bool,
     /// ON UPDATE CURRENT_TIMESTAMP(fsp).

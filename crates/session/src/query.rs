@@ -6,7 +6,7 @@ use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
 use catalog::{
     AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table, Usage,
 };
-use engine_api::TableId;
+use engine_api::{IsolationLevel, TableId};
 use errors::{Error, Result, bail, err};
 use exec::{ExecContext, ExecSettings, Outcome, RowSink};
 use plan::{Access, Physical, Plan, RowLocking};
@@ -75,9 +75,10 @@ impl VariableTypes for Services {
             (Some(VarScope::Session), Scope::Global) => {
                 Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "GLOBAL"))
             }
-            (Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly), Scope::Session) => {
-                Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "SESSION"))
-            }
+            (
+                Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly),
+                Scope::Session,
+            ) => Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "SESSION")),
             _ => Ok(Some(expression_type(definition))),
         }
     }
@@ -146,8 +147,7 @@ impl Session {
             .iter()
             .filter(is_stored)
             .map(|table| {
-                let usage =
-                    if written.contains(&table.id) { Usage::Write } else { Usage::Read };
+                let usage = if written.contains(&table.id) { Usage::Write } else { Usage::Read };
                 (table.id, usage)
             })
             .collect();
@@ -314,7 +314,10 @@ impl Session {
             outcome.insert_id
         };
         let info = outcome.info.clone();
-        self.send_ok(sink, OkInfo { affected_rows, last_insert_id, info, commit, ..OkInfo::default() })
+        self.send_ok(
+            sink,
+            OkInfo { affected_rows, last_insert_id, info, commit, ..OkInfo::default() },
+        )
     }
 
     /// Takes over what later statements may ask: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
@@ -365,16 +368,13 @@ impl Session {
     ) -> Result<Outcome> {
         let limit = match planned.kind {
             PlannedKind::Query => self.settings.max_execution_time,
-            PlannedKind::Insert
-            | PlannedKind::Update
-            | PlannedKind::Delete
-            | PlannedKind::Do => None,
+            PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete | PlannedKind::Do => {
+                None
+            }
         };
-        let _deadline =
-            limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
+        let _deadline = limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
         let settings = self.exec_settings();
-        let now_micros =
-            self.services.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
+        let now_micros = self.services.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
         let server = self.server.clone();
         let information = Information {
             server: &server,
@@ -419,6 +419,8 @@ impl Session {
             auto_increment_offset: self.settings.auto_increment_offset,
             insert_id: self.services.insert_id,
             client_found_rows: self.client.found_rows,
+            lock_reads: self.transactions.explicit
+                && self.transactions.characteristics.isolation == IsolationLevel::Serializable,
             select_limit: self.settings.sql_select_limit.unwrap_or(u64::MAX),
         }
     }
@@ -537,13 +539,11 @@ impl Session {
             return Ok(());
         }
         let word = privilege.names().next().unwrap_or("SELECT");
-        let holds = |column: &str| {
-            privileges.on_column(schema, table, column).contains(privilege)
-        };
+        let holds = |column: &str| privileges.on_column(schema, table, column).contains(privilege);
         let known = self.view().table(schema, table);
-        let any_column = known.as_ref().is_some_and(|table| {
-            table.columns.iter().any(|column| holds(&column.name))
-        });
+        let any_column = known
+            .as_ref()
+            .is_some_and(|table| table.columns.iter().any(|column| holds(&column.name)));
         if any_column {
             let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
                 return Ok(());
@@ -583,9 +583,7 @@ impl Session {
         let pattern = if wildcard.is_empty() { "%" } else { wildcard };
         let columns = planned.program.columns().iter();
         Ok(columns
-            .filter(|column| {
-                collation.like(pattern.as_bytes(), column.name.as_bytes(), Some('\\'))
-            })
+            .filter(|column| collation.like(pattern.as_bytes(), column.name.as_bytes(), Some('\\')))
             .cloned()
             .collect())
     }

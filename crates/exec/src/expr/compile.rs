@@ -1,5 +1,6 @@
 //! From `plan::Expr` to `Code`: functions are bound, comparisons get their rule, constants are hoisted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
@@ -29,6 +30,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) registers: usize,
     pub(crate) once_slots: usize,
     pub(crate) set_slots: usize,
+    /// Columns behind registers, for messages.
+    pub(crate) names: HashMap<usize, Arc<str>>,
     inside_once: bool,
     depth: usize,
 }
@@ -51,9 +54,25 @@ impl<'a> Compiler<'a> {
             registers: registers as usize,
             once_slots: 0,
             set_slots: 0,
+            names: HashMap::new(),
             inside_once: false,
             depth: 0,
         }
+    }
+
+    /// An expression as error messages show it.
+    fn text(&self, expr: &Expr) -> Box<str> {
+        /// Marks names that stand for columns in the printed text.
+        const MARK: char = '\u{1}';
+        let mut named = expr.clone();
+        named.rewrite(&mut |node| {
+            let Expr::Column { register, ty } = node else { return false };
+            let Some(name) = self.names.get(&(register.0 as usize)) else { return false };
+            let name = Arc::from(format!("{MARK}{name}"));
+            *node = Expr::UserVariable { name, ty: ty.clone() };
+            true
+        });
+        plan::print::expr(&named).replace(&format!("@{MARK}"), "").into()
     }
 
     /// A register that the plan does not know.
@@ -179,7 +198,7 @@ impl<'a> Compiler<'a> {
                 right_ty: operand.ty(),
                 numbers: Numbers::of(ty),
                 ty: ty.clone(),
-                text: plan::print::expr(whole).into(),
+                text: self.text(whole),
             })),
             UnaryOp::BitNot => Code::Bits(Box::new(BitOperation {
                 op: BitOperator::unary(op).unwrap_or(BitOperator::Not),
@@ -221,7 +240,7 @@ impl<'a> Compiler<'a> {
                     right_ty: right.ty(),
                     numbers: Numbers::of(ty),
                     ty: ty.clone(),
-                    text: plan::print::expr(whole).into(),
+                    text: self.text(whole),
                 }))
             }
             BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => {

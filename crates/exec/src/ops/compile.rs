@@ -8,7 +8,6 @@ use plan::{
     WindowCall,
 };
 use plugin_api::BoundAggregate;
-use types::record::RecordLayout;
 use types::{CollationId, DataType, TypeKind};
 
 use super::Node;
@@ -21,6 +20,7 @@ use super::set::{RecursiveNode, SetNode};
 use super::sort::{KeyCode, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
+use crate::layout::Layout;
 use crate::value_key::Domain;
 
 /// Compiles operators; wraps the compiler of expressions.
@@ -107,6 +107,8 @@ impl<'a> NodeCompiler<'a> {
                 }))
             }
             Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns } => {
+                // The inputs first: they name the registers that errors in expressions mention.
+                let (outer_node, inner_node) = (self.node(outer)?, self.node(inner)?);
                 let keys = keys.iter().map(|(outer, inner, collation)| {
                     Ok(HashKey {
                         domain: Domain::new(&outer.ty(), &inner.ty(), *collation),
@@ -118,8 +120,8 @@ impl<'a> NodeCompiler<'a> {
                 Node::HashJoin(Box::new(HashJoinNode {
                     kind: *kind,
                     correlated: self.is_correlated(inner),
-                    outer: self.node(outer)?,
-                    inner: self.node(inner)?,
+                    outer: outer_node,
+                    inner: inner_node,
                     keys,
                     condition: condition.as_ref().map(|c| self.exprs.truth(c)).transpose()?,
                     inner_columns: indexes(inner_columns),
@@ -238,6 +240,11 @@ impl<'a> NodeCompiler<'a> {
         access: &Access,
         filter: Option<&Expr>,
     ) -> Result<ScanNode> {
+        for (column, register) in &table.columns {
+            if let Some(name) = table.names.get(*column) {
+                self.exprs.names.insert(index(*register), name.clone());
+            }
+        }
         let mut in_filter = RegisterSet::new();
         if let Some(filter) = filter {
             let subqueries = self.exprs.subqueries;
@@ -257,7 +264,7 @@ impl<'a> NodeCompiler<'a> {
             table: TableNode {
                 table: TableId(table.table),
                 engine: table.engine.clone(),
-                layout: RecordLayout::new(&table.layout),
+                layout: Layout::new(&table.layout, table.missing.to_vec()),
                 first: plain(first),
                 rest: plain(rest),
                 locator: table.locator.map(index),

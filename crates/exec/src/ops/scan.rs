@@ -7,18 +7,18 @@ use engine_api::{
     ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
-use types::record::RecordLayout;
 use types::{SqlBytes, Value};
 
 use super::{KeySource, Operator, Ranges};
 use crate::expr::Truth;
+use crate::layout::Layout;
 use crate::run::Run;
 
 /// A stored table in a program.
 pub(crate) struct TableNode {
     pub(crate) table: TableId,
     pub(crate) engine: Arc<str>,
-    pub(crate) layout: RecordLayout,
+    pub(crate) layout: Layout,
     /// Columns that the filter reads: index in the record, register.
     pub(crate) first: Vec<(usize, usize)>,
     /// The other needed columns.
@@ -52,9 +52,7 @@ impl TableNode {
         run: &mut Run<'_>,
     ) -> Result<()> {
         for (column, register) in columns {
-            // Engines fill in what a record older than a column lacks.
-            let value = self.layout.decode_column(record, *column)?;
-            run.regs[*register] = value.unwrap_or(Value::Null);
+            run.regs[*register] = self.layout.decode(record, *column)?;
         }
         Ok(())
     }
@@ -80,9 +78,18 @@ impl TableNode {
         Ok(true)
     }
 
+    /// The lock on rows read: in a serializable transaction plain reads lock too.
+    #[inline]
+    pub(crate) fn effective_lock(&self, run: &Run<'_>) -> RowLock {
+        match self.lock {
+            RowLock::None if run.settings.lock_reads => RowLock::Shared,
+            lock => lock,
+        }
+    }
+
     /// Gives back the lock on a row that the filter refused.
     pub(crate) fn refuse(&self, locator: &[u8], run: &mut Run<'_>) -> Result<()> {
-        if self.lock != RowLock::None {
+        if self.effective_lock(run) != RowLock::None {
             run.transaction(&self.engine)?.unlock_row(self.table, locator);
         }
         Ok(())
@@ -96,8 +103,9 @@ impl TableNode {
         row: &mut RowBuf,
         run: &mut Run<'_>,
     ) -> Result<bool> {
+        let lock = self.effective_lock(run);
         let transaction = run.transactions.transaction(&self.engine)?;
-        let outcome = transaction.get(self.table, index, key, self.lock, self.wait, row);
+        let outcome = transaction.get(self.table, index, key, lock, self.wait, row);
         match outcome {
             Ok(GetOutcome::Found) => Ok(true),
             Ok(GetOutcome::NotFound | GetOutcome::Skipped) => Ok(false),
@@ -164,6 +172,7 @@ impl<'r> Scan<'r> {
         self.at = 0;
         loop {
             run.cancel.check()?;
+            let lock = self.node.table.effective_lock(run);
             let transaction = run.transactions.transaction(&self.node.table.engine)?;
             let cursor = match self.cursor {
                 Some(cursor) => cursor,
@@ -179,7 +188,7 @@ impl<'r> Scan<'r> {
                         index,
                         range,
                         direction: if backward { Direction::Backward } else { Direction::Forward },
-                        lock: self.node.table.lock,
+                        lock,
                         wait: self.node.table.wait,
                     };
                     match transaction.open_cursor(&spec) {
@@ -194,7 +203,7 @@ impl<'r> Scan<'r> {
                     self.cursor = None;
                 }
                 Ok(_) => {
-                    let max = match self.node.table.lock {
+                    let max = match lock {
                         RowLock::None => FETCH_MAX,
                         RowLock::Shared | RowLock::Exclusive => LOCKING_FETCH_MAX,
                     };
@@ -221,7 +230,8 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.close_cursor(run);
         self.batch.clear();
         self.at = 0;
-        self.fetch = if self.node.table.lock == RowLock::None { FIRST_FETCH } else { 1 };
+        let lock = self.node.table.effective_lock(run);
+        self.fetch = if lock == RowLock::None { FIRST_FETCH } else { 1 };
         match &self.node.access {
             AccessNode::Unique { key, .. } => {
                 self.key.clear();

@@ -85,10 +85,7 @@ fn find_rows(
     run.engine(fetched)?;
     let mut rows = Vec::with_capacity(batch.len());
     for row in batch.iter() {
-        let mut values = Vec::with_capacity(table.columns.len());
-        table.layout.decode_all(row.record, &mut values)?;
-        values.resize(table.columns.len(), Value::Null);
-        rows.push((row.locator.to_vec(), values));
+        rows.push((row.locator.to_vec(), table.layout.decode_all(row.record)?));
     }
     Ok(rows)
 }

@@ -182,8 +182,8 @@ struct InsertState<'p, 's> {
     strictness: Strictness,
     /// Number of the row, from 1.
     row: u64,
-    /// Rows still to come, this one included, when known.
-    rows_left: Option<u64>,
+    /// Rows of the statement, when known.
+    row_count: Option<u64>,
     reserved: Reserved,
     /// Value that was generated for this row.
     row_generated: Option<u64>,
@@ -214,7 +214,7 @@ impl<'p, 's> InsertState<'p, 's> {
             outcome: Outcome::default(),
             strictness,
             row: 0,
-            rows_left: None,
+            row_count: None,
             reserved: Reserved::default(),
             row_generated: None,
             generated_id: None,
@@ -232,11 +232,10 @@ impl<'p, 's> InsertState<'p, 's> {
     {
         match &self.program.source {
             Source::Values(rows) => {
-                self.rows_left = Some(rows.len() as u64);
+                self.row_count = Some(rows.len() as u64);
                 for row in rows {
                     run.tick()?;
                     self.values_row(row, run)?;
-                    self.rows_left = self.rows_left.map(|left| left - 1);
                 }
                 Ok(())
             }
@@ -266,7 +265,7 @@ impl<'p, 's> InsertState<'p, 's> {
             rows.push_values(values.drain(..), run)?;
             Ok(true)
         })?;
-        self.rows_left = Some(rows.len() as u64);
+        self.row_count = Some(rows.len() as u64);
         for row in 0..rows.len() {
             run.tick()?;
             self.begin_row(run)?;
@@ -274,7 +273,6 @@ impl<'p, 's> InsertState<'p, 's> {
                 self.take_value(at, &rows.row(row)[at], output, run)?;
             }
             self.finish_row(run)?;
-            self.rows_left = self.rows_left.map(|left| left - 1);
         }
         rows.clear(run);
         Ok(())
@@ -365,8 +363,22 @@ impl<'p, 's> InsertState<'p, 's> {
     /// The row is in the registers, except what is generated.
     fn finish_row(&mut self, run: &mut Run<'_>) -> Result<()> {
         match self.write_row(run) {
-            Err(error) if self.program.ignore && ignored(&error, run) => Ok(()),
+            Err(error) if self.program.ignore && ignored(&error, run) => {
+                self.give_back_id(run);
+                Ok(())
+            }
             outcome => outcome,
+        }
+    }
+
+    /// The row was left out: the next one takes the id that was generated for it.
+    fn give_back_id(&mut self, run: &Run<'_>) {
+        let step = run.settings.auto_increment_increment.max(1);
+        if let Some(id) = self.row_generated.take()
+            && self.reserved.next == id.saturating_add(step)
+        {
+            self.reserved.next = id;
+            self.reserved.left += 1;
         }
     }
 
@@ -434,9 +446,7 @@ impl<'p, 's> InsertState<'p, 's> {
         }
         let table = &self.program.table;
         if !table.children.is_empty() {
-            let mut old = Vec::with_capacity(table.columns.len());
-            table.layout.decode_all(&self.found.record, &mut old)?;
-            old.resize(table.columns.len(), Value::Null);
+            let old = table.layout.decode_all(&self.found.record)?;
             foreign::handle_children(table, &self.program.related, &old, None, 0, run)?;
         }
         let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
@@ -475,6 +485,9 @@ impl<'p, 's> InsertState<'p, 's> {
             self.outcome.affected += 2;
             self.outcome.duplicates += 1;
             self.raise_counter(run)?;
+            // The OK packet names the row that was changed.
+            self.row_generated = None;
+            self.note_id(run);
         } else if run.settings.client_found_rows {
             self.outcome.affected += 1;
         }
@@ -551,8 +564,9 @@ impl<'p, 's> InsertState<'p, 's> {
         }
         let step = settings.auto_increment_increment.max(1);
         if self.reserved.left == 0 {
-            let count = match self.rows_left {
-                Some(left) => left.max(1),
+            let count = match self.row_count {
+                // As many as the statement has rows, whatever the first of them brought along.
+                Some(rows) => rows.max(1),
                 None => (self.reserved.batch * 2).clamp(1, RESERVE_MAX),
             };
             let engine = run.transactions.engine(&table.engine)?;

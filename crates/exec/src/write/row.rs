@@ -170,14 +170,13 @@ impl WriteTable {
         values.clear();
         values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
         record.clear();
-        Ok(self.layout.encode(values, record)?)
+        self.layout.encode(values, record)
     }
 
     /// Loads a record into the registers.
     pub(crate) fn load(&self, record: &[u8], run: &mut Run<'_>) -> Result<()> {
         for (at, column) in self.columns.iter().enumerate() {
-            let value = self.layout.decode_column(record, at)?;
-            run.regs[column.register] = value.unwrap_or(Value::Null);
+            run.regs[column.register] = self.layout.decode(record, at)?;
         }
         Ok(())
     }

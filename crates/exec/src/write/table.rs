@@ -7,9 +7,9 @@ use engine_api::{IndexId, TableId};
 use errors::Result;
 use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite};
 use types::DataType;
-use types::record::RecordLayout;
 
 use crate::expr::{Code, Truth};
+use crate::layout::Layout;
 use crate::ops::{NodeCompiler, is_utc};
 
 /// A value for a column: an expression, and whether it is UTC already when the column is a TIMESTAMP.
@@ -46,7 +46,7 @@ pub(crate) struct ForeignKey {
 pub(crate) struct WriteTable {
     pub(crate) id: TableId,
     pub(crate) engine: Arc<str>,
-    pub(crate) layout: RecordLayout,
+    pub(crate) layout: Layout,
     pub(crate) columns: Vec<WriteColumn>,
     pub(crate) auto_increment: Option<usize>,
     pub(crate) has_generated: bool,
@@ -125,6 +125,7 @@ impl TableCompiler {
                 generated: store_option(column.generated.as_ref(), compiler)?,
             });
         }
+        let missing = table.columns.iter().map(|column| column.missing.clone()).collect();
         let types: Vec<DataType> = table.columns.iter().map(|column| column.ty.clone()).collect();
         let checks = table
             .checks
@@ -138,7 +139,7 @@ impl TableCompiler {
         Ok(WriteTable {
             id: TableId(table.table),
             engine: table.engine.clone(),
-            layout: RecordLayout::new(&types),
+            layout: Layout::new(&types, missing),
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
             has_generated: table.columns.iter().any(|column| column.generated.is_some()),
             columns,

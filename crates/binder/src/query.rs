@@ -270,8 +270,11 @@ impl Binder<'_> {
             .collect();
         self.add_scope_table(None, Arc::from(""), ScopeSource::Columns(columns), None)?;
         let mut keys = Vec::with_capacity(order_by.len());
-        for item in order_by {
+        for (index, item) in order_by.iter().enumerate() {
             let expr = self.bind_order_expr(&item.expr)?;
+            if !self.block().aggregates.is_empty() {
+                bail!(AGGREGATE_ORDER_FOR_UNION, index + 1);
+            }
             keys.push(SortKey { expr, descending: item.desc });
         }
         self.blocks.pop();

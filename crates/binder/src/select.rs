@@ -8,7 +8,7 @@ use syntax::ast;
 use types::DataType;
 
 use crate::Binder;
-use crate::block::{Clause, ListedItem, VisibleColumn, WindowGroup, visible_or_all};
+use crate::block::{Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all};
 use crate::query::BoundQuery;
 
 /// The bound parts of a block before they are put together.
@@ -77,9 +77,14 @@ impl Binder<'_> {
             Some(qualify) => Some(self.bind_condition(qualify)?),
             None => None,
         };
+        let plain = !self.block().grouped && self.block().aggregates.is_empty();
         let mut order = Vec::with_capacity(order_by.len());
-        for item in order_by {
+        for (index, item) in order_by.iter().enumerate() {
             let expr = self.bind_order_expr(&item.expr)?;
+            // An aggregate in ORDER BY alone would make one row of all.
+            if plain && !self.block().aggregates.is_empty() {
+                bail!(AGGREGATE_ORDER_NON_AGG_QUERY, index + 1);
+            }
             order.push(SortKey { expr, descending: item.desc });
         }
         Ok(Parts { filter, outputs, having, qualify, order })
@@ -112,15 +117,23 @@ impl Binder<'_> {
         alias: Option<&ast::Ident>,
         span: ast::Span,
     ) -> Result<OutputColumn> {
+        let mut own_name = None;
         let (bound, source, table) = match &expr.kind {
             ast::ExprKind::Column(name) => {
                 let resolved = self.resolve(name)?;
                 let source = resolved
                     .place
                     .and_then(|(table, column)| self.column_source(resolved.level, table, column));
-                let table = resolved
+                let scope = resolved
                     .place
-                    .map(|(table, _)| self.blocks[resolved.level].tables[table].alias.clone());
+                    .map(|(table, column)| (&self.blocks[resolved.level].tables[table], column));
+                // A column of a view keeps the view's spelling, one of a table that of the query.
+                if let Some((scope, column)) = scope
+                    && let ScopeSource::Columns(columns) = &scope.source
+                {
+                    own_name = Some(columns[column].name.clone());
+                }
+                let table = scope.map(|(scope, _)| scope.alias.clone());
                 (resolved.expr, source, table)
             }
             _ => (self.bind_expr(expr)?, None, None),
@@ -130,7 +143,7 @@ impl Binder<'_> {
         }
         let name: Arc<str> = match alias {
             Some(alias) => Arc::from(&*alias.text),
-            None => self.caption(expr, span),
+            None => own_name.unwrap_or_else(|| self.caption(expr, span)),
         };
         let listed =
             ListedItem { name: name.clone(), aliased: alias.is_some(), table, expr: bound.clone() };

@@ -188,6 +188,10 @@ impl Binder<'_> {
                     if name == "ADDDATE" { "DATE_ADD_INTERVAL" } else { "DATE_SUB_INTERVAL" };
                 self.unit_call(name, IntervalUnit::Day, &[&args[0], &args[1]])?
             }
+            "FIND_IN_SET" if args.len() == 2 => match self.bind_find_in_set(args)? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
             "NAME_CONST" => {
                 count(2)?;
                 self.bind_condition(&args[1])?
@@ -207,6 +211,36 @@ impl Binder<'_> {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// `FIND_IN_SET('x', set_column)`: the member's number when it is in the value.
+    fn bind_find_in_set(&mut self, args: &[ast::Expr]) -> Result<Option<Expr>> {
+        let (needle, set) = (self.bind_condition(&args[0])?, self.bind_condition(&args[1])?);
+        let ty = set.ty();
+        let (Expr::Literal { value: Value::Bytes(text), .. }, Some(members), types::TypeKind::Set) =
+            (&needle, &ty.members, ty.kind)
+        else {
+            return Ok(None);
+        };
+        let collation = charset::collation_or_binary(ty.collation);
+        let found = members.names.iter().position(|name| collation.equal(name, text));
+        let number = found.map_or(0, |index| index as u64 + 1);
+        let bit = found.map_or(0, |index| 1u64 << index);
+        let bits = Expr::Cast {
+            operand: Box::new(set),
+            kind: plan::CastKind::Implicit,
+            ty: DataType::bigint_unsigned().with_nullable(ty.nullable),
+        };
+        let masked = self.arithmetic(ast::BinaryOp::BitAnd, bits, literal::integer(bit))?;
+        let zero = literal::integer(0);
+        let absent = self.comparison(BinaryOp::Equal, masked, zero.clone())?;
+        // NULL stays NULL: the product of a truth value and the number.
+        let present = not(absent);
+        let mut product = self.arithmetic(ast::BinaryOp::Mul, present, literal::integer(number))?;
+        if let Expr::Binary { ty, .. } = &mut product {
+            ty.length = 3;
+        }
+        Ok(Some(product))
     }
 
     fn bind_coalesce(&mut self, args: &[ast::Expr]) -> Result<Expr> {

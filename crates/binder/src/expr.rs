@@ -70,6 +70,8 @@ impl Binder<'_> {
     // --- variables
 
     pub(crate) fn user_variable(&mut self, name: &str) -> Expr {
+        // Its type is that of the value it has now.
+        self.uncacheable = true;
         let ty = self.input.variables.user_variable(name).unwrap_or_else(|| {
             let mut ty = DataType::new(TypeKind::LongText, 16_777_216, NOT_FIXED_DECIMALS);
             ty.collation = self.input.bind.collation_connection;

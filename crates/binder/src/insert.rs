@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::Table;
+use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
     Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
@@ -31,7 +31,7 @@ impl Binder<'_> {
         let schema = self.schema_of(&insert.table)?;
         let table = match self.find_relation(&schema, &insert.table.name.text)? {
             Found::Table(table) => table,
-            Found::View(_) => return Err(Error::not_supported("INSERT into a view")),
+            Found::View(view) => return self.bind_view_insert(insert, &view),
             Found::Information(_, name) => bail!(NON_INSERTABLE_TABLE, name, "INSERT"),
         };
         let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Insert);
@@ -51,6 +51,79 @@ impl Binder<'_> {
         let mode = self.bind_insert_mode(insert, &table, base)?;
         let returning = self.bind_returning(&insert.returning, &table, base)?;
         Ok(LogicalInsert { target, targets, source, mode, ignore: insert.ignore, returning })
+    }
+
+    /// INSERT into a view of one table whose columns are that table's: the same on the table.
+    fn bind_view_insert(&mut self, insert: &ast::Insert, view: &View) -> Result<LogicalInsert> {
+        if !view.check_option.eq_ignore_ascii_case("none") && !view.check_option.is_empty() {
+            return Err(Error::not_supported("INSERT into a view WITH CHECK OPTION"));
+        }
+        self.push_block();
+        let named = ast::NamedTable { name: insert.table.clone(), ..ast::NamedTable::default() };
+        self.bind_named_table(&named)?;
+        let block = self.blocks.pop().expect("pushed above");
+        let Some(ScopeSource::Columns(shown)) = block.tables.first().map(|table| &table.source)
+        else {
+            bail!(NON_INSERTABLE_TABLE, view.name, "INSERT")
+        };
+        let mut base: Option<(usize, Vec<(Arc<str>, usize)>)> = None;
+        for column in shown {
+            let owner = crate::grouping::plain_register(&column.expr).and_then(|register| {
+                self.instances
+                    .iter()
+                    .enumerate()
+                    .find_map(|(id, instance)| Some((id, instance.column_of(register)?)))
+            });
+            let Some((id, position)) = owner else {
+                bail!(NON_INSERTABLE_TABLE, view.name, "INSERT")
+            };
+            let entry = base.get_or_insert_with(|| (id, Vec::new()));
+            if entry.0 != id {
+                return Err(Error::not_supported("INSERT into a join view"));
+            }
+            entry.1.push((column.name.clone(), position));
+        }
+        let Some((id, columns)) = base else { bail!(NON_INSERTABLE_TABLE, view.name, "INSERT") };
+        let table = self.tables[self.instances[id].table].clone();
+        let renamed = columns.iter().any(|(name, at)| !names_equal(name, &table.columns[*at].name));
+        if renamed && !insert.on_duplicate.is_empty() {
+            return Err(Error::not_supported("ON DUPLICATE KEY UPDATE of a view's column"));
+        }
+        let through = |name: &ast::ColumnName| -> Result<ast::ColumnName> {
+            match columns.iter().find(|(shown, _)| names_equal(shown, &name.name.text)) {
+                Some((_, at)) => Ok(column_name(&table.columns[*at].name)),
+                None => bail!(BAD_FIELD_ERROR, crate::block::written(name), "field list"),
+            }
+        };
+        let mut direct = insert.clone();
+        direct.table = ast::ObjectName {
+            schema: Some(ast::Ident::new(&table.schema)),
+            name: ast::Ident::new(&table.name),
+        };
+        direct.columns = match &insert.columns {
+            Some(listed) if !listed.is_empty() => {
+                Some(listed.iter().map(&through).collect::<Result<_>>()?)
+            }
+            _ => {
+                let names = columns.iter().map(|(_, at)| column_name(&table.columns[*at].name));
+                Some(names.collect())
+            }
+        };
+        if let ast::InsertSource::Set(assignments) = &mut direct.source {
+            for assignment in assignments {
+                assignment.column = through(&assignment.column)?;
+            }
+            direct.columns = None;
+        }
+        // The view's own rights were asked for by its name; what lies below belongs to its definer.
+        self.require(&view.schema, &view.name, PrivilegeKind::Insert);
+        let outer = self.definer.clone();
+        if !view.invoker {
+            self.definer = Some(view.definer.clone());
+        }
+        let bound = self.bind_insert(&direct);
+        self.definer = outer;
+        bound
     }
 
     /// Catalog positions of the columns that values are given for.
@@ -84,6 +157,9 @@ impl Binder<'_> {
                     bail!(WRONG_VALUE_COUNT_ON_ROW, 1);
                 }
                 let targets = self.plain_targets(table, columns)?;
+                if !matches!(query.body, ast::SetExpr::Select(_)) {
+                    self.last_tables.clear();
+                }
                 let query = LogicalQuery { root: bound.plan, outputs: bound.outputs };
                 Ok((targets, LogicalInsertSource::Query(query)))
             }
@@ -222,11 +298,20 @@ impl Binder<'_> {
             });
         }
         let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Update);
+        let source_tables = match insert.source {
+            ast::InsertSource::Query(_) => std::mem::take(&mut self.last_tables),
+            ast::InsertSource::Values(_) | ast::InsertSource::Set(_) => Vec::new(),
+        };
         let new_base = self.new_registers(table.columns.len());
         self.insert_values = Some(NewRow { table: table.clone(), base: new_base });
         self.push_target_block(table, base, Clause::FieldList)?;
         if let Some(alias) = &insert.row_alias {
             self.add_row_alias(alias, insert, table, new_base)?;
+        }
+        for source in source_tables {
+            if self.block().tables.iter().all(|known| known.alias != source.alias) {
+                self.block().tables.push(source);
+            }
         }
         let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
         for assignment in &insert.on_duplicate {
@@ -350,6 +435,10 @@ impl Binder<'_> {
         self.blocks.pop();
         Ok(outputs)
     }
+}
+
+fn column_name(name: &str) -> ast::ColumnName {
+    ast::ColumnName { schema: None, table: None, name: ast::Ident::new(name) }
 }
 
 /// Catalog positions of named columns (1054, 1110).

@@ -96,6 +96,8 @@ pub struct Binder<'a> {
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
     pub(crate) uncacheable: bool,
+    /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
+    pub(crate) last_tables: Vec<block::ScopeTable>,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
     pub(crate) insert_values: Option<insert::NewRow>,
 }
@@ -130,6 +132,7 @@ impl<'a> Binder<'a> {
             query_depth: 0,
             straight_join: false,
             uncacheable: false,
+            last_tables: Vec::new(),
             insert_values: None,
         }
     }

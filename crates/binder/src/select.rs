@@ -41,9 +41,14 @@ impl Binder<'_> {
             parts.having.as_ref(),
             &parts.order,
         )?;
+        let grouped = self.block().grouped || !self.block().aggregates.is_empty();
         let bound = self.assemble(select, from, parts, limit)?;
         debug_assert_eq!(self.blocks.len(), level + 1);
-        self.blocks.pop();
+        let block = self.blocks.pop();
+        self.last_tables = match block {
+            Some(block) if !grouped && !select.options.distinct => block.tables,
+            _ => Vec::new(),
+        };
         Ok(BoundQuery { block: number, ..bound })
     }
 

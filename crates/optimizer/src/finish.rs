@@ -206,7 +206,7 @@ impl Planner<'_> {
     }
 
     /// Registers that a tree can set: all columns of its tables, whether or not they will be read.
-    fn sets(&self, node: &Physical) -> RegisterSet {
+    pub(crate) fn sets(&self, node: &Physical) -> RegisterSet {
         let mut set = RegisterSet::new();
         visit(node, &mut |node| {
             node.add_own_definitions(&mut set);

@@ -25,8 +25,11 @@ impl Planner<'_> {
             LogicalInsertSource::Query(query) => {
                 let mut node = self.plan(query.root, &Goal::default())?;
                 let cost = node.cost + node.rows;
-                // What is inserted must not be read again.
-                if self.mentions_table(insert.target.table) {
+                // Exec keeps the outputs of a source that reads the target; more is needed when ON DUPLICATE KEY UPDATE
+                // reads other columns of the source.
+                if self.mentions_table(insert.target.table)
+                    && self.updates_from_source(&insert.mode, &node.physical)
+                {
                     node.physical = self.materialized(node.physical);
                 }
                 (InsertSource::Values(Vec::new()), Some((node.physical, query.outputs)), cost)
@@ -39,7 +42,12 @@ impl Planner<'_> {
         let rows = cost + shared.rows;
         let Shared { subqueries, ctes, .. } = shared;
         if let Some((root, outputs)) = query {
-            let root = self.finish(root, &outputs, &subqueries);
+            // ON DUPLICATE KEY UPDATE may read the selected tables' columns.
+            let mut exprs: Vec<&Expr> = outputs.iter().map(|output| &output.expr).collect();
+            if let plan::InsertMode::Update { assignments, .. } = &insert.mode {
+                exprs.extend(assignments.iter().filter_map(|set| set.value.as_ref()));
+            }
+            let root = self.finish_exprs(root, &exprs, &subqueries);
             source = InsertSource::Query(Box::new(QueryPlan {
                 root,
                 outputs,
@@ -142,6 +150,14 @@ impl Planner<'_> {
             registers,
         };
         Ok((Plan::Delete(plan), rows))
+    }
+
+    /// Whether ON DUPLICATE KEY UPDATE reads registers that the source sets.
+    fn updates_from_source(&self, mode: &plan::InsertMode, source: &Physical) -> bool {
+        let plan::InsertMode::Update { assignments, .. } = mode else { return false };
+        let sets = self.sets(source);
+        let values = assignments.iter().filter_map(|set| set.value.as_ref());
+        values.into_iter().any(|value| self.reads(value).intersects(&sets))
     }
 
     /// Whether a table reference of the statement reads the table.

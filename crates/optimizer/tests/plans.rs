@@ -206,17 +206,6 @@ fn a_small_subquery_drives_a_large_table() {
 }
 
 #[test]
-fn a_table_is_not_read_while_it_is_written() {
-    check(
-        "insert into t3 select x + 1, y from t3",
-        "
-        Insert t3 [0, 1]
-          Materialize 1024 r2 r3
-            Scan t3 full 0 (0:r2 1:r3)",
-    );
-}
-
-#[test]
 fn long_statements_do_not_recurse() {
     let list: Vec<String> = (0..20_000).map(|n| format!("b <> {n}")).collect();
     planned(&format!("select a from t1 where {}", list.join(" and ")));

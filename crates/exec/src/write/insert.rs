@@ -85,7 +85,9 @@ impl InsertProgram {
                     .iter()
                     .map(|query| &query.root)
                     .chain(plan.ctes.iter().map(|(_, root, _)| root));
-                let mut reads = reads_table(&query.root, plan.target.table);
+                // What is materialized is read to its end before the first row comes, and keeps its registers.
+                let mut reads = !matches!(query.root, Physical::Materialize { .. })
+                    && reads_table(&query.root, plan.target.table);
                 in_subquery.for_each(|root| reads |= reads_table(root, plan.target.table));
                 Source::Query {
                     root: compiler.node(&query.root)?,

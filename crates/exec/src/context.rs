@@ -7,6 +7,9 @@ use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
 use types::Value;
 
+use crate::ops::ScanBuffers;
+use crate::write::RecordBuffers;
+
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {
     /// The started transaction in `engine`; starts it when it is not.
@@ -77,6 +80,8 @@ pub struct ExecScratch {
     pub(crate) cells: Vec<Value>,
     pub(crate) row: RowBuf,
     pub(crate) key: Vec<u8>,
+    pub(crate) scans: Vec<ScanBuffers>,
+    pub(crate) records: RecordBuffers,
 }
 
 /// Everything around one run of a program.

@@ -156,7 +156,7 @@ impl Program {
             Kind::Do { body, exprs } => {
                 let mut run = Run::new(body, ctx);
                 let outcome = exprs.iter().try_for_each(|code| code.eval(&mut run).map(drop));
-                ctx.scratch.registers = run.finish();
+                run.finish().give_back(ctx.scratch);
                 outcome.map(|()| Outcome::default())
             }
             Kind::Rows(rows) => {

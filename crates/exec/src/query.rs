@@ -61,8 +61,9 @@ impl QueryProgram {
         let mut run = Run::new(&self.body, ctx);
         let outcome = self.run_with(&mut buffers, &mut run, sink);
         let found_rows = run.found_rows;
-        let registers = run.finish();
-        buffers.give_back(registers, ctx.scratch);
+        let reusable = run.finish();
+        reusable.give_back(ctx.scratch);
+        buffers.give_back(ctx.scratch);
         outcome.map(|rows_sent| Outcome {
             rows_sent,
             found_rows: found_rows.unwrap_or(rows_sent),
@@ -161,8 +162,7 @@ impl Buffers {
         }
     }
 
-    fn give_back(self, registers: Vec<Value>, scratch: &mut ExecScratch) {
-        scratch.registers = registers;
+    fn give_back(self, scratch: &mut ExecScratch) {
         scratch.cells = self.cells;
         scratch.key = self.key;
         scratch.row = self.row;

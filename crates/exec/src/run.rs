@@ -9,9 +9,10 @@ use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
 use types::Value;
 
-use crate::context::{ExecContext, ExecSettings, TransactionSource};
+use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
-use crate::ops::{Node, Rows};
+use crate::ops::{Node, Rows, ScanBuffers};
+use crate::write::RecordBuffers;
 
 /// A subquery, compiled.
 pub(crate) struct SubqueryNode {
@@ -70,6 +71,22 @@ impl Memory {
     }
 }
 
+/// Memory that outlives a run.
+pub(crate) struct Reusable {
+    registers: Vec<Value>,
+    scans: Vec<ScanBuffers>,
+    records: RecordBuffers,
+}
+
+impl Reusable {
+    /// Gives the memory back to the session.
+    pub(crate) fn give_back(self, scratch: &mut ExecScratch) {
+        scratch.registers = self.registers;
+        scratch.scans = self.scans;
+        scratch.records = self.records;
+    }
+}
+
 /// One run of a program.
 pub(crate) struct Run<'r> {
     pub(crate) body: &'r Body,
@@ -80,6 +97,10 @@ pub(crate) struct Run<'r> {
     pub(crate) parameters: &'r [Value],
     pub(crate) function: FunctionContext<'r>,
     pub(crate) settings: &'r ExecSettings,
+    /// Buffers of scans that are closed.
+    pub(crate) scans: Vec<ScanBuffers>,
+    /// Buffers for making records.
+    pub(crate) records: RecordBuffers,
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
     pub(crate) cancel: &'r CancelToken,
@@ -105,6 +126,8 @@ impl<'r> Run<'r> {
         let mut regs = std::mem::take(&mut ctx.scratch.registers);
         regs.clear();
         regs.resize(body.registers, Value::Null);
+        let scans = std::mem::take(&mut ctx.scratch.scans);
+        let records = std::mem::take(&mut ctx.scratch.records);
         let function = &mut ctx.function;
         Run {
             body,
@@ -125,6 +148,8 @@ impl<'r> Run<'r> {
             },
             settings: ctx.settings,
             key: Vec::new(),
+            scans,
+            records,
             cancel: ctx.cancel,
             memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
             once: vec![None; body.once_slots],
@@ -138,14 +163,14 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The registers, for the next statement.
-    pub(crate) fn finish(mut self) -> Vec<Value> {
+    /// What the next statement can use again.
+    pub(crate) fn finish(mut self) -> Reusable {
         for at in 0..self.subqueries.len() {
             if let Some(mut operator) = self.subqueries[at].take_operator() {
                 operator.close(&mut self);
             }
         }
-        self.regs
+        Reusable { registers: self.regs, scans: self.scans, records: self.records }
     }
 
     /// The transaction in `engine`.

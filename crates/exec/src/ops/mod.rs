@@ -27,7 +27,7 @@ pub(crate) use information::InformationNode;
 pub(crate) use join::{HashJoinNode, NestedLoopNode};
 pub(crate) use keys::{KeySource, Ranges};
 pub(crate) use rows::Rows;
-pub(crate) use scan::{AccessNode, Scan, ScanNode};
+pub(crate) use scan::{AccessNode, Scan, ScanBuffers, ScanNode};
 pub(crate) use set::SetNode;
 pub(crate) use simple::row_count;
 pub(crate) use sort::SortNode;

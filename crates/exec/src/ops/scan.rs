@@ -120,17 +120,27 @@ const FETCH_MAX: usize = 1024;
 const LOCKING_FETCH_MAX: usize = 64;
 const FETCH_GROWTH: usize = 4;
 
+/// A scan's buffers that were larger than this are freed, not kept for the next statement.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
+/// Memory of a scan, reused from statement to statement.
+#[derive(Default)]
+pub(crate) struct ScanBuffers {
+    batch: RowBatch,
+    row: RowBuf,
+    key: Vec<u8>,
+    is_used: bool,
+}
+
 /// A running scan.
 pub(crate) struct Scan<'r> {
     node: &'r ScanNode,
     /// Ranges still to be read, the next one last.
     ranges: Vec<KeyRange>,
     cursor: Option<CursorId>,
-    batch: RowBatch,
+    buffers: ScanBuffers,
     at: usize,
     fetch: usize,
-    row: RowBuf,
-    key: Vec<u8>,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
 }
@@ -141,11 +151,9 @@ impl<'r> Scan<'r> {
             node,
             ranges: Vec::new(),
             cursor: None,
-            batch: RowBatch::new(),
+            buffers: ScanBuffers::default(),
             at: 0,
             fetch: FIRST_FETCH,
-            row: RowBuf::default(),
-            key: Vec::new(),
             point: false,
         }
     }
@@ -156,19 +164,19 @@ impl<'r> Scan<'r> {
         }
         let AccessNode::Unique { index, .. } = &self.node.access else { return Ok(false) };
         let table = &self.node.table;
-        if !table.get(*index, &self.key, &mut self.row, run)? {
+        if !table.get(*index, &self.buffers.key, &mut self.buffers.row, run)? {
             return Ok(false);
         }
-        if table.accept(self.node.filter.as_ref(), self.row.as_row(), run)? {
+        if table.accept(self.node.filter.as_ref(), self.buffers.row.as_row(), run)? {
             return Ok(true);
         }
-        table.refuse(&self.row.locator, run)?;
+        table.refuse(&self.buffers.row.locator, run)?;
         Ok(false)
     }
 
     /// Fetches more rows; false when the scan is at its end.
     fn refill(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        self.batch.clear();
+        self.buffers.batch.clear();
         self.at = 0;
         loop {
             run.cancel.check()?;
@@ -197,7 +205,7 @@ impl<'r> Scan<'r> {
                     }
                 }
             };
-            match transaction.fetch(cursor, self.fetch, &mut self.batch) {
+            match transaction.fetch(cursor, self.fetch, &mut self.buffers.batch) {
                 Ok(0) => {
                     transaction.close_cursor(cursor);
                     self.cursor = None;
@@ -228,16 +236,20 @@ impl<'r> Scan<'r> {
 impl<'r> Operator<'r> for Scan<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.close_cursor(run);
-        self.batch.clear();
+        if !self.buffers.is_used {
+            self.buffers = run.scans.pop().unwrap_or_default();
+            self.buffers.is_used = true;
+        }
+        self.buffers.batch.clear();
         self.at = 0;
         let lock = self.node.table.effective_lock(run);
         self.fetch = if lock == RowLock::None { FIRST_FETCH } else { 1 };
         match &self.node.access {
             AccessNode::Unique { key, .. } => {
-                self.key.clear();
+                self.buffers.key.clear();
                 self.point = true;
                 for part in key {
-                    if !part.append(run, &mut self.key)? {
+                    if !part.append(run, &mut self.buffers.key)? {
                         self.point = false;
                         break;
                     }
@@ -261,8 +273,8 @@ impl<'r> Operator<'r> for Scan<'r> {
         }
         let node = self.node;
         loop {
-            while self.at < self.batch.len() {
-                let row = self.batch.row(self.at);
+            while self.at < self.buffers.batch.len() {
+                let row = self.buffers.batch.row(self.at);
                 self.at += 1;
                 if node.table.accept(node.filter.as_ref(), row, run)? {
                     return Ok(true);
@@ -278,9 +290,14 @@ impl<'r> Operator<'r> for Scan<'r> {
     fn close(&mut self, run: &mut Run<'r>) {
         self.close_cursor(run);
         self.ranges.clear();
-        self.batch.clear();
         self.at = 0;
         self.point = false;
+        let mut buffers = std::mem::take(&mut self.buffers);
+        if buffers.is_used && buffers.batch.size_bytes() <= KEPT_BYTES_MAX {
+            buffers.batch.clear();
+            buffers.is_used = false;
+            run.scans.push(buffers);
+        }
     }
 }
 
@@ -289,20 +306,20 @@ impl<'r> Scan<'r> {
     pub(crate) fn next_record(&mut self, run: &mut Run<'r>) -> Result<Option<RowRef<'_>>> {
         let node = self.node;
         if let AccessNode::Unique { .. } = node.access {
-            return Ok(if self.next_point(run)? { Some(self.row.as_row()) } else { None });
+            return Ok(if self.next_point(run)? { Some(self.buffers.row.as_row()) } else { None });
         }
         loop {
-            while self.at < self.batch.len() {
+            while self.at < self.buffers.batch.len() {
                 let at = self.at;
                 self.at += 1;
-                let row = self.batch.row(at);
+                let row = self.buffers.batch.row(at);
                 node.table.load(&node.table.first, row.record, run)?;
                 let passes = match &node.filter {
                     Some(filter) => filter.holds(run)?,
                     None => true,
                 };
                 if passes {
-                    return Ok(Some(self.batch.row(at)));
+                    return Ok(Some(self.buffers.batch.row(at)));
                 }
                 node.table.refuse(row.locator, run)?;
             }

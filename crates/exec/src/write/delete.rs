@@ -80,7 +80,7 @@ impl DeleteProgram {
         let mut outcome = Outcome::default();
         let result =
             atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run));
-        ctx.scratch.registers = run.finish();
+        run.finish().give_back(ctx.scratch);
         result?;
         Ok(outcome)
     }
@@ -99,7 +99,11 @@ impl DeleteProgram {
             program: self,
             outcome,
             sink,
-            seen: vec![HashSet::default(); self.targets.len()],
+            seen: if self.may_repeat {
+                vec![HashSet::default(); self.targets.len()]
+            } else {
+                Vec::new()
+            },
             cells: Vec::new(),
             values: Vec::new(),
             rows: 0,

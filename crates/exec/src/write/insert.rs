@@ -137,12 +137,14 @@ impl InsertProgram {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
         let mut state = InsertState::new(self, sink, &run);
+        state.buffers = std::mem::take(&mut run.records);
         let result = atomically(&self.engines, &mut run, |run| state.insert_all(run));
+        run.records = std::mem::take(&mut state.buffers);
         let mut outcome = std::mem::take(&mut state.outcome);
         outcome.generated_id = state.generated_id;
         outcome.insert_id = state.generated_id.or(state.explicit_id).unwrap_or(0);
         let warnings = run.function.diagnostics.warning_count();
-        ctx.scratch.registers = run.finish();
+        run.finish().give_back(ctx.scratch);
         result?;
         let single = matches!(&self.source, Source::Values(rows) if rows.len() == 1);
         if !single {

@@ -16,7 +16,7 @@ use crate::run::Run;
 
 pub(crate) use delete::DeleteProgram;
 pub(crate) use insert::InsertProgram;
-pub(crate) use update::UpdateProgram;
+pub(crate) use update::{RecordBuffers, UpdateProgram};
 
 /// Runs a write; on an error all of its changes are undone. After a deadlock the engine has undone the whole transaction.
 pub(crate) fn atomically<'r, T>(
@@ -24,8 +24,10 @@ pub(crate) fn atomically<'r, T>(
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
-    let mut savepoints: Vec<(&str, Savepoint)> = Vec::with_capacity(engines.len());
-    for engine in engines {
+    let Some((first, others)) = engines.split_first() else { return write(run) };
+    let first = (&**first, run.transaction(first)?.savepoint());
+    let mut savepoints: Vec<(&str, Savepoint)> = Vec::new();
+    for engine in others {
         savepoints.push((engine, run.transaction(engine)?.savepoint()));
     }
     let outcome = write(run);
@@ -35,7 +37,7 @@ pub(crate) fn atomically<'r, T>(
         _ => outcome,
     };
     if outcome.is_err() && !is_deadlock(&outcome) {
-        for (engine, savepoint) in savepoints {
+        for (engine, savepoint) in std::iter::once(first).chain(savepoints) {
             let undone = run.transaction(engine)?.rollback_to(savepoint);
             run.engine(undone)?;
         }

@@ -174,7 +174,7 @@ impl UpdateProgram {
         let mut outcome = Outcome::default();
         let result = atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run));
         let warnings = run.function.diagnostics.warning_count();
-        ctx.scratch.registers = run.finish();
+        run.finish().give_back(ctx.scratch);
         result?;
         outcome.affected = outcome.changed;
         outcome.info = format!(
@@ -192,15 +192,21 @@ impl UpdateProgram {
         let mut state = UpdateState {
             program: self,
             outcome,
-            buffers: RecordBuffers::default(),
-            seen: vec![HashSet::default(); self.targets.len()],
+            buffers: std::mem::take(&mut run.records),
+            seen: if self.may_repeat {
+                vec![HashSet::default(); self.targets.len()]
+            } else {
+                Vec::new()
+            },
             rows: 0,
         };
         if !self.buffered {
-            return drive(&self.root, run, &mut |run| {
+            let outcome = drive(&self.root, run, &mut |run| {
                 state.row(run)?;
                 Ok(state.rows < limit)
             });
+            run.records = state.buffers;
+            return outcome;
         }
         let mut rows = Rows::new(self.kept.len());
         drive(&self.root, run, &mut |run| {

@@ -39,7 +39,7 @@ async function scenario(options) {
 (async () => {
   const admin = await mysql.createConnection({ ...base, multipleStatements: true });
   const [results] = await admin.query('DROP DATABASE IF EXISTS clients_node; CREATE DATABASE clients_node; SELECT 7 AS seven');
-  assert.strictEqual(results[2][0].seven, 7);
+  assert.equal(results[2][0].seven, 7);
   await scenario({});
   await scenario({ ssl: tls });
   await scenario({ compress: true });

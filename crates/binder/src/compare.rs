@@ -130,10 +130,15 @@ impl Binder<'_> {
             right = self.constant_for(&left, &a, right, equality);
         } else if is_fixed(&left) && !is_fixed(&right) {
             left = self.constant_for(&right, &b, left, equality);
-        } else if a.is_temporal() && b.is_string() {
+        } else if has_date(&a) && b.is_string() {
             right = temporal_cast(right, &a);
-        } else if b.is_temporal() && a.is_string() {
+        } else if has_date(&b) && a.is_string() {
             left = temporal_cast(left, &b);
+        } else if a.kind == TypeKind::Time && b.is_string() {
+            // A TIME that is no column compares with text as text.
+            left = to_text(left, b.collation, CastKind::Implicit);
+        } else if b.kind == TypeKind::Time && a.is_string() {
+            right = to_text(right, a.collation, CastKind::Implicit);
         }
         let (a, b) = (left.ty(), right.ty());
         (plain_member(left, &a, &b), plain_member(right, &b, &a))
@@ -146,6 +151,11 @@ impl Binder<'_> {
             return constant;
         }
         match ty.kind {
+            TypeKind::Time
+                if from.is_string() && crate::grouping::plain_register(column).is_none() =>
+            {
+                constant
+            }
             TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp
                 if from.is_string() =>
             {
@@ -315,6 +325,11 @@ impl Binder<'_> {
         }
         Ok(Expr::balanced(BinaryOp::Or, parts).expect("IN lists are not empty"))
     }
+}
+
+/// DATE, DATETIME and TIMESTAMP.
+fn has_date(ty: &DataType) -> bool {
+    matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
 }
 
 fn is_binary_literal(expr: &ast::Expr) -> bool {

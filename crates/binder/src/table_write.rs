@@ -30,7 +30,7 @@ impl Binder<'_> {
         base: Register,
         kind: WriteKind,
     ) -> Result<TableWrite> {
-        self.table_write_at(table, base, kind, &mut Vec::new())
+        self.table_write_at(table, base, kind, 0, &mut Vec::new())
     }
 
     fn table_write_at(
@@ -38,11 +38,11 @@ impl Binder<'_> {
         table: &Arc<Table>,
         base: Register,
         kind: WriteKind,
-        path: &mut Vec<u64>,
+        depth: usize,
+        described: &mut Vec<u64>,
     ) -> Result<TableWrite> {
         self.table_index(table);
         let mut write = self.plain_write(table, base)?;
-        path.push(table.id.0);
         if kind != WriteKind::Delete {
             for key in &table.foreign_keys {
                 if let Some(check) = self.parent_check(table, key)? {
@@ -51,9 +51,8 @@ impl Binder<'_> {
             }
         }
         if kind != WriteKind::Insert {
-            write.children = self.child_checks(table, path)?;
+            write.children = self.child_checks(table, depth, described)?;
         }
-        path.pop();
         Ok(write)
     }
 
@@ -215,7 +214,8 @@ impl Binder<'_> {
     fn child_checks(
         &mut self,
         table: &Arc<Table>,
-        path: &mut Vec<u64>,
+        depth: usize,
+        described: &mut Vec<u64>,
     ) -> Result<Vec<ForeignKeyCheck>> {
         let mut checks = Vec::new();
         for (child, position) in self.input.catalog.referencing_keys(&table.schema, &table.name) {
@@ -225,13 +225,14 @@ impl Binder<'_> {
                 continue;
             };
             let base = self.new_registers(child.columns.len());
-            // A table that is already on the way down is described without its own keys; exec takes the description
-            // further up, by table id.
-            let other = if path.contains(&child.id.0) || path.len() >= CASCADE_DEPTH_MAX {
+            // Each table is described once with its own foreign keys; where it turns up again exec takes that description, by
+            // table id. So a chain that comes back to its start has one, too.
+            let other = if described.contains(&child.id.0) || depth >= CASCADE_DEPTH_MAX {
                 self.table_index(&child);
                 self.plain_write(&child, base)?
             } else {
-                self.table_write_at(&child, base, WriteKind::Update, path)?
+                described.push(child.id.0);
+                self.table_write_at(&child, base, WriteKind::Update, depth + 1, described)?
             };
             checks.push(ForeignKeyCheck {
                 name: key.name.clone(),

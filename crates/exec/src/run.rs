@@ -195,7 +195,7 @@ impl<'r> Run<'r> {
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks % TICKS_PER_CHECK == 0 { self.cancel.check() } else { Ok(()) }
+        if self.ticks.is_multiple_of(TICKS_PER_CHECK) { self.cancel.check() } else { Ok(()) }
     }
 
     /// State of a CTE.

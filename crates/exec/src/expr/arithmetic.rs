@@ -302,13 +302,13 @@ fn shifted(bytes: &[u8], count: u64, left: bool) -> Value {
     let mut out = vec![0u8; bytes.len()];
     if count < bits {
         let (whole, part) = ((count / 8) as usize, (count % 8) as u32);
-        for at in 0..bytes.len() {
+        for (at, place) in out.iter_mut().enumerate() {
             // Each result byte takes bits of two neighbours.
             let pair = |near: Option<u8>, far: Option<u8>| {
                 (u16::from(near.unwrap_or(0)), u16::from(far.unwrap_or(0)))
             };
             let get = |index: Option<usize>| index.and_then(|index| bytes.get(index)).copied();
-            out[at] = if left {
+            *place = if left {
                 let (near, far) = pair(get(Some(at + whole)), get(Some(at + whole + 1)));
                 ((near << 8 | far) << part >> 8) as u8
             } else {

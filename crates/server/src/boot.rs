@@ -184,7 +184,7 @@ fn system_zone_name() -> String {
     let link: PathBuf = std::fs::read_link("/etc/localtime").unwrap_or_default();
     let link = link.to_string_lossy();
     match link.split_once("zoneinfo/") {
-        Some((_, name)) => name.to_owned(),
+        Some((_, name)) => name.trim_start_matches("Etc/").to_owned(),
         None => "UTC".into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{
+use catalog::{Relation, 
     Account, AccountName, Accounts, Edit, PrivilegeSet, RoleGrant, TableGrant, TlsRequirement,
     is_dynamic_privilege,
 };
@@ -113,9 +113,11 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
         if whole.contains(PrivilegeSet::ALL_TABLE) {
             parts.push("ALL PRIVILEGES".into());
         } else {
-            parts.extend(whole.names().map(str::to_owned));
-            for name in PrivilegeSet::ALL_COLUMN.names() {
+            for name in PrivilegeSet::ALL_TABLE.names() {
                 let wanted = PrivilegeSet::named(name).unwrap_or_default();
+                if whole.contains(wanted) {
+                    parts.push(name.to_owned());
+                }
                 let columns: Vec<String> = grant
                     .columns
                     .iter()
@@ -136,10 +138,11 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
         ));
     }
     for admin in [false, true] {
-        let roles: Vec<String> = account
-            .roles
-            .iter()
-            .filter(|grant| grant.admin == admin)
+        let mut granted: Vec<_> =
+            account.roles.iter().filter(|grant| grant.admin == admin).collect();
+        granted.sort_by_key(|grant| grant.role.to_string());
+        let roles: Vec<String> = granted
+            .into_iter()
             .map(|grant| format!("{}@{}", quote(&grant.role.user), quote(&grant.role.host)))
             .collect();
         if !roles.is_empty() {
@@ -149,6 +152,14 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
     }
     grants
 }
+
+/// Resource limits in the order in which accounts keep them.
+const LIMITS: [&str; 4] = [
+    "MAX_QUERIES_PER_HOUR",
+    "MAX_UPDATES_PER_HOUR",
+    "MAX_CONNECTIONS_PER_HOUR",
+    "MAX_USER_CONNECTIONS",
+];
 
 /// SHOW CREATE USER.
 pub(crate) fn create_user_statement(account: &Account) -> String {
@@ -171,20 +182,48 @@ pub(crate) fn create_user_statement(account: &Account) -> String {
             parts.join(" ")
         }
     };
+    let name_of = |role: &AccountName| format!("{}@{}", quote(&role.user), quote(&role.host));
+    let roles: Vec<String> = account.default_roles.iter().map(name_of).collect();
+    let default_roles = match roles.is_empty() {
+        true => String::new(),
+        false => format!(" DEFAULT ROLE {}", roles.join(",")),
+    };
+    let limits: Vec<String> = LIMITS
+        .iter()
+        .zip(account.limits)
+        .filter(|(_, limit)| *limit > 0)
+        .map(|(word, limit)| format!("{word} {limit}"))
+        .collect();
+    let limits = match limits.is_empty() {
+        true => String::new(),
+        false => format!(" WITH {}", limits.join(" ")),
+    };
+    let attribute = match account.attribute.is_empty() {
+        true => String::new(),
+        false => format!(" ATTRIBUTE {}", literal(&account.attribute)),
+    };
     let expire = if account.password_expired { "EXPIRE" } else { "EXPIRE DEFAULT" };
     let lock = if account.locked { "LOCK" } else { "UNLOCK" };
     format!(
-        "CREATE USER {}@{} {identified} REQUIRE {require} PASSWORD {expire} ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT",
+        "CREATE USER {}@{} {identified}{default_roles} REQUIRE {require}{limits} PASSWORD {expire} \
+         ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE \
+         CURRENT DEFAULT{attribute}",
         quote(&account.name.user),
         quote(&account.name.host),
     )
 }
 
-/// Accounts that failed in a statement, as error 1396 lists them.
+/// Accounts that failed in a statement, as error 1396 lists them, with the reason when there is one.
 fn failed(operation: &str, names: &[AccountName]) -> Error {
+    let reason = match operation {
+        "CREATE USER" | "CREATE ROLE" => " (User account already exists)",
+        "RENAME USER" => "",
+        _ => " (User account does not exist)",
+    };
     let list: Vec<String> =
         names.iter().map(|name| format!("'{}'@'{}'", name.user, name.host)).collect();
-    Error::with(ErrorCode::CANNOT_USER, &[&operation, &list.join(",")])
+    let list = format!("{}{reason}", list.join(","));
+    Error::with(ErrorCode::CANNOT_USER, &[&operation, &list])
 }
 
 impl Session {
@@ -226,6 +265,13 @@ impl Session {
         let mut refused = Vec::new();
         for spec in &create.users {
             let name = self.account_name(&spec.user)?;
+            let twice = edits
+                .iter()
+                .any(|edit| matches!(edit, Edit::PutAccount(account) if account.name == name));
+            if twice {
+                refused.push(name);
+                continue;
+            }
             if accounts.get(&name).is_some() {
                 if create.flags.if_not_exists {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
@@ -323,12 +369,6 @@ impl Session {
                 },
             };
         }
-        const LIMITS: [&str; 4] = [
-            "MAX_QUERIES_PER_HOUR",
-            "MAX_UPDATES_PER_HOUR",
-            "MAX_CONNECTIONS_PER_HOUR",
-            "MAX_USER_CONNECTIONS",
-        ];
         for (word, limit) in &options.limits {
             if let Some(position) = LIMITS.iter().position(|known| word.is(known)) {
                 account.limits[position] = *limit;
@@ -626,6 +666,12 @@ impl Session {
                 if known.is_none() && !set.contains(PrivilegeSet::CREATE) {
                     bail!(NO_SUCH_TABLE, schema, table);
                 }
+                if let Some(Relation::Table(known)) = &known
+                    && let Some((column, _)) =
+                        columns.iter().find(|(column, _)| known.column(column).is_none())
+                {
+                    bail!(BAD_FIELD_ERROR, column, table);
+                }
                 let entry = account.tables.entry((schema, table)).or_default();
                 entry.table |= set | option;
                 for (column, set) in columns {
@@ -710,9 +756,8 @@ impl Session {
                     account.roles.retain(|grant| grant.role != role);
                     account.default_roles.retain(|default| *default != role);
                     if account.roles.len() == had && !if_exists {
-                        let shown = format!("`{}`@`{}`", role.user, role.host);
-                        let whom = format!("`{}`@`{}`", account.name.user, account.name.host);
-                        bail!(ROLE_NOT_GRANTED, shown, whom);
+                        let whom = &account.name;
+                        bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
                     }
                 }
                 Ok(())
@@ -821,9 +866,8 @@ impl Session {
                 for role in roles {
                     let role = self.account_name(role)?;
                     if !granted().any(|known| known == role) {
-                        let shown = format!("`{}`@`{}`", role.user, role.host);
-                        let whom = format!("`{}`@`{}`", account.name.user, account.name.host);
-                        bail!(ROLE_NOT_GRANTED, shown, whom);
+                        let whom = &account.name;
+                        bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
                     }
                     chosen.push(role);
                 }
@@ -873,8 +917,7 @@ enum Level {
 }
 
 fn unknown(name: &AccountName) -> Error {
-    let shown = format!("`{}`@`{}`", name.user, name.host);
-    Error::with(ErrorCode::UNKNOWN_AUTHID, &[&shown])
+    Error::with(ErrorCode::UNKNOWN_AUTHID, &[&name.user, &name.host])
 }
 
 /// Static and dynamic privileges of a global grant.
@@ -894,10 +937,7 @@ fn global_set(privileges: &Privileges) -> Result<(PrivilegeSet, Vec<Box<str>>)> 
             Some(found) => set |= found,
             None if is_dynamic_privilege(&upper) => dynamic.push(upper.into()),
             None => {
-                return Err(Error::new(
-                    ErrorCode::SYNTAX_ERROR,
-                    format!("Illegal privilege {upper}"),
-                ));
+                return Err(Error::with(ErrorCode::SYNTAX_ERROR, &[]));
             }
         }
     }

@@ -1,15 +1,21 @@
-//! GET DIAGNOSTICS and SIGNAL.
+//! GET DIAGNOSTICS, SIGNAL and RESIGNAL outside stored programs.
 
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink, SessionServices};
-use syntax::ast::{ConditionValue, GetDiagnostics, IntoVariable, Signal};
+use syntax::ast::{ConditionValue, Expr, GetDiagnostics, Ident, IntoVariable, Signal};
 use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
 use crate::statement::Running;
+use crate::variables::as_u64;
+
+/// Largest number that MYSQL_ERRNO takes.
+const ERRNO_MAX: u64 = 65_535;
+/// Longest MESSAGE_TEXT, characters.
+const MESSAGE_CHARS_MAX: usize = 128;
 
 impl Session {
-    /// GET [CURRENT] DIAGNOSTICS.
+    /// GET DIAGNOSTICS: reads the conditions of the statement before, and leaves them.
     pub(crate) fn get_diagnostics(
         &mut self,
         get: &GetDiagnostics,
@@ -20,105 +26,149 @@ impl Session {
         if get.stacked {
             bail!(GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER);
         }
-        let condition = match &get.condition {
-            None => None,
-            Some(expr) => {
-                let number = match self.evaluate(expr, running)?.0 {
-                    Value::Int(number) => usize::try_from(number).unwrap_or(0),
-                    Value::UInt(number) => usize::try_from(number).unwrap_or(0),
-                    _ => 0,
-                };
-                let conditions = self.diagnostics.conditions();
-                let found = number.checked_sub(1).and_then(|at| conditions.get(at)).cloned();
-                Some(found.ok_or_else(|| err!(DA_INVALID_CONDITION_NUMBER))?)
-            }
-        };
-        for (target, item) in &get.items {
-            let value = match &condition {
-                None => self.statement_item(&item.text)?,
-                Some(condition) => condition_item(condition, &item.text)?,
-            };
-            let ty = match &value {
-                Value::Int(_) => DataType::bigint(),
-                _ => DataType::varchar(512, CollationId::UTF8MB4_0900_AI_CI),
-            };
-            match target {
-                IntoVariable::User(name) => {
-                    self.services.set_user_variable(&name.text, value, ty);
+        let row_count = self.services.row_count;
+        let mut values = Vec::with_capacity(get.items.len());
+        match &get.condition {
+            None => {
+                for (_, item) in &get.items {
+                    values.push(match &*item.text.to_ascii_uppercase() {
+                        "NUMBER" => Value::UInt(self.diagnostics.conditions().len() as u64),
+                        _ => Value::Int(row_count),
+                    });
                 }
-                IntoVariable::Local(name) => bail!(SP_UNDECLARED_VAR, name.text),
+            }
+            Some(number) => {
+                let (number, _) = self.evaluate(number, running)?;
+                let position = as_u64(&number).checked_sub(1);
+                let conditions = self.diagnostics.conditions();
+                let Some(condition) =
+                    position.and_then(|at| conditions.get(usize::try_from(at).ok()?)).cloned()
+                else {
+                    // The failure joins the conditions that it was about.
+                    let error = err!(DA_INVALID_CONDITION_NUMBER);
+                    self.diagnostics.push_error(Level::Error, &error);
+                    return self.send_ok(sink, OkInfo::default());
+                };
+                for (_, item) in &get.items {
+                    values.push(condition_item(&condition, &item.text));
+                }
             }
         }
+        for ((target, _), value) in get.items.iter().zip(values) {
+            self.assign(target, value)?;
+        }
+        self.services.row_count = row_count;
         self.send_ok(sink, OkInfo::default())
     }
 
-    fn statement_item(&self, item: &str) -> Result<Value> {
-        match item.to_ascii_uppercase().as_str() {
-            "NUMBER" => Ok(Value::Int(self.diagnostics.conditions().len() as i64)),
-            "ROW_COUNT" => Ok(Value::Int(self.services.row_count)),
-            _ => Err(err!(PARSE_ERROR, item, 1)),
+    fn assign(&mut self, target: &IntoVariable, value: Value) -> Result<()> {
+        match target {
+            IntoVariable::User(name) => {
+                let ty = match value {
+                    Value::Int(_) => DataType::bigint(),
+                    Value::UInt(_) => DataType::bigint_unsigned(),
+                    _ => DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI),
+                };
+                self.services.set_user_variable(&name.text, value, ty);
+                Ok(())
+            }
+            IntoVariable::Local(name) => Err(err!(SP_UNDECLARED_VAR, name.text)),
         }
     }
 
-    /// SIGNAL; RESIGNAL has no handler to be in outside stored programs.
-    pub(crate) fn run_signal(&mut self, signal: &Signal, running: &Running<'_>) -> Result<()> {
+    /// SIGNAL.
+    pub(crate) fn run_signal(
+        &mut self,
+        signal: &Signal,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         if signal.resignal {
             bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER);
         }
-        let Some(ConditionValue::SqlState(state)) = &signal.condition else {
-            bail!(SIGNAL_BAD_CONDITION_TYPE);
+        let state = match &signal.condition {
+            Some(ConditionValue::SqlState(state)) => sqlstate(state)?,
+            Some(ConditionValue::Name(name)) => bail!(SP_COND_MISMATCH, name.text),
+            _ => bail!(SIGNAL_BAD_CONDITION_TYPE),
         };
-        let sqlstate: [u8; 5] =
-            state.as_bytes().try_into().map_err(|_| err!(SP_BAD_SQLSTATE, state))?;
-        if &sqlstate[..2] == b"00" {
-            bail!(SP_BAD_SQLSTATE, state);
-        }
-        let (mut code, default) = match &sqlstate[..2] {
-            b"01" => (ErrorCode::SIGNAL_WARN, "Unhandled user-defined warning condition"),
-            b"02" => (ErrorCode::SIGNAL_NOT_FOUND, "Unhandled user-defined not found condition"),
-            _ => (ErrorCode::SIGNAL_EXCEPTION, "Unhandled user-defined exception condition"),
+        let (level, mut code) = match &state[..2] {
+            b"01" => (Level::Warning, ErrorCode::SIGNAL_WARN),
+            b"02" => (Level::Error, ErrorCode::SIGNAL_NOT_FOUND),
+            _ => (Level::Error, ErrorCode::SIGNAL_EXCEPTION),
         };
-        let mut message = default.to_owned();
+        let mut message = errors::fill_template(code, &[]);
         for (item, value) in &signal.items {
-            let value = self.evaluate(value, running)?.0;
-            if value.is_null() {
-                bail!(WRONG_VALUE_FOR_VAR, item.text, "NULL");
-            }
-            if item.is("MESSAGE_TEXT") {
-                let mut text = Vec::new();
-                value.write_plain_text(&mut text);
-                message = String::from_utf8_lossy(&text).chars().take(128).collect();
-            } else if item.is("MYSQL_ERRNO") {
-                let number = match value {
-                    Value::Int(number) => u16::try_from(number).ok(),
-                    Value::UInt(number) => u16::try_from(number).ok(),
-                    _ => None,
-                };
-                let number = number.filter(|number| *number > 0);
-                let number = number.ok_or_else(|| err!(WRONG_VALUE_FOR_VAR, item.text, "0"))?;
-                code = ErrorCode(number);
+            let value = self.signal_item(item, value, running)?;
+            match (&*item.text.to_ascii_uppercase(), value) {
+                ("MESSAGE_TEXT", Value::Bytes(bytes)) => {
+                    let text = String::from_utf8_lossy(bytes.as_slice());
+                    message = text.chars().take(MESSAGE_CHARS_MAX).collect();
+                }
+                ("MYSQL_ERRNO", value) => code = ErrorCode(as_u64(&value) as u16),
+                // The other items are taken and shown by nothing yet.
+                _ => {}
             }
         }
-        if &sqlstate[..2] == b"01" {
-            self.working.push(Condition { level: Level::Warning, code, sqlstate, message });
-            return Ok(());
+        if level == Level::Error {
+            return Err(Error::with_sqlstate(code, state, message));
         }
-        Err(Error::with_sqlstate(code, sqlstate, message))
+        self.working.push(Condition { level, code, sqlstate: state, message });
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// The value of a SIGNAL item; texts as bytes, the number within its range.
+    fn signal_item(
+        &mut self,
+        item: &Ident,
+        expr: &Expr,
+        running: &Running<'_>,
+    ) -> Result<Value> {
+        let name = item.text.to_ascii_uppercase();
+        let (value, ty) = self.evaluate(expr, running)?;
+        if value.is_null() {
+            bail!(WRONG_VALUE_FOR_VAR, name, "NULL");
+        }
+        let mut text = Vec::new();
+        types::text::to_text(&value, &ty, &mut text);
+        if name != "MYSQL_ERRNO" {
+            return Ok(Value::Bytes(text.into()));
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        match text.parse::<u64>() {
+            Ok(number) if (1..=ERRNO_MAX).contains(&number) => Ok(Value::UInt(number)),
+            _ => Err(err!(WRONG_VALUE_FOR_VAR, name, text)),
+        }
     }
 }
 
-fn condition_item(condition: &Condition, item: &str) -> Result<Value> {
+/// Five letters or digits that do not mean success.
+fn sqlstate(text: &str) -> Result<[u8; 5]> {
+    let state: Option<[u8; 5]> = text.as_bytes().try_into().ok();
+    state
+        .filter(|state| {
+            let well_formed = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+            state.iter().all(well_formed) && !state.starts_with(b"00")
+        })
+        .ok_or_else(|| err!(SP_BAD_SQLSTATE, text))
+}
+
+fn condition_item(condition: &Condition, item: &str) -> Value {
     let state = String::from_utf8_lossy(&condition.sqlstate).into_owned();
-    let is_server = !matches!(&condition.sqlstate[..2], b"HY");
-    Ok(match item.to_ascii_uppercase().as_str() {
+    match &*item.to_ascii_uppercase() {
         "RETURNED_SQLSTATE" => Value::text(&state),
-        "MYSQL_ERRNO" => Value::Int(i64::from(condition.code.0)),
         "MESSAGE_TEXT" => Value::text(&condition.message),
-        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" => {
-            Value::text(if is_server { "ISO 9075" } else { "MySQL" })
-        }
-        "CONSTRAINT_CATALOG" | "CONSTRAINT_SCHEMA" | "CONSTRAINT_NAME" | "CATALOG_NAME"
-        | "SCHEMA_NAME" | "TABLE_NAME" | "COLUMN_NAME" | "CURSOR_NAME" => Value::text(""),
-        _ => bail!(PARSE_ERROR, item, 1),
-    })
+        "MYSQL_ERRNO" => Value::UInt(condition.code.0.into()),
+        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" => Value::text(if is_standard(&state) {
+            "ISO 9075"
+        } else {
+            "MySQL"
+        }),
+        _ => Value::text(""),
+    }
+}
+
+/// Whether the SQL standard defines the class.
+fn is_standard(state: &str) -> bool {
+    state.starts_with(|c: char| ('0'..='4').contains(&c) || ('A'..='H').contains(&c))
 }

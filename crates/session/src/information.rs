@@ -210,7 +210,7 @@ impl Information<'_> {
     }
 
     fn information_view(&self, table: &Arc<dyn InformationTable>) -> TableView {
-        let is_view = table.schema() == "information_schema";
+        let is_view = matches!(table.schema(), "information_schema" | "data_dictionary");
         TableView {
             schema: table.schema().to_owned(),
             name: table.name().to_owned(),
@@ -282,16 +282,30 @@ fn capital(word: &str) -> String {
 }
 
 fn information_create(table: &Arc<dyn InformationTable>) -> String {
+    let is_view = table.schema() == "information_schema";
+    let (words, end) = match table.schema() {
+        "information_schema" => ("TEMPORARY TABLE", "ENGINE=MEMORY DEFAULT CHARSET=utf8mb3"),
+        "performance_schema" => (
+            "TABLE",
+            "ENGINE=PERFORMANCE_SCHEMA DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci",
+        ),
+        _ => ("TABLE", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"),
+    };
     let columns: Vec<String> = table
         .columns()
         .iter()
         .map(|column| {
-            let null = if column.ty.nullable { "" } else { " NOT NULL" };
+            let null = match (column.ty.nullable, column.ty.kind) {
+                (true, types::TypeKind::LongText | types::TypeKind::MediumText) => "",
+                (true, _) => " DEFAULT NULL",
+                (false, types::TypeKind::VarChar) if is_view => " NOT NULL DEFAULT ''",
+                (false, _) => " NOT NULL",
+            };
             format!("  {} {}{null}", show_create::quote(column.name), type_text(&column.ty))
         })
         .collect();
     let name = show_create::quote(table.name());
-    format!("CREATE TEMPORARY TABLE {name} (\n{}\n) DEFAULT CHARSET=utf8mb3", columns.join(",\n"))
+    format!("CREATE {words} {name} (\n{}\n) {end}", columns.join(",\n"))
 }
 
 /// PRI, UNI, MUL or nothing.
@@ -335,6 +349,17 @@ fn column_view(
             if column.ty.kind == types::TypeKind::Bit =>
         {
             (Some(format!("b'{bits:b}'")), false)
+        }
+        ColumnDefault::Constant(types::Value::Bytes(bytes))
+            if matches!(
+                column.ty.kind,
+                types::TypeKind::Binary | types::TypeKind::VarBinary
+            ) =>
+        {
+            let bytes = bytes.as_slice();
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let hex: String = bytes[..used].iter().map(|byte| format!("{byte:02X}")).collect();
+            (Some(format!("0x{hex}")), false)
         }
         ColumnDefault::Constant(value) => {
             (Some(show_create::constant_text(column, value, zone)), false)

@@ -14,6 +14,7 @@ mod load_data;
 mod lock_tables;
 mod maintenance;
 mod outfile;
+mod owner;
 mod placeholders;
 mod plan_cache;
 mod planned;

@@ -5,7 +5,7 @@ use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
-use syntax::ast::{MaintenanceKind, ObjectName, TableMaintenance};
+use syntax::ast::{MaintenanceKind, TableMaintenance};
 use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
@@ -25,7 +25,7 @@ impl Session {
             return Err(Error::not_supported("histograms"));
         }
         if maintenance.kind == MaintenanceKind::Checksum {
-            return self.checksum_tables(&maintenance.tables, sink);
+            return self.checksum_tables(maintenance, sink);
         }
         let operation = match maintenance.kind {
             MaintenanceKind::Analyze => "analyze",
@@ -92,7 +92,13 @@ impl Session {
         let Some(relation) = self.view().relation(schema, name) else {
             return Err(errors::err!(NO_SUCH_TABLE, schema, name));
         };
-        let catalog::Relation::Table(table) = relation else { return Ok(Vec::new()) };
+        let catalog::Relation::Table(table) = relation else {
+            if kind == MaintenanceKind::Check {
+                return Ok(Vec::new());
+            }
+            let message = format!("'{schema}.{name}' is not BASE TABLE");
+            return Err(Error::new(errors::ErrorCode::WRONG_OBJECT, message));
+        };
         let mut needed = PrivilegeSet::SELECT;
         if kind != MaintenanceKind::Check {
             needed |= PrivilegeSet::INSERT;
@@ -110,13 +116,16 @@ impl Session {
     /// CHECKSUM TABLE: a number that depends on the rows, not on their order.
     fn checksum_tables(
         &mut self,
-        tables: &[ObjectName],
+        maintenance: &TableMaintenance,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let mut rows = Vec::new();
-        for name in tables {
+        let quick = maintenance.options.iter().any(|option| &**option == "QUICK");
+        for name in &maintenance.tables {
             let (schema, table) = self.qualify(name)?;
             let sum = match self.checksum(&schema, &table) {
+                // No checksum is kept that could be shown without reading.
+                Ok(_) if quick => Value::Null,
                 Ok(sum) => Value::UInt(sum),
                 Err(error) => {
                     self.working.push_error(errors::Level::Error, &error);

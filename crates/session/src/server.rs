@@ -14,6 +14,7 @@ use sys::clock::Clock;
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
+use crate::owner::OwnerOrPassword;
 use crate::plan_cache::PlanCache;
 use crate::process::Sessions;
 use crate::session::Session;
@@ -85,6 +86,8 @@ pub struct Server {
     /// Secret that no password matches, for logins of unknown users.
     decoy: Vec<u8>,
     insecure_root: bool,
+    /// OS user who is root@localhost through the UNIX socket without a password.
+    owner: Option<String>,
 }
 
 /// The method of accounts that name none.
@@ -135,6 +138,7 @@ impl Server {
             started_micros,
             decoy,
             insecure_root: config.insecure_root,
+            owner: config.root.os_user.clone(),
         });
         server.first_start(&config.root)?;
         Ok(server)
@@ -160,20 +164,11 @@ impl Server {
             Some(password) => self.hash_password(DEFAULT_METHOD, password)?,
             None => Vec::new(),
         };
-        if let Some(user) = &root.os_user {
-            edits.push(Edit::PutAccount(Account {
-                plugin: SOCKET_METHOD.into(),
-                authentication_string: user.as_bytes().to_vec(),
-                ..administrator("localhost")
-            }));
-        }
-        for host in ["127.0.0.1", "::1"] {
-            edits.push(Edit::PutAccount(Account {
-                plugin: DEFAULT_METHOD.into(),
-                authentication_string: secret.clone(),
-                ..administrator(host)
-            }));
-        }
+        edits.push(Edit::PutAccount(Account {
+            plugin: DEFAULT_METHOD.into(),
+            authentication_string: secret,
+            ..administrator("localhost")
+        }));
         self.catalog.commit_alone(&edits, &CancelToken::new())?;
         Ok(())
     }
@@ -342,7 +337,12 @@ impl SessionFactory for Server {
             return Ok((method(DEFAULT_METHOD)?, AccountSecret { authentication_string }));
         }
         let authentication_string = account.authentication_string.clone();
-        Ok((method(&account.plugin)?, AccountSecret { authentication_string }))
+        let mut chosen = method(&account.plugin)?;
+        let administrates = *account.name.user == *"root" && *account.name.host == *"localhost";
+        if let Some(owner) = self.owner.as_ref().filter(|_| administrates) {
+            chosen = Arc::new(OwnerOrPassword::new(owner, chosen));
+        }
+        Ok((chosen, AccountSecret { authentication_string }))
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {

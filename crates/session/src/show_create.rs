@@ -68,13 +68,35 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     if !collation.is_default || collation.charset.name == "utf8mb4" {
         text.push_str(&format!(" COLLATE={}", collation.name));
     }
-    for (name, value) in &table.options {
+    for (name, value) in options_in_order(&table.options) {
         text.push_str(&format!(" {name}={value}"));
     }
     if !table.comment.is_empty() {
         text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
     }
     text
+}
+
+/// Options in the order in which the reference shows them.
+pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, String)> {
+    const ORDER: [&str; 12] = [
+        "MIN_ROWS",
+        "MAX_ROWS",
+        "AVG_ROW_LENGTH",
+        "PACK_KEYS",
+        "STATS_PERSISTENT",
+        "STATS_AUTO_RECALC",
+        "STATS_SAMPLE_PAGES",
+        "CHECKSUM",
+        "DELAY_KEY_WRITE",
+        "ROW_FORMAT",
+        "KEY_BLOCK_SIZE",
+        "COMPRESSION",
+    ];
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let mut sorted: Vec<&(String, String)> = options.iter().collect();
+    sorted.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
+    sorted
 }
 
 fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
@@ -100,11 +122,11 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
     if column.auto_increment {
         text.push_str(" AUTO_INCREMENT");
     }
-    if !column.comment.is_empty() {
-        text.push_str(&format!(" COMMENT {}", literal(&column.comment)));
-    }
     if column.invisible {
         text.push_str(" /*!80023 INVISIBLE */");
+    }
+    if !column.comment.is_empty() {
+        text.push_str(&format!(" COMMENT {}", literal(&column.comment)));
     }
     text
 }
@@ -113,10 +135,14 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
 fn collation_text(table: CollationId, column: &Column) -> String {
     let has_text =
         column.ty.is_text() || matches!(column.ty.kind, TypeKind::Enum | TypeKind::Set);
-    if !has_text || column.ty.collation == table {
+    if !has_text {
         return String::new();
     }
     let own = charset::collation_or_binary(column.ty.collation);
+    if column.ty.collation == table {
+        let plain = own.is_default;
+        return if plain { String::new() } else { format!(" COLLATE {}", own.name) };
+    }
     format!(" CHARACTER SET {} COLLATE {}", own.charset.name, own.name)
 }
 

@@ -290,7 +290,7 @@ impl Session {
                 self.run_rewritten(statement, running, sink)
             }
             Statement::GetDiagnostics(get) => self.get_diagnostics(get, running, sink),
-            Statement::Signal(signal) => self.run_signal(signal, running),
+            Statement::Signal(signal) => self.run_signal(signal, running, sink),
             // Administration.
             Statement::TableMaintenance(maintenance) => self.maintain_tables(maintenance, sink),
             Statement::Flush(flush) => self.run_flush(flush, sink),

@@ -17,8 +17,11 @@ pub fn yes_no(truth: bool) -> Value {
     Value::text(if truth { "YES" } else { "NO" })
 }
 
-/// A time in UTC. Whole seconds: the columns have no fraction.
+/// A time in UTC; NULL when it is not known. Whole seconds: the columns have no fraction.
 pub fn time(unix_micros: i64) -> Value {
+    if unix_micros == 0 {
+        return Value::Null;
+    }
     let seconds = unix_micros - unix_micros.rem_euclid(1_000_000);
     Value::DateTime(DateTime::from_unix_micros(seconds).unwrap_or(DateTime::ZERO))
 }

@@ -48,7 +48,7 @@ impl StatementRewriter for ShowRewriter {
             Statement::Show(show) => show_select(show, &scope)?,
             Statement::Describe(describe) => Some(objects::describe(describe, &scope)?),
             Statement::Help(topic) => {
-                Some(server::help(&String::from_utf8_lossy(topic.as_bytes())))
+                Some(server::help(&String::from_utf8_lossy(topic.as_bytes()), facts))
             }
             _ => None,
         };
@@ -108,7 +108,7 @@ fn parse_options(mode: SqlMode) -> ParseOptions<'static> {
 /// The SELECT behind a SHOW; `None` for what is not a view on tables.
 fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
     let select = match &show.kind {
-        ShowKind::Databases => objects::databases(),
+        ShowKind::Databases => objects::databases(show.filter.as_ref()),
         ShowKind::Tables { full, schema, .. } => {
             let schema = scope.schema(schema.as_ref().map(|name| &*name.text))?;
             objects::tables(&schema, *full, show.filter.as_ref())

@@ -6,9 +6,15 @@ use syntax::ast::{Describe, ObjectName, ShowFilter};
 use crate::Scope;
 use crate::select::{Select, literal};
 
-/// SHOW DATABASES.
-pub fn databases() -> Select {
-    Select::from("information_schema.SCHEMATA").item("SCHEMA_NAME", "Database").ordered("1")
+/// SHOW DATABASES. The caption names the pattern.
+pub fn databases(filter: Option<&ShowFilter>) -> Select {
+    let caption = match filter {
+        Some(ShowFilter::Like(pattern)) => {
+            format!("Database ({})", String::from_utf8_lossy(pattern))
+        }
+        _ => "Database".to_owned(),
+    };
+    Select::from("information_schema.SCHEMATA").item("SCHEMA_NAME", &caption).ordered("1")
 }
 
 /// SHOW TABLES. The caption names the schema and the pattern.

@@ -1,5 +1,6 @@
 //! SHOW statements about the server.
 
+use plugin_api::InformationContext;
 use syntax::ast::{Limit, VarScope};
 
 use crate::select::{Select, literal};
@@ -200,8 +201,16 @@ pub fn replica_status() -> Select {
     Select::empty(&columns)
 }
 
-/// HELP 'topic'.
-pub fn help(topic: &str) -> Select {
+/// HELP 'topic': the topic, or a list when the word does not name exactly one.
+pub fn help(topic: &str, facts: &dyn InformationContext) -> Select {
+    let is_word = |(name, _): &&(&'static str, &'static str)| name.eq_ignore_ascii_case(topic);
+    if facts.functions().iter().filter(is_word).count() != 1 {
+        return Select::from("mysql.help_topic")
+            .item("name", "name")
+            .item("'N'", "is_it_category")
+            .only(format!("name LIKE {}", literal(topic)))
+            .ordered("1");
+    }
     Select::from("mysql.help_topic")
         .item("name", "name")
         .item("description", "description")

@@ -129,6 +129,12 @@ impl Binder<'_> {
         if self.input.registry.function(&upper).is_none() {
             return self.unknown_function(call);
         }
+        if upper == "FOUND_ROWS" {
+            self.deprecate(
+                "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using \
+                 COUNT(*) instead.",
+            );
+        }
         self.bind_call(&upper, &call.args)
     }
 

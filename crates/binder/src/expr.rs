@@ -96,6 +96,11 @@ impl Binder<'_> {
     }
 
     fn bind_assign(&mut self, variable: &ast::Ident, value: &ast::Expr) -> Result<Expr> {
+        self.deprecate(
+            "Setting user variables within expressions is deprecated and will be removed in a future \
+             release. Consider alternatives: 'SET variable=expression, ...', or 'SELECT \
+             expression(s) INTO variables(s)'.",
+        );
         let value = Box::new(self.bind_condition(value)?);
         Ok(Expr::AssignUserVariable { name: Arc::from(&*variable.text), value })
     }
@@ -115,6 +120,10 @@ impl Binder<'_> {
                 Ok(Expr::Unary { op: UnaryOp::BitNot, operand: Box::new(operand), ty })
             }
             ast::UnaryOp::Binary => {
+                self.deprecate(
+                    "'BINARY expr' is deprecated and will be removed in a future release. Please use \
+                     CAST instead",
+                );
                 let operand = self.bind_condition(operand)?;
                 Ok(to_text(operand, CollationId::BINARY, CastKind::Explicit))
             }

@@ -380,6 +380,11 @@ impl Binder<'_> {
             let ty = self.bind_column(name)?.ty().with_nullable(true);
             return Ok(Expr::literal(types::Value::Null, ty));
         };
+        self.deprecate(
+            "'VALUES function' is deprecated and will be removed in a future release. Please use an \
+             alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON \
+             DUPLICATE KEY UPDATE clause with alias.col instead",
+        );
         let index = target_column(name, &new.table)?;
         let mut expr =
             column_read(Register(new.base.0 + index as u32), &new.table.columns[index].ty);

@@ -69,6 +69,8 @@ pub struct Bound {
     pub privileges: Vec<RequiredPrivilege>,
     /// Types of the parameters: as given, or inferred from where they stand.
     pub parameters: Vec<DataType>,
+    /// Texts of warnings 1287 that each execution raises: uses of what the reference calls deprecated.
+    pub deprecations: Vec<&'static str>,
 }
 
 /// Binds one statement.
@@ -96,12 +98,15 @@ pub struct Binder<'a> {
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
     pub(crate) uncacheable: bool,
+    pub(crate) deprecations: Vec<&'static str>,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
     pub(crate) last_tables: Vec<block::ScopeTable>,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
     pub(crate) insert_values: Option<insert::NewRow>,
 }
 
+/// More warnings than this say nothing new.
+const DEPRECATIONS_MAX: usize = 64;
 /// Queries nested deeper than this are refused (1473), as the reference does.
 pub(crate) const QUERY_DEPTH_MAX: u32 = 61;
 /// Tables in one block.
@@ -132,6 +137,7 @@ impl<'a> Binder<'a> {
             query_depth: 0,
             straight_join: false,
             uncacheable: false,
+            deprecations: Vec::new(),
             last_tables: Vec::new(),
             insert_values: None,
         }
@@ -165,12 +171,20 @@ impl<'a> Binder<'a> {
             tables: self.tables,
             privileges: self.privileges,
             parameters,
+            deprecations: self.deprecations,
         }
     }
 
     /// What a parameter is taken for where nothing tells its type.
     pub(crate) fn default_parameter_type(&self) -> DataType {
         DataType::varchar(16_383, self.input.bind.collation_connection)
+    }
+
+    /// Notes a use of what the reference calls deprecated; nothing inside a view counts.
+    pub(crate) fn deprecate(&mut self, text: &'static str) {
+        if self.view_depth == 0 && self.deprecations.len() < DEPRECATIONS_MAX {
+            self.deprecations.push(text);
+        }
     }
 
     pub(crate) fn new_register(&mut self) -> Register {

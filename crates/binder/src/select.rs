@@ -31,6 +31,12 @@ impl Binder<'_> {
         let level = self.push_block();
         let number = self.block().number;
         self.straight_join |= select.options.straight_join;
+        if select.options.calc_found_rows {
+            self.deprecate(
+                "SQL_CALC_FOUND_ROWS is deprecated and will be removed in a future release. Consider \
+                 using two separate queries instead.",
+            );
+        }
         self.block().clause = Clause::On;
         let from = self.bind_from(&select.from)?;
         let parts = self.bind_parts(select, order_by)?;

@@ -40,6 +40,8 @@ pub(crate) struct Planned {
     pub(crate) parameters: Vec<DataType>,
     pub(crate) version: CatalogVersion,
     pub(crate) cacheable: bool,
+    /// Warnings 1287 of each execution.
+    pub(crate) deprecations: Vec<&'static str>,
     /// Rows that the optimizer expects to touch.
     pub(crate) estimated_rows: u64,
     /// Size of the text it was made from.

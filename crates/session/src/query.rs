@@ -7,7 +7,7 @@ use catalog::{
     AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table, Usage,
 };
 use engine_api::{IsolationLevel, TableId};
-use errors::{Error, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
 use exec::{ExecContext, ExecSettings, Outcome, RowSink};
 use plan::{Access, Physical, Plan, RowLocking};
 use plugin_api::{BindContext, FunctionContext, OkInfo, Registry, ResultSink};
@@ -166,6 +166,7 @@ impl Session {
                 && tables.iter().all(|table| !table.temporary),
             tables,
             uses,
+            deprecations: bound.deprecations,
             privileges: bound.privileges,
             privilege_mask,
             parameters: bound.parameters,
@@ -366,6 +367,14 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
+        for text in &planned.deprecations {
+            self.working.push(errors::Condition {
+                level: errors::Level::Warning,
+                code: ErrorCode::WARN_DEPRECATED_SYNTAX,
+                sqlstate: ErrorCode::WARN_DEPRECATED_SYNTAX.sqlstate(),
+                message: (*text).to_owned(),
+            });
+        }
         let limit = match planned.kind {
             PlannedKind::Query => self.settings.max_execution_time,
             PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete | PlannedKind::Do => {

@@ -495,6 +495,7 @@ impl Session {
         request: &Request,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
         materialise_indexed_columns(&mut draft);
+        draft.name_constraints()?;
         self.check_expressions(&draft)?;
         let next = draft.auto_increment;
         let existing: Vec<Arc<str>> =

@@ -183,6 +183,7 @@ impl Session {
             self.add_query_columns(&mut draft, query, running)?;
         }
         materialise_indexed_columns(&mut draft);
+        draft.name_constraints()?;
         self.check_expressions(&draft)?;
         let requires_key = crate::variables::as_u64(&self.value("sql_require_primary_key")) == 1;
         if requires_key && !draft.indexes.iter().any(|index| index.primary) {

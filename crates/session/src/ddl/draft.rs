@@ -352,7 +352,7 @@ impl Draft {
     }
 
     /// Names of checks and foreign keys that have none: `t_chk_1`, `t_ibfk_1`.
-    fn name_constraints(&mut self) -> Result<()> {
+    pub(crate) fn name_constraints(&mut self) -> Result<()> {
         let mut taken: HashSet<String> = HashSet::new();
         for (name, _) in &self.checks {
             if let Some(name) = name

@@ -116,7 +116,7 @@ impl Session {
             schema: schema.clone(),
             name: name.clone(),
             definition: definition.into(),
-            columns,
+            columns: if create.columns.is_empty() { Vec::new() } else { columns },
             definer: definer.into(),
             invoker: create.security == Some(SqlSecurity::Invoker),
             algorithm: Arc::from(match create.algorithm {

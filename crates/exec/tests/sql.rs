@@ -145,6 +145,23 @@ fn selects() {
 }
 
 #[test]
+fn overflow_names_the_expression() {
+    let mut sql = Sql::with_rows();
+    let mut message = |text: &str| match sql.run(text) {
+        Ok(answer) => panic!("{text} ran: {:?}", answer.rows),
+        Err(error) => error.message().to_owned(),
+    };
+    assert_eq!(
+        message("select a + 9223372036854775807 from t1"),
+        "BIGINT value is out of range in '(`test`.`t1`.`a` + 9223372036854775807)'"
+    );
+    assert_eq!(
+        message("select cast(1 as unsigned) - length(x.c) from t1 x where x.a = 3"),
+        "BIGINT UNSIGNED value is out of range in '(cast(1 as unsigned) - length(`test`.`x`.`c`))'"
+    );
+}
+
+#[test]
 fn joins_and_subqueries() {
     let mut sql = Sql::with_rows();
     sql.check(

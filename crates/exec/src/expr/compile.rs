@@ -1,6 +1,5 @@
 //! From `plan::Expr` to `Code`: functions are bound, comparisons get their rule, constants are hoisted.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
@@ -11,6 +10,7 @@ use types::{CollationId, Comparator, ComparisonKind, DataType};
 use super::arithmetic::{BitOperator, Numbers};
 use super::predicate::{InSetCode, Like};
 use super::subquery::Question;
+use super::text::{Names, text};
 use super::{
     Arithmetic, BitOperation, Call, Code, Comparison, RowComparison, SubqueryCode, Truth,
     common_collation,
@@ -31,7 +31,7 @@ pub(crate) struct Compiler<'a> {
     pub(crate) once_slots: usize,
     pub(crate) set_slots: usize,
     /// Columns behind registers, for messages.
-    pub(crate) names: HashMap<usize, Arc<str>>,
+    pub(crate) names: Names,
     inside_once: bool,
     depth: usize,
 }
@@ -54,25 +54,10 @@ impl<'a> Compiler<'a> {
             registers: registers as usize,
             once_slots: 0,
             set_slots: 0,
-            names: HashMap::new(),
+            names: Names::new(),
             inside_once: false,
             depth: 0,
         }
-    }
-
-    /// An expression as error messages show it.
-    fn text(&self, expr: &Expr) -> Box<str> {
-        /// Marks names that stand for columns in the printed text.
-        const MARK: char = '\u{1}';
-        let mut named = expr.clone();
-        named.rewrite(&mut |node| {
-            let Expr::Column { register, ty } = node else { return false };
-            let Some(name) = self.names.get(&(register.0 as usize)) else { return false };
-            let name = Arc::from(format!("{MARK}{name}"));
-            *node = Expr::UserVariable { name, ty: ty.clone() };
-            true
-        });
-        plan::print::expr(&named).replace(&format!("@{MARK}"), "").into()
     }
 
     /// A register that the plan does not know.
@@ -198,7 +183,7 @@ impl<'a> Compiler<'a> {
                 right_ty: operand.ty(),
                 numbers: Numbers::of(ty),
                 ty: ty.clone(),
-                text: self.text(whole),
+                text: text(whole, &self.names).into(),
             })),
             UnaryOp::BitNot => Code::Bits(Box::new(BitOperation {
                 op: BitOperator::unary(op).unwrap_or(BitOperator::Not),
@@ -240,7 +225,7 @@ impl<'a> Compiler<'a> {
                     right_ty: right.ty(),
                     numbers: Numbers::of(ty),
                     ty: ty.clone(),
-                    text: self.text(whole),
+                    text: text(whole, &self.names).into(),
                 }))
             }
             BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => {

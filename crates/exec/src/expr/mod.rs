@@ -7,6 +7,7 @@ mod arithmetic;
 mod compile;
 mod predicate;
 mod subquery;
+mod text;
 
 use std::sync::Arc;
 

@@ -1,13 +1,14 @@
 //! Translation, frames, reading in and eviction.
 
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU64 as Word;
 use std::sync::{Arc, OnceLock};
 
 use page::{PageNo, verify};
 use sys::disk::File;
 use sys::mem::Region;
 use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use wal::Log;
 
 use crate::flush::PageWriter;
@@ -152,7 +153,7 @@ impl Pool {
     }
 
     #[inline]
-    pub(crate) fn frame_words(&self, frame: u32) -> &[AtomicU64] {
+    pub(crate) fn frame_words(&self, frame: u32) -> &[Word] {
         let start = frame as usize * self.page_words;
         &self.region.words()[start..start + self.page_words]
     }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+use sys::sync::atomic::Ordering;
 
 use sys::clock::{Clock as _, RealClock};
 use sys::threads::{Thread, spawn};

@@ -13,6 +13,8 @@ pub struct EngineConfig {
     pub pool_bytes: usize,
     /// Largest number of pages of the space.
     pub pages_max: usize,
+    /// Undo that one transaction keeps in memory; more goes to a file.
+    pub undo_memory_bytes: usize,
     /// The log.
     pub log: LogConfig,
     /// Whether threads purge, write pages and take checkpoints. Without them, tests call `tick` and `checkpoint`.
@@ -28,6 +30,7 @@ impl Default for EngineConfig {
             pool_bytes: 128 << 20,
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
+            undo_memory_bytes: 4 << 20,
             log: LogConfig::default(),
             background: true,
             checkpoint_interval: Duration::from_secs(5),

@@ -1,7 +1,7 @@
 //! Tables and indexes: made, changed, dropped, inside transactions (E8).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use sys::sync::atomic::Ordering;
 
 use btree::{LeafCopy, Mtr, Seek, Tree, create_tree};
 use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId};

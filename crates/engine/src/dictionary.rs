@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicU64, Ordering};
 
 use btree::{LeafCopy, Mtr, Seek, Tree, create_tree, format_space, space_field};
 use bufpool::Pool;

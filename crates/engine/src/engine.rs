@@ -1,7 +1,7 @@
 //! The engine: what all transactions share, opening, and the contract's methods.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use sys::sync::atomic::{AtomicBool, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
@@ -12,7 +12,7 @@ use errors::{Error, ErrorCode};
 use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
-use txn::{Recovery, TxnSystem, recover, take_checkpoint};
+use txn::{Progress, Recovery, RecoveryPhase, TxnSystem, recover, take_checkpoint};
 use wal::CheckpointFile;
 
 use crate::config::EngineConfig;
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub stopping: AtomicBool,
     pub pause: Mutex<()>,
     pub wake: Condvar,
-    recovery: Recovery,
+    recovery: OnceLock<Recovery>,
 }
 
 /// Ended transactions above which committers purge themselves.
@@ -77,7 +77,11 @@ impl DurableEngine {
             frames: config.pool_bytes / config.page_bytes,
             pages_max: config.pages_max,
         };
-        let opened = recover(&disk, config.log.clone(), pool, setup, progress).map_err(io_error)?;
+        let mut progress = Progress::new(progress);
+        let (log, undo_bytes) = (config.log.clone(), config.undo_memory_bytes);
+        let opened =
+            recover(&disk, log, pool, undo_bytes, setup, &mut progress).map_err(io_error)?;
+        let mut report = opened.report;
         let shared = Arc::new(Shared {
             dictionary: Dictionary::load(&opened.system.pool)?,
             system: opened.system,
@@ -89,15 +93,23 @@ impl DurableEngine {
             stopping: AtomicBool::new(false),
             pause: Mutex::new(()),
             wake: Condvar::new(),
-            recovery: opened.report,
+            recovery: OnceLock::new(),
         });
+        let total = opened.losers.len() as u64;
         for core in opened.losers {
+            let done = report.losers_done as u64;
+            progress.tell(&mut report, RecoveryPhase::Rollback, done, total);
             shared.undo_to(&core, 0, KeepLocks::No)?;
             shared.system.finish_rollback(&core);
+            report.losers_done += 1;
         }
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         // Nobody has a snapshot: drops that were decided before the crash happen before anybody looks.
         while shared.purge(usize::MAX)? > 0 {}
+        if !report.is_new {
+            progress.tell(&mut report, RecoveryPhase::Done, 1, 1);
+        }
+        let _first = shared.recovery.set(report);
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
             false => Vec::new(),
@@ -107,7 +119,7 @@ impl DurableEngine {
 
     /// What recovery did at open.
     pub fn recovery(&self) -> Recovery {
-        self.shared.recovery
+        self.shared.recovery.get().copied().unwrap_or_default()
     }
 
     /// Purges and writes some pages: what the background threads do all the time.
@@ -266,7 +278,7 @@ impl Engine for DurableEngine {
     }
 
     fn stats(&self) -> Vec<EngineStat> {
-        crate::stats::engine_stats(&self.shared, &self.shared.recovery)
+        crate::stats::engine_stats(&self.shared, &self.recovery())
     }
 
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Estimates for the optimizer, and counters for information tables.
 
-use std::sync::atomic::Ordering;
+use sys::sync::atomic::Ordering;
 
 use btree::{LeafCopy, Seek, Tree, estimate_tree, fraction_below};
 use engine_api::{EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableStats};
@@ -134,11 +134,16 @@ fn count_in_leaf(shared: &Shared, tree: Tree, span: &Span) -> EngineResult<Optio
 pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineStat> {
     let system = &shared.system;
     let (pool, log, locks) = (system.pool.stats(), system.log.stats(), system.locks.events());
-    let (active, undo_bytes) = system.totals();
+    let (active, undo_memory, undo_files) = system.totals();
     let stat = |group, name: &str, value: u64| EngineStat {
         group,
         name: name.to_owned(),
         value: value.to_string(),
+    };
+    let text = |group, name: &str, value: &str| EngineStat {
+        group,
+        name: name.to_owned(),
+        value: value.to_owned(),
     };
     vec![
         stat("pool", "pages_total", pool.frames),
@@ -153,11 +158,18 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("log", "next_ticket", system.log.next_ticket()),
         stat("log", "durable_ticket", system.log.durable()),
         stat("transactions", "active_writers", active as u64),
-        stat("transactions", "undo_bytes", undo_bytes as u64),
+        stat("transactions", "undo_bytes", undo_memory),
+        stat("transactions", "undo_file_bytes", undo_files),
         stat("purge", "transactions_waiting_for_purge", system.purge_backlog() as u64),
         stat("locks", "row_locks", locks.entries),
         stat("locks", "waits_total", locks.waits),
         stat("locks", "deadlocks_total", locks.deadlocks),
+        text("recovery", "phase", recovery.phase.as_str()),
+        stat("recovery", "percent", u64::from(recovery.percent)),
+        stat("recovery", "pages_done", recovery.pages_done),
+        stat("recovery", "pages_total", recovery.pages_total),
+        stat("recovery", "eta_seconds", recovery.eta_seconds().unwrap_or(0)),
+        stat("recovery", "milliseconds", recovery.elapsed.as_millis() as u64),
         stat("recovery", "records_replayed", recovery.records),
         stat("recovery", "log_bytes", recovery.log_bytes),
         stat("recovery", "torn_pages_restored", recovery.torn_pages as u64),

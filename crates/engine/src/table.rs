@@ -1,7 +1,7 @@
 //! A table as transactions use it: immutable recipes and roots, and a few counters that outlive changes of the definition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use btree::Tree;
 use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId, TableStats};

@@ -192,6 +192,11 @@ impl Txn {
         self.core.as_ref().map_or(0, |core| core.last_undo().0)
     }
 
+    /// As `undo_mark`, where a change begins.
+    pub(crate) fn start_change(&self) -> u64 {
+        self.core.as_ref().map_or(0, |core| core.start_change().0)
+    }
+
     pub(crate) fn undo_to(&mut self, mark: u64, keep_locks: bool) -> EngineResult<()> {
         let Some(core) = self.core.clone() else { return Ok(()) };
         let keep = if keep_locks { KeepLocks::Yes } else { KeepLocks::No };
@@ -405,7 +410,7 @@ impl Txn {
             match pending {
                 Pending::Created(id) => {
                     if let Ok(table) = dictionary.get(id) {
-                        table.counters.committed.store(true, std::sync::atomic::Ordering::Release);
+                        table.counters.committed.store(true, sys::sync::atomic::Ordering::Release);
                     }
                 }
                 Pending::Dropped(id) => dictionary.remove(id),

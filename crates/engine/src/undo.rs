@@ -95,7 +95,7 @@ impl Shared {
             let was_live = !Header::of(&current).is_deleted();
             let is_live = before.is_some_and(|before| !Header::of(before).is_deleted());
             let change = i64::from(is_live) - i64::from(was_live);
-            table.counters.row_changes.fetch_add(change, std::sync::atomic::Ordering::Relaxed);
+            table.counters.row_changes.fetch_add(change, sys::sync::atomic::Ordering::Relaxed);
         }
         self.restore_row(core, &table, key, before, left)
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use sys::sync::atomic::Ordering;
 
 use btree::{Mtr, make_room, record_bytes_max, write_blob_part};
 use engine_api::{EngineError, EngineResult, IndexId, WaitPolicy};
@@ -67,7 +67,7 @@ impl Txn {
     }
 
     pub(crate) fn insert_row(&mut self, table: &Arc<Table>, record: &[u8]) -> EngineResult<()> {
-        let mark = self.undo_mark();
+        let mark = self.start_change();
         let locator = self.locator_of(table, record)?;
         let inserted = self.insert_at(table, &locator, record);
         inserted.or_else(|error| self.fail_after(mark, error))
@@ -230,7 +230,7 @@ impl Txn {
         locator: &[u8],
         record: &[u8],
     ) -> EngineResult<()> {
-        let mark = self.undo_mark();
+        let mark = self.start_change();
         if let Some(keys) = &table.primary {
             let mut target = Vec::new();
             keys.append(record, &mut target)?;
@@ -245,7 +245,7 @@ impl Txn {
     }
 
     pub(crate) fn delete_row(&mut self, table: &Arc<Table>, locator: &[u8]) -> EngineResult<()> {
-        let mark = self.undo_mark();
+        let mark = self.start_change();
         let changed = self.change_row(table, locator, None);
         changed.or_else(|error| self.fail_after(mark, error))
     }

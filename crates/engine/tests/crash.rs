@@ -40,6 +40,8 @@ fn config() -> EngineConfig {
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },
+        // Small, so that undo goes to files all the time.
+        undo_memory_bytes: 200,
         background: false,
         ..EngineConfig::default()
     }

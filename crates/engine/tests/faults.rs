@@ -1,4 +1,4 @@
-//! Failed I/O of every class of call, damaged pages, shared syncs, and what reads must not do.
+//! Failed I/O of every class of call, damaged pages, shared syncs, undo beyond memory, and what recovery tells.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -386,4 +386,140 @@ fn a_transaction_that_wrote_nothing_does_not_touch_the_log() {
     }
     assert_eq!(writes.load(Ordering::SeqCst), before);
     assert_eq!(stat(&engine, "log", "next_ticket"), ticket);
+}
+
+fn sum(txn: &mut dyn Transaction, table: TableId) -> EngineResult<i64> {
+    let spec = ScanSpec {
+        table,
+        index: IndexId::CLUSTERED,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut sum, mut batch, mut values) = (0, RowBatch::new(), Vec::new());
+    while txn.fetch(cursor, 100, &mut batch)? > 0 {
+        for row in batch.iter() {
+            values.clear();
+            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
+            let Value::Int(value) = values[1] else { panic!("{values:?}") };
+            sum += value;
+        }
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    Ok(sum)
+}
+
+#[test]
+fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
+    const ROWS: i64 = 3000;
+    const MEMORY: usize = 4096;
+    let disk = SimDisk::new();
+    let small = || EngineConfig { undo_memory_bytes: MEMORY, pool_bytes: 1 << 20, ..config() };
+    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), &|_| {}).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..ROWS).unwrap();
+    let old = ROWS * (ROWS - 1) / 2 * 3;
+    let mut reader = begin(&engine);
+    assert_eq!(sum(&mut *reader, TABLE).unwrap(), old);
+    let update = |txn: &mut dyn Transaction| {
+        for id in 0..ROWS {
+            txn.update(TABLE, &key(id), &record(id, id * 3 + 1)).unwrap();
+        }
+    };
+    let mut writer = begin(&engine);
+    update(&mut *writer);
+    assert!(stat(&engine, "transactions", "undo_file_bytes") > 10 * MEMORY as u64);
+    assert!(stat(&engine, "transactions", "undo_bytes") < 4 * MEMORY as u64);
+    assert_eq!(sum(&mut *reader, TABLE).unwrap(), old, "an old snapshot, from the file");
+    writer.rollback().unwrap();
+    assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), old);
+    restart(&mut *writer);
+    update(&mut *writer);
+    engine.checkpoint().unwrap();
+    // A crash with the transaction half way, its undo partly named by the checkpoint and partly in the log.
+    writer.update(TABLE, &key(7), &record(7, 1_000_000)).unwrap();
+    insert(&engine, OTHER, 0..1).unwrap();
+    for seed in 0..4 {
+        let again = disk.after_crash(seed);
+        for _ in 0..2 {
+            let engine = DurableEngine::open(Arc::new(again.clone()), small(), &|_| {}).unwrap();
+            assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), old);
+            assert_eq!(count(&engine, OTHER).unwrap(), 1);
+            assert!(engine.check_table(TABLE).unwrap().is_empty());
+        }
+    }
+    writer.commit().unwrap().wait().unwrap();
+    let new = old + ROWS + 1_000_000 - 7 * 3 - 1;
+    assert_eq!(sum(&mut *reader, TABLE).unwrap(), old);
+    drop(reader);
+    assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), new);
+    engine.tick().unwrap();
+    engine.checkpoint().unwrap();
+    let undo_files = disk.list().unwrap().iter().filter(|name| name.starts_with("undo-")).count();
+    assert_eq!(undo_files, 0, "a settled transaction keeps no file");
+}
+
+#[test]
+fn recovery_tells_how_far_it_is() {
+    let disk = SimDisk::new();
+    let engine = open(disk.clone()).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..3000).unwrap();
+    let mut loser = begin(&engine);
+    loser.insert(TABLE, &record(5000, 0)).unwrap();
+    insert(&engine, OTHER, 0..10).unwrap();
+    let told = Mutex::new(Vec::new());
+    let listen = |report: &txn::Recovery| told.lock().unwrap().push(*report);
+    let crashed = disk.after_crash(1);
+    let engine = DurableEngine::open(Arc::new(crashed), config(), &listen).unwrap();
+    let told: Vec<(&str, u8)> = told
+        .into_inner()
+        .unwrap()
+        .iter()
+        .map(|report| (report.phase.as_str(), report.percent))
+        .collect();
+    let phases: Vec<&str> = told.iter().map(|(phase, _)| *phase).collect();
+    for wanted in ["redo", "write", "rollback", "done"] {
+        assert!(phases.contains(&wanted), "{told:?}");
+    }
+    assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{told:?}");
+    assert_eq!((told[0].1, told[told.len() - 1].1), (0, 100));
+    assert_eq!(stat(&engine, "recovery", "percent"), 100);
+    assert_eq!(stat(&engine, "recovery", "transactions_rolled_back"), 1);
+    assert!(stat(&engine, "recovery", "pages_done") > 0);
+}
+
+#[test]
+fn a_warm_point_read_writes_nothing_shared_but_its_own_snapshot_slot() {
+    let engine = open(SimDisk::new()).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..2000).unwrap();
+    // Settles the writer: its rows are older than every snapshot from here on.
+    engine.tick().unwrap();
+    let mut txn = begin(&engine);
+    let mut out = RowBuf::default();
+    let mut get = |txn: &mut dyn Transaction, id| {
+        txn.get(TABLE, IndexId::CLUSTERED, &key(id), RowLock::None, WaitPolicy::Wait, &mut out)
+    };
+    for id in 0..2000 {
+        get(&mut *txn, id).unwrap();
+    }
+    // Within a transaction that has its snapshot: none at all.
+    let before = sys::counted::shared_writes();
+    for id in 0..2000 {
+        get(&mut *txn, id).unwrap();
+    }
+    assert_eq!(sys::counted::shared_writes() - before, 0);
+    txn.commit().unwrap();
+    // A transaction for each: the slot is set and given back. It is on cache lines of its own.
+    let before = sys::counted::shared_writes();
+    for id in 0..2000 {
+        restart(&mut *txn);
+        get(&mut *txn, id).unwrap();
+        txn.commit().unwrap();
+    }
+    assert_eq!(sys::counted::shared_writes() - before, 2 * 2000);
 }

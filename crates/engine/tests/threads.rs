@@ -34,6 +34,7 @@ fn config() -> EngineConfig {
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },
+        undo_memory_bytes: 300,
         background: true,
         checkpoint_interval: Duration::from_millis(30),
     }

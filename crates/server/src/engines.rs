@@ -35,7 +35,14 @@ impl Engines {
             config.pool_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
         }
         let disk = Arc::new(RealDisk::open(directory).map_err(Error::internal)?);
-        let durable = DurableEngine::open(disk, config, &|_| {})
+        let durable = DurableEngine::open(disk, config, &|now| {
+            info!(
+                phase = now.phase.as_str(),
+                percent = now.percent,
+                eta_seconds = now.eta_seconds(),
+                "recovering"
+            );
+        })
             .map_err(|error| error.into_error(&CancelToken::new()))?;
         info!(recovery = ?durable.recovery(), "storage is open");
         Ok(Engines { default: Arc::new(durable), temporary })

@@ -5,6 +5,8 @@
 
 pub mod blocking;
 pub mod clock;
+#[cfg(feature = "count")]
+pub mod counted;
 pub mod disk;
 pub mod entropy;
 pub mod fault;

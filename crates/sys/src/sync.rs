@@ -14,9 +14,13 @@ pub use backend::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 /// Atomic integers and fences.
 pub mod atomic {
+    #[cfg(all(not(loom), feature = "count"))]
+    pub use crate::counted::{
+        AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
     #[cfg(loom)]
     pub use loom::sync::atomic::*;
-    #[cfg(not(loom))]
+    #[cfg(all(not(loom), not(feature = "count")))]
     pub use std::sync::atomic::*;
 }
 
@@ -32,6 +36,8 @@ impl<T> Mutex<T> {
 
     /// Waits for the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(feature = "count")]
+        crate::counted::count_write();
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -57,11 +63,15 @@ impl<T> RwLock<T> {
 
     /// Waits for shared access.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        #[cfg(feature = "count")]
+        crate::counted::count_write();
         self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Waits for exclusive access.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        #[cfg(feature = "count")]
+        crate::counted::count_write();
         self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

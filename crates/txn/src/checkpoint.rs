@@ -1,14 +1,15 @@
 //! Taking a checkpoint: where redo starts, and the undo of everybody who is not settled.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use sys::sync::atomic::Ordering;
 
 use stdx::bytes::{Reader, put_blob, put_u64};
-use sys::disk::{Disk, OpenMode};
+use sys::disk::{Disk, File, OpenMode};
 use wal::{Checkpoint, CheckpointFile};
 
-use crate::core::UndoLog;
 use crate::system::TxnSystem;
+use crate::undo_log::{UndoLog, UndoSpace};
 
 /// Name of the straddle file of a checkpoint.
 pub(crate) fn straddle_name(number: u64) -> String {
@@ -38,7 +39,29 @@ pub fn take_checkpoint(
     // In this order: a change with a ticket below `ceiling` has marked its page, and pushed its undo, before the looks below.
     let ceiling = system.log.next_ticket();
     let redo_from = system.pool.oldest_change(ceiling);
-    let image = straddle_image(system);
+    // Files of transactions settled before the image is made: no checkpoint from this one on names them.
+    let unused = std::mem::take(&mut *system.unused_files.lock());
+    let stored = store(system, disk, file, number, redo_from);
+    if stored.is_err() {
+        system.unused_files.lock().extend(unused);
+        return stored;
+    }
+    for name in &unused {
+        disk.remove(name)?;
+    }
+    stored
+}
+
+fn store(
+    system: &TxnSystem,
+    disk: &dyn Disk,
+    file: &CheckpointFile,
+    number: u64,
+    redo_from: u64,
+) -> io::Result<u64> {
+    let (image, undo_files) = straddle_image(system);
+    // Before `sync_dir`, which makes their names durable too.
+    undo_files.iter().try_for_each(|undo_file| undo_file.sync())?;
     let straddle = disk.open(&straddle_name(number), OpenMode::OrCreate)?;
     straddle.set_size(0)?;
     straddle.write_at(&image, 0)?;
@@ -64,9 +87,10 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
     Ok(())
 }
 
-/// Bytes: checksum:32, then for each core id, commit, purged, last, and its undo.
-fn straddle_image(system: &TxnSystem) -> Vec<u8> {
-    let mut out = vec![0; 4];
+/// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in its file, and the rest of its undo. Also the
+/// files that must be synced.
+fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
+    let (mut out, mut files) = (vec![0; 4], Vec::new());
     for core in system.all_cores() {
         // X2: the mutex makes undo and commit one state.
         let undo = core.undo.lock();
@@ -74,23 +98,40 @@ fn straddle_image(system: &TxnSystem) -> Vec<u8> {
         put_u64(&mut out, core.commit.load(Ordering::Acquire));
         put_u64(&mut out, core.purged.load(Ordering::Acquire));
         put_u64(&mut out, undo.last);
+        put_u64(&mut out, undo.base);
         put_blob(&mut out, &undo.bytes);
+        files.extend(undo.file.clone());
     }
     let crc = stdx::hash_bytes(1, &out[4..]) as u32;
     out[..4].copy_from_slice(&crc.to_le_bytes());
-    out
+    (out, files)
 }
 
-pub(crate) fn read_straddle(disk: &dyn Disk, number: u64) -> io::Result<Vec<Straddler>> {
-    let file = disk.open(&straddle_name(number), OpenMode::Existing)?;
+pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<Straddler>> {
+    let file = space.disk.open(&straddle_name(number), OpenMode::Existing)?;
     let mut bytes = vec![0; file.size_bytes()? as usize];
     let count = file.read_at(&mut bytes, 0)?;
     bytes.truncate(count);
-    parse(&bytes)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged"))
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged");
+    let cores = parse(&bytes).ok_or_else(damaged)?.into_iter();
+    cores
+        .map(|core| {
+            let undo = UndoLog::restored(core.id, space.clone(), core.last, core.base, core.bytes)?;
+            Ok(Straddler { id: core.id, commit: core.commit, purged: core.purged, undo })
+        })
+        .collect()
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Straddler>> {
+struct Stored {
+    id: u64,
+    commit: u64,
+    purged: u64,
+    last: u64,
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
     let mut reader = Reader::new(bytes);
     let crc = reader.u32()?;
     if crc != stdx::hash_bytes(1, reader.rest()) as u32 {
@@ -99,9 +140,8 @@ fn parse(bytes: &[u8]) -> Option<Vec<Straddler>> {
     let mut cores = Vec::new();
     while !reader.is_empty() {
         let (id, commit, purged) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let last = reader.u64()?;
-        let undo = UndoLog { last, bytes: reader.blob()?.to_vec() };
-        cores.push(Straddler { id, commit, purged, undo });
+        let (last, base) = (reader.u64()?, reader.u64()?);
+        cores.push(Stored { id, commit, purged, last, base, bytes: reader.blob()?.to_vec() });
     }
     Some(cores)
 }

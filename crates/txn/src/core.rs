@@ -1,10 +1,12 @@
 //! What one writing transaction shows to others: its id, its commit time, its undo.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicU64, Ordering};
 
 use locks::Owner;
 use sys::sync::Mutex;
+
+use crate::undo_log::UndoLog;
 
 /// Commit time of a transaction that has not ended.
 const ACTIVE: u64 = 0;
@@ -14,50 +16,6 @@ pub const ABORTED: u64 = u64::MAX;
 /// Offset of an undo entry plus one; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UndoPointer(pub u64);
-
-/// Bytes in front of an undo payload: length:32, pointer to the entry before:64.
-const ENTRY_HEADER_BYTES: usize = 12;
-
-/// Append-only undo entries, chained backwards.
-#[derive(Default)]
-pub(crate) struct UndoLog {
-    pub bytes: Vec<u8>,
-    /// The newest entry not undone.
-    pub last: u64,
-}
-
-impl UndoLog {
-    pub fn push(&mut self, payload: &[u8]) -> u64 {
-        let pointer = self.bytes.len() as u64 + 1;
-        self.bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(&self.last.to_le_bytes());
-        self.bytes.extend_from_slice(payload);
-        self.last = pointer;
-        pointer
-    }
-
-    /// Recovery: puts an entry at its place, whatever was there (X6).
-    pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8]) {
-        let start = pointer as usize - 1;
-        let end = start + ENTRY_HEADER_BYTES + payload.len();
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
-        }
-        self.bytes[start..start + 4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-        self.bytes[start + 4..start + 12].copy_from_slice(&previous.to_le_bytes());
-        self.bytes[start + 12..end].copy_from_slice(payload);
-        self.last = pointer;
-    }
-
-    /// The entry before, and the payload.
-    pub fn entry(&self, pointer: u64) -> Option<(u64, &[u8])> {
-        let start = (pointer as usize).checked_sub(1)?;
-        let mut reader = stdx::bytes::Reader::new(self.bytes.get(start..)?);
-        let length = reader.u32()? as usize;
-        let previous = reader.u64()?;
-        Some((previous, reader.take(length)?))
-    }
-}
 
 /// A writing transaction.
 pub struct Core {
@@ -74,13 +32,13 @@ pub struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(id: u64, owner: Arc<Owner>) -> Core {
+    pub(crate) fn new(id: u64, owner: Arc<Owner>, undo: UndoLog) -> Core {
         Core {
             id,
             owner,
             commit: AtomicU64::new(ACTIVE),
             ended: AtomicU64::new(0),
-            undo: Mutex::new(UndoLog::default()),
+            undo: Mutex::new(undo),
             purged: AtomicU64::new(0),
         }
     }
@@ -100,7 +58,7 @@ impl Core {
 
     /// Where the next undo entry will be. Only the owning thread pushes.
     pub fn next_undo(&self) -> UndoPointer {
-        UndoPointer(self.undo.lock().bytes.len() as u64 + 1)
+        UndoPointer(self.undo.lock().next())
     }
 
     /// The newest entry not undone.
@@ -110,18 +68,14 @@ impl Core {
 
     /// Replaces `out` with the payload of an entry and returns the entry before it; `None` when there is none.
     pub fn read_undo(&self, pointer: UndoPointer, out: &mut Vec<u8>) -> Option<UndoPointer> {
-        let undo = self.undo.lock();
-        let (previous, payload) = undo.entry(pointer.0)?;
-        out.clear();
-        out.extend_from_slice(payload);
-        Some(UndoPointer(previous))
+        self.undo.lock().read(pointer.0, out).map(UndoPointer)
     }
 
     /// Pointers of all entries not undone, oldest first.
     pub fn undo_entries(&self) -> Vec<UndoPointer> {
-        let undo = self.undo.lock();
+        let mut undo = self.undo.lock();
         let (mut pointers, mut at) = (Vec::new(), undo.last);
-        while let Some((previous, _)) = undo.entry(at) {
+        while let Some(previous) = undo.previous(at) {
             pointers.push(UndoPointer(at));
             at = previous;
         }
@@ -134,8 +88,16 @@ impl Core {
         UndoPointer(self.purged.load(Ordering::Acquire))
     }
 
-    /// Bytes of undo.
-    pub fn undo_bytes(&self) -> usize {
-        self.undo.lock().bytes.len()
+    /// The newest entry not undone, before a change begins: entries beyond the limit go to a file now, while no latch is held.
+    pub fn start_change(&self) -> UndoPointer {
+        let mut undo = self.undo.lock();
+        undo.spill_if_large();
+        UndoPointer(undo.last)
+    }
+
+    /// Bytes of undo in memory, and in a file.
+    pub fn undo_bytes(&self) -> (usize, u64) {
+        let undo = self.undo.lock();
+        (undo.bytes.len(), undo.base)
     }
 }

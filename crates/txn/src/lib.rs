@@ -7,10 +7,11 @@ mod core;
 mod recovery;
 mod snapshot;
 mod system;
+mod undo_log;
 
 pub use checkpoint::take_checkpoint;
 pub use core::{ABORTED, Core, UndoPointer};
-pub use recovery::{Recovered, Recovery, recover};
+pub use recovery::{Progress, Recovered, Recovery, RecoveryPhase, recover};
 pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
 pub use system::{KIND_PAGES, TxnSystem};
 

@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
+use sys::sync::atomic::Ordering;
 
 use btree::{RedoBody, redo};
 use bufpool::{Pool, PoolConfig};
 use stdx::bytes::Reader;
+use sys::clock::{Clock as _, RealClock};
 use sys::disk::{Disk, OpenMode};
 use wal::{Checkpoint, CheckpointFile, Log, LogConfig, LogPosition, Record, ReplayEnd};
 
 use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_checkpoint};
-use crate::core::{Core, UndoLog};
+use crate::core::Core;
 use crate::system::{KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_UNDONE, TxnSystem};
+use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace, file_name};
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +31,99 @@ pub struct Recovery {
     pub log_bytes: u64,
     /// Transactions to roll back.
     pub losers: usize,
+    /// What is being done.
+    pub phase: RecoveryPhase,
+    /// Of the whole, 0 to 100; it never goes back.
+    pub percent: u8,
+    /// Bytes of log to read at most.
+    pub log_bytes_total: u64,
+    /// Pages with replayed changes written to their places.
+    pub pages_done: u64,
+    /// Pages with replayed changes.
+    pub pages_total: u64,
+    /// Transactions rolled back.
+    pub losers_done: usize,
+    /// Time since the start.
+    pub elapsed: Duration,
+}
+
+/// Steps of recovery in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecoveryPhase {
+    /// Reading the log and replaying page changes.
+    #[default]
+    Redo,
+    /// Writing the changed pages to their places.
+    Write,
+    /// Undoing what was not committed.
+    Rollback,
+    /// The engine is open.
+    Done,
+}
+
+impl RecoveryPhase {
+    /// As shown to users.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecoveryPhase::Redo => "redo",
+            RecoveryPhase::Write => "write",
+            RecoveryPhase::Rollback => "rollback",
+            RecoveryPhase::Done => "done",
+        }
+    }
+}
+
+impl Recovery {
+    /// Seconds until it is done if it goes on as before; `None` before anything can be said.
+    pub fn eta_seconds(&self) -> Option<u64> {
+        match self.percent {
+            0 => None,
+            percent => {
+                let left = u128::from(100 - percent.min(100));
+                Some((self.elapsed.as_millis() * left / u128::from(percent) / 1000) as u64)
+            }
+        }
+    }
+}
+
+/// Tells the listener how far recovery is, not more often than is of use.
+pub struct Progress<'a> {
+    listener: &'a dyn Fn(&Recovery),
+    clock: RealClock,
+    started: Duration,
+    told: Option<(Duration, RecoveryPhase, u8)>,
+}
+
+impl<'a> Progress<'a> {
+    /// For a recovery that starts now.
+    pub fn new(listener: &'a dyn Fn(&Recovery)) -> Progress<'a> {
+        let clock = RealClock::new();
+        Progress { listener, started: clock.monotonic(), clock, told: None }
+    }
+
+    /// Enters or continues a phase of which `done` of `total` is done.
+    pub fn tell(&mut self, report: &mut Recovery, phase: RecoveryPhase, done: u64, total: u64) {
+        const EVERY: Duration = Duration::from_millis(500);
+        // Shares of the whole: reading and replaying takes most of the time.
+        let (from, to) = match phase {
+            RecoveryPhase::Redo => (0, 70),
+            RecoveryPhase::Write => (70, 90),
+            RecoveryPhase::Rollback => (90, 100),
+            RecoveryPhase::Done => (100, 100),
+        };
+        let share = (done.min(total) * (to - from)).checked_div(total).unwrap_or(0);
+        let now = self.clock.monotonic();
+        report.phase = phase;
+        report.percent = report.percent.max((from + share) as u8);
+        report.elapsed = now.saturating_sub(self.started);
+        let is_news = self.told.is_none_or(|(at, told, percent)| {
+            told != phase || now >= at + EVERY && percent != report.percent
+        });
+        if is_news {
+            self.told = Some((now, phase, report.percent));
+            (self.listener)(report);
+        }
+    }
 }
 
 /// A running system.
@@ -52,9 +148,11 @@ pub fn recover(
     disk: &Arc<dyn Disk>,
     log_config: LogConfig,
     pool_config: PoolConfig,
+    undo_memory_bytes: usize,
     setup: impl FnOnce(&Pool) -> io::Result<()>,
-    progress: &dyn Fn(&Recovery),
+    progress: &mut Progress<'_>,
 ) -> io::Result<Recovered> {
+    let space = UndoSpace { disk: disk.clone(), memory_bytes: undo_memory_bytes };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
     let file = disk.open("space", OpenMode::OrCreate)?;
     let doublewrite = disk.open("doublewrite", OpenMode::OrCreate)?;
@@ -62,7 +160,7 @@ pub fn recover(
     let Some(checkpoint) = newest else {
         file.set_size(0)?;
         let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
-        return create(disk, log_config, pool, checkpoints, setup);
+        return create(space, log_config, pool, checkpoints, setup);
     };
     if checkpoint.page_bytes as usize != pool_config.page_bytes {
         return Err(io::Error::new(
@@ -72,22 +170,26 @@ pub fn recover(
     }
     let mut report = Recovery {
         torn_pages: Pool::restore_torn(&*file, &*doublewrite, pool_config.page_bytes)?,
+        log_bytes_total: wal::replay_bytes(&**disk, checkpoint.position)?,
         ..Recovery::default()
     };
+    progress.tell(&mut report, RecoveryPhase::Redo, 0, 1);
     let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
-    let mut found = Found::from(read_straddle(&**disk, checkpoint.number)?);
+    let mut found = Found::new(read_straddle(&space, checkpoint.number)?, space);
     let block = log_config.block_bytes;
     let end = wal::replay(&**disk, checkpoint.position, checkpoint.redo_from, block, |record| {
         report.records += 1;
-        if report.records.is_multiple_of(100_000) {
-            progress(&report);
+        if report.records.is_multiple_of(10_000) {
+            report.log_bytes = record.read_bytes;
+            let (done, total) = (report.log_bytes, report.log_bytes_total);
+            progress.tell(&mut report, RecoveryPhase::Redo, done, total);
         }
         let body = RedoBody::parse(record.body).ok_or_else(damaged)?;
         redo(&pool, record.ticket, &body)?;
         found.apply(&record, body.extra).ok_or_else(damaged)
     })?;
     report.log_bytes = end.read_bytes;
-    restart(disk, log_config, pool, checkpoints, checkpoint, end, found, report)
+    restart(log_config, pool, checkpoints, checkpoint, end, found, report, progress)
 }
 
 fn damaged() -> io::Error {
@@ -95,28 +197,28 @@ fn damaged() -> io::Error {
 }
 
 fn create(
-    disk: &Arc<dyn Disk>,
+    space: UndoSpace,
     log_config: LogConfig,
     pool: Arc<Pool>,
     checkpoints: CheckpointFile,
     setup: impl FnOnce(&Pool) -> io::Result<()>,
 ) -> io::Result<Recovered> {
+    let disk = space.disk.clone();
     // Whatever a first start that failed left behind is of no use.
-    wal::remove_segments_before(&**disk, u64::MAX)?;
+    wal::remove_segments_before(&*disk, u64::MAX)?;
     let start = LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
     let log = Arc::new(Log::start(disk.clone(), log_config, start, 1)?);
     pool.connect(log.clone());
     setup(&pool)?;
     log.flush_to(log.next_ticket() - 1)?;
-    let system = Arc::new(TxnSystem::new(pool, log));
-    let checkpoint = take_checkpoint(&system, &**disk, &checkpoints, 0)?;
+    let system = Arc::new(TxnSystem::new(pool, log, space));
+    let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, 0)?;
     let report = Recovery { is_new: true, ..Recovery::default() };
     Ok(Recovered { system, checkpoints, checkpoint, losers: Vec::new(), report })
 }
 
 #[allow(clippy::too_many_arguments)]
 fn restart(
-    disk: &Arc<dyn Disk>,
     log_config: LogConfig,
     pool: Arc<Pool>,
     checkpoints: CheckpointFile,
@@ -124,18 +226,33 @@ fn restart(
     end: ReplayEnd,
     found: Found,
     mut report: Recovery,
+    progress: &mut Progress<'_>,
 ) -> io::Result<Recovered> {
+    /// Pages written between two looks at the progress.
+    const STEP_PAGES: usize = 1024;
+    let space = found.space.clone();
+    let disk = space.disk.clone();
     let next_ticket = end.next_ticket.max(checkpoint.next_ticket);
     let next = LogPosition { low: next_ticket, high: next_ticket, ..end.next };
     // Everything replayed goes to its place before the old log is given up: recovery can be repeated at any moment until then.
-    while pool.flush(usize::MAX, u64::MAX)? > 0 {}
+    report.pages_total = pool.stats().dirty_frames;
+    loop {
+        let (done, total) = (report.pages_done, report.pages_total);
+        progress.tell(&mut report, RecoveryPhase::Write, done, total);
+        match pool.flush(STEP_PAGES, u64::MAX)? {
+            0 => break,
+            count => report.pages_done += count as u64,
+        }
+    }
     let log = Arc::new(Log::start(disk.clone(), log_config, next, next_ticket)?);
     pool.connect(log.clone());
-    let system = Arc::new(TxnSystem::new(pool, log));
-    let mut losers = Vec::new();
+    let system = Arc::new(TxnSystem::new(pool, log, space));
+    let (mut losers, mut kept_files) = (Vec::new(), Vec::new());
     for (id, straddler) in found.cores {
-        let core = Arc::new(Core::new(id, system.locks.new_owner()));
-        *core.undo.lock() = straddler.undo;
+        if straddler.undo.file.is_some() {
+            kept_files.push(file_name(id));
+        }
+        let core = Arc::new(Core::new(id, system.locks.new_owner(), straddler.undo));
         core.commit.store(straddler.commit, Ordering::Release);
         core.purged.store(straddler.purged, Ordering::Release);
         if core.is_active() {
@@ -145,20 +262,26 @@ fn restart(
     }
     losers.sort_by_key(|core| std::cmp::Reverse(core.id));
     report.losers = losers.len();
-    let number = take_checkpoint(&system, &**disk, &checkpoints, checkpoint.number)?;
-    wal::remove_segments_before(&**disk, next.segment)?;
-    remove_straddles_except(&**disk, number)?;
+    let number = take_checkpoint(&system, &*disk, &checkpoints, checkpoint.number)?;
+    wal::remove_segments_before(&*disk, next.segment)?;
+    remove_straddles_except(&*disk, number)?;
+    for name in disk.list()? {
+        if name.starts_with(FILE_PREFIX) && !kept_files.contains(&name) {
+            disk.remove(&name)?;
+        }
+    }
     Ok(Recovered { system, checkpoints, checkpoint: number, losers, report })
 }
 
 /// Transactions that are not settled, as far as the log was read.
 struct Found {
+    space: UndoSpace,
     cores: HashMap<u64, Straddler>,
 }
 
 impl Found {
-    fn from(straddlers: Vec<Straddler>) -> Found {
-        Found { cores: straddlers.into_iter().map(|core| (core.id, core)).collect() }
+    fn new(straddlers: Vec<Straddler>, space: UndoSpace) -> Found {
+        Found { space, cores: straddlers.into_iter().map(|core| (core.id, core)).collect() }
     }
 
     /// A transaction that is neither in the straddle file nor begins in the log read here was settled before the checkpoint: the
@@ -174,11 +297,13 @@ impl Found {
             KIND_CHANGE => {
                 let (id, pointer, previous) = (reader.u64()?, reader.u64()?, reader.u64()?);
                 if pointer == FIRST_POINTER {
-                    let new = || Straddler { id, commit: 0, purged: 0, undo: UndoLog::default() };
+                    let undo = || UndoLog::new(id, self.space.clone());
+                    let new = || Straddler { id, commit: 0, purged: 0, undo: undo() };
                     self.cores.entry(id).or_insert_with(new);
                 }
                 if let Some(core) = self.core(id) {
                     core.undo.restore(pointer, previous, reader.rest());
+                    core.undo.spill_if_large();
                 }
             }
             KIND_UNDONE => {

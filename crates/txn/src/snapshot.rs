@@ -1,6 +1,6 @@
 //! Snapshots in O(1): two numbers, and a slot that holds the purge horizon back.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// What a reader may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicU64, Ordering};
 
 use btree::Mtr;
 use bufpool::Pool;
@@ -13,6 +13,7 @@ use wal::Log;
 
 use crate::core::{ABORTED, Core, UndoPointer};
 use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
+use crate::undo_log::{UndoLog, UndoSpace, file_name};
 
 /// Record that only changes pages.
 pub const KIND_PAGES: u8 = 1;
@@ -53,12 +54,15 @@ pub struct TxnSystem {
     beginning: Box<[Mark]>,
     low: AtomicU64,
     queue: Mutex<VecDeque<Arc<Core>>>,
+    pub(crate) undo_space: UndoSpace,
+    /// Undo files of transactions that are settled; the last checkpoint may still name them.
+    pub(crate) unused_files: Mutex<Vec<String>>,
     pub(crate) checkpointing: Mutex<()>,
 }
 
 impl TxnSystem {
     /// No transactions.
-    pub fn new(pool: Arc<Pool>, log: Arc<Log>) -> TxnSystem {
+    pub(crate) fn new(pool: Arc<Pool>, log: Arc<Log>, undo_space: UndoSpace) -> TxnSystem {
         TxnSystem {
             low: AtomicU64::new(log.next_ticket()),
             pool,
@@ -68,6 +72,8 @@ impl TxnSystem {
             cores: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
             beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
             queue: Mutex::new(VecDeque::new()),
+            undo_space,
+            unused_files: Mutex::new(Vec::new()),
             checkpointing: Mutex::new(()),
         }
     }
@@ -82,7 +88,7 @@ impl TxnSystem {
         let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
         let guard = mark.lock();
         let id = self.log.draw();
-        let core = Arc::new(Core::new(id, owner));
+        let core = Arc::new(Core::new(id, owner, UndoLog::new(id, self.undo_space.clone())));
         self.shard(id).lock().insert(id, core.clone());
         drop(guard);
         core
@@ -197,6 +203,9 @@ impl TxnSystem {
     /// Forgets a transaction: its rows are settled (X4).
     pub fn retire(&self, core: &Core) {
         self.shard(core.id).lock().remove(&core.id);
+        if core.undo.lock().file.is_some() {
+            self.unused_files.lock().push(file_name(core.id));
+        }
     }
 
     /// Moves `low` up (X1). Cheap enough for every few milliseconds.
@@ -220,11 +229,14 @@ impl TxnSystem {
             .collect()
     }
 
-    /// Active transactions and bytes of undo kept.
-    pub fn totals(&self) -> (usize, usize) {
+    /// Active transactions, bytes of undo in memory, and in files.
+    pub fn totals(&self) -> (usize, u64, u64) {
         let cores = self.all_cores();
         let active = cores.iter().filter(|core| core.is_active()).count();
-        (active, cores.iter().map(|core| core.undo_bytes()).sum())
+        let bytes = cores.iter().map(|core| core.undo_bytes());
+        let (memory, files) = bytes
+            .fold((0, 0), |(memory, files), (more, filed)| (memory + more as u64, files + filed));
+        (active, memory, files)
     }
 
     /// Flushes dirty pages: the oldest first, up to `pages`.

@@ -20,7 +20,8 @@ fn open(disk: &SimDisk) -> Recovered {
     };
     let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000 };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    recover(&disk, log, pool, btree::format_space, &|_| {}).unwrap()
+    let progress = &mut Progress::new(&|_| {});
+    recover(&disk, log, pool, 16, btree::format_space, progress).unwrap()
 }
 
 fn change(system: &TxnSystem, core: &Core, payload: &[u8]) -> u64 {

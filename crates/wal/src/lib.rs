@@ -10,7 +10,7 @@ mod replay;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
 pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPosition, LogStats};
-pub use replay::{Record, ReplayEnd, remove_segments_before, replay};
+pub use replay::{Record, ReplayEnd, remove_segments_before, replay, replay_bytes};
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ pub struct Record<'a> {
     pub ticket: u64,
     /// The caller's bytes.
     pub body: &'a [u8],
+    /// Bytes of log read so far.
+    pub read_bytes: u64,
 }
 
 /// Where a log ended, and where the next run must start (W8).
@@ -63,11 +65,11 @@ pub fn replay(
             collect(records, held.len(), &mut pending);
             held.extend_from_slice(records);
             (low, high) = (header.low, high.max(header.high));
-            release(&mut held, &mut pending, low, from, &mut apply)?;
             let length =
                 (HEADER_BYTES + header.length as usize).div_ceil(block_bytes) * block_bytes;
             offset += length;
             read_bytes += length as u64;
+            release(&mut held, &mut pending, (low, from, read_bytes), &mut apply)?;
         }
         if !found {
             break;
@@ -137,8 +139,7 @@ fn collect(records: &[u8], base: usize, pending: &mut Vec<Pending>) {
 fn release(
     held: &mut Vec<u8>,
     pending: &mut Vec<Pending>,
-    low: u64,
-    from: u64,
+    (low, from, read_bytes): (u64, u64, u64),
     apply: &mut impl FnMut(Record<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     pending.sort_by_key(|record| record.ticket);
@@ -147,7 +148,7 @@ fn release(
         if record.ticket >= from {
             let bytes = &held[record.start..record.start + record.length];
             let body = &bytes[RECORD_HEADER_BYTES..];
-            apply(Record { kind: bytes[4], ticket: record.ticket, body })?;
+            apply(Record { kind: bytes[4], ticket: record.ticket, body, read_bytes })?;
         }
     }
     let mut kept = Vec::new();
@@ -158,6 +159,20 @@ fn release(
     }
     *held = kept;
     Ok(())
+}
+
+/// Bytes of the segment files from `position` on: what a replay reads at most.
+///
+/// # Errors
+/// I/O.
+pub fn replay_bytes(disk: &dyn Disk, position: LogPosition) -> io::Result<u64> {
+    let mut total = 0;
+    for name in disk.list()? {
+        if segment_number(&name).is_some_and(|number| number >= position.segment) {
+            total += disk.open(&name, OpenMode::Existing)?.size_bytes()?;
+        }
+    }
+    Ok(total)
 }
 
 /// Removes segments that no checkpoint needs any more: those numbered below `segment`.

@@ -1,0 +1,164 @@
+//! The undo entries of one transaction: an append-only sequence whose newest part is in memory and whose older part is in a file.
+//!
+//! Offsets never change meaning. What is in the file never changes, so a checkpoint syncs the file and names its length instead of
+//! copying it. Knows nothing of what an entry means.
+
+use std::sync::Arc;
+
+use stdx::bytes::Reader;
+use sys::disk::{Disk, File, OpenMode};
+
+/// Bytes in front of a payload: length:32, pointer to the entry before:64.
+const ENTRY_HEADER_BYTES: usize = 12;
+/// Bytes read from the file at a time.
+const WINDOW_BYTES: u64 = 64 << 10;
+/// Names of the files start with it.
+pub(crate) const FILE_PREFIX: &str = "undo-";
+
+/// Name of the file of a transaction.
+pub(crate) fn file_name(id: u64) -> String {
+    format!("{FILE_PREFIX}{id}")
+}
+
+/// Where undo goes that does not fit memory.
+#[derive(Clone)]
+pub(crate) struct UndoSpace {
+    pub disk: Arc<dyn Disk>,
+    /// Bytes that one transaction keeps in memory.
+    pub memory_bytes: usize,
+}
+
+/// See the file's head.
+pub(crate) struct UndoLog {
+    id: u64,
+    space: UndoSpace,
+    /// Entries from `base` on.
+    pub bytes: Vec<u8>,
+    /// Bytes in the file.
+    pub base: u64,
+    pub file: Option<Arc<dyn File>>,
+    /// The newest entry not undone.
+    pub last: u64,
+    /// Part of the file read last, and where it lies: rolling back and purging go one way.
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl UndoLog {
+    /// No entries.
+    pub fn new(id: u64, space: UndoSpace) -> UndoLog {
+        UndoLog {
+            id,
+            space,
+            bytes: Vec::new(),
+            base: 0,
+            file: None,
+            last: 0,
+            window: Vec::new(),
+            window_start: 0,
+        }
+    }
+
+    /// As a checkpoint left it: `base` bytes in the file, `bytes` behind them.
+    pub fn restored(
+        id: u64,
+        space: UndoSpace,
+        last: u64,
+        base: u64,
+        bytes: Vec<u8>,
+    ) -> std::io::Result<UndoLog> {
+        let file = match base {
+            0 => None,
+            _ => Some(space.disk.open(&file_name(id), OpenMode::Existing)?),
+        };
+        Ok(UndoLog { bytes, base, file, last, ..UndoLog::new(id, space) })
+    }
+
+    /// Pointer of the next entry.
+    pub fn next(&self) -> u64 {
+        self.base + self.bytes.len() as u64 + 1
+    }
+
+    pub fn push(&mut self, payload: &[u8]) -> u64 {
+        let pointer = self.next();
+        self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
+        self.bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(&self.last.to_le_bytes());
+        self.bytes.extend_from_slice(payload);
+        self.last = pointer;
+        pointer
+    }
+
+    /// Recovery: puts an entry at its place, whatever was there (X6). What is in the file is there already.
+    pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8]) {
+        self.last = pointer;
+        let Some(start) = (pointer - 1).checked_sub(self.base) else { return };
+        let start = start as usize;
+        let end = start + ENTRY_HEADER_BYTES + payload.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[start..start + 4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        self.bytes[start + 4..start + 12].copy_from_slice(&previous.to_le_bytes());
+        self.bytes[start + 12..end].copy_from_slice(payload);
+    }
+
+    /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
+    pub fn spill_if_large(&mut self) {
+        if self.bytes.len() <= self.space.memory_bytes {
+            return;
+        }
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => match self.space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
+                Ok(file) => self.file.insert(file).clone(),
+                Err(_) => return,
+            },
+        };
+        if file.write_at(&self.bytes, self.base).is_ok() {
+            self.base += self.bytes.len() as u64;
+            self.bytes.clear();
+        }
+    }
+
+    /// `length` bytes from `start`, wherever they are.
+    fn slice(&mut self, start: u64, length: usize) -> Option<&[u8]> {
+        if let Some(start) = start.checked_sub(self.base) {
+            return self.bytes.get(start as usize..)?.get(..length);
+        }
+        let end = start + length as u64;
+        let window_end = self.window_start + self.window.len() as u64;
+        if start < self.window_start || end > window_end {
+            // Going back, what lies before is wanted next; going forward, what lies behind.
+            let from = match start < self.window_start {
+                true => end.saturating_sub(WINDOW_BYTES),
+                false => start,
+            };
+            let to = end.max(from + WINDOW_BYTES).min(self.base);
+            self.window.resize(to.checked_sub(from)? as usize, 0);
+            let read = self.file.as_ref()?.read_at(&mut self.window, from);
+            let count = read.unwrap_or(0);
+            self.window.truncate(count);
+            self.window_start = from;
+        }
+        self.window.get((start - self.window_start) as usize..)?.get(..length)
+    }
+
+    fn header(&mut self, pointer: u64) -> Option<(usize, u64)> {
+        let mut reader = Reader::new(self.slice(pointer.checked_sub(1)?, ENTRY_HEADER_BYTES)?);
+        Some((reader.u32()? as usize, reader.u64()?))
+    }
+
+    /// The entry before one; `None` when there is no such entry.
+    pub fn previous(&mut self, pointer: u64) -> Option<u64> {
+        self.header(pointer).map(|(_, previous)| previous)
+    }
+
+    /// Replaces `out` with a payload and returns the entry before it.
+    pub fn read(&mut self, pointer: u64, out: &mut Vec<u8>) -> Option<u64> {
+        let (length, previous) = self.header(pointer)?;
+        out.clear();
+        out.extend_from_slice(self.slice(pointer - 1 + ENTRY_HEADER_BYTES as u64, length)?);
+        Some(previous)
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table};
 use errors::Result;
 use plan::{Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, WrittenColumn};
-use types::{DataType, Value};
+use types::Value;
 
 use crate::Binder;
 
@@ -136,9 +136,6 @@ impl Binder<'_> {
     ) -> Result<Option<Expr>> {
         let column = &table.columns[index];
         Ok(match &column.default {
-            ColumnDefault::None if column.ty.nullable && !column.auto_increment => {
-                Some(Expr::literal(Value::Null, DataType::null()))
-            }
             ColumnDefault::None => None,
             ColumnDefault::Constant(value) => {
                 let ty = column.ty.clone().with_nullable(value.is_null());

@@ -204,7 +204,7 @@ impl DurableEngine {
 
 impl Engine for DurableEngine {
     fn name(&self) -> &'static str {
-        "InnoDB"
+        "Squall"
     }
 
     fn comment(&self) -> &'static str {

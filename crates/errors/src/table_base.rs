@@ -60,7 +60,7 @@ catalog! {
     DUP_KEYNAME = 1061, "42000", "Duplicate key name '{}'";
     DUP_ENTRY = 1062, "23000", "Duplicate entry '{}' for key '{}'";
     WRONG_FIELD_SPEC = 1063, "42000", "Incorrect column specifier for column '{}'";
-    PARSE_ERROR = 1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your Squall server version for the right syntax to use near '{}' at line {}";
+    PARSE_ERROR = 1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{}' at line {}";
     EMPTY_QUERY = 1065, "42000", "Query was empty";
     NONUNIQ_TABLE = 1066, "42000", "Not unique table/alias: '{}'";
     INVALID_DEFAULT = 1067, "42000", "Invalid default value for '{}'";
@@ -142,7 +142,7 @@ catalog! {
     NO_SUCH_TABLE = 1146, "42S02", "Table '{}.{}' doesn't exist";
     NONEXISTING_TABLE_GRANT = 1147, "42000", "There is no such grant defined for user '{}' on host '{}' on table '{}'";
     NOT_ALLOWED_COMMAND = 1148, "42000", "The used command is not allowed with this Squall version";
-    SYNTAX_ERROR = 1149, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your Squall server version for the right syntax to use";
+    SYNTAX_ERROR = 1149, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use";
     ABORTING_CONNECTION = 1152, "08S01", "Aborted connection {} to db: '{}' user: '{}' ({})";
     NET_PACKET_TOO_LARGE = 1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes";
     NET_READ_ERROR_FROM_PIPE = 1154, "08S01", "Got a read error from the connection pipe";

@@ -15,4 +15,4 @@ mod tests;
 pub use boot::run;
 
 /// The version that clients see: the reference's number, then ours.
-pub const VERSION: &str = concat!("9.7.0-squall-", env!("CARGO_PKG_VERSION"));
+pub const VERSION: &str = concat!("9.7.0-Squall-", env!("CARGO_PKG_VERSION"));

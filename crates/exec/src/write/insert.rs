@@ -490,10 +490,11 @@ impl<'p, 's> InsertState<'p, 's> {
             self.outcome.duplicates += 1;
             self.raise_counter(run)?;
             // The OK packet names the row that was changed.
-            self.row_generated = None;
+            self.give_back_id(run);
             self.note_id(run);
-        } else if run.settings.client_found_rows {
-            self.outcome.affected += 1;
+        } else {
+            self.give_back_id(run);
+            self.outcome.affected += u64::from(run.settings.client_found_rows);
         }
         Ok(true)
     }

@@ -99,9 +99,6 @@ pub(crate) fn default_value(
     if let Some(default) = &column.default {
         return evaluate(default, column, row, strictness.mode, run);
     }
-    if column.ty.nullable {
-        return Ok(Value::Null);
-    }
     let error = Error::with(ErrorCode::NO_DEFAULT_FOR_FIELD, &[&column.name]);
     match strictness.mode {
         StoreMode::Strict => Err(error),

@@ -32,6 +32,8 @@ struct Request {
     rename: Option<(Arc<str>, Arc<str>)>,
     /// FORCE, ENGINE=, ORDER BY: the rows are written anew.
     rebuild: bool,
+    /// ORDER BY: the reference copies, and says how many rows.
+    orders: bool,
 }
 
 impl Session {
@@ -78,6 +80,7 @@ impl Session {
             algorithm: Algorithm::Default,
             rename: None,
             rebuild: false,
+            orders: false,
         };
         for action in &alter.actions {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
@@ -85,10 +88,14 @@ impl Session {
         let outcome = self.carry_out(&table, draft, &request)?;
         drop(guard);
         let (affected_rows, commit) = outcome;
-        let info = format!(
-            "Records: {affected_rows}  Duplicates: 0  Warnings: {}",
-            self.working.warning_count()
-        );
+        let only_renames = !alter.actions.is_empty()
+            && alter.actions.iter().all(|action| matches!(action, AlterAction::RenameTable(_)));
+        let info = if only_renames {
+            String::new()
+        } else {
+            let warnings = self.working.warning_count();
+            format!("Records: {affected_rows}  Duplicates: 0  Warnings: {warnings}")
+        };
         self.services.row_count = affected_rows as i64;
         self.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
     }
@@ -242,6 +249,7 @@ impl Session {
             }
             AlterAction::Force | AlterAction::OrderBy(_) => {
                 request.rebuild = true;
+                request.orders |= matches!(action, AlterAction::OrderBy(_));
                 Ok(())
             }
             AlterAction::DisableKeys | AlterAction::EnableKeys => {
@@ -511,6 +519,11 @@ impl Session {
         let way = choose_way(table, &mut new);
         let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
         let copies = must_copy || request.algorithm == Algorithm::Copy;
+        let counts_rows = request.algorithm == Algorithm::Copy
+            || request.orders
+            || adds_checks
+            || adds_keys && self.settings.foreign_key_checks
+            || reference_copies(table, &new, &origins);
         if must_copy && request.algorithm == Algorithm::Instant && !request.rebuild {
             bail!(
                 ALTER_OPERATION_NOT_SUPPORTED,
@@ -526,7 +539,9 @@ impl Session {
             }
         }
         if copies {
-            return self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next);
+            let (rows, commit) =
+                self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
+            return Ok((if counts_rows { rows } else { 0 }, commit));
         }
         let changes = way.unwrap_or_default();
         match self.alter_in_place(table, &new, &changes) {
@@ -539,7 +554,9 @@ impl Session {
                         "ALGORITHM=COPY/INPLACE"
                     );
                 }
-                return self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next);
+                let (rows, commit) =
+                self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
+            return Ok((if counts_rows { rows } else { 0 }, commit));
             }
             Err(EngineError::DuplicateKey { index, .. }) => {
                 let index = new.indexes.iter().find(|known| known.id == index);
@@ -647,6 +664,39 @@ impl Session {
         }
         edits
     }
+}
+
+/// Whether the reference makes a copy for what changed, and so reports the rows; other rebuilds report none.
+fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
+    let loses_primary = old.definition.primary().is_some() && new.definition.primary().is_none();
+    loses_primary
+        || new.columns.iter().zip(origins).any(|(now, origin)| {
+            let stored_expression = |column: &catalog::Column| {
+                let generated = column.generated.as_ref();
+                generated.filter(|generated| generated.stored).map(|g| g.expression.clone())
+            };
+            match origin.and_then(|origin| old.columns.get(origin)) {
+                Some(was) => {
+                    let mut ty = was.ty.clone();
+                    ty.nullable = now.ty.nullable;
+                    let grows_length_bytes = now.ty.kind == types::TypeKind::VarChar
+                        && (length_bytes(&ty) != length_bytes(&now.ty));
+                    !same_encoding(&ty, &now.ty)
+                        || grows_length_bytes
+                        || stored_expression(was) != stored_expression(now)
+                }
+                None => {
+                    stored_expression(now).is_some()
+                        || matches!(now.default, ColumnDefault::Expression(_))
+                }
+            }
+        })
+}
+
+/// Bytes of the length of a VARCHAR in the reference's records.
+fn length_bytes(ty: &types::DataType) -> u8 {
+    let widest = charset::collation_or_binary(ty.collation).charset.max_length.max(1);
+    if ty.length.saturating_mul(u32::from(widest)) > 255 { 2 } else { 1 }
 }
 
 fn column_of(draft: &Draft, name: &str, table: &str) -> Result<usize> {

@@ -416,7 +416,7 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
 fn storable(mut ty: DataType) -> DataType {
     match ty.kind {
         TypeKind::Null => {
-            ty.kind = TypeKind::Binary;
+            ty.kind = TypeKind::VarBinary;
             ty.length = 0;
             ty.nullable = true;
         }

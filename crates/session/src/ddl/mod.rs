@@ -66,8 +66,8 @@ pub(crate) fn engine_choice(server: &Server, name: &str) -> Result<EngineChoice>
     Err(err!(UNKNOWN_STORAGE_ENGINE, name))
 }
 
-/// Name under which the default engine is shown: clients look for it.
-pub(crate) const SHOWN_ENGINE: &str = "InnoDB";
+/// Name under which the default engine is shown.
+pub(crate) const SHOWN_ENGINE: &str = "Squall";
 
 impl Session {
     /// Schema and name of an object, the current schema when none is written.

@@ -35,7 +35,7 @@ pub(super) const SESSION: &[Definition] = &[
     Definition::both("connection_memory_limit", uint(2_097_152, U64), "18446744073709551615", "Bytes that one connection may use"),
     Definition::both("cte_max_recursion_depth", uint(0, U32), "1000", "Rounds that a recursive WITH may take"),
     Definition::both("default_collation_for_utf8mb4", Kind::Collation, "utf8mb4_0900_ai_ci", "Collation that utf8mb4 stands for"),
-    Definition::both("default_storage_engine", Kind::Text, "InnoDB", "Engine of tables that name none; every name means the server's engine"),
+    Definition::both("default_storage_engine", Kind::Text, "Squall", "Engine of tables that name none; every name means the server's engine"),
     Definition::both("default_table_encryption", Kind::Bool, "OFF", "Accepted; tables are not encrypted"),
     Definition::both("default_tmp_storage_engine", Kind::Text, "MEMORY", "Engine of temporary tables"),
     Definition::both("default_week_format", uint(0, 7), "0", "Mode of WEEK() without a mode"),

@@ -95,11 +95,11 @@ impl Binder<'_> {
                     }
                 }
             }
-            Logical::Aggregate { keys, aggregates, .. } => {
-                if keys.iter().all(|(register, _)| known.contains(*register)) {
-                    for call in aggregates {
-                        grown |= known.insert(call.output);
-                    }
+            Logical::Aggregate { keys, aggregates, .. }
+                if keys.iter().all(|(register, _)| known.contains(*register)) =>
+            {
+                for call in aggregates {
+                    grown |= known.insert(call.output);
                 }
             }
             Logical::Project { columns, .. } => {

@@ -25,6 +25,7 @@ mod update;
 mod window;
 
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use catalog::Table;
@@ -87,7 +88,7 @@ pub struct Binder<'a> {
     pub(crate) privileges: Vec<RequiredPrivilege>,
     pub(crate) parameters: Vec<Option<DataType>>,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) cte_scope: Vec<Arc<CteDefinition>>,
+    pub(crate) cte_scope: Vec<Rc<CteDefinition>>,
     pub(crate) block_count: u32,
     /// Deepest block (index) that a column reference has reached since it was last reset.
     pub(crate) deepest_reference: Option<usize>,
@@ -165,6 +166,7 @@ impl<'a> Binder<'a> {
                 subqueries: self.subqueries,
                 ctes: self.ctes,
                 registers: self.registers,
+                cte_ids: self.next_cte,
                 straight_join: self.straight_join,
                 uncacheable: self.uncacheable,
             },

@@ -1,6 +1,7 @@
 //! Query expressions: WITH, set operations, VALUES, parentheses, LIMIT, locking clauses.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
@@ -324,7 +325,7 @@ impl Binder<'_> {
             if with.ctes[..index].iter().any(|before| before.name == cte.name) {
                 bail!(NONUNIQ_TABLE, cte.name.text);
             }
-            self.cte_scope.push(Arc::new(CteDefinition {
+            self.cte_scope.push(Rc::new(CteDefinition {
                 name: Arc::from(&*cte.name.text),
                 columns: cte.columns.clone(),
                 query: (*cte.query).clone(),
@@ -369,7 +370,7 @@ impl Binder<'_> {
         Ok(Some(plan))
     }
 
-    fn bind_plain_cte(&mut self, cte: &Arc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
+    fn bind_plain_cte(&mut self, cte: &Rc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
         let bound = self.in_definition(cte, |binder| binder.bind_query(&cte.query))?;
         let names = derived_names(&bound, &cte.columns)?;
         if bound.mergeable || self.reads_outside(&bound) {
@@ -437,7 +438,7 @@ impl Binder<'_> {
         Ok(Logical::CteScan { id, columns: registers, alias: alias.clone() })
     }
 
-    fn bind_recursive(&mut self, cte: &Arc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
+    fn bind_recursive(&mut self, cte: &Rc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
         let ast::SetExpr::SetOp(chain) = &cte.query.body else {
             bail!(CTE_RECURSIVE_REQUIRES_UNION, cte.name)
         };
@@ -453,7 +454,7 @@ impl Binder<'_> {
     /// The union of seed and step: parts are steps from the first one on that refers to the expression itself.
     fn bind_recursion(
         &mut self,
-        cte: &Arc<CteDefinition>,
+        cte: &Rc<CteDefinition>,
         chain: &ast::SetOp,
     ) -> Result<BoundQuery> {
         let id = self.new_cte();

@@ -234,7 +234,7 @@ impl Planner<'_> {
             let mask = mask_of(&graph.relations, &reads);
             graph.relations[index].after |= mask & !(1 << index);
             let relation = &mut graph.relations[index];
-            if mask == 1 << index && !has_volatile_subquery(&condition) {
+            if mask == 1 << index && !is_volatile(&condition) {
                 relation.local.push(condition);
             } else {
                 relation.on.push(condition);
@@ -312,10 +312,6 @@ fn equal(left: Expr, right: Expr) -> Expr {
 
 fn is_plain_constant(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. })
-}
-
-fn has_volatile_subquery(expr: &Expr) -> bool {
-    is_volatile(expr)
 }
 
 /// Which relations set registers of this set.

@@ -78,15 +78,13 @@ pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, P
     let uncacheable = plan.uncacheable;
     let uses_tables = !plan.instances.is_empty();
     let locking = plan.instances.iter().any(|instance| instance.locking != RowLocking::None);
-    let next_cte = plan.ctes.iter().map(|cte| cte.id.0 + 1).max().unwrap_or(0);
     let mut planner = Planner {
         input: *input,
         absorbed: vec![false; plan.subqueries.len()],
         instances: plan.instances,
         subqueries: plan.subqueries,
         registers: plan.registers,
-        // Ids of recursive parts are drawn from the same numbers and lie beside those of the list.
-        next_cte: next_cte + 1024,
+        next_cte: plan.cte_ids,
         straight_join: plan.straight_join,
         cte_rows: Vec::new(),
     };

@@ -30,7 +30,7 @@ impl Planner<'_> {
             }
             Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping } => {
                 let known: RegisterSet = keys.iter().map(|(register, _)| *register).collect();
-                let own = self.set_by_groups(&keys, &aggregates, &grouping);
+                let own = set_by_groups(&aggregates, &grouping);
                 let mut inside = reads.clone();
                 inside.subtract(&known);
                 let movable = !scalar && !rollup && !inside.intersects(&own);
@@ -88,19 +88,6 @@ impl Planner<'_> {
         }
         substitute(&mut predicate, &columns);
         Logical::Project { input: Box::new(self.push(input, predicate)), columns }
-    }
-
-    fn set_by_groups(
-        &self,
-        keys: &[(Register, Expr)],
-        aggregates: &[plan::AggregateCall],
-        grouping: &[Option<Register>],
-    ) -> RegisterSet {
-        let mut own: RegisterSet = aggregates.iter().map(|call| call.output).collect();
-        grouping.iter().flatten().for_each(|register| _ = own.insert(*register));
-        // A key that is computed sets a register of its own, which the substitution removes.
-        let _ = keys;
-        own
     }
 
     /// Whether of the input's registers the predicate reads keys only (other columns depend on the group's first row).
@@ -165,6 +152,12 @@ fn covers(
     let mut loose = reads.clone();
     loose.subtract(&shown);
     !loose.intersects(&inner)
+}
+
+/// Registers that grouping sets beside its keys; a key that is computed is put in by substitution.
+fn set_by_groups(aggregates: &[plan::AggregateCall], grouping: &[Option<Register>]) -> RegisterSet {
+    let outputs = aggregates.iter().map(|call| call.output);
+    outputs.chain(grouping.iter().flatten().copied()).collect()
 }
 
 /// `node` under a filter.

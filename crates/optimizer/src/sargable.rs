@@ -62,8 +62,7 @@ impl Planner<'_> {
                 }
                 for (column, value, op) in [(left, right, *op), (right, left, mirror(*op))] {
                     let Some((column, ty)) = self.key_column(id, column) else { continue };
-                    let Some((value, fit, reads)) =
-                        self.key_value(id, column, &ty, value, *collation)
+                    let Some((value, fit, reads)) = self.key_value(id, &ty, value, *collation)
                     else {
                         continue;
                     };
@@ -89,8 +88,8 @@ impl Planner<'_> {
             }
             Expr::Between { operand, low, high, negated: false, collation } => {
                 let Some((column, ty)) = self.key_column(id, operand) else { return };
-                let low = self.key_value(id, column, &ty, low, *collation);
-                let high = self.key_value(id, column, &ty, high, *collation);
+                let low = self.key_value(id, &ty, low, *collation);
+                let high = self.key_value(id, &ty, high, *collation);
                 let (Some((low, a, mut reads)), Some((high, b, more))) = (low, high) else {
                     return;
                 };
@@ -110,7 +109,7 @@ impl Planner<'_> {
                     if matches!(item, Expr::Literal { value: Value::Null, .. }) {
                         continue;
                     }
-                    let found = self.key_value(id, column, &ty, item, *collation);
+                    let found = self.key_value(id, &ty, item, *collation);
                     let Some((value, fit, more)) = found else { return };
                     reads.union(&more);
                     exact &= fit.equal;
@@ -152,7 +151,6 @@ impl Planner<'_> {
     fn key_value(
         &self,
         id: InstanceId,
-        column: usize,
         ty: &DataType,
         value: &Expr,
         collation: CollationId,
@@ -165,7 +163,6 @@ impl Planner<'_> {
         if reads.iter().any(|register| instance.column_of(register).is_some()) {
             return None;
         }
-        let _ = column;
         let fit = fit(ty, value, collation)?;
         if ty.kind == TypeKind::Timestamp {
             let target = ty.clone().with_nullable(true);

@@ -69,7 +69,8 @@ impl Planner<'_> {
             return false;
         }
         let correlated = !subquery.outer.is_empty();
-        if !is_simple(&subquery.root) && !(is_in && !correlated && !negated) {
+        let computed_once = is_in && !correlated && !negated;
+        if !(is_simple(&subquery.root) || computed_once) {
             return false;
         }
         if subquery.outputs.iter().any(|output| has_subquery(output) || is_volatile(output)) {

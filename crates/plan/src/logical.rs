@@ -277,6 +277,8 @@ pub struct LogicalPlan {
     pub ctes: Vec<LogicalCte>,
     /// Size of the register file so far; the optimizer may add registers.
     pub registers: u32,
+    /// CTE ids so far; likewise.
+    pub cte_ids: u32,
     /// STRAIGHT_JOIN was given as a SELECT option somewhere.
     pub straight_join: bool,
     /// The plan depends on a literal's value or on information tables.

@@ -551,6 +551,10 @@ impl SessionHandle for Session {
     fn result_collation(&self) -> u16 {
         match self.settings.charset_results {
             None => types::CollationId::BINARY.0,
+            // One SET NAMES sets both, and the collation then goes with the results too.
+            Some(charset) if charset.name == self.settings.collation_connection.charset.name => {
+                self.settings.collation_connection.id.0
+            }
             Some(charset) => charset.default_collation.0,
         }
     }

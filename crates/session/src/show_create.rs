@@ -281,13 +281,32 @@ pub(crate) fn create_schema(schema: &Schema) -> String {
     )
 }
 
+/// Whether the SELECT gives the view's columns their names, so that no list is needed.
+fn names_itself(view: &View) -> bool {
+    let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
+    let Ok((syntax::ast::Statement::Query(query), _)) = parsed else { return false };
+    let syntax::ast::SetExpr::Select(select) = &query.body else { return false };
+    select.items.len() == view.columns.len()
+        && select.items.iter().zip(&view.columns).all(|(item, name)| match &item.kind {
+            syntax::ast::SelectItemKind::Expr { alias: Some(alias), .. } => *alias.text == **name,
+            syntax::ast::SelectItemKind::Expr { expr, alias: None } => {
+                matches!(&expr.kind, syntax::ast::ExprKind::Column(column)
+                    if *column.name.text == **name)
+            }
+            _ => false,
+        })
+}
+
 /// CREATE VIEW text.
 pub(crate) fn create_view(view: &View) -> String {
     let (user, host) = view.definer.rsplit_once('@').unwrap_or((&view.definer, "%"));
     let security = if view.invoker { "INVOKER" } else { "DEFINER" };
     let columns: Vec<String> = view.columns.iter().map(|name| quote(name)).collect();
-    let columns =
-        if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(",")) };
+    let columns = if columns.is_empty() || names_itself(view) {
+        String::new()
+    } else {
+        format!(" ({})", columns.join(","))
+    };
     let check = match &*view.check_option {
         "NONE" | "" => String::new(),
         option => format!(" WITH {option} CHECK OPTION"),

@@ -48,11 +48,14 @@ pub fn engines() -> Select {
 pub fn engine_status(engine: Option<&str>) -> Select {
     const STATUS: &str = "COALESCE(GROUP_CONCAT(CONCAT(STATISTIC_GROUP, '.', STATISTIC_NAME, ' ', \
         STATISTIC_VALUE) ORDER BY STATISTIC_GROUP, STATISTIC_NAME SEPARATOR '\n'), '')";
-    let engine = engine.unwrap_or("Squall");
-    Select::from("data_dictionary.ENGINE_STATISTICS")
-        .item(&literal(engine), "Type")
+    let select = Select::from("data_dictionary.ENGINE_STATISTICS")
+        .item(&literal(engine.unwrap_or("")), "Type")
         .item("''", "Name")
-        .item(STATUS, "Status")
+        .item(STATUS, "Status");
+    match engine {
+        Some(engine) => select.equal("ENGINE", engine),
+        None => select,
+    }
 }
 
 /// SHOW PLUGINS.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{LockMode, PrivilegeSet, Relation, Usage};
+use catalog::{LockMode, PrivilegeSet, Relation, Table, Usage};
 use engine_api::TableId;
 use errors::{Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
@@ -119,9 +119,11 @@ impl Session {
     pub(crate) fn check_locked_tables(&self, planned: &Planned) -> Result<()> {
         let Some(locked) = &self.locked.tables else { return Ok(()) };
         for (id, usage) in &planned.uses {
-            let name = planned.tables.iter().find(|table| table.id == *id);
-            let name = name.map_or("", |table| &table.name);
+            let used = planned.tables.iter().find(|table| table.id == *id);
+            let name = used.map_or("", |table| &table.name);
             match locked.iter().find(|table| table.id == *id) {
+                // Both ends of a foreign key are used when one of them is written.
+                None if used.is_some_and(|used| is_relative(used, planned, locked)) => {}
                 None => bail!(TABLE_NOT_LOCKED, name),
                 Some(table) if *usage == Usage::Write && !table.write => {
                     bail!(TABLE_NOT_LOCKED_FOR_WRITE, table.name);
@@ -158,6 +160,20 @@ impl Session {
             None => Err(err!(TABLE_NOT_LOCKED, name)),
         }
     }
+}
+
+/// Whether a foreign key joins `table` with a table that is locked.
+fn is_relative(table: &Table, planned: &Planned, locked: &[LockedTable]) -> bool {
+    let refers = |child: &Table, parent: &Table| {
+        child.foreign_keys.iter().any(|key| {
+            key.referenced_schema == parent.schema && key.referenced_table == parent.name
+        })
+    };
+    planned
+        .tables
+        .iter()
+        .filter(|other| locked.iter().any(|known| known.id == other.id))
+        .any(|other| refers(table, other) || refers(other, table))
 }
 
 fn add(locked: &mut Vec<LockedTable>, id: TableId, name: &Arc<str>, write: bool) {

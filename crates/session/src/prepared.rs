@@ -173,7 +173,7 @@ impl Session {
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
         let result = self.guarded(|session| session.prepare_and_describe(sql));
         match &result {
-            Ok(_) => self.end_statement(None),
+            Ok(_) => self.end_statement(),
             Err(error) => self.fail_statement(error),
         }
         self.shared.idle(self.server.now_micros());
@@ -254,7 +254,7 @@ impl Session {
         let result = self.guarded(|session| session.execute_prepared_id(request, sink));
         let sent = match result {
             Ok(()) => {
-                self.end_statement(None);
+                self.end_statement();
                 Ok(())
             }
             Err(error) => {

@@ -48,6 +48,8 @@ impl Session {
             converted = self.settings.charset_client.decode(sql).bytes;
             &converted
         };
+        // Some clients count their strings' NUL in.
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
         self.shared.counters.add(Counter::BYTES_RECEIVED, sql.len() as u64 + 5);
         self.shared.begin("Query", text, self.server.now_micros());
         let result = self.run_all(text, sink);
@@ -65,7 +67,7 @@ impl Session {
             let outcome = self.guarded(|session| session.run_next(rest, sink));
             match outcome {
                 Ok(consumed) => {
-                    self.end_statement(None);
+                    self.end_statement();
                     offset += consumed;
                 }
                 Err(error) => {
@@ -113,10 +115,6 @@ impl Session {
             return Err(near(rest, text));
         }
         if matches!(statement, Statement::Empty) {
-            if text.iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
-                // Only comments: the reference answers as to nothing at all.
-                bail!(EMPTY_QUERY);
-            }
             bail!(EMPTY_QUERY);
         }
         let running = Running { source: text, parameters: &[], origin: Origin::Text };
@@ -155,8 +153,8 @@ impl Session {
         self.begin_transaction_scope();
     }
 
-    /// After a statement that succeeded. `None` keeps what the statement says of its diagnostics.
-    pub(crate) fn end_statement(&mut self, _: Option<()>) {
+    /// After a statement that succeeded.
+    pub(crate) fn end_statement(&mut self) {
         if !self.keeps_diagnostics {
             self.diagnostics = std::mem::take(&mut self.working);
         }

@@ -123,7 +123,7 @@ pub fn partitions(
         }
         let mut row = vec![catalog(), Value::text(&table.schema), Value::text(&table.name)];
         // Name, ordinal, method, expression and description of partition and subpartition.
-        row.extend(std::iter::repeat_n(Value::Null, 9));
+        row.extend(std::iter::repeat_n(Value::Null, 10));
         row.push(Value::UInt(table.rows));
         row.push(Value::UInt(table.data_bytes.checked_div(table.rows).unwrap_or(0)));
         row.push(Value::UInt(table.data_bytes));

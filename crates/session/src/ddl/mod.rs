@@ -33,7 +33,7 @@ pub(crate) use draft::is_hidden;
 use draft::IDENTIFIER_CHARS_MAX;
 
 /// Names of the reference's engines that stand for the server's own.
-const MEANS_DEFAULT: &[&str] = &["INNODB"];
+const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
 /// Names that stand for it with a warning.
 const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
     "MYISAM", "ARIA", "MEMORY", "HEAP", "CSV", "ARCHIVE", "ROCKSDB", "TOKUDB", "NDB", "NDBCLUSTER",

@@ -287,15 +287,21 @@ impl Binder<'_> {
         let block = &self.blocks[level];
         let resolved = |expr| Some(Resolved { expr, level, place: None });
         if block.clause == Clause::Having && block.in_aggregate == 0 {
-            if let Some(expr) = self.resolve_listed(level, name)? {
-                return Ok(resolved(expr));
-            }
-            let Some((table, column)) = self.find_in_tables(level, name)? else {
-                return Ok(None);
+            let listed = self.resolve_listed(level, name)?;
+            let place = match self.find_in_tables(level, name) {
+                Err(_) if listed.is_some() => None,
+                found => found?,
             };
-            let expr = self.scope_column(level, table, column)?;
-            let grouped = self.blocks[level].keys.iter().any(|(_, key)| *key == expr);
-            return Ok(grouped.then_some(Resolved { expr, level, place: Some((table, column)) }));
+            if let Some((table, column)) = place
+                && !self.blocks[level].keys.is_empty()
+            {
+                let expr = self.scope_column(level, table, column)?;
+                // A key of GROUP BY comes before an item of the select list.
+                if self.blocks[level].keys.iter().any(|(_, key)| *key == expr) {
+                    return Ok(Some(Resolved { expr, level, place: Some((table, column)) }));
+                }
+            }
+            return Ok(listed.and_then(resolved));
         }
         if name.table.is_none()
             && let Some(merged) = self.find_merged(level, &name.name.text)?

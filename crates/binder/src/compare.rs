@@ -125,6 +125,11 @@ impl Binder<'_> {
     ) -> (Expr, Expr) {
         self.infer(&mut left, &right.ty());
         self.infer(&mut right, &left.ty());
+        if is_computed_time(&left, &right) {
+            left = to_text(left, self.input.bind.collation_connection, CastKind::Implicit);
+        } else if is_computed_time(&right, &left) {
+            right = to_text(right, self.input.bind.collation_connection, CastKind::Implicit);
+        }
         let (a, b) = (left.ty(), right.ty());
         if is_fixed(&right) && !is_fixed(&left) {
             right = self.constant_for(&left, &a, right, equality);
@@ -338,6 +343,12 @@ fn is_binary_literal(expr: &ast::Expr) -> bool {
         ast::ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary))
             if binary.introducer.is_none()
     )
+}
+
+/// A TIME beside text compares as text, unless it is a column beside a constant.
+fn is_computed_time(time: &Expr, text: &Expr) -> bool {
+    let is_column = crate::grouping::plain_register(time).is_some();
+    time.ty().kind == TypeKind::Time && text.ty().is_string() && !(is_column && is_fixed(text))
 }
 
 /// A constant or a parameter.

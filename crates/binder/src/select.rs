@@ -179,8 +179,10 @@ impl Binder<'_> {
             }
             ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
             _ => {
-                let text = span.of(&self.source);
-                Arc::from(String::from_utf8_lossy(text).trim())
+                let text = String::from_utf8_lossy(span.of(&self.source));
+                // Names have no characters beyond the basic plane.
+                let plain = |c: char| if c > '\u{ffff}' { '?' } else { c };
+                Arc::from(text.trim().chars().map(plain).collect::<String>())
             }
         }
     }

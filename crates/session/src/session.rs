@@ -35,6 +35,8 @@ pub(crate) struct ClientInfo {
     pub(crate) interactive: bool,
     pub(crate) tls: Option<(String, String)>,
     pub(crate) collation: u16,
+    /// Results are described with the collation of the handshake until `character_set_results` is set.
+    pub(crate) results_collation: Option<u16>,
 }
 
 impl ClientInfo {
@@ -48,6 +50,7 @@ impl ClientInfo {
             interactive: request.interactive,
             tls: request.tls.clone(),
             collation: request.collation,
+            results_collation: None,
         }
     }
 }
@@ -313,6 +316,9 @@ impl Session {
 
     /// Stores a session variable without checks.
     pub(crate) fn store_session(&mut self, name: &str, value: Value) {
+        if name == "character_set_results" {
+            self.client.results_collation = None;
+        }
         if let Some(id) = self.server.globals.definitions.find(name) {
             Arc::make_mut(&mut self.services.values).set(id, value);
         }
@@ -330,6 +336,7 @@ impl Session {
         self.store_session("character_set_results", charset.clone());
         self.store_session("character_set_connection", charset);
         self.store_session("collation_connection", Value::text(collation.name));
+        self.client.results_collation = Some(collation.id.0);
     }
 
     /// USE.
@@ -551,11 +558,9 @@ impl SessionHandle for Session {
     fn result_collation(&self) -> u16 {
         match self.settings.charset_results {
             None => types::CollationId::BINARY.0,
-            // One SET NAMES sets both, and the collation then goes with the results too.
-            Some(charset) if charset.name == self.settings.collation_connection.charset.name => {
-                self.settings.collation_connection.id.0
+            Some(charset) => {
+                self.client.results_collation.unwrap_or(charset.default_collation.0)
             }
-            Some(charset) => charset.default_collation.0,
         }
     }
 

@@ -24,6 +24,8 @@ enum Assignment {
     Global { id: VariableId, value: Value },
     Persist { id: VariableId, value: Value, only: bool },
     Unpersist { id: VariableId },
+    /// SET NAMES: the collation that results are described with.
+    ResultsCollation(types::CollationId),
 }
 
 /// Variables that sessions show but only SET GLOBAL changes.
@@ -213,7 +215,8 @@ impl Session {
             | Assignment::Persist { id, value, .. } => (*id, as_text(value)),
             Assignment::User { .. }
             | Assignment::NextTransaction { .. }
-            | Assignment::Unpersist { .. } => return Ok(()),
+            | Assignment::Unpersist { .. }
+            | Assignment::ResultsCollation(_) => return Ok(()),
         };
         let name = definitions.get(id).name;
         let (partner, partner_value) = match name {
@@ -275,6 +278,7 @@ impl Session {
         ] {
             self.push_session(name, Value::text(value), assignments);
         }
+        assignments.push(Assignment::ResultsCollation(collation.id));
         Ok(())
     }
 
@@ -328,6 +332,7 @@ impl Session {
                     let text = if value.is_null() { "NULL".into() } else { as_text(&value) };
                     edits.push(Edit::PutVariable { name: name.into(), value: text.into() });
                 }
+                Assignment::ResultsCollation(id) => self.client.results_collation = Some(id.0),
                 Assignment::Unpersist { id } => {
                     let name = self.server.globals.definitions.get(id).name;
                     edits.push(Edit::DropVariable(name.into()));
@@ -361,6 +366,9 @@ impl Session {
             name => {
                 if matches!(name, "transaction_isolation" | "transaction_read_only") {
                     self.next_characteristics = None;
+                }
+                if name == "character_set_results" {
+                    self.client.results_collation = None;
                 }
                 if self.settings.tracks(name) {
                     let shown = display_text(definition, &value);

@@ -87,14 +87,14 @@ impl Arithmetic {
                 return division_by_zero(run);
             }
             let quotient = left.div_integer(&right).ok_or_else(|| self.out_of_range())?;
-            let (number, exact) = if self.ty.unsigned {
-                let (number, exact) = quotient.to_u64();
-                (Value::UInt(number), exact)
+            let (number, clamped) = if self.ty.unsigned {
+                let (number, clamped) = quotient.to_u64();
+                (Value::UInt(number), clamped)
             } else {
-                let (number, exact) = quotient.to_i64();
-                (Value::Int(number), exact)
+                let (number, clamped) = quotient.to_i64();
+                (Value::Int(number), clamped)
             };
-            return if exact { Ok(number) } else { Err(self.out_of_range()) };
+            return if clamped { Err(self.out_of_range()) } else { Ok(number) };
         }
         let left = convert::to_i128(&left, &self.left_ty, run)?;
         let right = convert::to_i128(&right, &self.right_ty, run)?;

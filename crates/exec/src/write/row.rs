@@ -37,7 +37,7 @@ pub(crate) fn store(
     mode: StoreMode,
     run: &mut Run<'_>,
 ) -> Result<Value> {
-    let target = Target { name: &column.name, ty: &column.ty, row, mode };
+    let target = Target { name: &column.target, ty: &column.ty, row, mode };
     if is_utc {
         let zone = std::mem::replace(&mut run.function.time_zone, &types::temporal::Utc);
         let stored = convert::store(value, from, &target, run);

@@ -22,6 +22,8 @@ pub(crate) struct StoreCode {
 /// A column.
 pub(crate) struct WriteColumn {
     pub(crate) name: Arc<str>,
+    /// As errors of conversions call it.
+    pub(crate) target: Arc<str>,
     pub(crate) ty: DataType,
     pub(crate) register: usize,
     pub(crate) default: Option<StoreCode>,
@@ -116,8 +118,14 @@ impl TableCompiler {
             let register = column.register.0 as usize;
             let exprs = &mut compiler.exprs;
             exprs.registers = exprs.registers.max(register + 1);
+            // Errors of JSON texts name the table too.
+            let target = match column.ty.kind {
+                TypeKind::Json => Arc::from(format!("{}.{}", table.name, column.name)),
+                _ => column.name.clone(),
+            };
             columns.push(WriteColumn {
                 name: column.name.clone(),
+                target,
                 ty: column.ty.clone(),
                 register,
                 default: store_option(column.default.as_ref(), compiler)?,

@@ -267,7 +267,8 @@ impl Target<'_, '_, '_> {
         let digits = self.to.length as i32 - decimals;
         let limit = 10f64.powi(digits) - 10f64.powi(-decimals);
         let power = 10f64.powi(decimals);
-        let rounded = (number * power).round_ties_even() / power;
+        // Adding zero turns a negative zero that rounding made into a plain one.
+        let rounded = (number * power).round_ties_even() / power + 0.0;
         let rounded = if rounded.is_finite() { rounded } else { number };
         if rounded.abs() > limit {
             self.out_of_range()?;

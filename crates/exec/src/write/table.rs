@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine_api::{IndexId, TableId};
 use errors::Result;
 use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite};
-use types::DataType;
+use types::{DataType, TypeKind};
 
 use crate::expr::{Code, Truth};
 use crate::layout::Layout;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binder::{BindInput, Binder, BoundTableExpression};
 use catalog::{CatalogView, Check, Column, ColumnDefault, ForeignKey, Generated, ReferenceAction};
-use errors::{Diagnostics, Error, Level, Result, bail, err};
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, TypeKind, Value};
@@ -27,6 +27,43 @@ pub(crate) struct BuiltColumn {
 }
 
 impl Session {
+    /// Warnings about what is on its way out of column types.
+    fn warn_of_type(&mut self, written: &ast::DataType) {
+        use ast::TypeName::*;
+        let is_integer = matches!(written.name, TinyInt | SmallInt | MediumInt | Int | BigInt);
+        let is_float = matches!(written.name, Float | Double);
+        let mut warn = |text: &str| {
+            let error = Error::new(ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, text);
+            self.working.push_error(Level::Warning, &error);
+        };
+        if is_float && written.length.is_some() {
+            warn(
+                "Specifying number of digits for floating point data types is deprecated and \
+                 will be removed in a future release.",
+            );
+        }
+        if written.zerofill {
+            warn(
+                "The ZEROFILL attribute is deprecated and will be removed in a future release. \
+                 Use the LPAD function to zero-pad numbers, or store the formatted numbers in a \
+                 CHAR column.",
+            );
+        }
+        if written.unsigned && (is_float || written.name == Decimal) {
+            warn(
+                "UNSIGNED for decimal and floating point data types is deprecated and support \
+                 for it will be removed in a future release.",
+            );
+        }
+        if is_integer && written.length.is_some() {
+            warn("Integer display width is deprecated and will be removed in a future release.");
+        }
+        if written.name == Year && written.length.is_some() {
+            let names: [&dyn std::fmt::Display; 2] = [&"YEAR(4)", &"YEAR"];
+            self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &names);
+        }
+    }
+
     /// One column definition.
     pub(crate) fn build_column(
         &mut self,
@@ -47,6 +84,7 @@ impl Session {
             column: name,
         };
         let mut ty = column_type(&definition.data_type, &ctx)?;
+        self.warn_of_type(&definition.data_type);
         ty.nullable = true;
         let column = Column {
             name: name.into(),

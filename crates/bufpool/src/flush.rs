@@ -97,7 +97,7 @@ impl Pool {
         candidates.truncate(limit);
         let mut count = 0;
         for batch in candidates.chunks(BATCH_PAGES) {
-            count += self.flush_batch(&mut writer, batch)?;
+            count += self.write_times.time(|| self.flush_batch(&mut writer, batch))?;
         }
         Ok(count)
     }

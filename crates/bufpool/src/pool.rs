@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use page::{PageNo, verify};
 use sys::disk::File;
+use sys::histogram::{Histogram, Summary};
 use sys::mem::Region;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -95,6 +96,8 @@ pub struct Pool {
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     evictions: AtomicU64,
+    read_times: Histogram,
+    pub(crate) write_times: Histogram,
 }
 
 fn damaged(no: PageNo) -> io::Error {
@@ -133,6 +136,8 @@ impl Pool {
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            read_times: Histogram::new(),
+            write_times: Histogram::new(),
             config,
         })
     }
@@ -312,8 +317,12 @@ impl Pool {
     fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
         let mut image = vec![0; self.config.page_bytes];
         let offset = u64::from(no.0) * self.config.page_bytes as u64;
-        let count = self.file.read_at(&mut image, offset)?;
-        if count < image.len() || !verify(&image, no) {
+        let mut attempt = || -> io::Result<bool> {
+            let count = self.read_times.time(|| self.file.read_at(&mut image, offset))?;
+            Ok(count == image.len() && verify(&image, no))
+        };
+        // Once more: what came over the wire may be wrong while the device holds the right bytes.
+        if !attempt()? && !attempt()? {
             return Err(damaged(no));
         }
         let words = self.frame_words(frame);
@@ -386,6 +395,11 @@ impl Pool {
     /// Lets another thread run: for a caller whose optimistic attempts keep failing.
     pub fn give_way(&self) {
         sys::threads::yield_now();
+    }
+
+    /// How long reading a page took, and writing a batch of them with its syncs.
+    pub fn io_times(&self) -> (Summary, Summary) {
+        (self.read_times.summary(), self.write_times.summary())
     }
 
     /// Counters.

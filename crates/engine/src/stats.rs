@@ -145,7 +145,7 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         name: name.to_owned(),
         value: value.to_owned(),
     };
-    vec![
+    let mut stats = vec![
         stat("pool", "pages_total", pool.frames),
         stat("pool", "pages_data", pool.used_frames),
         stat("pool", "pages_dirty", pool.dirty_frames),
@@ -174,5 +174,24 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("recovery", "log_bytes", recovery.log_bytes),
         stat("recovery", "torn_pages_restored", recovery.torn_pages as u64),
         stat("recovery", "transactions_rolled_back", recovery.losers as u64),
-    ]
+    ];
+    let (reads, writes) = system.pool.io_times();
+    let times = [
+        ("log", "flush", system.log.flush_times()),
+        ("pool", "page_read", reads),
+        ("pool", "write_batch", writes),
+        ("locks", "wait", system.locks.wait_times()),
+    ];
+    for (group, what, summary) in times {
+        for (name, value) in [
+            ("count", summary.count),
+            ("total_microseconds", summary.total_micros),
+            ("p50_microseconds", summary.p50_micros),
+            ("p99_microseconds", summary.p99_micros),
+            ("max_microseconds", summary.max_micros),
+        ] {
+            stats.push(stat(group, &format!("{what}_{name}"), value));
+        }
+    }
+    stats
 }

@@ -352,6 +352,8 @@ fn eight_committers_share_syncs() {
     let commits = 8 * COMMITS as u64;
     println!("{syncs} syncs for {commits} commits");
     assert!(syncs * 3 < commits, "{syncs} syncs for {commits} commits");
+    assert!(stat(&engine, "log", "flush_count") >= syncs);
+    assert!(stat(&engine, "log", "flush_p50_microseconds") >= 2000);
     assert_eq!(count(&engine, TABLE).unwrap() as u64, commits);
 }
 

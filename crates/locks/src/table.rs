@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
+use sys::histogram::{Histogram, Summary};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
 
@@ -153,6 +154,7 @@ pub struct LockTable {
     next_owner: AtomicU64,
     waits: AtomicU64,
     deadlocks: AtomicU64,
+    wait_times: Histogram,
 }
 
 impl Default for LockTable {
@@ -172,12 +174,18 @@ impl LockTable {
             next_owner: AtomicU64::new(1),
             waits: AtomicU64::new(0),
             deadlocks: AtomicU64::new(0),
+            wait_times: Histogram::new(),
         }
     }
 
     /// A holder without locks.
     pub fn new_owner(&self) -> Arc<Owner> {
         Arc::new(Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// How long waits took.
+    pub fn wait_times(&self) -> Summary {
+        self.wait_times.summary()
     }
 
     /// Counters.
@@ -309,9 +317,8 @@ impl LockTable {
         patience: &Patience<'_>,
     ) -> Result<(), WaitError> {
         self.waits.fetch_add(1, Ordering::Relaxed);
-        self.graph.lock().insert(owner.id, (owner.clone(), blockers));
-        self.break_cycles(owner);
-        let outcome = blocking(|| self.park(owner, patience));
+        self.break_cycles(owner, blockers);
+        let outcome = self.wait_times.time(|| blocking(|| self.park(owner, patience)));
         self.graph.lock().remove(&owner.id);
         *owner.wait.lock() = WaitState::Running;
         outcome
@@ -343,9 +350,11 @@ impl LockTable {
         }
     }
 
-    /// Ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself.
-    fn break_cycles(&self, owner: &Arc<Owner>) {
+    /// Notes who waits for whom and ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself. In one step:
+    /// a cycle seen by a third who merely queues between its members would cost that one too.
+    fn break_cycles(&self, owner: &Arc<Owner>, blockers: Vec<Arc<Owner>>) {
         let mut graph = self.graph.lock();
+        graph.insert(owner.id, (owner.clone(), blockers));
         while let Some(cycle) = find_cycle(&graph, owner.id) {
             let weight = |id: &u64| {
                 let other = u64::from(*id != owner.id);

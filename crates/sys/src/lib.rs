@@ -10,6 +10,7 @@ pub mod counted;
 pub mod disk;
 pub mod entropy;
 pub mod fault;
+pub mod histogram;
 pub mod mem;
 pub mod net;
 pub mod process;

@@ -1,11 +1,13 @@
 //! Locks, atomics and parking behind one name, so that a model checker can stand in for the standard library.
 //!
-//! With `--cfg loom` the types are loom's. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
+//! With `--cfg loom` the types are loom's, with `--cfg shuttle` shuttle's. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
 //! statement boundary reports, and the data under our mutexes is valid at every await of the lock.
 
 #[cfg(loom)]
 use loom::sync as backend;
-#[cfg(not(loom))]
+#[cfg(shuttle)]
+use shuttle::sync as backend;
+#[cfg(not(any(loom, shuttle)))]
 use std::sync as backend;
 
 use std::time::Duration;
@@ -14,13 +16,15 @@ pub use backend::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 /// Atomic integers and fences.
 pub mod atomic {
-    #[cfg(all(not(loom), feature = "count"))]
+    #[cfg(all(not(any(loom, shuttle)), feature = "count"))]
     pub use crate::counted::{
         AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     #[cfg(loom)]
     pub use loom::sync::atomic::*;
-    #[cfg(all(not(loom), not(feature = "count")))]
+    #[cfg(shuttle)]
+    pub use shuttle::sync::atomic::*;
+    #[cfg(all(not(any(loom, shuttle)), not(feature = "count")))]
     pub use std::sync::atomic::*;
 }
 
@@ -111,12 +115,14 @@ impl Condvar {
 pub fn spin_hint() {
     #[cfg(loom)]
     loom::thread::yield_now();
-    #[cfg(not(loom))]
+    #[cfg(shuttle)]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(loom, shuttle)))]
     std::hint::spin_loop();
 }
 
 /// Sleeps until `unpark_all` on the same address, unless `still_needed` says no under the queue's lock. May wake early.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
     // SAFETY: the callbacks neither panic nor call into parking_lot, and keys of this crate are addresses of live latch words.
     unsafe {
@@ -132,7 +138,7 @@ pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
 }
 
 /// Wakes every thread parked on the address.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub fn unpark_all(address: usize) {
     // SAFETY: as for `park`.
     unsafe {
@@ -140,12 +146,12 @@ pub fn unpark_all(address: usize) {
     }
 }
 
-/// Under the model: gives way to other threads.
-#[cfg(loom)]
+/// Under a model: gives way to other threads.
+#[cfg(any(loom, shuttle))]
 pub fn park(_address: usize, _still_needed: impl FnOnce() -> bool) {
-    loom::thread::yield_now();
+    spin_hint();
 }
 
-/// Under the model: nothing sleeps.
-#[cfg(loom)]
+/// Under a model: nothing sleeps.
+#[cfg(any(loom, shuttle))]
 pub fn unpark_all(_address: usize) {}

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use sys::disk::{Disk, File, OpenMode};
+use sys::histogram::{Histogram, Summary};
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex};
 
@@ -143,6 +144,7 @@ pub struct Log {
     disk: Arc<dyn Disk>,
     config: LogConfig,
     epoch: u32,
+    flushes: Histogram,
 }
 
 pub(crate) fn segment_name(number: u64) -> String {
@@ -191,6 +193,7 @@ impl Log {
             request: Condvar::new(),
             stopping: AtomicBool::new(false),
             epoch: start.epoch,
+            flushes: Histogram::new(),
             disk,
             config,
         })
@@ -388,7 +391,8 @@ impl Log {
             }
             high = high.max(state.high);
         }
-        let outcome = self.write_batches(&mut writer, &collected, low, high);
+        let write = || self.write_batches(&mut writer, &collected, low, high);
+        let outcome = self.flushes.time(write);
         writer.collected = collected;
         if let Err(error) = outcome {
             if self.config.failure == FailurePolicy::Abort {
@@ -531,6 +535,11 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// How long writing and syncing a flush took.
+    pub fn flush_times(&self) -> Summary {
+        self.flushes.summary()
     }
 
     /// Counters.

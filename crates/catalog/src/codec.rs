@@ -539,7 +539,8 @@ fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
     Ok(pair)
 }
 
-/// A view: schema 1, name 2, definition 3, column 4, definer 5, invoker 6, algorithm 7, check option 8.
+/// A view: schema 1, name 2, definition 3, column 4, definer 5, invoker 6, algorithm 7, check option 8, character set of
+/// the client 9, collation of the connection 10.
 pub(crate) fn write_view(view: &View) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &view.schema);
@@ -552,6 +553,8 @@ pub(crate) fn write_view(view: &View) -> Vec<u8> {
     out.flag(6, view.invoker);
     out.text(7, &view.algorithm);
     out.text(8, &view.check_option);
+    out.text(9, &view.charset_client);
+    out.text(10, &view.collation_connection);
     out.finish()
 }
 
@@ -566,6 +569,8 @@ pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
         invoker: false,
         algorithm: none.clone(),
         check_option: none,
+        charset_client: Arc::from("utf8mb4"),
+        collation_connection: Arc::from("utf8mb4_0900_ai_ci"),
     };
     for field in object_fields(bytes)? {
         match field.tag {
@@ -577,6 +582,8 @@ pub(crate) fn read_view(bytes: &[u8]) -> Result<View> {
             6 => view.invoker = field.flag()?,
             7 => view.algorithm = field.text()?.into(),
             8 => view.check_option = field.text()?.into(),
+            9 => view.charset_client = field.text()?.into(),
+            10 => view.collation_connection = field.text()?.into(),
             _ => {}
         }
     }

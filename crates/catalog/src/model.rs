@@ -203,6 +203,10 @@ pub struct View {
     pub algorithm: Arc<str>,
     /// `LOCAL`, `CASCADED`, `NONE`.
     pub check_option: Arc<str>,
+    /// `character_set_client` of the session that made it.
+    pub charset_client: Arc<str>,
+    /// `collation_connection` of that session.
+    pub collation_connection: Arc<str>,
 }
 
 impl Table {

@@ -90,6 +90,14 @@ pub struct TableView {
     pub view_definition: Option<String>,
     /// `user@host` of a view.
     pub definer: String,
+    /// `DEFINER` or `INVOKER`, of a view.
+    pub security: &'static str,
+    /// `NONE`, `LOCAL` or `CASCADED`, of a view.
+    pub check_option: String,
+    /// `character_set_client` and `collation_connection` of the session that made a view.
+    pub session_charset: String,
+    /// See `session_charset`.
+    pub session_collation: String,
     /// CREATE TEMPORARY.
     pub temporary: bool,
 }

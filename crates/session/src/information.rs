@@ -145,8 +145,8 @@ impl Information<'_> {
             constraints: constraint_views(table, &self.catalog_view()),
             create_statement: show_create::create_table(table, next, zone.as_ref()),
             view_definition: None,
-            definer: String::new(),
             temporary: table.temporary,
+            ..TableView::default()
         }
     }
 
@@ -160,6 +160,10 @@ impl Information<'_> {
             create_statement: show_create::create_view(view),
             view_definition: Some(view.definition.to_string()),
             definer: view.definer.to_string(),
+            security: if view.invoker { "INVOKER" } else { "DEFINER" },
+            check_option: view.check_option.to_string(),
+            session_charset: view.charset_client.to_string(),
+            session_collation: view.collation_connection.to_string(),
             ..TableView::default()
         }
     }

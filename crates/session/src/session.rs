@@ -314,6 +314,14 @@ impl Session {
         self.services.variable(name, false).unwrap_or(Value::Null)
     }
 
+    /// The text of a session variable.
+    pub(crate) fn session_text(&self, name: &str) -> String {
+        let id = self.server.globals.definitions.find(name);
+        id.map_or_else(String::new, |id| {
+            crate::variables::as_text(self.services.values.get(id))
+        })
+    }
+
     /// Stores a session variable without checks.
     pub(crate) fn store_session(&mut self, name: &str, value: Value) {
         if name == "character_set_results" {

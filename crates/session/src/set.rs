@@ -7,7 +7,7 @@ use catalog::{Edit, PrivilegeSet};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink, SessionServices, StateChange};
 use syntax::ast::{Expr, ExprKind, Ident, SetItem, SystemVar, VarScope};
-use types::{DataType, Value};
+use types::{DataType, SqlMode, Value};
 
 use crate::session::Session;
 use crate::statement::Running;
@@ -109,6 +109,7 @@ impl Session {
                         .warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&name, &shown(&wanted)]);
                 }
                 self.check_value(definition, &converted.value)?;
+                self.note_value(definition, &converted.value);
                 converted.value
             }
             None => self.default_of(id, definition, scope)?,
@@ -169,6 +170,21 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Warnings about a value that is accepted.
+    fn note_value(&mut self, definition: &Definition, value: &Value) {
+        if definition.name != "sql_mode" {
+            return;
+        }
+        let Ok(mode) = SqlMode::parse(&as_text(value)) else { return };
+        let zero_modes =
+            [SqlMode::NO_ZERO_DATE, SqlMode::NO_ZERO_IN_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
+        let held = zero_modes.iter().filter(|one| mode.contains(**one)).count();
+        let complete = mode.is_strict() && held == zero_modes.len();
+        if !complete && (mode.is_strict() || held > 0) {
+            self.working.warn(ErrorCode::SQL_MODE_MERGED, &[]);
+        }
     }
 
     /// What only this server can tell of a value.

@@ -128,6 +128,8 @@ pub fn create_statements(
             Value::text(&table.name),
             Value::text(table.table_type),
             Value::text(&table.create_statement),
+            Value::text(&table.session_charset),
+            Value::text(&table.session_collation),
         ])
     })
 }

@@ -101,12 +101,12 @@ pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<
             Value::text(&table.schema),
             Value::text(&table.name),
             Value::text(definition),
-            Value::text("NONE"),
+            Value::text(&table.check_option),
             Value::text("NO"),
             Value::text(&table.definer),
-            Value::text("DEFINER"),
-            Value::text("utf8mb4"),
-            Value::text("utf8mb4_0900_ai_ci"),
+            Value::text(table.security),
+            Value::text(&table.session_charset),
+            Value::text(&table.session_collation),
         ])
     })
 }

@@ -130,8 +130,8 @@ pub fn create_table(name: &ObjectName, scope: &Scope<'_>) -> Result<Select> {
     let (schema, table, kind) = scope.table(named, &name.name.text)?;
     Ok(if kind == "VIEW" {
         create_text(&schema, &table, "View", "Create View")
-            .item("'utf8mb4'", "character_set_client")
-            .item("'utf8mb4_0900_ai_ci'", "collation_connection")
+            .item("CHARACTER_SET_CLIENT", "character_set_client")
+            .item("COLLATION_CONNECTION", "collation_connection")
     } else {
         create_text(&schema, &table, "Table", "Create Table")
     })

@@ -478,11 +478,10 @@ impl Session {
     ) -> Result<()> {
         let text = |name: Option<&Ident>| name.map(|name| name.text.clone());
         let schema = self.schema_collation(&draft.schema);
-        let collation = super::options::choose_collation(
-            text(charset).as_deref(),
-            text(collation).as_deref(),
-            schema,
-        )?;
+        let (charset, collation) = (text(charset), text(collation));
+        self.note_charset(charset.as_deref(), collation.as_deref());
+        let collation =
+            super::options::choose_collation(charset.as_deref(), collation.as_deref(), schema)?;
         draft.collation = collation;
         for column in &mut draft.columns {
             let ty = &mut column.column.ty;

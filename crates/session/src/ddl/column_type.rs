@@ -203,6 +203,14 @@ fn year(written: &ast::DataType) -> Result<DataType> {
 
 /// The collation of a text column: COLLATE, else the character set's default, else the table's.
 fn text_collation(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<&'static Collation> {
+    declared_collation(written, ctx).map(super::charsets::stored_collation)
+}
+
+/// The collation that is written, explicitly or by what stands around it.
+fn declared_collation(
+    written: &ast::DataType,
+    ctx: &TypeContext<'_>,
+) -> Result<&'static Collation> {
     let charset = match &written.charset {
         Some(name) => Some(find_charset(&name.text)?),
         None => None,

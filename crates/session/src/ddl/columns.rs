@@ -84,6 +84,7 @@ impl Session {
             column: name,
         };
         let mut ty = column_type(&definition.data_type, &ctx)?;
+        self.note_type_charset(&definition.data_type, collate);
         self.warn_of_type(&definition.data_type);
         ty.nullable = true;
         let column = Column {
@@ -141,9 +142,7 @@ impl Session {
                 column.on_update_now = Some(column.ty.decimals);
             }
             ColumnAttribute::AutoIncrement => {
-                if !(column.ty.is_integer()
-                    || matches!(column.ty.kind, TypeKind::Float | TypeKind::Double))
-                {
+                if !column.ty.is_integer() {
                     bail!(WRONG_FIELD_SPEC, column.name);
                 }
                 column.auto_increment = true;

@@ -414,6 +414,8 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
 
 /// The column type that holds values of an expression's type.
 fn storable(mut ty: DataType) -> DataType {
+    ty.collation =
+        super::charsets::stored_collation(charset::collation_or_binary(ty.collation)).id;
     match ty.kind {
         TypeKind::Null => {
             ty.kind = TypeKind::VarBinary;

@@ -39,7 +39,10 @@ impl Session {
             }
         }
         let text = |name: Option<&syntax::ast::Ident>| name.map(|name| name.text.clone());
-        choose_collation(text(charset).as_deref(), text(collation).as_deref(), default)
+        let (charset, collation) = (text(charset), text(collation));
+        let chosen = choose_collation(charset.as_deref(), collation.as_deref(), default)?;
+        self.note_charset(charset.as_deref(), collation.as_deref());
+        Ok(chosen)
     }
 
     /// CREATE DATABASE.

@@ -5,6 +5,7 @@
 
 mod alter;
 mod column_type;
+mod charsets;
 mod columns;
 mod copy;
 mod create;

@@ -29,8 +29,9 @@ impl Session {
                 option.and_then(|name| name.as_ref()).map(|name| name.text.clone())
             };
             let schema = self.schema_collation(&draft.schema);
-            draft.collation =
-                choose_collation(flat(charset).as_deref(), flat(collation).as_deref(), schema)?;
+            let (charset, collation) = (flat(charset), flat(collation));
+            draft.collation = choose_collation(charset.as_deref(), collation.as_deref(), schema)?;
+            self.note_charset(charset.as_deref(), collation.as_deref());
         }
         Ok(())
     }
@@ -145,12 +146,14 @@ pub(crate) fn choose_collation(
 ) -> Result<CollationId> {
     let charset = charset.map(find_charset).transpose()?;
     let collation = collation.map(find_collation).transpose()?;
+    let stored =
+        |id| super::charsets::stored_collation(charset::collation_or_binary(id)).id;
     match (charset, collation) {
         (Some(charset), Some(collation)) if collation.charset.name != charset.name => {
             bail!(COLLATION_CHARSET_MISMATCH, collation.name, charset.name)
         }
-        (_, Some(collation)) => Ok(collation.id),
-        (Some(charset), None) => Ok(charset.default_collation),
+        (_, Some(collation)) => Ok(stored(collation.id)),
+        (Some(charset), None) => Ok(stored(charset.default_collation)),
         (None, None) => Ok(default),
     }
 }

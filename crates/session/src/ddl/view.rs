@@ -129,6 +129,8 @@ impl Session {
                 Some(CheckOption::Cascaded) => "CASCADED",
                 Some(CheckOption::Local) => "LOCAL",
             }),
+            charset_client: self.session_text("character_set_client").into(),
+            collation_connection: self.settings.collation_connection.name.into(),
         })
     }
 

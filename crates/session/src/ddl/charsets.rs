@@ -1,0 +1,73 @@
+//! Character sets that are declared but not stored: what stands for them, and the warnings.
+
+use charset::Collation;
+use errors::{Condition, ErrorCode, Level};
+use syntax::ast;
+
+use super::column_type::{find_charset, find_collation};
+use crate::session::Session;
+
+/// SQLSTATE of warnings.
+const WARNING_STATE: [u8; 5] = *b"HY000";
+
+/// The collation that columns declared with `declared` have: texts are stored in utf8mb4 alone.
+pub(crate) fn stored_collation(declared: &'static Collation) -> &'static Collation {
+    let charset = declared.charset.name;
+    if matches!(charset, "utf8mb4" | "binary") {
+        return declared;
+    }
+    let suffix = declared.name.strip_prefix(charset).unwrap_or("");
+    let same = charset::collation_by_name(&format!("utf8mb4{suffix}"));
+    let by_kind = || {
+        charset::collation_by_name(match suffix {
+            suffix if suffix.ends_with("_bin") => "utf8mb4_bin",
+            suffix if suffix.ends_with("_cs") => "utf8mb4_0900_as_cs",
+            _ => "utf8mb4_0900_ai_ci",
+        })
+    };
+    same.or_else(by_kind).unwrap_or(declared)
+}
+
+impl Session {
+    /// Warnings of CHARACTER SET and COLLATE in a definition.
+    pub(crate) fn note_charset(&mut self, charset: Option<&str>, collation: Option<&str>) {
+        let declared = charset.and_then(|name| find_charset(name).ok()).map(|charset| charset.name);
+        match (charset, declared) {
+            (Some(name), Some("utf8mb3")) if name.eq_ignore_ascii_case("utf8") => {
+                self.working.warn(ErrorCode::DEPRECATED_UTF8_ALIAS, &[]);
+            }
+            (Some(_), Some("utf8mb3")) => {
+                let words: [&dyn std::fmt::Display; 2] = [&"utf8mb3", &"utf8mb4"];
+                self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &words);
+            }
+            (Some(_), Some(declared)) => self.note_stored_as(declared),
+            _ => {}
+        }
+        let Some(collation) = collation.and_then(|name| find_collation(name).ok()) else { return };
+        match collation.charset.name {
+            "utf8mb3" => {
+                let code = ErrorCode::WARN_DEPRECATED_UTF8MB3_COLLATION;
+                self.working.warn(code, &[&collation.name]);
+            }
+            other if charset.is_none() => self.note_stored_as(other),
+            _ => {}
+        }
+    }
+
+    fn note_stored_as(&mut self, charset: &str) {
+        if !matches!(charset, "utf8mb4" | "binary") {
+            let text = format!("Character set '{charset}' is stored as utf8mb4");
+            self.warn_in_words(ErrorCode::OPTION_IGNORED, text);
+        }
+    }
+
+    /// Warnings of the character set of a column type.
+    pub(crate) fn note_type_charset(&mut self, written: &ast::DataType, collation: Option<&str>) {
+        self.note_charset(written.charset.as_ref().map(|name| &*name.text), collation);
+    }
+
+    fn warn_in_words(&mut self, code: ErrorCode, message: String) {
+        let level = Level::Warning;
+        self.working.push(Condition { level, code, sqlstate: WARNING_STATE, message });
+    }
+}

@@ -233,7 +233,11 @@ impl Session {
                 let accounts = self.server.catalog.snapshot().accounts().clone();
                 let account = accounts.get(&name).ok_or_else(|| {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
-                    err!(CANNOT_USER, "SHOW CREATE USER", shown)
+                    err!(
+                        CANNOT_USER,
+                        "SHOW CREATE USER",
+                        format!("{shown} (User account does not exist)")
+                    )
                 })?;
                 if name != self.account {
                     self.require_global(PrivilegeSet::CREATE_USER)?;
@@ -266,7 +270,13 @@ impl Session {
         {
             bail!(EXPLAIN_NOT_SUPPORTED);
         }
-        self.run_planned_statement(statement, running, sink)
+        if explain.format.is_some() || explain.analyze {
+            return self.run_planned_statement(statement, running, sink);
+        }
+        let format = crate::variables::as_text(&self.value("explain_format"));
+        let format = if format == "DEFAULT" { "TRADITIONAL" } else { &format };
+        let formatted = Explain { format: Some(ast::Ident::new(format)), ..explain.clone() };
+        self.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)
     }
 }
 

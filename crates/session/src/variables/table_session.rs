@@ -42,7 +42,7 @@ pub(super) const SESSION: &[Definition] = &[
     Definition::both("div_precision_increment", uint(0, 30), "4", "Digits that / adds to the scale"),
     Definition::both("end_markers_in_json", Kind::Bool, "OFF", "Accepted"),
     Definition::both("eq_range_index_dive_limit", uint(0, U32), "200", "Ranges that the optimizer counts instead of guessing"),
-    Definition::both("explain_format", Kind::Enum(&["TRADITIONAL", "DEFAULT", "JSON", "TREE"]), "TRADITIONAL", "Form of EXPLAIN that names none"),
+    Definition::both("explain_format", Kind::Enum(&["TRADITIONAL", "DEFAULT", "JSON", "TREE"]), "TREE", "Form of EXPLAIN that names none"),
     Definition::both("explain_json_format_version", uint(1, 2), "2", "Version of EXPLAIN FORMAT=JSON"),
     Definition::both("explicit_defaults_for_timestamp", Kind::Bool, "ON", "TIMESTAMP columns have no implied defaults"),
     Definition::both("foreign_key_checks", Kind::Bool, "ON", "Whether foreign keys are enforced"),

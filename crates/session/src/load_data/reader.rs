@@ -1,0 +1,269 @@
+//! Splits a stream of bytes into records and fields, as FIELDS and LINES say. Knows neither tables nor character sets.
+
+use errors::Result;
+
+/// Gives the next piece of a file; empty at its end.
+pub(crate) type Source<'a> = &'a mut dyn FnMut() -> Result<Vec<u8>>;
+
+/// How records and fields are marked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) terminated: Vec<u8>,
+    pub(crate) enclosed: Option<u8>,
+    pub(crate) optionally_enclosed: bool,
+    pub(crate) escaped: Option<u8>,
+    pub(crate) starting: Vec<u8>,
+    pub(crate) line_end: Vec<u8>,
+}
+
+impl Format {
+    /// The format that a clause describes.
+    pub(crate) fn new(clause: &syntax::ast::FileFormat) -> Format {
+        let bytes = |part: &Option<Box<[u8]>>, default: &[u8]| {
+            part.as_ref().map_or_else(|| default.to_vec(), |bytes| bytes.to_vec())
+        };
+        let terminated = bytes(&clause.fields_terminated_by, b"\t");
+        let line_end = bytes(&clause.lines_terminated_by, b"\n");
+        Format {
+            enclosed: bytes(&clause.fields_enclosed_by, b"").first().copied(),
+            optionally_enclosed: clause.fields_optionally_enclosed,
+            escaped: bytes(&clause.fields_escaped_by, b"\\").first().copied(),
+            starting: bytes(&clause.lines_starting_by, b""),
+            // Without an end of their own, lines end where fields do.
+            line_end: if line_end.is_empty() { terminated.clone() } else { line_end },
+            terminated,
+        }
+    }
+}
+
+/// A field; `None` is NULL.
+pub(crate) type Field = Option<Vec<u8>>;
+
+/// Reads records.
+pub(crate) struct Reader<'a> {
+    source: Source<'a>,
+    format: Format,
+    buffer: Vec<u8>,
+    position: usize,
+    ended: bool,
+}
+
+/// Used bytes are dropped from the buffer when there are this many.
+const COMPACT_BYTES: usize = 1 << 16;
+
+/// How a field ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Field,
+    Line,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: Source<'a>, format: Format) -> Reader<'a> {
+        Reader { source, format, buffer: Vec::new(), position: 0, ended: false }
+    }
+
+    /// Makes `count` bytes available unless the file ends before.
+    fn fill(&mut self, count: usize) -> Result<()> {
+        while !self.ended && self.buffer.len() - self.position < count {
+            if self.position >= COMPACT_BYTES {
+                self.buffer.drain(..self.position);
+                self.position = 0;
+            }
+            let piece = (self.source)()?;
+            self.ended = piece.is_empty();
+            self.buffer.extend_from_slice(&piece);
+        }
+        Ok(())
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>> {
+        self.fill(1)?;
+        Ok(self.buffer.get(self.position).copied())
+    }
+
+    fn next_byte(&mut self) -> Result<Option<u8>> {
+        let byte = self.peek()?;
+        self.position += usize::from(byte.is_some());
+        Ok(byte)
+    }
+
+    /// Takes `mark` when it comes next.
+    fn take(&mut self, mark: &[u8]) -> Result<bool> {
+        if mark.is_empty() {
+            return Ok(false);
+        }
+        self.fill(mark.len())?;
+        let found = self.buffer[self.position..].starts_with(mark);
+        self.position += if found { mark.len() } else { 0 };
+        Ok(found)
+    }
+
+    /// Skips a line without looking at its fields; false at the end of the file.
+    pub(crate) fn skip_line(&mut self) -> Result<bool> {
+        let end = self.format.line_end.clone();
+        loop {
+            if self.take(&end)? {
+                return Ok(true);
+            }
+            if self.next_byte()?.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The next record; `None` at the end of the file.
+    pub(crate) fn record(&mut self) -> Result<Option<Vec<Field>>> {
+        let starting = self.format.starting.clone();
+        if !starting.is_empty() {
+            while !self.take(&starting)? {
+                if self.next_byte()?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if self.peek()?.is_none() {
+            return Ok(None);
+        }
+        let mut fields = Vec::new();
+        loop {
+            let (field, end) = self.field()?;
+            fields.push(field);
+            if end == End::Line {
+                return Ok(Some(fields));
+            }
+        }
+    }
+
+    /// The end of a field, when it comes next. The end of the file ends everything.
+    fn end(&mut self) -> Result<Option<End>> {
+        // A line end may begin with what ends a field, or the other way round: the longer mark is looked for first.
+        let line_end = self.format.line_end.clone();
+        let terminated = self.format.terminated.clone();
+        let line_first = line_end.len() >= terminated.len() && line_end != terminated;
+        if line_first && self.take(&line_end)? {
+            return Ok(Some(End::Line));
+        }
+        if self.take(&terminated)? {
+            return Ok(Some(End::Field));
+        }
+        if !line_first && self.take(&line_end)? {
+            return Ok(Some(End::Line));
+        }
+        Ok(self.peek()?.is_none().then_some(End::Line))
+    }
+
+    fn field(&mut self) -> Result<(Field, End)> {
+        if let Some(quote) = self.format.enclosed
+            && self.take(&[quote])?
+        {
+            return self.enclosed_field(quote);
+        }
+        let mut field = Vec::new();
+        let mut is_null_mark = false;
+        loop {
+            if let Some(end) = self.end()? {
+                let word = self.format.enclosed.is_some() || self.format.escaped.is_none();
+                let null = is_null_mark && field.len() == 1 || word && field == b"NULL";
+                return Ok(((!null).then_some(field), end));
+            }
+            let Some(byte) = self.next_byte()? else { continue };
+            if Some(byte) == self.format.escaped {
+                let (escaped, null) = self.escaped(byte)?;
+                is_null_mark = null && field.is_empty();
+                field.push(escaped);
+            } else {
+                field.push(byte);
+            }
+        }
+    }
+
+    fn enclosed_field(&mut self, quote: u8) -> Result<(Field, End)> {
+        let mut field = Vec::new();
+        let mut is_null_mark = false;
+        loop {
+            let Some(byte) = self.next_byte()? else {
+                return Ok((Some(field), End::Line));
+            };
+            if byte == quote {
+                // Doubled it stands for itself; before an end it closes the field; elsewhere it is a character.
+                if self.take(&[quote])? {
+                    field.push(quote);
+                    continue;
+                }
+                if let Some(end) = self.end()? {
+                    let null = is_null_mark && field.len() == 1;
+                    return Ok(((!null).then_some(field), end));
+                }
+                field.push(quote);
+            } else if Some(byte) == self.format.escaped {
+                let (escaped, null) = self.escaped(byte)?;
+                is_null_mark = null && field.is_empty();
+                field.push(escaped);
+            } else {
+                field.push(byte);
+            }
+        }
+    }
+
+    /// What stands for an escape sequence, and whether it is the mark of NULL.
+    fn escaped(&mut self, escape: u8) -> Result<(u8, bool)> {
+        Ok(match self.next_byte()? {
+            None => (escape, false),
+            Some(b'n') => (b'\n', false),
+            Some(b't') => (b'\t', false),
+            Some(b'r') => (b'\r', false),
+            Some(b'b') => (8, false),
+            Some(b'0') => (0, false),
+            Some(b'Z') => (26, false),
+            Some(b'N') => (b'N', true),
+            Some(other) => (other, false),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, format: &Format, piece: usize) -> Vec<Vec<Option<String>>> {
+        let mut rest = text.as_bytes();
+        let mut source = || {
+            let (now, later) = rest.split_at(piece.min(rest.len()));
+            rest = later;
+            Ok(now.to_vec())
+        };
+        let mut reader = Reader::new(&mut source, format.clone());
+        let mut records = Vec::new();
+        while let Some(fields) = reader.record().unwrap() {
+            let text = |field: Field| field.map(|bytes| String::from_utf8(bytes).unwrap());
+            records.push(fields.into_iter().map(text).collect());
+        }
+        records
+    }
+
+    fn some(fields: &[&str]) -> Vec<Option<String>> {
+        fields.iter().map(|field| Some((*field).to_owned())).collect()
+    }
+
+    #[test]
+    fn records_are_the_same_however_the_file_arrives() {
+        let plain = Format::new(&Default::default());
+        let csv = Format {
+            terminated: b",".to_vec(),
+            enclosed: Some(b'"'),
+            optionally_enclosed: true,
+            line_end: b"\r\n".to_vec(),
+            ..plain.clone()
+        };
+        for piece in [1, 2, 3, 7, 1000] {
+            let records = read("1\ta\\tb\t\\N\n2\t\\\\N\tx\\\ny", &plain, piece);
+            assert_eq!(records[0], [Some("1".into()), Some("a\tb".into()), None]);
+            assert_eq!(records[1], some(&["2", "\\N", "x\ny"]));
+            let records = read("\"a\"\"b\",NULL,\"NULL\"\r\n\"x,\r\ny\",\"q\"z,\r\n", &csv, piece);
+            assert_eq!(records[0], [Some("a\"b".into()), None, Some("NULL".into())]);
+            assert_eq!(records[1][0], Some("x,\r\ny".into()));
+            assert_eq!(records.len(), 2);
+        }
+    }
+}

@@ -25,7 +25,7 @@ struct Options {
     #[arg(long, env = "UPDATE", value_parser = clap::builder::FalseyValueParser::new())]
     update: bool,
     /// The server program.
-    #[arg(long, env = "SQUALLD", default_value = "target/release/squalld")]
+    #[arg(long, env = "SQUALLD", default_value = "target/debug/squalld")]
     squalld: PathBuf,
     /// Further options for squalld.
     #[arg(long, allow_hyphen_values = true)]

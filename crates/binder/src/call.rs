@@ -294,10 +294,29 @@ impl Binder<'_> {
         for arg in &args {
             single(arg)?;
         }
+        self.check_collations(name, &args)?;
         self.adopt_collation(name, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
         let bound = (function.bind)(self.input.bind, &infos)?;
         Ok(Expr::Function { name: Arc::from(function.name), args, ty: bound.ty })
+    }
+
+    /// 1267 when the texts that a function works on have no collation in common.
+    fn check_collations(&self, name: &str, args: &[Expr]) -> Result<()> {
+        let texts = match name {
+            "CONCAT" | "CONCAT_WS" | "STRCMP" | "GREATEST" | "LEAST" | "FIND_IN_SET" => args,
+            "ELT" => &args[1..],
+            "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" => &args[..2],
+            _ => return Ok(()),
+        };
+        let explicit = |arg: &&Expr| matches!(arg, Expr::Collate { .. });
+        let columns = texts.iter().filter(|arg| arg.ty().is_text()).count();
+        if columns < 2 && !texts.iter().any(|arg| explicit(&arg)) {
+            return Ok(());
+        }
+        let connection = self.input.bind.collation_connection;
+        let texts = texts.iter().filter(|arg| arg.ty().is_text());
+        collation::aggregate(texts, connection, &name.to_ascii_lowercase()).map(drop)
     }
 
     /// Text constants beside columns take the collation in which the call works.
@@ -356,7 +375,12 @@ impl Binder<'_> {
     fn bind_char(&mut self, args: &[ast::Expr], charset: Option<&ast::Ident>) -> Result<Expr> {
         let mut bound = Vec::with_capacity(args.len() + 1);
         for arg in args {
-            bound.push(self.bind_condition(arg)?);
+            // Hexadecimal literals are numbers here.
+            bound.push(if crate::compare::is_binary_literal(arg) {
+                self.bind_number(arg)?
+            } else {
+                self.bind_condition(arg)?
+            });
         }
         let Some(charset) = charset else { return self.function("CHAR", bound) };
         let Some(charset) = charset::charset_by_name(&charset.text) else {

@@ -337,7 +337,8 @@ fn has_date(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
 }
 
-fn is_binary_literal(expr: &ast::Expr) -> bool {
+/// A hexadecimal or bit literal without introducer.
+pub(crate) fn is_binary_literal(expr: &ast::Expr) -> bool {
     matches!(
         &expr.kind,
         ast::ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary))

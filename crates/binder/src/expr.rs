@@ -333,7 +333,19 @@ impl Binder<'_> {
         let mut operand = self.bind_condition(&cast.expr)?;
         let ty = self.cast_type(&cast.target, &operand)?;
         self.infer(&mut operand, &ty);
-        Ok(Expr::Cast { operand: Box::new(operand), kind: CastKind::Explicit, ty })
+        let cast_to = &cast.target;
+        let padded = matches!(cast_to.name, ast::TypeName::Binary | ast::TypeName::Varbinary)
+            .then_some(cast_to.length)
+            .flatten();
+        let value = Expr::Cast { operand: Box::new(operand), kind: CastKind::Explicit, ty };
+        // BINARY(n) has n bytes.
+        match padded {
+            None => Ok(value),
+            Some(length) => {
+                let zero = literal::text(b"\0", CollationId::BINARY);
+                self.function("RPAD", vec![value, literal::integer(length), zero])
+            }
+        }
     }
 
     /// The type that CAST names.
@@ -490,6 +502,17 @@ pub(crate) fn is_not_null(operand: Expr) -> Expr {
 /// Unary minus; literals are folded.
 fn negate(operand: Expr) -> Expr {
     if let Expr::Literal { value, ty } = &operand {
+        // What no BIGINT holds is a DECIMAL.
+        let wide = match value {
+            Value::Int(i64::MIN) => Some(1i128 << 63),
+            Value::UInt(number) if *number > 1 << 63 => Some(-i128::from(*number)),
+            _ => None,
+        };
+        if let Some(wide) = wide {
+            let precision = wide.unsigned_abs().ilog10() + 1;
+            let ty = DataType::decimal(precision, 0).with_nullable(false);
+            return Expr::literal(Value::Decimal(types::Decimal::from_i128(wide, 0)), ty);
+        }
         let negative = match value {
             Value::Int(number) => number.checked_neg().map(Value::Int),
             Value::UInt(number) if *number == 1 << 63 => Some(Value::Int(i64::MIN)),

@@ -175,7 +175,9 @@ impl Binder<'_> {
                 };
                 let kind = ast::SelectItemKind::Expr { expr: expr.clone(), alias: None };
                 let item = ast::SelectItem { kind, span };
-                Arc::from(syntax::caption(&item, &self.source, &options))
+                let caption = syntax::caption(&item, &self.source, &options);
+                // A name ends at a zero byte.
+                Arc::from(caption.split('\0').next().unwrap_or_default())
             }
             ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
             _ => {

@@ -19,7 +19,8 @@ use types::record::RecordLayout;
 use types::{DataType, SqlBytes, Value};
 
 const TABLE: TableId = TableId(2000);
-const ROWS: i64 = 200_000;
+/// Rows of the table, unless `PACE_ROWS` says otherwise.
+const ROWS_DEFAULT: i64 = 200_000;
 
 fn column_types() -> [DataType; 3] {
     let bigint = DataType::bigint().with_nullable(false);
@@ -86,7 +87,73 @@ fn report(what: &str, count: i64, since: Since) {
     println!("{what}: {} ns, processor {} ns", elapsed / count.max(1), processor / count.max(1));
 }
 
-fn run(engine: &DurableEngine) -> EngineResult<()> {
+fn stat(engine: &DurableEngine, group: &str, name: &str) -> u64 {
+    let all = engine.stats();
+    let found = all.iter().find(|stat| stat.group == group && stat.name == name);
+    found.and_then(|stat| stat.value.parse().ok()).unwrap_or(0)
+}
+
+/// One transaction over every row, rolled back and then committed, and what it needed.
+fn run_large(engine: &DurableEngine, rows: i64) -> EngineResult<()> {
+    let mut txn = engine.new_transaction();
+    let txn = &mut *txn;
+    let mut key = Vec::new();
+    for round in 0..2 {
+        start(txn)?;
+        let since = Since::now();
+        for id in 0..rows {
+            key_of(id, &mut key);
+            txn.update(TABLE, &key, &record(id, id * 7 % 1000 + round))?;
+        }
+        report("update of every row and its index entry in one transaction", rows, since);
+        let (memory, file) = ("undo_bytes", "undo_file_bytes");
+        let [memory, file] = [memory, file].map(|name| stat(engine, "transactions", name));
+        println!("its undo: {memory} bytes in memory, {file} in a file");
+        let since = Since::now();
+        if round == 0 {
+            txn.rollback()?;
+            report("its rollback, per row", rows, since);
+        } else {
+            txn.commit()?.wait()?;
+            report("its commit", 1, since);
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or(""));
+    Ok(())
+}
+
+/// Sessions that each commit small transactions durably, all at once.
+fn run_sessions(engine: &DurableEngine, rows: i64) {
+    const SESSIONS: i64 = 8;
+    const COMMITS: i64 = 500;
+    let (flushes, since) = (stat(engine, "log", "flush_count"), Instant::now());
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            scope.spawn(move || -> EngineResult<()> {
+                let mut txn = engine.new_transaction();
+                for at in 0..COMMITS {
+                    start(&mut *txn)?;
+                    let id = 2 * rows + session * COMMITS + at;
+                    txn.insert(TABLE, &record(id, id))?;
+                    txn.commit()?.wait()?;
+                }
+                Ok(())
+            });
+        }
+    });
+    let commits = SESSIONS * COMMITS;
+    let per_second = commits as f64 / since.elapsed().as_secs_f64();
+    let flushes = stat(engine, "log", "flush_count") - flushes;
+    println!(
+        "{SESSIONS} sessions: {per_second:.0} durable commits a second, {flushes} flushes for {commits}"
+    );
+    for name in ["flush_p50_microseconds", "flush_p99_microseconds"] {
+        println!("log {name}: {}", stat(engine, "log", name));
+    }
+}
+
+fn run(engine: &DurableEngine, rows: i64) -> EngineResult<()> {
     let mut txn = engine.new_transaction();
     let txn = &mut *txn;
     start(txn)?;
@@ -94,20 +161,20 @@ fn run(engine: &DurableEngine) -> EngineResult<()> {
     txn.commit()?.wait()?;
 
     let since = Since::now();
-    for chunk in 0..ROWS / 1000 {
+    for chunk in 0..rows / 1000 {
         start(txn)?;
         for id in chunk * 1000..(chunk + 1) * 1000 {
             txn.insert(TABLE, &record(id, id * 7 % 1000))?;
         }
         txn.commit()?.wait()?;
     }
-    report("insert, 1,000 a transaction, one secondary index", ROWS, since);
+    report("insert, 1,000 a transaction, one secondary index", rows, since);
     std::thread::sleep(Duration::from_millis(500));
 
     let (mut random, mut key, mut out) = (SplitMix::new(1), Vec::new(), RowBuf::default());
-    let keys: Vec<Vec<u8>> = (0..ROWS)
+    let keys: Vec<Vec<u8>> = (0..rows)
         .map(|_| {
-            key_of(random.below(ROWS as u64) as i64, &mut key);
+            key_of(random.below(rows as u64) as i64, &mut key);
             key.clone()
         })
         .collect();
@@ -119,7 +186,7 @@ fn run(engine: &DurableEngine) -> EngineResult<()> {
     for key in &keys {
         get(txn, key, &mut out)?;
     }
-    report("point read in one transaction, uniform", ROWS, since);
+    report("point read in one transaction, uniform", rows, since);
     txn.commit()?;
     let since = Since::now();
     for key in &keys {
@@ -127,14 +194,14 @@ fn run(engine: &DurableEngine) -> EngineResult<()> {
         get(txn, key, &mut out)?;
         txn.commit()?;
     }
-    report("point read, a transaction each, uniform", ROWS, since);
+    report("point read, a transaction each, uniform", rows, since);
     let since = Since::now();
-    for key in keys.iter().take(1000).cycle().take(ROWS as usize) {
+    for key in keys.iter().take(1000).cycle().take(rows as usize) {
         start(txn)?;
         get(txn, key, &mut out)?;
         txn.commit()?;
     }
-    report("point read, a transaction each, 1,000 hot rows", ROWS, since);
+    report("point read, a transaction each, 1,000 hot rows", rows, since);
 
     start(txn)?;
     let spec = ScanSpec {
@@ -151,7 +218,7 @@ fn run(engine: &DurableEngine) -> EngineResult<()> {
     while txn.fetch(cursor, 1000, &mut batch)? > 0 {
         batch.clear();
     }
-    report("scan, per row", ROWS, since);
+    report("scan, per row", rows, since);
     txn.commit()?;
 
     let since = Since::now();
@@ -172,7 +239,7 @@ fn run(engine: &DurableEngine) -> EngineResult<()> {
     let since = Since::now();
     for id in 0..2000 {
         start(txn)?;
-        txn.insert(TABLE, &record(ROWS + id, id))?;
+        txn.insert(TABLE, &record(rows + id, id))?;
         txn.commit()?.wait()?;
     }
     report("insert, a durable transaction each", 2000, since);
@@ -187,7 +254,11 @@ fn main() {
     let engine = engine.unwrap_or_else(|error| panic!("{error:?}"));
     println!("open: {} ms, {:?}", since.elapsed().as_millis(), engine.recovery());
     if !engine.has_table(TABLE) {
-        run(&engine).unwrap_or_else(|error| panic!("{error:?}"));
+        let rows = std::env::var("PACE_ROWS").ok().and_then(|text| text.parse().ok());
+        let rows = rows.unwrap_or(ROWS_DEFAULT);
+        run(&engine, rows).unwrap_or_else(|error| panic!("{error:?}"));
+        run_sessions(&engine, rows);
+        run_large(&engine, rows).unwrap_or_else(|error| panic!("{error:?}"));
     }
     println!("{:?}", engine.table_stats(TABLE));
     let since = Instant::now();

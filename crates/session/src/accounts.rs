@@ -70,6 +70,37 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
     }
 }
 
+/// An account with what its roles, and theirs, bring.
+pub(crate) fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName]) -> Account {
+    let mut merged = account.clone();
+    let mut seen: Vec<AccountName> = Vec::new();
+    let mut pending: Vec<AccountName> = roles.to_vec();
+    while let Some(name) = pending.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        if let Some(role) = accounts.get(&name) {
+            merged.global |= role.global;
+            for (name, grantable) in &role.dynamic {
+                *merged.dynamic.entry(name.clone()).or_default() |= grantable;
+            }
+            for (schema, set) in &role.schemas {
+                *merged.schemas.entry(schema.clone()).or_default() |= *set;
+            }
+            for (table, grant) in &role.tables {
+                let entry = merged.tables.entry(table.clone()).or_default();
+                entry.table |= grant.table;
+                for (column, set) in &grant.columns {
+                    *entry.columns.entry(column.clone()).or_default() |= *set;
+                }
+            }
+            pending.extend(role.roles.iter().map(|grant| grant.role.clone()));
+        }
+        seen.push(name);
+    }
+    merged
+}
+
 /// SHOW GRANTS.
 pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
     let to = format!("{}@{}", quote(&account.name.user), quote(&account.name.host));

@@ -195,6 +195,7 @@ impl Session {
             account: &self.account,
             temporary: &self.temporary,
             tls: self.client.tls.as_ref(),
+            active_roles: &self.active_roles,
         }
     }
 
@@ -207,7 +208,7 @@ impl Session {
         use plugin_api::InformationContext;
         let text = DataType::varchar(1024, CollationId::UTF8MB4_0900_AI_CI);
         match kind {
-            ShowKind::Grants { user, .. } => {
+            ShowKind::Grants { user, using } => {
                 let name = match user {
                     Some(user) if !user.current => Some(format!(
                         "{}@{}",
@@ -216,7 +217,35 @@ impl Session {
                     )),
                     _ => None,
                 };
-                let grants = self.information().grants(name.as_deref())?;
+                let mut grants = self.information().grants(name.as_deref())?;
+                if !using.is_empty() {
+                    let accounts = self.server.catalog.snapshot().accounts().clone();
+                    let named = name.as_deref().map(crate::accounts::parse_account);
+                    let account = accounts.get(&named.unwrap_or_else(|| self.account.clone()));
+                    let roles: Vec<catalog::AccountName> = using
+                        .iter()
+                        .map(|role| {
+                            let host = role.host.as_deref().unwrap_or("%");
+                            catalog::AccountName::new(&role.user, host)
+                        })
+                        .collect();
+                    if let Some(account) = account {
+                        for role in &roles {
+                            if !account.roles.iter().any(|grant| grant.role == *role) {
+                                let whom = &account.name;
+                                bail!(
+                                    ROLE_NOT_GRANTED,
+                                    role.user,
+                                    role.host,
+                                    whom.user,
+                                    whom.host
+                                );
+                            }
+                        }
+                        let merged = crate::accounts::with_roles(&accounts, account, &roles);
+                        grants = crate::accounts::grant_statements(&merged);
+                    }
+                }
                 let shown = name.unwrap_or_else(|| self.account.to_string());
                 let column = ColumnMeta::computed(&format!("Grants for {shown}"), text);
                 let rows: Vec<Vec<Value>> =

@@ -67,6 +67,7 @@ pub(crate) struct Information<'a> {
     pub(crate) account: &'a AccountName,
     pub(crate) temporary: &'a TemporaryTables,
     pub(crate) tls: Option<&'a (String, String)>,
+    pub(crate) active_roles: &'a [AccountName],
 }
 
 /// A view's SELECT has no variables.
@@ -495,7 +496,9 @@ impl InformationContext for Information<'_> {
                 .information_tables()
                 .iter()
                 .any(|table| table.schema() == *name);
-            if used || *name == "information_schema" {
+            let visible =
+                !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
+            if visible && (used || *name == "information_schema") {
                 let collation = match *name {
                     "information_schema" => "utf8mb3_general_ci",
                     _ => "utf8mb4_0900_ai_ci",
@@ -709,6 +712,10 @@ impl InformationContext for Information<'_> {
         }
         let accounts = snapshot.accounts();
         match accounts.get(&name) {
+            Some(found) if account.is_none() => {
+                let merged = crate::accounts::with_roles(accounts, found, self.active_roles);
+                Ok(crate::accounts::grant_statements(&merged))
+            }
             Some(found) => Ok(crate::accounts::grant_statements(found)),
             None if name == *self.account => {
                 Ok(vec![format!("GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION", name.user, name.host)])

@@ -395,6 +395,7 @@ impl Session {
             account: &self.account,
             temporary: &self.temporary,
             tls: self.client.tls.as_ref(),
+            active_roles: &self.active_roles,
         };
         let function = FunctionContext {
             sql_mode: self.settings.sql_mode,
@@ -559,9 +560,17 @@ impl Session {
             let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
                 return Ok(());
             };
-            bail!(COLUMNACCESS_DENIED_ERROR, word, account.user, account.host, refused, table);
+            let host = self.shown_host(account);
+            bail!(COLUMNACCESS_DENIED_ERROR, word, account.user, host, refused, table);
         }
-        Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, account.host, table))
+        let host = self.shown_host(account);
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
+    }
+
+    /// The host that refusals name: for the session's own account the client's, not the account's pattern.
+    pub(crate) fn shown_host<'h>(&'h self, account: &'h AccountName) -> &'h str {
+        let own = self.services.user.rsplit_once('@').map(|(_, host)| host);
+        own.filter(|_| *account == self.account).unwrap_or(&account.host)
     }
 
     /// Refuses writes on a server that is read-only for this account.

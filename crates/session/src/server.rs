@@ -394,8 +394,11 @@ impl Server {
         if account.locked {
             return Err(Error::with(
                 errors::ErrorCode::ACCOUNT_HAS_BEEN_LOCKED,
-                &[&account.name.user, &account.name.host],
+                &[&account.name.user, &host],
             ));
+        }
+        if account.password_expired {
+            bail!(MUST_CHANGE_PASSWORD_LOGIN);
         }
         Ok(account)
     }

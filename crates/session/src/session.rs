@@ -355,13 +355,19 @@ impl Session {
         let snapshot = self.server.catalog.snapshot();
         let known: Arc<str> = match snapshot.schema(name) {
             Some(schema) => schema.name.clone(),
-            None => crate::information::system_schema(name)
-                .ok_or_else(|| err!(BAD_DB_ERROR, name))?
-                .into(),
+            None => match crate::information::system_schema(name) {
+                Some(system) => system.into(),
+                // Who may not see schemas does not learn which there are.
+                None if !self.privileges.sees_schema(name) => {
+                    bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name)
+                }
+                None => bail!(BAD_DB_ERROR, name),
+            },
         };
         self.check_privileges_current();
-        let is_system = crate::information::system_schema(&known).is_some();
-        if !is_system && !self.privileges.sees_schema(&known) {
+        let is_open = crate::information::system_schema(&known)
+            .is_some_and(|system| !matches!(system, "mysql" | "sys"));
+        if !is_open && !self.privileges.sees_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }
         let collation = snapshot.schema(&known).map_or_else(

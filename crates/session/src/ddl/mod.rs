@@ -106,7 +106,8 @@ impl Session {
             return Ok(());
         }
         let word = needed.names().next().unwrap_or("ALTER");
-        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.account.user, self.account.host, table))
+        let host = self.shown_host(&self.account);
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.account.user, host, table))
     }
 
     /// 1044 unless `needed` is held on the schema.

@@ -163,16 +163,21 @@ impl MetadataLocks {
     /// Whether another session's announcement forbids the use; `Some(true)` when that session waits for this one.
     fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<bool> {
         let announcements = self.announcements.lock();
+        let held = slot.held.lock();
+        let earlier = &held[..held.len().saturating_sub(tables.len())];
+        // Who announced waits for a table that this transaction has used before: using it again changes nothing.
+        let is_new = |table: &TableId, usage: &Usage| {
+            !earlier.iter().any(|(known, before)| known == table && before >= usage)
+        };
         let hit = announcements.iter().find(|announcement| {
             announcement.owner != slot.owner
                 && tables.iter().any(|(table, usage)| {
                     announcement.table.is_none_or(|locked| locked == *table)
                         && announcement.mode.forbids(*usage)
+                        && is_new(table, usage)
                 })
         })?;
         let owner = hit.owner;
-        let held = slot.held.lock();
-        let earlier = &held[..held.len().saturating_sub(tables.len())];
         let circular = announcements.iter().any(|announcement| {
             announcement.owner == owner
                 && announcement.waiting

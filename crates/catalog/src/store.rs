@@ -136,10 +136,17 @@ impl Catalog {
             next.apply(edit)?;
             self.write_edit(&mut writer, &mut ids, txn, edit, &next, cancel)
         });
-        let committed =
-            outcome.and_then(|()| txn.commit().map_err(|error| error.into_error(cancel)));
+        let word = |error: EngineError| error.into_error(cancel);
+        // The new version is published when the log has it: before that, snapshots of others do not see what it describes.
+        let committed = outcome.and_then(|()| {
+            let handle = txn.commit().map_err(word)?;
+            if handle.is_durable() {
+                return Ok(());
+            }
+            sys::blocking::blocking(|| handle.wait()).map_err(word)
+        });
         match committed {
-            Ok(handle) => {
+            Ok(()) => {
                 for (key, id) in ids {
                     match id {
                         Some(id) => writer.rows.insert(key, id),
@@ -147,7 +154,7 @@ impl Catalog {
                     };
                 }
                 self.current.store(Arc::new(next));
-                Ok(handle)
+                Ok(CommitHandle::Durable)
             }
             Err(error) => {
                 // The first error is the one to report.
@@ -165,6 +172,24 @@ impl Catalog {
         let mut txn = self.engine.new_transaction();
         start(txn.as_mut(), cancel)?;
         self.commit(txn.as_mut(), edits, cancel)
+    }
+
+    /// Returns when every transaction that committed before is visible to snapshots taken from now on. An engine may acknowledge
+    /// a commit to the session before its log has it; whoever locked a table to read all of it must not miss such rows.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn settle(&self, cancel: &CancelToken) -> Result<()> {
+        let word = |error: EngineError| error.into_error(cancel);
+        let handle = {
+            let mut writer = self.writer.lock();
+            let mut txn = self.engine.new_transaction();
+            start(txn.as_mut(), cancel)?;
+            let reserved = writer.reserved.max(self.next_id.load(Ordering::Relaxed));
+            write_counter_row(&mut writer, txn.as_mut(), reserved, cancel)?;
+            txn.commit().map_err(word)?
+        };
+        handle.wait().map_err(word)
     }
 
     /// Writes the rows of one edit. `ids` collects which named object lives in which row, to be remembered after the commit.
@@ -243,15 +268,8 @@ impl Catalog {
             let mut txn = self.engine.new_transaction();
             start(txn.as_mut(), &cancel)?;
             let reserved = id + ID_BLOCK;
-            let bytes = codec::write_counter(reserved);
-            let counter = (Kind::Counter, String::new());
-            if writer.rows.contains_key(&counter) {
-                update_row(txn.as_mut(), Kind::Counter, ID_COUNTER, &bytes, &cancel)?;
-            } else {
-                insert_row(txn.as_mut(), Kind::Counter, ID_COUNTER, &bytes, &cancel)?;
-            }
+            write_counter_row(writer, txn.as_mut(), reserved, &cancel)?;
             txn.commit().map_err(|error| error.into_error(&cancel))?;
-            writer.rows.insert(counter, ID_COUNTER);
             writer.reserved = reserved;
         }
         self.next_id.store(id + 1, Ordering::Relaxed);
@@ -418,6 +436,23 @@ fn update_row(
 fn delete_row(txn: &mut dyn Transaction, kind: Kind, id: u64, cancel: &CancelToken) -> Result<()> {
     let deleted = txn.delete(TableId::DICTIONARY, &locator(kind, id));
     deleted.map_err(|error| error.into_error(cancel))
+}
+
+/// Writes the counter of ids. The row is remembered at once: its transaction commits or the server is of no use.
+fn write_counter_row(
+    writer: &mut Writer,
+    txn: &mut dyn Transaction,
+    value: u64,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let bytes = codec::write_counter(value);
+    let counter = (Kind::Counter, String::new());
+    if writer.rows.contains_key(&counter) {
+        return update_row(txn, Kind::Counter, ID_COUNTER, &bytes, cancel);
+    }
+    insert_row(txn, Kind::Counter, ID_COUNTER, &bytes, cancel)?;
+    writer.rows.insert(counter, ID_COUNTER);
+    Ok(())
 }
 
 /// Rows read at a time.

@@ -178,3 +178,33 @@ fn ddl_waits_for_users_and_users_for_ddl() {
     drop(guard);
     assert!(!locks.use_tables(&one, &read, soon, &cancel).expect("free again"));
 }
+
+#[test]
+fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
+    let locks = Arc::new(MetadataLocks::new());
+    let (one, _two) = (locks.register(1), locks.register(2));
+    let cancel = CancelToken::new();
+    let (table, other) = (TableId(9), TableId(10));
+    let soon = Duration::from_millis(5);
+    let used = locks.use_tables(&one, &[(table, Usage::Write)], soon, &cancel);
+    assert!(!used.expect("free"));
+    let waiter = {
+        let (locks, cancel) = (locks.clone(), cancel.clone());
+        let wanted = [(Some(table), LockMode::Exclusive), (Some(other), LockMode::Exclusive)];
+        std::thread::spawn(move || {
+            locks.lock(2, &wanted, Duration::from_secs(5), &cancel).map(|_| ())
+        })
+    };
+    // The waiter has announced when a table that was never used is refused: it and this session would wait for each other.
+    let refused = loop {
+        match locks.use_tables(&one, &[(other, Usage::Read)], soon, &cancel) {
+            Ok(_) => one.release_to(1),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.code(), errors::ErrorCode::LOCK_DEADLOCK);
+    let again = locks.use_tables(&one, &[(table, Usage::Read)], soon, &cancel);
+    assert!(!again.expect("its own table"));
+    one.release_to(0);
+    waiter.join().expect("no panic").expect("granted");
+}

@@ -105,6 +105,8 @@ impl Session {
                 let locks = self.server.metadata_locks.clone();
                 let guard =
                     locks.lock(self.shared.id, &wanted, timeout, &self.shared.cancel)?;
+                let cancel = self.shared.cancel.clone();
+                sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
                 self.locked.global_read = Some(guard);
                 Ok(())
             }

@@ -75,6 +75,8 @@ impl Session {
             timeout,
             &self.shared.cancel,
         )?;
+        let cancel = self.shared.cancel.clone();
+        sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
         self.locked.guards.push(guard);
         self.locked.tables = Some(locked);
         Ok(())

@@ -783,13 +783,11 @@ fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         let default = match &column.default {
             ColumnDefault::Constant(value) => value.clone(),
             ColumnDefault::None if column.ty.nullable => Value::Null,
-            ColumnDefault::None => return None,
+            ColumnDefault::None => implicit_default(&column.ty)?,
             ColumnDefault::Now(_) | ColumnDefault::Expression(_) => return None,
         };
-        // Plans read a missing column as NULL; any other default is written into the rows.
-        if !default.is_null() {
-            return None;
-        }
+        new.definition.columns[place].instant_default =
+            if default.is_null() { None } else { Some(default) };
     }
     let primary = |table: &Table| table.definition.primary().map(|index| index.parts.clone());
     if primary(old) != primary(new) {
@@ -811,6 +809,24 @@ fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         }
     }
     Some(changes)
+}
+
+/// What old rows have in a NOT NULL column without a default, as the reference fills it; `None` when that takes a copy.
+fn implicit_default(ty: &types::DataType) -> Option<Value> {
+    use types::TypeKind::*;
+    Some(match ty.kind {
+        TinyInt | SmallInt | MediumInt | Int | BigInt if ty.unsigned => Value::UInt(0),
+        TinyInt | SmallInt | MediumInt | Int | BigInt => Value::Int(0),
+        Bit | Set => Value::UInt(0),
+        Enum => Value::UInt(1),
+        Float | Double => Value::Double(0.0),
+        Decimal => Value::Decimal(types::Decimal::from(0_i64).rescale(ty.decimals)),
+        VarChar | TinyText | Text | MediumText | LongText | VarBinary | TinyBlob | Blob
+        | MediumBlob | LongBlob | Char => Value::text(""),
+        Null | Year | Date | Time | DateTime | Timestamp | Binary | Json | Vector | Geometry => {
+            return None;
+        }
+    })
 }
 
 /// Whether records hold values of both types in the same bytes, and every value of the first is one of the second.

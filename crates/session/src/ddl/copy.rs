@@ -34,6 +34,8 @@ impl Session {
             self.server.default_engine.name()
         };
         let cancel = self.shared.cancel.clone();
+        // What others committed before the lock was granted must be in the copy's snapshot.
+        sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
         let txn = self.transactions.transaction(engine)?;
         txn.create_table(&new.definition).map_err(|error| error.into_error(&cancel))?;
         // While it is filled the copy has a name that no statement can write.

@@ -296,7 +296,12 @@ impl Connection {
             }
             AuthStep::SendAndAccept(data) => {
                 self.put_more_data(&data, scratch);
-                self.open_session().map(|ok| Progress::Done(Box::new(ok)))
+                let opened = self.open_session();
+                if opened.is_err() {
+                    // The refusal follows this packet; it does not take its place.
+                    self.send_output(scratch);
+                }
+                opened.map(|ok| Progress::Done(Box::new(ok)))
             }
             AuthStep::Accept => self.open_session().map(|ok| Progress::Done(Box::new(ok))),
             AuthStep::Refuse => Err(self.access_denied()),

@@ -43,7 +43,7 @@ impl Engines {
                 "recovering"
             );
         })
-            .map_err(|error| error.into_error(&CancelToken::new()))?;
+        .map_err(|error| error.into_error(&CancelToken::new()))?;
         info!(recovery = ?durable.recovery(), "storage is open");
         Ok(Engines { default: Arc::new(durable), temporary })
     }

@@ -6,8 +6,8 @@ use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use sys::clock::{Clock, RealClock};
 use sys::sync::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -87,7 +87,7 @@ impl Subscriber for Log {
 
 /// `2026-01-31T12:00:00.000000Z`.
 fn now() -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = RealClock::new().wall();
     let micros = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
     let at = FixedOffset::utc().utc_to_local(micros);
     format!(

@@ -1,22 +1,22 @@
-//! Users, roles and grants: the statements that change them, and how they are shown.
+//! Users, roles and grants: the statements that change them.
 
 use std::sync::Arc;
 
-use catalog::{Relation, 
-    Account, AccountName, Accounts, Edit, PrivilegeSet, RoleGrant, TableGrant, TlsRequirement,
-    is_dynamic_privilege,
+use catalog::{
+    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, TableGrant,
+    TlsRequirement, is_dynamic_privilege,
 };
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{AccountView, OkInfo, ResultSink};
+use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{
     AccountOptions, AlterUser, AuthOption, CreateFlags, CreateUser, Grant, GrantTarget,
     PasswordOption, Privileges, Require, Revoke, RevokeKind, RoleChoice, SetPassword, UserName,
     UserSpec,
 };
 
+use crate::account_texts::LIMITS;
 use crate::server::DEFAULT_METHOD;
 use crate::session::Session;
-use crate::show_create::{literal, quote};
 
 /// Longest user name, characters.
 const USER_CHARS_MAX: usize = 32;
@@ -25,223 +25,12 @@ const HOST_CHARS_MAX: usize = 255;
 
 /// `user@host` as information tables write it, with or without quotes.
 pub(crate) fn parse_account(text: &str) -> AccountName {
-    let clean = |part: &str| part.trim_matches(|quote| matches!(quote, '\'' | '`' | '"')).to_owned();
+    let clean =
+        |part: &str| part.trim_matches(|quote| matches!(quote, '\'' | '`' | '"')).to_owned();
     match text.rsplit_once('@') {
         Some((user, host)) => AccountName::new(&clean(user), &clean(host)),
         None => AccountName::new(&clean(text), "%"),
     }
-}
-
-/// An account as information tables see it.
-pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView {
-    let names = |set: PrivilegeSet| -> Vec<String> {
-        let mut names: Vec<String> = set.names().map(str::to_owned).collect();
-        if set.contains(PrivilegeSet::GRANT_OPTION) {
-            names.push("GRANT OPTION".into());
-        }
-        names
-    };
-    let mut privileges: Vec<String> = account.global.names().map(str::to_owned).collect();
-    privileges.extend(account.dynamic.keys().map(|name| name.to_string()));
-    AccountView {
-        user: account.name.user.to_string(),
-        host: account.name.host.to_string(),
-        plugin: account.plugin.to_string(),
-        authentication_string: if with_secret {
-            String::from_utf8_lossy(&account.authentication_string).into_owned()
-        } else {
-            String::new()
-        },
-        privileges,
-        schema_privileges: account
-            .schemas
-            .iter()
-            .map(|(schema, set)| (schema.to_string(), names(*set)))
-            .collect(),
-        table_privileges: account
-            .tables
-            .iter()
-            .map(|((schema, table), grant)| {
-                (schema.to_string(), table.to_string(), names(grant.table))
-            })
-            .collect(),
-        grant_option: account.global.contains(PrivilegeSet::GRANT_OPTION),
-        locked: account.locked,
-    }
-}
-
-/// An account with what its roles, and theirs, bring.
-pub(crate) fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName]) -> Account {
-    let mut merged = account.clone();
-    let mut seen: Vec<AccountName> = Vec::new();
-    let mut pending: Vec<AccountName> = roles.to_vec();
-    while let Some(name) = pending.pop() {
-        if seen.contains(&name) {
-            continue;
-        }
-        if let Some(role) = accounts.get(&name) {
-            merged.global |= role.global;
-            for (name, grantable) in &role.dynamic {
-                *merged.dynamic.entry(name.clone()).or_default() |= grantable;
-            }
-            for (schema, set) in &role.schemas {
-                *merged.schemas.entry(schema.clone()).or_default() |= *set;
-            }
-            for (table, grant) in &role.tables {
-                let entry = merged.tables.entry(table.clone()).or_default();
-                entry.table |= grant.table;
-                for (column, set) in &grant.columns {
-                    *entry.columns.entry(column.clone()).or_default() |= *set;
-                }
-            }
-            pending.extend(role.roles.iter().map(|grant| grant.role.clone()));
-        }
-        seen.push(name);
-    }
-    merged
-}
-
-/// SHOW GRANTS.
-pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
-    let to = format!("{}@{}", quote(&account.name.user), quote(&account.name.host));
-    let option = |set: PrivilegeSet| {
-        if set.contains(PrivilegeSet::GRANT_OPTION) { " WITH GRANT OPTION" } else { "" }
-    };
-    let list = |set: PrivilegeSet, all: Option<PrivilegeSet>| {
-        let plain = set.without(PrivilegeSet::GRANT_OPTION);
-        if plain.is_empty() {
-            return "USAGE".to_owned();
-        }
-        if all.is_some_and(|all| plain.contains(all)) {
-            return "ALL PRIVILEGES".to_owned();
-        }
-        plain.names().collect::<Vec<_>>().join(", ")
-    };
-    let mut grants = vec![format!(
-        "GRANT {} ON *.* TO {to}{}",
-        list(account.global, None),
-        option(account.global)
-    )];
-    for grantable in [false, true] {
-        let names: Vec<&str> = account
-            .dynamic
-            .iter()
-            .filter(|(_, option)| **option == grantable)
-            .map(|(name, _)| &**name)
-            .collect();
-        if !names.is_empty() {
-            let option = if grantable { " WITH GRANT OPTION" } else { "" };
-            grants.push(format!("GRANT {} ON *.* TO {to}{option}", names.join(",")));
-        }
-    }
-    for (schema, set) in &account.schemas {
-        let privileges = list(*set, Some(PrivilegeSet::ALL_SCHEMA));
-        grants.push(format!("GRANT {privileges} ON {}.* TO {to}{}", quote(schema), option(*set)));
-    }
-    for ((schema, table), grant) in &account.tables {
-        let mut parts: Vec<String> = Vec::new();
-        let whole = grant.table.without(PrivilegeSet::GRANT_OPTION);
-        if whole.contains(PrivilegeSet::ALL_TABLE) {
-            parts.push("ALL PRIVILEGES".into());
-        } else {
-            for name in PrivilegeSet::ALL_TABLE.names() {
-                let wanted = PrivilegeSet::named(name).unwrap_or_default();
-                if whole.contains(wanted) {
-                    parts.push(name.to_owned());
-                }
-                let columns: Vec<String> = grant
-                    .columns
-                    .iter()
-                    .filter(|(_, set)| set.contains(wanted))
-                    .map(|(column, _)| quote(column))
-                    .collect();
-                if !columns.is_empty() {
-                    parts.push(format!("{name} ({})", columns.join(", ")));
-                }
-            }
-        }
-        let privileges = if parts.is_empty() { "USAGE".to_owned() } else { parts.join(", ") };
-        grants.push(format!(
-            "GRANT {privileges} ON {}.{} TO {to}{}",
-            quote(schema),
-            quote(table),
-            option(grant.table)
-        ));
-    }
-    for admin in [false, true] {
-        let mut granted: Vec<_> =
-            account.roles.iter().filter(|grant| grant.admin == admin).collect();
-        granted.sort_by_key(|grant| grant.role.to_string());
-        let roles: Vec<String> = granted
-            .into_iter()
-            .map(|grant| format!("{}@{}", quote(&grant.role.user), quote(&grant.role.host)))
-            .collect();
-        if !roles.is_empty() {
-            let option = if admin { " WITH ADMIN OPTION" } else { "" };
-            grants.push(format!("GRANT {} TO {to}{option}", roles.join(",")));
-        }
-    }
-    grants
-}
-
-/// Resource limits in the order in which accounts keep them.
-const LIMITS: [&str; 4] = [
-    "MAX_QUERIES_PER_HOUR",
-    "MAX_UPDATES_PER_HOUR",
-    "MAX_CONNECTIONS_PER_HOUR",
-    "MAX_USER_CONNECTIONS",
-];
-
-/// SHOW CREATE USER.
-pub(crate) fn create_user_statement(account: &Account) -> String {
-    let secret = String::from_utf8_lossy(&account.authentication_string).into_owned();
-    let identified = if secret.is_empty() {
-        format!("IDENTIFIED WITH '{}'", account.plugin)
-    } else {
-        format!("IDENTIFIED WITH '{}' AS {}", account.plugin, literal(&secret))
-    };
-    let require = match &account.tls {
-        TlsRequirement::None => "NONE".to_owned(),
-        TlsRequirement::Ssl => "SSL".to_owned(),
-        TlsRequirement::X509 => "X509".to_owned(),
-        TlsRequirement::Specified { subject, issuer, cipher } => {
-            let parts: Vec<String> = [("SUBJECT", subject), ("ISSUER", issuer), ("CIPHER", cipher)]
-                .iter()
-                .filter(|(_, text)| !text.is_empty())
-                .map(|(word, text)| format!("{word} {}", literal(text)))
-                .collect();
-            parts.join(" ")
-        }
-    };
-    let name_of = |role: &AccountName| format!("{}@{}", quote(&role.user), quote(&role.host));
-    let roles: Vec<String> = account.default_roles.iter().map(name_of).collect();
-    let default_roles = match roles.is_empty() {
-        true => String::new(),
-        false => format!(" DEFAULT ROLE {}", roles.join(",")),
-    };
-    let limits: Vec<String> = LIMITS
-        .iter()
-        .zip(account.limits)
-        .filter(|(_, limit)| *limit > 0)
-        .map(|(word, limit)| format!("{word} {limit}"))
-        .collect();
-    let limits = match limits.is_empty() {
-        true => String::new(),
-        false => format!(" WITH {}", limits.join(" ")),
-    };
-    let attribute = match account.attribute.is_empty() {
-        true => String::new(),
-        false => format!(" ATTRIBUTE {}", literal(&account.attribute)),
-    };
-    let expire = if account.password_expired { "EXPIRE" } else { "EXPIRE DEFAULT" };
-    let lock = if account.locked { "LOCK" } else { "UNLOCK" };
-    format!(
-        "CREATE USER {}@{} {identified}{default_roles} REQUIRE {require}{limits} PASSWORD {expire} \
-         ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE \
-         CURRENT DEFAULT{attribute}",
-        quote(&account.name.user),
-        quote(&account.name.host),
-    )
 }
 
 /// Accounts that failed in a statement, as error 1396 lists them, with the reason when there is one.
@@ -363,8 +152,7 @@ impl Session {
             account.authentication_string.clear();
         }
         if let Some(password) = &auth.password {
-            account.authentication_string =
-                self.server.hash_password(&account.plugin, password)?;
+            account.authentication_string = self.server.hash_password(&account.plugin, password)?;
             account.password_changed_micros = self.server.now_micros();
             account.password_expired = false;
         }
@@ -620,9 +408,8 @@ impl Session {
             Grant::Privileges { privileges, target, users, grant_option, options, .. } => {
                 for spec in users {
                     let name = self.account_name(&spec.user)?;
-                    let known = accounts
-                        .get(&name)
-                        .ok_or_else(|| err!(CANT_CREATE_USER_WITH_GRANT))?;
+                    let known =
+                        accounts.get(&name).ok_or_else(|| err!(CANT_CREATE_USER_WITH_GRANT))?;
                     let mut account = Account::clone(known);
                     self.grant_to(&mut account, privileges, target, *grant_option)?;
                     self.apply_account_options(&mut account, options)?;
@@ -670,8 +457,7 @@ impl Session {
         target: &GrantTarget,
         grant_option: bool,
     ) -> Result<()> {
-        let option =
-            if grant_option { PrivilegeSet::GRANT_OPTION } else { PrivilegeSet::NONE };
+        let option = if grant_option { PrivilegeSet::GRANT_OPTION } else { PrivilegeSet::NONE };
         match self.grant_level(target)? {
             Level::Global => {
                 let (set, dynamic) = global_set(privileges)?;
@@ -807,9 +593,8 @@ impl Session {
         target: &GrantTarget,
         if_exists: bool,
     ) -> Result<()> {
-        let missing = |account: &Account| {
-            err!(NONEXISTING_GRANT, account.name.user, account.name.host)
-        };
+        let missing =
+            |account: &Account| err!(NONEXISTING_GRANT, account.name.user, account.name.host);
         match self.grant_level(target)? {
             Level::Global => {
                 let (set, dynamic) = global_set(privileges)?;
@@ -908,7 +693,11 @@ impl Session {
     }
 
     /// SET ROLE.
-    pub(crate) fn set_role(&mut self, choice: &RoleChoice, sink: &mut dyn ResultSink) -> Result<()> {
+    pub(crate) fn set_role(
+        &mut self,
+        choice: &RoleChoice,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         let accounts = self.accounts();
         let account = accounts.get(&self.account).cloned().unwrap_or_default();
         self.active_roles = self.chosen_roles(&account, choice)?;
@@ -981,9 +770,8 @@ fn level_set(privileges: &Privileges, all: PrivilegeSet) -> Result<PrivilegeSet>
     let mut set = PrivilegeSet::NONE;
     for privilege in list {
         let upper = privilege.name.to_ascii_uppercase();
-        let found = PrivilegeSet::named(&upper).ok_or_else(|| {
-            err!(ILLEGAL_PRIVILEGE_LEVEL, upper)
-        })?;
+        let found =
+            PrivilegeSet::named(&upper).ok_or_else(|| err!(ILLEGAL_PRIVILEGE_LEVEL, upper))?;
         let possible = all | PrivilegeSet::GRANT_OPTION;
         if !possible.contains(found) || !privilege.columns.is_empty() {
             bail!(WRONG_USAGE, "DB GRANT", "GLOBAL PRIVILEGES");

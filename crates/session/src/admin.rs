@@ -103,8 +103,7 @@ impl Session {
                 let timeout = self.settings.lock_wait_timeout;
                 let wanted = [(None, LockMode::NoWrite)];
                 let locks = self.server.metadata_locks.clone();
-                let guard =
-                    locks.lock(self.shared.id, &wanted, timeout, &self.shared.cancel)?;
+                let guard = locks.lock(self.shared.id, &wanted, timeout, &self.shared.cancel)?;
                 let cancel = self.shared.cancel.clone();
                 sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
                 self.locked.global_read = Some(guard);
@@ -162,9 +161,8 @@ impl Session {
         source: &[u8],
     ) -> Result<Arc<Planned>> {
         let sql = self.rewrite(source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
-        let parsed = syntax::parse_one(&sql, &self.parse_options())
-            .map_err(|error| parse_error(&error))?
-            .0;
+        let parsed =
+            syntax::parse_one(&sql, &self.parse_options()).map_err(|error| parse_error(&error))?.0;
         self.plan_statement(&parsed, sql.as_bytes(), None)
     }
 
@@ -202,21 +200,15 @@ impl Session {
     }
 
     /// SHOW statements about accounts, which are no view on a table.
-    fn show_directly(
-        &mut self,
-        kind: &ShowKind,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Option<()>> {
+    fn show_directly(&mut self, kind: &ShowKind, sink: &mut dyn ResultSink) -> Result<Option<()>> {
         use plugin_api::InformationContext;
         let text = DataType::varchar(1024, CollationId::UTF8MB4_0900_AI_CI);
         match kind {
             ShowKind::Grants { user, using } => {
                 let name = match user {
-                    Some(user) if !user.current => Some(format!(
-                        "{}@{}",
-                        user.user,
-                        user.host.as_deref().unwrap_or("%")
-                    )),
+                    Some(user) if !user.current => {
+                        Some(format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%")))
+                    }
                     _ => None,
                 };
                 let mut grants = self.information().grants(name.as_deref())?;
@@ -235,17 +227,11 @@ impl Session {
                         for role in &roles {
                             if !account.roles.iter().any(|grant| grant.role == *role) {
                                 let whom = &account.name;
-                                bail!(
-                                    ROLE_NOT_GRANTED,
-                                    role.user,
-                                    role.host,
-                                    whom.user,
-                                    whom.host
-                                );
+                                bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
                             }
                         }
-                        let merged = crate::accounts::with_roles(&accounts, account, &roles);
-                        grants = crate::accounts::grant_statements(&merged);
+                        let merged = crate::account_texts::with_roles(&accounts, account, &roles);
+                        grants = crate::account_texts::grant_statements(&merged);
                     }
                 }
                 let shown = name.unwrap_or_else(|| self.account.to_string());
@@ -274,7 +260,7 @@ impl Session {
                     self.require_global(PrivilegeSet::CREATE_USER)?;
                 }
                 let column = ColumnMeta::computed(&format!("CREATE USER for {name}"), text);
-                let statement = crate::accounts::create_user_statement(account);
+                let statement = crate::account_texts::create_user_statement(account);
                 let state = self.state_info();
                 send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state).map(Some)
             }

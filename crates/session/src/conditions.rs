@@ -118,12 +118,7 @@ impl Session {
     }
 
     /// The value of a SIGNAL item; texts as bytes, the number within its range.
-    fn signal_item(
-        &mut self,
-        item: &Ident,
-        expr: &Expr,
-        running: &Running<'_>,
-    ) -> Result<Value> {
+    fn signal_item(&mut self, item: &Ident, expr: &Expr, running: &Running<'_>) -> Result<Value> {
         let name = item.text.to_ascii_uppercase();
         let (value, ty) = self.evaluate(expr, running)?;
         if value.is_null() {
@@ -159,11 +154,9 @@ fn condition_item(condition: &Condition, item: &str) -> Value {
         "RETURNED_SQLSTATE" => Value::text(&state),
         "MESSAGE_TEXT" => Value::text(&condition.message),
         "MYSQL_ERRNO" => Value::UInt(condition.code.0.into()),
-        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" => Value::text(if is_standard(&state) {
-            "ISO 9075"
-        } else {
-            "MySQL"
-        }),
+        "CLASS_ORIGIN" | "SUBCLASS_ORIGIN" => {
+            Value::text(if is_standard(&state) { "ISO 9075" } else { "MySQL" })
+        }
         _ => Value::text(""),
     }
 }

@@ -96,10 +96,7 @@ impl Information<'_> {
     }
 
     fn catalog_view(&self) -> CatalogView {
-        CatalogView {
-            snapshot: self.server.catalog.snapshot(),
-            temporary: self.temporary.clone(),
-        }
+        CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
     }
 
     fn may_see_all(&self) -> bool {
@@ -281,9 +278,9 @@ impl Information<'_> {
 fn capital(word: &str) -> String {
     let lower = word.to_lowercase();
     let mut chars = lower.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + chars.as_str()
-    })
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 fn information_create(table: &Arc<dyn InformationTable>) -> String {
@@ -315,9 +312,8 @@ fn information_create(table: &Arc<dyn InformationTable>) -> String {
 
 /// PRI, UNI, MUL or nothing.
 pub(crate) fn key_of(table: &Table, position: usize) -> &'static str {
-    let in_primary = table
-        .primary()
-        .is_some_and(|index| index.parts.iter().any(|part| part.column == position));
+    let in_primary =
+        table.primary().is_some_and(|index| index.parts.iter().any(|part| part.column == position));
     if in_primary {
         return "PRI";
     }
@@ -356,10 +352,7 @@ fn column_view(
             (Some(format!("b'{bits:b}'")), false)
         }
         ColumnDefault::Constant(types::Value::Bytes(bytes))
-            if matches!(
-                column.ty.kind,
-                types::TypeKind::Binary | types::TypeKind::VarBinary
-            ) =>
+            if matches!(column.ty.kind, types::TypeKind::Binary | types::TypeKind::VarBinary) =>
         {
             let bytes = bytes.as_slice();
             let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -436,16 +429,17 @@ fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView>
             let index = parent.indexes.iter().find(|index| {
                 index.unique
                     && index.parts.len() == key.referenced_columns.len()
-                    && index.parts.iter().zip(&key.referenced_columns).all(|(part, name)| {
-                        same_name(&parent.columns[part.column].name, name)
-                    })
+                    && index
+                        .parts
+                        .iter()
+                        .zip(&key.referenced_columns)
+                        .all(|(part, name)| same_name(&parent.columns[part.column].name, name))
             });
             index.map(|index| index.name.to_string())
         });
         let columns =
             key.columns.iter().map(|column| table.columns[*column].name.to_string()).collect();
-        let referenced =
-            key.referenced_columns.iter().map(|column| column.to_string()).collect();
+        let referenced = key.referenced_columns.iter().map(|column| column.to_string()).collect();
         views.push(ConstraintView {
             name: key.name.to_string(),
             kind: ConstraintKind::Foreign {
@@ -496,8 +490,7 @@ impl InformationContext for Information<'_> {
                 .information_tables()
                 .iter()
                 .any(|table| table.schema() == *name);
-            let visible =
-                !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
+            let visible = !matches!(*name, "mysql" | "sys") || self.privileges.sees_schema(name);
             if visible && (used || *name == "information_schema") {
                 let collation = match *name {
                     "information_schema" => "utf8mb3_general_ci",
@@ -664,12 +657,7 @@ impl InformationContext for Information<'_> {
         let mut rows = Vec::new();
         for engine in self.server.registry.engines() {
             for stat in engine.stats() {
-                rows.push((
-                    engine.name().to_owned(),
-                    stat.group.to_owned(),
-                    stat.name,
-                    stat.value,
-                ));
+                rows.push((engine.name().to_owned(), stat.group.to_owned(), stat.name, stat.value));
             }
         }
         rows
@@ -695,7 +683,7 @@ impl InformationContext for Information<'_> {
             .accounts()
             .iter()
             .filter(|account| may_read || account.name == *self.account)
-            .map(|account| crate::accounts::account_view(account, may_read))
+            .map(|account| crate::account_texts::account_view(account, may_read))
             .collect()
     }
 
@@ -713,13 +701,14 @@ impl InformationContext for Information<'_> {
         let accounts = snapshot.accounts();
         match accounts.get(&name) {
             Some(found) if account.is_none() => {
-                let merged = crate::accounts::with_roles(accounts, found, self.active_roles);
-                Ok(crate::accounts::grant_statements(&merged))
+                let merged = crate::account_texts::with_roles(accounts, found, self.active_roles);
+                Ok(crate::account_texts::grant_statements(&merged))
             }
-            Some(found) => Ok(crate::accounts::grant_statements(found)),
-            None if name == *self.account => {
-                Ok(vec![format!("GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION", name.user, name.host)])
-            }
+            Some(found) => Ok(crate::account_texts::grant_statements(found)),
+            None if name == *self.account => Ok(vec![format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION",
+                name.user, name.host
+            )]),
             None => Err(err!(NONEXISTING_GRANT, name.user, name.host)),
         }
     }
@@ -753,4 +742,3 @@ impl Information<'_> {
         }
     }
 }
-

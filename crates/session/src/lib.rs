@@ -3,6 +3,7 @@
 //!
 //! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
 
+mod account_texts;
 mod accounts;
 mod admin;
 mod cached;

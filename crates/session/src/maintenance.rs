@@ -49,7 +49,10 @@ impl Session {
             match self.maintain_one(maintenance.kind, &schema, &table) {
                 Ok(findings) if findings.is_empty() => match maintenance.kind {
                     MaintenanceKind::Optimize => {
-                        say("note", "Table does not support optimize, doing recreate + analyze instead");
+                        say(
+                            "note",
+                            "Table does not support optimize, doing recreate + analyze instead",
+                        );
                         say("status", "OK");
                     }
                     MaintenanceKind::Repair => {

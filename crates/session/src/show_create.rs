@@ -1,8 +1,6 @@
 //! SHOW CREATE in the reference's words, letter for letter: clients parse it.
 
-use catalog::{
-    Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View,
-};
+use catalog::{Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema, Table, View};
 use engine_api::IndexId;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
@@ -133,8 +131,7 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
 
 /// CHARACTER SET and COLLATE of a column that differs from its table.
 fn collation_text(table: CollationId, column: &Column) -> String {
-    let has_text =
-        column.ty.is_text() || matches!(column.ty.kind, TypeKind::Enum | TypeKind::Set);
+    let has_text = column.ty.is_text() || matches!(column.ty.kind, TypeKind::Enum | TypeKind::Set);
     if !has_text {
         return String::new();
     }
@@ -258,12 +255,7 @@ pub(crate) fn foreign_key_text(table: &Table, key: &ForeignKey) -> String {
 
 /// A foreign key as error 1701 names it.
 pub(crate) fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
-    format!(
-        "{}.{}, CONSTRAINT {}",
-        quote(&child.schema),
-        quote(&child.name),
-        quote(&key.name)
-    )
+    format!("{}.{}, CONSTRAINT {}", quote(&child.schema), quote(&child.name), quote(&key.name))
 }
 
 /// CREATE DATABASE text.

@@ -104,9 +104,10 @@ impl Session {
 
     fn prepare_load<'a>(&self, load: &'a LoadData, table: &Table) -> Result<Load<'a>> {
         let targets = if load.columns.is_empty() {
-            let visible = table.columns.iter().filter(|column| {
-                column.generated.is_none() && !column.invisible
-            });
+            let visible = table
+                .columns
+                .iter()
+                .filter(|column| column.generated.is_none() && !column.invisible);
             visible.map(|column| LoadColumn::Column(column_name(&column.name))).collect()
         } else {
             load.columns.clone()

@@ -16,17 +16,49 @@ const BATCH_PAGES: usize = 64;
 const HEADER_BYTES: usize = 4096;
 const MAGIC: u32 = 0x5744_5153; // "SQDW"
 
+/// A sync of page files failed: what reached the device since the last good one is unknown, so nothing may be retried. A failed write
+/// without it may: the pages are still in memory.
+#[derive(Debug)]
+pub struct SyncFailed(io::Error);
+
+impl SyncFailed {
+    fn wrap(error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), SyncFailed(error))
+    }
+
+    /// Whether an error is one.
+    pub fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<SyncFailed>())
+    }
+}
+
+impl std::fmt::Display for SyncFailed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "sync failed: {}", self.0)
+    }
+}
+
+impl std::error::Error for SyncFailed {}
+
 /// The one thread that writes pages holds this.
 pub(crate) struct PageWriter {
     doublewrite: Arc<dyn File>,
     page_bytes: usize,
     staging: Vec<u8>,
     pages: Vec<(u32, PageNo)>,
+    /// The batch is in the doublewrite file and perhaps torn in place: no other may take its room before it is whole (B10).
+    is_unfinished: bool,
 }
 
 impl PageWriter {
     pub fn new(doublewrite: Arc<dyn File>, page_bytes: usize) -> PageWriter {
-        PageWriter { doublewrite, page_bytes, staging: Vec::new(), pages: Vec::new() }
+        PageWriter {
+            doublewrite,
+            page_bytes,
+            staging: Vec::new(),
+            pages: Vec::new(),
+            is_unfinished: false,
+        }
     }
 
     fn header(&self) -> Vec<u8> {
@@ -86,6 +118,10 @@ impl Pool {
     /// I/O; the pages stay dirty and are written again later.
     pub fn flush(&self, limit: usize, below: u64) -> io::Result<usize> {
         let mut writer = self.writer.lock();
+        let mut count = 0;
+        if writer.is_unfinished {
+            count += self.finish_batch(&mut writer)?;
+        }
         let mut candidates: Vec<(u64, u32)> = Vec::new();
         for (frame, descriptor) in self.descriptors().iter().enumerate() {
             let oldest = descriptor.oldest_change();
@@ -95,7 +131,6 @@ impl Pool {
         }
         candidates.sort_unstable();
         candidates.truncate(limit);
-        let mut count = 0;
         for batch in candidates.chunks(BATCH_PAGES) {
             count += self.write_times.time(|| self.flush_batch(&mut writer, batch))?;
         }
@@ -120,16 +155,23 @@ impl Pool {
         let header = writer.header();
         writer.staging[..HEADER_BYTES].copy_from_slice(&header);
         writer.doublewrite.write_at(&writer.staging, 0)?;
-        writer.doublewrite.sync()?;
+        writer.doublewrite.sync().map_err(SyncFailed::wrap)?;
+        writer.is_unfinished = true;
+        self.finish_batch(writer)
+    }
+
+    /// Writes the batch that is in the doublewrite file to its places.
+    fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
         let images = writer.staging[HEADER_BYTES..].chunks_exact(writer.page_bytes);
         for ((_, no), image) in writer.pages.iter().zip(images) {
             self.file.write_at(image, u64::from(no.0) * writer.page_bytes as u64)?;
         }
-        self.file.sync()?;
+        self.file.sync().map_err(SyncFailed::wrap)?;
         for (frame, _) in &writer.pages {
             // B6: from here a zero `first_change` means clean.
             self.descriptor(*frame).in_flight.store(0, Ordering::Release);
         }
+        writer.is_unfinished = false;
         self.writes.fetch_add(writer.pages.len() as u64, Ordering::Relaxed);
         Ok(writer.pages.len())
     }

@@ -15,6 +15,7 @@ mod pool;
 pub use latch::Latch;
 
 #[cfg(not(loom))]
+pub use flush::SyncFailed;
 pub use guard::{Exclusive, Optimistic, Shared};
 #[cfg(not(loom))]
 pub use pool::{Pool, PoolConfig, PoolStats};

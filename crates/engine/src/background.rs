@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sys::sync::atomic::Ordering;
 
+use bufpool::SyncFailed;
 use sys::clock::{Clock as _, RealClock};
 use sys::threads::{Thread, spawn};
 use wal::{Durability, FailurePolicy};
@@ -15,6 +16,8 @@ use crate::engine::Shared;
 const ROUND: Duration = Duration::from_millis(10);
 /// Pause of the page writer: each look costs a pass over all frames.
 const WRITE_ROUND: Duration = Duration::from_millis(50);
+/// Rounds of the page writer in a row whose writes fail: about a minute, time enough to make room on the device.
+const WRITE_FAILURES_MAX: u32 = 1200;
 /// Log segments after which a checkpoint does not wait for its time.
 const LOG_SEGMENTS_MAX: u64 = 8;
 /// In relaxed mode the log is synced this often.
@@ -51,6 +54,23 @@ fn purge_rounds(shared: &Shared) {
     }
 }
 
+/// Ends the process when page files cannot be trusted or cannot be written for long. Until then pages stay dirty, the checkpoint stays
+/// where it is and commits go on.
+fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
+    let policy = shared.config.log.failure;
+    if policy != FailurePolicy::Abort {
+        return;
+    }
+    // After a failed sync restart repairs from the doublewrite file and the log what was written to an unknown extent.
+    if SyncFailed::is(failure) || failures >= WRITE_FAILURES_MAX {
+        eprintln!("squall: data pages cannot be written: {failure}; aborting");
+        std::process::abort();
+    }
+    if failures == 1 {
+        eprintln!("squall: data pages cannot be written: {failure}; trying again");
+    }
+}
+
 /// Writes pages when many are dirty, and before each checkpoint those that were dirty at the one before, so that redo starts at most
 /// two intervals back. A log that grows fast brings the checkpoint forward.
 fn write_rounds(shared: &Shared) {
@@ -58,29 +78,34 @@ fn write_rounds(shared: &Shared) {
     let log = &shared.system.log;
     let (mut checkpointed, mut synced) = (clock.monotonic(), clock.monotonic());
     let mut previous = log.next_ticket();
+    let mut failures = 0;
     while !is_over(shared) {
         let now = clock.monotonic();
         let pool = shared.system.pool.stats();
-        let mut failed = false;
+        let mut failure = None;
         if pool.dirty_frames * 4 > pool.frames {
-            failed |= shared.system.flush_pages(pool.frames as usize / 8).is_err();
+            failure = shared.system.flush_pages(pool.frames as usize / 8).err();
         }
         let is_due = now - checkpointed >= shared.config.checkpoint_interval;
         if (is_due && log.next_ticket() != previous) || log.stats().segments > LOG_SEGMENTS_MAX {
-            failed |= shared.system.pool.flush(usize::MAX, previous).is_err();
+            failure = failure.or(shared.system.pool.flush(usize::MAX, previous).err());
             // What the checkpoint itself draws must not make the next one due.
-            failed |= shared.checkpoint().is_err();
+            if failure.is_none() && shared.checkpoint().is_err() {
+                failure = Some(io::Error::other("the checkpoint cannot be stored"));
+            }
             previous = log.next_ticket();
             checkpointed = now;
         }
         if shared.config.log.durability == Durability::Relaxed && now - synced >= RELAXED_SYNC {
-            failed |= log.flush_to(log.next_ticket() - 1).is_err();
+            failure = failure.or(log.flush_to(log.next_ticket() - 1).err());
             synced = now;
         }
-        if failed && shared.config.log.failure == FailurePolicy::Abort {
-            // Writes of unknown extent since the last good sync: restart repairs them from the doublewrite file and the log.
-            eprintln!("squall: data pages cannot be written; aborting");
-            std::process::abort();
+        match failure {
+            Some(failure) => {
+                failures += 1;
+                give_up_after(shared, &failure, failures);
+            }
+            None => failures = 0,
         }
         pause(shared, WRITE_ROUND);
     }

@@ -43,8 +43,7 @@ impl StatisticsSource for EngineStatistics<'_> {
 
     fn distinct(&self, table: u64, index: u32, parts: usize) -> Option<u64> {
         let (stats, table) = self.stats(table)?;
-        let place =
-            table.definition.indexes.iter().position(|known| known.id.0 == index)?;
+        let place = table.definition.indexes.iter().position(|known| known.id.0 == index)?;
         stats.distinct.get(place)?.get(parts.checked_sub(1)?).copied()
     }
 }
@@ -74,6 +73,7 @@ impl Session {
             safe_updates: self.settings.sql_safe_updates,
             group_concat_max_len: self.settings.group_concat_max_len,
             max_allowed_packet: self.settings.max_allowed_packet,
+            max_join_size: self.settings.max_join_size,
         }
     }
 
@@ -84,8 +84,8 @@ impl Session {
 
     /// Whether plain reads take locks: SERIALIZABLE within a transaction.
     pub(crate) fn reads_lock(&self) -> bool {
-        let serializable = self.transactions.characteristics.isolation
-            == engine_api::IsolationLevel::Serializable;
+        let serializable =
+            self.transactions.characteristics.isolation == engine_api::IsolationLevel::Serializable;
         serializable && (self.transactions.explicit || !self.settings.autocommit)
     }
 
@@ -209,8 +209,7 @@ impl Session {
         if !plannable {
             return Ok(None);
         }
-        let running =
-            Running { source: text, parameters: values, origin: Origin::Prepared };
+        let running = Running { source: text, parameters: values, origin: Origin::Prepared };
         self.plan_and_lock(&statement, &running).map(Some)
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct PlanSettings {
     pub(crate) safe_updates: bool,
     pub(crate) group_concat_max_len: u64,
     pub(crate) max_allowed_packet: u64,
+    pub(crate) max_join_size: Option<u64>,
 }
 
 impl PlanKey {
@@ -75,8 +76,7 @@ pub(crate) struct LiftedText<'a> {
 
 impl Entry {
     fn fits(&self, key: &PlanKey, text: &LiftedText<'_>) -> bool {
-        self.key == *key
-            && syntax::same_shape(&self.text, &self.literals, text.text, text.literals)
+        self.key == *key && syntax::same_shape(&self.text, &self.literals, text.text, text.literals)
     }
 }
 
@@ -104,12 +104,7 @@ impl PlanCache {
         &self.shards[hash as usize % SHARDS]
     }
 
-    fn find(
-        &self,
-        hash: u64,
-        key: &PlanKey,
-        text: &LiftedText<'_>,
-    ) -> Option<Arc<Entry>> {
+    fn find(&self, hash: u64, key: &PlanKey, text: &LiftedText<'_>) -> Option<Arc<Entry>> {
         let shard = self.shard(hash).load();
         let entry = shard.get(&hash).filter(|entry| entry.fits(key, text))?;
         // Written only when the hand has cleared it, not at every hit.

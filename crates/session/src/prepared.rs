@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use errors::{Result, bail, err};
 use hashbrown::HashMap;
-use plugin_api::{
-    ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, ResultSink,
-};
+use plugin_api::{ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, ResultSink};
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, TypeKind, Value};
@@ -140,8 +138,7 @@ impl Session {
         } else {
             self.settings.charset_client.decode(sql).bytes.into()
         };
-        let options =
-            syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
+        let options = syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
         let (statement, consumed) =
             syntax::parse_bytes(&source, &options).map_err(|error| parse_error(&error))?;
         if source[consumed..].iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
@@ -176,7 +173,7 @@ impl Session {
             Ok(_) => self.end_statement(),
             Err(error) => self.fail_statement(error),
         }
-        self.shared.idle(self.server.now_micros());
+        self.become_idle();
         result
     }
 
@@ -262,7 +259,7 @@ impl Session {
                 sink.error(&error)
             }
         };
-        self.shared.idle(self.server.now_micros());
+        self.become_idle();
         sent.map(|()| self.outcome)
     }
 
@@ -444,8 +441,7 @@ impl Session {
     ) -> Result<()> {
         let key = name.text.to_lowercase();
         let taken = self.prepared.by_name.remove(&key);
-        let mut prepared =
-            taken.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
+        let mut prepared = taken.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
         let parameters: Vec<Value> = using
             .iter()
             .map(|name| {
@@ -516,4 +512,3 @@ fn fits(ty: &DataType, value: &Value) -> bool {
         | Value::Json(_) => *ty == type_of_value(value, ty.collation),
     }
 }
-

@@ -8,7 +8,7 @@ use plugin_api::ProcessView;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
-use crate::status::{NAMES, SessionCounters};
+use crate::status::{Counter, NAMES, SessionCounters};
 
 /// Bytes of a running statement that the process list keeps.
 const INFO_BYTES_MAX: usize = 64 * 1024;
@@ -52,9 +52,12 @@ impl SessionShared {
         activity.info.extend_from_slice(&text[..text.len().min(INFO_BYTES_MAX)]);
     }
 
-    /// The session waits for its client.
-    pub(crate) fn idle(&self, now_micros: i64) {
+    /// The session waits for its client. `slow_micros`: how long a statement may take before it counts as slow.
+    pub(crate) fn idle(&self, now_micros: i64, slow_micros: i64) {
         let mut activity = self.activity.lock();
+        if now_micros.saturating_sub(activity.since_micros) > slow_micros {
+            self.counters.add(Counter::SLOW_QUERIES, 1);
+        }
         activity.command = "Sleep";
         activity.state = "";
         activity.since_micros = now_micros;

@@ -137,6 +137,12 @@ impl Session {
         let uncacheable = bound.plan.uncacheable || lock_reads;
         let tables = bound.tables;
         let (plan, flags) = self.optimize(bound.plan, &tables)?;
+        if let Some(limit) = self.settings.max_join_size
+            && flags.estimated_rows > limit
+            && matches!(plan, Plan::Query(_))
+        {
+            bail!(TOO_BIG_SELECT);
+        }
         if self.settings.sql_safe_updates {
             refuse_unsafe_update(&plan)?;
         }

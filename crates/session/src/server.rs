@@ -153,12 +153,8 @@ impl Server {
         let mut edits = Vec::new();
         let administrator = |host: &str| {
             let name = AccountName::new("root", host);
-            Account {
-                name,
-                password_changed_micros: self.started_micros,
-                ..Account::default()
-            }
-            .with_all_privileges()
+            Account { name, password_changed_micros: self.started_micros, ..Account::default() }
+                .with_all_privileges()
         };
         let secret = match &root.password {
             Some(password) => self.hash_password(DEFAULT_METHOD, password)?,
@@ -322,7 +318,10 @@ impl SessionFactory for Server {
             bail!(SECURE_TRANSPORT_REQUIRED);
         }
         let method = |name: &str| {
-            self.registry.authenticator(name).cloned().ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))
+            self.registry
+                .authenticator(name)
+                .cloned()
+                .ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))
         };
         if self.is_insecure_root(&request.user, kind) {
             return Ok((method(DEFAULT_METHOD)?, AccountSecret::default()));

@@ -250,10 +250,7 @@ impl Session {
 
     /// What statements see of the catalog now.
     pub(crate) fn view(&self) -> CatalogView {
-        CatalogView {
-            snapshot: self.server.catalog.snapshot(),
-            temporary: self.temporary.clone(),
-        }
+        CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
     }
 
     /// The current schema.
@@ -281,8 +278,7 @@ impl Session {
     /// Refreshes privileges when an account changed since.
     pub(crate) fn check_privileges_current(&mut self) {
         let known = &self.privileges_of;
-        let stale =
-            self.server.catalog.with(|snapshot| !Arc::ptr_eq(snapshot.accounts(), known));
+        let stale = self.server.catalog.with(|snapshot| !Arc::ptr_eq(snapshot.accounts(), known));
         if stale {
             self.refresh_privileges();
         }
@@ -317,9 +313,7 @@ impl Session {
     /// The text of a session variable.
     pub(crate) fn session_text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
-        id.map_or_else(String::new, |id| {
-            crate::variables::as_text(self.services.values.get(id))
-        })
+        id.map_or_else(String::new, |id| crate::variables::as_text(self.services.values.get(id)))
     }
 
     /// Stores a session variable without checks.
@@ -519,11 +513,13 @@ impl SessionHandle for Session {
     }
 
     fn reset_statement(&mut self, statement_id: u32) -> Result<OkInfo> {
+        self.shared.counters.add(crate::status::Counter::STMT_RESET, 1);
         self.prepared.reset(statement_id)?;
         Ok(self.flags())
     }
 
     fn close_statement(&mut self, statement_id: u32) {
+        self.shared.counters.add(crate::status::Counter::STMT_CLOSE, 1);
         self.prepared.close(statement_id, &self.server);
     }
 
@@ -572,9 +568,7 @@ impl SessionHandle for Session {
     fn result_collation(&self) -> u16 {
         match self.settings.charset_results {
             None => types::CollationId::BINARY.0,
-            Some(charset) => {
-                self.client.results_collation.unwrap_or(charset.default_collation.0)
-            }
+            Some(charset) => self.client.results_collation.unwrap_or(charset.default_collation.0),
         }
     }
 

@@ -17,13 +17,32 @@ use crate::variables::{
 
 /// One checked assignment.
 enum Assignment {
-    User { name: Ident, value: Value, ty: DataType },
-    Session { id: VariableId, value: Value },
+    User {
+        name: Ident,
+        value: Value,
+        ty: DataType,
+    },
+    Session {
+        id: VariableId,
+        value: Value,
+    },
     /// Only the next transaction: `SET @@transaction_isolation = ...`.
-    NextTransaction { id: VariableId, value: Value },
-    Global { id: VariableId, value: Value },
-    Persist { id: VariableId, value: Value, only: bool },
-    Unpersist { id: VariableId },
+    NextTransaction {
+        id: VariableId,
+        value: Value,
+    },
+    Global {
+        id: VariableId,
+        value: Value,
+    },
+    Persist {
+        id: VariableId,
+        value: Value,
+        only: bool,
+    },
+    Unpersist {
+        id: VariableId,
+    },
     /// SET NAMES: the collation that results are described with.
     ResultsCollation(types::CollationId),
 }
@@ -105,8 +124,7 @@ impl Session {
                 let converted = convert(definition, &wanted, &current)?;
                 if converted.truncated {
                     let name = definition.name;
-                    self.working
-                        .warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&name, &shown(&wanted)]);
+                    self.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &[&name, &shown(&wanted)]);
                 }
                 self.check_value(definition, &converted.value)?;
                 self.note_value(definition, &converted.value);
@@ -118,7 +136,8 @@ impl Session {
             Some(VarScope::Global) => Assignment::Global { id, value },
             Some(VarScope::Persist) => Assignment::Persist { id, value, only: false },
             Some(VarScope::PersistOnly) => Assignment::Persist { id, value, only: true },
-            None if at_at && definition.name.starts_with("transaction_")
+            None if at_at
+                && definition.name.starts_with("transaction_")
                 && matches!(definition.name, "transaction_isolation" | "transaction_read_only") =>
             {
                 if self.transactions.explicit || self.transactions.is_started() {
@@ -195,8 +214,8 @@ impl Session {
                 bail!(UNKNOWN_TIME_ZONE, text)
             }
             "character_set_client" => {
-                let wide = charset::charset_by_name(&text)
-                    .is_some_and(|charset| charset.min_length() > 1);
+                let wide =
+                    charset::charset_by_name(&text).is_some_and(|charset| charset.min_length() > 1);
                 if wide {
                     bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
                 }
@@ -487,4 +506,3 @@ impl Session {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
     }
 }
-

@@ -50,12 +50,16 @@ impl Session {
         };
         // Some clients count their strings' NUL in.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
-        self.shared.counters.add(Counter::BYTES_RECEIVED, sql.len() as u64 + 5);
         self.shared.begin("Query", text, self.server.now_micros());
         let result = self.run_all(text, sink);
         self.more_results = false;
-        self.shared.idle(self.server.now_micros());
+        self.become_idle();
         result.map(|()| self.outcome)
+    }
+
+    /// After a command: the session waits for its client.
+    pub(crate) fn become_idle(&self) {
+        self.shared.idle(self.server.now_micros(), self.settings.long_query_micros);
     }
 
     /// All statements of a text, until one fails.
@@ -280,9 +284,7 @@ impl Session {
             Statement::Revoke(revoke) => self.run_revoke(revoke, sink),
             Statement::SetPassword(set) => self.set_password(set, sink),
             Statement::SetRole(choice) => self.set_role(choice, sink),
-            Statement::SetDefaultRole { roles, users } => {
-                self.set_default_role(roles, users, sink)
-            }
+            Statement::SetDefaultRole { roles, users } => self.set_default_role(roles, users, sink),
             // Information.
             Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
                 self.run_rewritten(statement, running, sink)
@@ -308,9 +310,7 @@ pub(crate) fn parse_error(error: &ParseError) -> Error {
         ParseErrorKind::Syntax { near, line } => err!(PARSE_ERROR, near, line),
         ParseErrorKind::TooDeep => err!(STACK_OVERRUN, 0, 0, 0),
         ParseErrorKind::NotSupported(what) => Error::not_supported(what),
-        ParseErrorKind::Other { code, message } => {
-            Error::new(ErrorCode(*code), message.clone())
-        }
+        ParseErrorKind::Other { code, message } => Error::new(ErrorCode(*code), message.clone()),
         ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is no parameter"),
     }
 }
@@ -365,8 +365,18 @@ fn counter_of(statement: &Statement) -> Option<Counter> {
         Statement::RenameUser(_) => Counter::RENAME_USER,
         Statement::CreateRole { .. } => Counter::CREATE_ROLE,
         Statement::DropRole { .. } => Counter::DROP_ROLE,
-        Statement::Grant(_) => Counter::GRANT,
-        Statement::Revoke(_) => Counter::REVOKE,
+        Statement::Grant(grant) => match **grant {
+            syntax::ast::Grant::Roles { .. } => Counter::GRANT_ROLES,
+            syntax::ast::Grant::Privileges { .. } | syntax::ast::Grant::Proxy { .. } => {
+                Counter::GRANT
+            }
+        },
+        Statement::Revoke(revoke) => match revoke.what {
+            syntax::ast::RevokeKind::Roles { .. } => Counter::REVOKE_ROLES,
+            syntax::ast::RevokeKind::Privileges { .. }
+            | syntax::ast::RevokeKind::Everything
+            | syntax::ast::RevokeKind::Proxy(_) => Counter::REVOKE,
+        },
         Statement::Show(_) | Statement::Describe(_) => Counter::SHOW,
         Statement::Help(_) => Counter::HELP,
         Statement::Explain(_) => Counter::EXPLAIN,

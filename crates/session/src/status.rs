@@ -21,15 +21,11 @@ macro_rules! counters {
 }
 
 counters! {
-    BYTES_RECEIVED "Bytes_received",
-    BYTES_SENT "Bytes_sent",
-    ADMIN_COMMANDS "Com_admin_commands",
     ALTER_DB "Com_alter_db",
     ALTER_TABLE "Com_alter_table",
     ALTER_USER "Com_alter_user",
     ANALYZE "Com_analyze",
     BEGIN "Com_begin",
-    CALL "Com_call_procedure",
     CHANGE_DB "Com_change_db",
     CHECK "Com_check",
     CHECKSUM "Com_checksum",
@@ -92,26 +88,11 @@ counters! {
     UNLOCK_TABLES "Com_unlock_tables",
     UPDATE "Com_update",
     UPDATE_MULTI "Com_update_multi",
-    CREATED_TMP_DISK_TABLES "Created_tmp_disk_tables",
-    CREATED_TMP_FILES "Created_tmp_files",
-    CREATED_TMP_TABLES "Created_tmp_tables",
     HANDLER_COMMIT "Handler_commit",
-    HANDLER_DELETE "Handler_delete",
-    HANDLER_READ_FIRST "Handler_read_first",
-    HANDLER_READ_KEY "Handler_read_key",
-    HANDLER_READ_NEXT "Handler_read_next",
-    HANDLER_READ_RND_NEXT "Handler_read_rnd_next",
     HANDLER_ROLLBACK "Handler_rollback",
-    HANDLER_SAVEPOINT "Handler_savepoint",
-    HANDLER_UPDATE "Handler_update",
-    HANDLER_WRITE "Handler_write",
     QUERIES "Queries",
     QUESTIONS "Questions",
-    SELECT_FULL_JOIN "Select_full_join",
-    SELECT_SCAN "Select_scan",
     SLOW_QUERIES "Slow_queries",
-    SORT_ROWS "Sort_rows",
-    TABLE_LOCKS_IMMEDIATE "Table_locks_immediate",
     PLAN_CACHE_HITS "Plan_cache_hits",
     PLAN_CACHE_MISSES "Plan_cache_misses",
 }
@@ -172,10 +153,6 @@ impl ServerCounters {
             Some((_, count)) => *count += amount,
             None => counters.push((name, amount)),
         }
-    }
-
-    pub(crate) fn get(&self, name: &str) -> u64 {
-        self.0.lock().iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
     }
 
     pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {

@@ -140,15 +140,6 @@ impl Transactions {
         result
     }
 
-    /// After a statement failed: a deadlock ended the transaction in one engine, so it must end in all.
-    pub(crate) fn end_if_lost(&mut self, was_started: bool) {
-        let lost = was_started && self.parts.iter().all(|part| !part.txn.is_started());
-        if lost {
-            self.explicit = false;
-            self.savepoints.clear();
-        }
-    }
-
     /// SAVEPOINT: replaces one of the same name.
     pub(crate) fn savepoint(&mut self, name: &str) {
         let key = name.to_lowercase();

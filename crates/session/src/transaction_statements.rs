@@ -22,10 +22,11 @@ impl Session {
         if self.transactions.is_started() {
             self.transactions.begin_statement();
         } else if !self.transactions.explicit {
-            self.transactions.characteristics = self.next_characteristics.unwrap_or(Characteristics {
-                isolation: self.settings.isolation,
-                read_only: self.settings.transaction_read_only,
-            });
+            self.transactions.characteristics =
+                self.next_characteristics.unwrap_or(Characteristics {
+                    isolation: self.settings.isolation,
+                    read_only: self.settings.transaction_read_only,
+                });
         }
     }
 
@@ -74,8 +75,7 @@ impl Session {
         let handle = handle?;
         let cancel = self.shared.cancel.clone();
         if !handle.is_durable() {
-            sys::blocking::blocking(|| handle.wait())
-                .map_err(|error| error.into_error(&cancel))?;
+            sys::blocking::blocking(|| handle.wait()).map_err(|error| error.into_error(&cancel))?;
         }
         Ok(())
     }

@@ -61,8 +61,7 @@ impl UserLocks {
         if limit == Some(Duration::ZERO) {
             return Ok(false);
         }
-        let result =
-            sys::blocking::blocking(|| self.wait_for(session, &key, limit, cancel));
+        let result = sys::blocking::blocking(|| self.wait_for(session, &key, limit, cancel));
         self.state.lock().waits.remove(&session);
         result
     }

@@ -11,7 +11,9 @@ use types::Value;
 fn rows_go_in_and_come_out() {
     let harness = Harness::new();
     let mut root = harness.root();
-    root.setup("CREATE TABLE t1 (a INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(10) NOT NULL DEFAULT 'x')");
+    root.setup(
+        "CREATE TABLE t1 (a INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(10) NOT NULL DEFAULT 'x')",
+    );
     root.check(&[
         ("INSERT INTO t1 (b) VALUES ('one'), ('two')", "ok 2"),
         ("SELECT LAST_INSERT_ID(), ROW_COUNT()", "1|2"),
@@ -121,7 +123,10 @@ fn definitions_are_checked() {
         ("CREATE TABLE t1 (a INT, FOREIGN KEY (a) REFERENCES nothing (a))", 1824),
         ("CREATE TABLE t1 (a BIGINT, FOREIGN KEY (a) REFERENCES p (a))", 3780),
         ("CREATE TABLE t1 (a INT, FOREIGN KEY (a) REFERENCES p (b))", 3734),
-        ("CREATE TABLE t1 (a INT NOT NULL, FOREIGN KEY (a) REFERENCES p (a) ON DELETE SET NULL)", 1830),
+        (
+            "CREATE TABLE t1 (a INT NOT NULL, FOREIGN KEY (a) REFERENCES p (a) ON DELETE SET NULL)",
+            1830,
+        ),
         ("CREATE TABLE p (a INT)", 1050),
         ("CREATE TABLE nothing.t1 (a INT)", 1049),
         ("CREATE TABLE information_schema.t1 (a INT)", 1044),
@@ -185,10 +190,7 @@ fn show_create_table_is_the_references_text() {
     let text = expected.strip_prefix("t1|").expect("a name").replace("`t1`", "`t9`");
     root.check(&[(&text, "ok 0")]);
     let again = expected.replace("t1|", "t9|").replace("`t1`", "`t9`").replace("t1_chk", "t9_chk");
-    assert_eq!(
-        root.run("SHOW CREATE TABLE t9").replace("t1_chk", "t9_chk"),
-        again
-    );
+    assert_eq!(root.run("SHOW CREATE TABLE t9").replace("t1_chk", "t9_chk"), again);
 }
 
 #[test]
@@ -252,7 +254,10 @@ fn set_in_every_form() {
         SET @a = 1, @b := 'x', SESSION autocommit = ON, @@local.sql_notes = OFF",
     );
     root.check(&[
-        ("SELECT @@wait_timeout, @@time_zone, @@collation_connection", "2147483|+00:00|utf8mb4_unicode_ci"),
+        (
+            "SELECT @@wait_timeout, @@time_zone, @@collation_connection",
+            "2147483|+00:00|utf8mb4_unicode_ci",
+        ),
         ("SELECT 'a' || 'b'", "ab"),
         ("SELECT @a, @b, @@sql_notes", "1|x|0"),
         ("SET sql_notes = DEFAULT, sql_mode = DEFAULT", "ok 0"),
@@ -399,7 +404,11 @@ fn accounts_may_do_what_they_are_granted() {
     user.refuse(&[("SELECT b FROM t.t1", 1143), ("SELECT * FROM t.t1", 1143)]);
     user.refuse(&[("SELECT * FROM t.v1", 1142), ("INSERT INTO t.t1 VALUES (1, 1)", 1142)]);
     root.setup("GRANT SELECT ON t.v1 TO u\nGRANT r TO u");
-    user.check(&[("SELECT * FROM t.v1", "1"), ("SET ROLE r", "ok 0"), ("SELECT CURRENT_ROLE()", "`r`@`%`")]);
+    user.check(&[
+        ("SELECT * FROM t.v1", "1"),
+        ("SET ROLE r", "ok 0"),
+        ("SELECT CURRENT_ROLE()", "`r`@`%`"),
+    ]);
     user.check(&[("INSERT INTO t.t1 VALUES (3, 3)", "ok 1"), ("SET ROLE NONE", "ok 0")]);
     root.setup("REVOKE SELECT (a) ON t.t1 FROM u");
     user.refuse(&[("SELECT a FROM t.t1", 1142), ("INSERT INTO t.t1 VALUES (3, 3)", 1142)]);

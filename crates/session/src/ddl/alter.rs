@@ -76,12 +76,8 @@ impl Session {
         // Under the lock the definition stands still.
         let table = self.find_table(&schema, &name)?;
         let mut draft = Draft::of(&table);
-        let mut request = Request {
-            algorithm: Algorithm::Default,
-            rename: None,
-            rebuild: false,
-            orders: false,
-        };
+        let mut request =
+            Request { algorithm: Algorithm::Default, rename: None, rebuild: false, orders: false };
         for action in &alter.actions {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
         }
@@ -120,7 +116,7 @@ impl Session {
                 }
                 let built = self.build_column(draft, column, running)?;
                 let at = place_for(draft, position.as_ref(), None)?;
-                self.add_built_column(draft, built, at, running)
+                self.add_built_column(draft, built, at)
             }
             AlterAction::ChangeColumn { old, if_exists, column, position } => {
                 self.change_column(draft, old, *if_exists, column, position.as_ref(), running)
@@ -132,9 +128,7 @@ impl Session {
             AlterAction::DropColumn { name, if_exists } => {
                 self.drop_column(draft, table, &name.text, *if_exists)
             }
-            AlterAction::AddConstraint(constraint) => {
-                self.add_constraint(draft, constraint, running)
-            }
+            AlterAction::AddConstraint(constraint) => self.add_constraint(draft, constraint),
             AlterAction::DropForeignKey { name, if_exists } => {
                 let position = draft.foreign_keys.iter().position(|key| {
                     key.name.as_ref().is_some_and(|known| same_name(known, &name.text))
@@ -179,9 +173,9 @@ impl Session {
                 Ok(())
             }
             AlterAction::AlterIndexVisible { name, visible } => {
-                let at = draft.index(&name.text).ok_or_else(|| {
-                    err!(KEY_DOES_NOT_EXITS, name.text, table.name)
-                })?;
+                let at = draft
+                    .index(&name.text)
+                    .ok_or_else(|| err!(KEY_DOES_NOT_EXITS, name.text, table.name))?;
                 draft.indexes[at].visible = *visible;
                 Ok(())
             }
@@ -311,10 +305,7 @@ impl Session {
         );
         match (before, after) {
             (Some(false), None | Some(true)) | (None | Some(true), Some(false)) => {
-                bail!(
-                    UNSUPPORTED_ACTION_ON_GENERATED_COLUMN,
-                    "Changing the STORED status"
-                );
+                bail!(UNSUPPORTED_ACTION_ON_GENERATED_COLUMN, "Changing the STORED status");
             }
             _ => {}
         }
@@ -338,7 +329,6 @@ impl Session {
             built.unique,
             &built.checks,
             built.references.as_ref(),
-            running,
         )
     }
 
@@ -414,7 +404,9 @@ impl Session {
                 // The reference's error 3959; the catalogue does not list it.
                 return Err(Error::new(
                     ErrorCode(3959),
-                    format!("Check constraint '{shown}' uses column '{name}', hence column cannot be dropped or renamed."),
+                    format!(
+                        "Check constraint '{shown}' uses column '{name}', hence column cannot be dropped or renamed."
+                    ),
                 ));
             }
         }
@@ -485,8 +477,8 @@ impl Session {
         draft.collation = collation;
         for column in &mut draft.columns {
             let ty = &mut column.column.ty;
-            let has_text = ty.is_text()
-                || matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set);
+            let has_text =
+                ty.is_text() || matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set);
             if has_text {
                 ty.collation = collation;
             }
@@ -505,15 +497,23 @@ impl Session {
         draft.name_constraints()?;
         self.check_expressions(&draft)?;
         let next = draft.auto_increment;
-        let existing: Vec<Arc<str>> =
-            draft.foreign_keys.iter().filter(|key| key.existing).filter_map(|key| key.name.clone()).collect();
+        let existing: Vec<Arc<str>> = draft
+            .foreign_keys
+            .iter()
+            .filter(|key| key.existing)
+            .filter_map(|key| key.name.clone())
+            .collect();
         let origins: Vec<Option<usize>> =
             draft.columns.iter().map(|column| column.origin).collect();
         let mut new = draft.finish(table.id, Some(table))?;
         self.check_foreign_keys(&mut new, &existing)?;
         let adds_keys = new.foreign_keys.len() > existing.len();
         let adds_checks = new.checks.iter().any(|check| {
-            check.enforced && !table.checks.iter().any(|known| known.enforced && known.expression == check.expression)
+            check.enforced
+                && !table
+                    .checks
+                    .iter()
+                    .any(|known| known.enforced && known.expression == check.expression)
         });
         let way = choose_way(table, &mut new);
         let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
@@ -524,15 +524,12 @@ impl Session {
             || adds_keys && self.settings.foreign_key_checks
             || reference_copies(table, &new, &origins);
         if must_copy && request.algorithm == Algorithm::Instant && !request.rebuild {
-            bail!(
-                ALTER_OPERATION_NOT_SUPPORTED,
-                "ALGORITHM=INSTANT",
-                "ALGORITHM=COPY/INPLACE"
-            );
+            bail!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
         }
         if let Some((schema, name)) = &request.rename {
             let same = *schema == table.schema && *name == table.name;
-            let taken = self.server.catalog.with(|snapshot| snapshot.relation(schema, name).is_some());
+            let taken =
+                self.server.catalog.with(|snapshot| snapshot.relation(schema, name).is_some());
             if !same && taken {
                 bail!(TABLE_EXISTS_ERROR, name);
             }
@@ -554,8 +551,8 @@ impl Session {
                     );
                 }
                 let (rows, commit) =
-                self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
-            return Ok((if counts_rows { rows } else { 0 }, commit));
+                    self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
+                return Ok((if counts_rows { rows } else { 0 }, commit));
             }
             Err(EngineError::DuplicateKey { index, .. }) => {
                 let index = new.indexes.iter().find(|known| known.id == index);
@@ -836,7 +833,9 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
         return true;
     }
     // NULL becoming NOT NULL needs a look at the rows; the other way changes index keys.
-    if old.nullable != new.nullable || old.collation != new.collation || old.unsigned != new.unsigned
+    if old.nullable != new.nullable
+        || old.collation != new.collation
+        || old.unsigned != new.unsigned
     {
         return false;
     }

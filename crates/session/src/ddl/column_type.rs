@@ -309,9 +309,8 @@ fn sized_text(bytes: u64, typed: impl Fn(TypeKind, u64) -> DataType) -> DataType
 }
 
 fn binary(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
-    let typed = |kind, length: u64| {
-        DataType::new(kind, u32::try_from(length).unwrap_or(u32::MAX), 0)
-    };
+    let typed =
+        |kind, length: u64| DataType::new(kind, u32::try_from(length).unwrap_or(u32::MAX), 0);
     let blob = |bytes: u64| match bytes {
         0..=255 => typed(TypeKind::TinyBlob, 255),
         256..=65_535 => typed(TypeKind::Blob, 65_535),
@@ -348,11 +347,8 @@ fn binary(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
 fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let collation = text_collation(written, ctx)?;
     let is_set = written.name == TypeName::Set;
-    let (kind, most) = if is_set {
-        (TypeKind::Set, SET_MEMBERS_MAX)
-    } else {
-        (TypeKind::Enum, ENUM_MEMBERS_MAX)
-    };
+    let (kind, most) =
+        if is_set { (TypeKind::Set, SET_MEMBERS_MAX) } else { (TypeKind::Enum, ENUM_MEMBERS_MAX) };
     if written.values.len() > most {
         return Err(match is_set {
             true => err!(TOO_BIG_SET, ctx.column),
@@ -365,11 +361,8 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let mut total = 0;
     for value in &written.values {
         // Spaces at the end are not part of a member, binary ones excepted.
-        let trimmed: &[u8] = if collation.is_binary() {
-            value
-        } else {
-            value.trim_ascii_end_spaces()
-        };
+        let trimmed: &[u8] =
+            if collation.is_binary() { value } else { value.trim_ascii_end_spaces() };
         let chars = collation.char_length(trimmed);
         if chars > MEMBER_LENGTH_MAX {
             bail!(TOO_LONG_SET_ENUM_VALUE, ctx.column);
@@ -381,12 +374,7 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
         collation.sort_key(trimmed, &mut key);
         if !seen.insert(key) && ctx.sql_mode.is_strict() {
             let word = if is_set { "SET" } else { "ENUM" };
-            bail!(
-                DUPLICATED_VALUE_IN_TYPE,
-                ctx.column,
-                String::from_utf8_lossy(trimmed),
-                word
-            );
+            bail!(DUPLICATED_VALUE_IN_TYPE, ctx.column, String::from_utf8_lossy(trimmed), word);
         }
         widest = widest.max(chars);
         total += chars + 1;
@@ -413,10 +401,9 @@ impl TrimSpaces for [u8] {
 fn vector(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     match written.length.unwrap_or(VECTOR_DEFAULT) {
         0 => Err(err!(INVALID_FIELD_SIZE, ctx.column)),
-        dimensions if dimensions > VECTOR_MAX => Err(Error::with(
-            ErrorCode::TOO_BIG_FIELDLENGTH,
-            &[&ctx.column, &VECTOR_MAX],
-        )),
+        dimensions if dimensions > VECTOR_MAX => {
+            Err(Error::with(ErrorCode::TOO_BIG_FIELDLENGTH, &[&ctx.column, &VECTOR_MAX]))
+        }
         dimensions => Ok(DataType::new(TypeKind::Vector, dimensions as u32, 0)),
     }
 }

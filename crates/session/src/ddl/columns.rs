@@ -115,7 +115,7 @@ impl Session {
             if let ColumnAttribute::Default { value, parenthesised } = attribute {
                 default = Some((value, *parenthesised));
             } else {
-                self.apply_attribute(&mut built, attribute, running)?;
+                self.apply_attribute(&mut built, attribute)?;
             }
         }
         self.finish_column(&mut built, default, running)?;
@@ -126,7 +126,6 @@ impl Session {
         &mut self,
         built: &mut BuiltColumn,
         attribute: &ColumnAttribute,
-        running: &Running<'_>,
     ) -> Result<()> {
         let column = &mut built.column.column;
         match attribute {
@@ -287,7 +286,6 @@ impl Session {
         draft: &mut Draft,
         built: BuiltColumn,
         position: usize,
-        running: &Running<'_>,
     ) -> Result<()> {
         let name = built.column.column.name.clone();
         draft.columns.insert(position, built.column);
@@ -298,12 +296,10 @@ impl Session {
             built.unique,
             &built.checks,
             built.references.as_ref(),
-            running,
         )
     }
 
     /// Keys, checks and references that a column definition brings.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn add_column_extras(
         &mut self,
         draft: &mut Draft,
@@ -312,7 +308,6 @@ impl Session {
         unique: bool,
         checks: &[ast::CheckDef],
         references: Option<&ast::References>,
-        running: &Running<'_>,
     ) -> Result<()> {
         let part = DraftPart { column: name.clone(), prefix_length: None, descending: false };
         for (wanted, primary) in [(primary, true), (unique, false)] {
@@ -329,7 +324,7 @@ impl Session {
             }
         }
         for check in checks {
-            self.add_check(draft, check, running)?;
+            self.add_check(draft, check)?;
         }
         if let Some(references) = references {
             draft.foreign_keys.push(foreign_key(None, &[name.clone()], references, draft)?);
@@ -338,12 +333,7 @@ impl Session {
     }
 
     /// CHECK; its expression is bound when the table is complete.
-    pub(crate) fn add_check(
-        &mut self,
-        draft: &mut Draft,
-        check: &ast::CheckDef,
-        running: &Running<'_>,
-    ) -> Result<()> {
+    pub(crate) fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckDef) -> Result<()> {
         let name: Option<Arc<str>> = check.name.as_ref().map(|name| Arc::from(&*name.text));
         if let Some(name) = &name
             && name.chars().count() > IDENTIFIER_CHARS_MAX
@@ -416,13 +406,14 @@ impl Session {
         }
         for (name, check) in &draft.checks {
             let shown = name.clone().unwrap_or_else(|| check.name.clone());
-            let bound = self.bind_over_columns(&draft.columns, &check.expression).map_err(|error| {
-                if error.code() == errors::ErrorCode::BAD_FIELD_ERROR {
-                    let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
-                    return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
-                }
-                error
-            })?;
+            let bound =
+                self.bind_over_columns(&draft.columns, &check.expression).map_err(|error| {
+                    if error.code() == errors::ErrorCode::BAD_FIELD_ERROR {
+                        let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
+                        return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
+                    }
+                    error
+                })?;
             if bound.forbidden || bound.volatile {
                 bail!(CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED, shown);
             }

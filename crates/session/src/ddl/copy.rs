@@ -62,9 +62,8 @@ impl Session {
 
     /// The AUTO_INCREMENT counter that the copy goes on with.
     fn copied_counter(&self, old: &Table, new: &Table) -> Result<Option<u64>> {
-        let both = [old, new].iter().all(|table| {
-            table.columns.iter().any(|column| column.auto_increment)
-        });
+        let both =
+            [old, new].iter().all(|table| table.columns.iter().any(|column| column.auto_increment));
         if !both {
             return Ok(None);
         }

@@ -46,14 +46,14 @@ impl Session {
         for definition in &create.columns {
             let built = self.build_column(&draft, definition, running)?;
             let position = draft.columns.len();
-            self.add_built_column(&mut draft, built, position, running)?;
+            self.add_built_column(&mut draft, built, position)?;
         }
         let (keys, others): (Vec<_>, Vec<_>) = create
             .constraints
             .iter()
             .partition(|constraint| matches!(constraint, TableConstraint::Index(_)));
         for constraint in keys.into_iter().chain(others) {
-            self.add_constraint(&mut draft, constraint, running)?;
+            self.add_constraint(&mut draft, constraint)?;
         }
         let query = create.query.as_deref();
         self.finish_create(create, draft, query, running, sink)
@@ -414,8 +414,7 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
 
 /// The column type that holds values of an expression's type.
 fn storable(mut ty: DataType) -> DataType {
-    ty.collation =
-        super::charsets::stored_collation(charset::collation_or_binary(ty.collation)).id;
+    ty.collation = super::charsets::stored_collation(charset::collation_or_binary(ty.collation)).id;
     match ty.kind {
         TypeKind::Null => {
             ty.kind = TypeKind::VarBinary;
@@ -432,8 +431,7 @@ fn storable(mut ty: DataType) -> DataType {
             let char_bytes =
                 u32::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
             if ty.length.saturating_mul(char_bytes) > 65_535 {
-                ty.kind =
-                    if ty.is_binary() { TypeKind::LongBlob } else { TypeKind::LongText };
+                ty.kind = if ty.is_binary() { TypeKind::LongBlob } else { TypeKind::LongText };
                 ty.length = u32::MAX;
             }
         }
@@ -452,11 +450,9 @@ pub(crate) fn materialise_indexed_columns(draft: &mut Draft) {
     for column in &mut draft.columns {
         let is_virtual =
             column.column.generated.as_ref().is_some_and(|generated| !generated.stored);
-        let is_indexed =
-            indexed.iter().any(|name| catalog::same_name(name, &column.column.name));
+        let is_indexed = indexed.iter().any(|name| catalog::same_name(name, &column.column.name));
         if is_virtual {
             column.column.stored = is_indexed.then_some(usize::MAX);
         }
     }
 }
-

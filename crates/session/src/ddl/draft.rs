@@ -4,9 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use catalog::{
-    Check, Column, ForeignKey, Generated, Index, IndexPart, Table, same_name,
-};
+use catalog::{Check, Column, ForeignKey, Generated, Index, IndexPart, Table, same_name};
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{ErrorCode, Result, bail, err};
 use types::{CollationId, DataType, TypeKind, Value};
@@ -326,9 +324,9 @@ impl Draft {
         let columns = &self.columns;
         self.indexes[primary..].sort_by_key(|index| {
             let nullable = index.parts.iter().any(|part| {
-                columns
-                    .iter()
-                    .any(|column| same_name(&column.column.name, &part.column) && column.column.ty.nullable)
+                columns.iter().any(|column| {
+                    same_name(&column.column.name, &part.column) && column.column.ty.nullable
+                })
             });
             match (index.unique, nullable) {
                 (true, false) => 0,
@@ -451,9 +449,7 @@ impl Draft {
             key.columns = draft
                 .columns
                 .iter()
-                .map(|name| {
-                    self.column(name).ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, name))
-                })
+                .map(|name| self.column(name).ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, name)))
                 .collect::<Result<_>>()?;
             keys.push(key);
         }
@@ -605,7 +601,8 @@ fn row_bytes(ty: &DataType) -> u64 {
         return 12;
     }
     let chars = u64::from(ty.length);
-    let char_bytes = u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    let char_bytes =
+        u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
     match ty.kind {
         TypeKind::VarChar | TypeKind::VarBinary => {
             let bytes = chars * char_bytes;

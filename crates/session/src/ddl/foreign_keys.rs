@@ -53,8 +53,8 @@ impl Session {
 /// `REFERENCES t` means its primary key.
 fn fill_referenced(key: &mut ForeignKey, parent: &Table) -> Result<()> {
     let primary = parent.primary().filter(|primary| primary.parts.len() == key.columns.len());
-    let primary = primary
-        .ok_or_else(|| err!(FK_NO_INDEX_PARENT, key.name, key.referenced_table))?;
+    let primary =
+        primary.ok_or_else(|| err!(FK_NO_INDEX_PARENT, key.name, key.referenced_table))?;
     key.referenced_columns =
         primary.parts.iter().map(|part| parent.columns[part.column].name.clone()).collect();
     Ok(())
@@ -72,9 +72,8 @@ fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
             if !generated.stored {
                 bail!(FK_CANNOT_USE_VIRTUAL_COLUMN, key.name, column.name);
             }
-            let changes = |action| {
-                matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull)
-            };
+            let changes =
+                |action| matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull);
             if changes(key.on_update) || key.on_delete == ReferenceAction::SetNull {
                 bail!(WRONG_FK_OPTION_FOR_GENERATED_COLUMN, "ON UPDATE");
             }
@@ -103,14 +102,13 @@ fn check_against_parent(
             bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
         }
     }
-    let begins = |index: &catalog::Index| {
-        index.parts.len() >= positions.len()
-            && index
-                .parts
-                .iter()
-                .zip(&positions)
-                .all(|(part, position)| part.column == *position && part.prefix_length.is_none())
-    };
+    let begins =
+        |index: &catalog::Index| {
+            index.parts.len() >= positions.len()
+                && index.parts.iter().zip(&positions).all(|(part, position)| {
+                    part.column == *position && part.prefix_length.is_none()
+                })
+        };
     if !parent.indexes.iter().any(begins) {
         if !enforce {
             return Ok(());

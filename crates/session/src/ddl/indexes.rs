@@ -25,10 +25,9 @@ impl Session {
         &mut self,
         draft: &mut Draft,
         constraint: &TableConstraint,
-        running: &Running<'_>,
     ) -> Result<()> {
         match constraint {
-            TableConstraint::Index(index) => self.add_index(draft, index, running),
+            TableConstraint::Index(index) => self.add_index(draft, index),
             TableConstraint::ForeignKey(key) => {
                 let columns: Vec<Arc<str>> =
                     key.columns.iter().map(|name| Arc::from(&*name.text)).collect();
@@ -36,16 +35,11 @@ impl Session {
                 draft.foreign_keys.push(foreign_key(name, &columns, &key.references, draft)?);
                 Ok(())
             }
-            TableConstraint::Check(check) => self.add_check(draft, check, running),
+            TableConstraint::Check(check) => self.add_check(draft, check),
         }
     }
 
-    fn add_index(
-        &mut self,
-        draft: &mut Draft,
-        definition: &IndexDef,
-        running: &Running<'_>,
-    ) -> Result<()> {
+    fn add_index(&mut self, draft: &mut Draft, definition: &IndexDef) -> Result<()> {
         let (primary, unique) = match definition.kind {
             IndexKind::Primary => (true, true),
             IndexKind::Unique => (false, true),
@@ -82,7 +76,7 @@ impl Session {
                     if primary {
                         bail!(FUNCTIONAL_INDEX_ON_FIELD);
                     }
-                    (self.hidden_column(draft, &index, position, expr, running)?, None)
+                    (self.hidden_column(draft, &index, position, expr)?, None)
                 }
             };
             index.parts.push(DraftPart { column, prefix_length, descending: part.desc });
@@ -122,7 +116,6 @@ impl Session {
         index: &DraftIndex,
         position: usize,
         expr: &ast::Expr,
-        running: &Running<'_>,
     ) -> Result<Arc<str>> {
         if matches!(expr.kind, ast::ExprKind::Column(_)) {
             bail!(FUNCTIONAL_INDEX_ON_FIELD);

@@ -4,8 +4,8 @@
 //! publishes the new version with the commit.
 
 mod alter;
-mod column_type;
 mod charsets;
+mod column_type;
 mod columns;
 mod copy;
 mod create;
@@ -37,8 +37,18 @@ use draft::IDENTIFIER_CHARS_MAX;
 const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
 /// Names that stand for it with a warning.
 const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
-    "MYISAM", "ARIA", "MEMORY", "HEAP", "CSV", "ARCHIVE", "ROCKSDB", "TOKUDB", "NDB", "NDBCLUSTER",
-    "MRG_MYISAM", "MERGE",
+    "MYISAM",
+    "ARIA",
+    "MEMORY",
+    "HEAP",
+    "CSV",
+    "ARCHIVE",
+    "ROCKSDB",
+    "TOKUDB",
+    "NDB",
+    "NDBCLUSTER",
+    "MRG_MYISAM",
+    "MERGE",
 ];
 
 /// What an ENGINE clause means.

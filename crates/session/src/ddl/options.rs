@@ -146,8 +146,7 @@ pub(crate) fn choose_collation(
 ) -> Result<CollationId> {
     let charset = charset.map(find_charset).transpose()?;
     let collation = collation.map(find_collation).transpose()?;
-    let stored =
-        |id| super::charsets::stored_collation(charset::collation_or_binary(id)).id;
+    let stored = |id| super::charsets::stored_collation(charset::collation_or_binary(id)).id;
     match (charset, collation) {
         (Some(charset), Some(collation)) if collation.charset.name != charset.name => {
             bail!(COLLATION_CHARSET_MISMATCH, collation.name, charset.name)

@@ -174,8 +174,7 @@ impl Session {
             }
             self.working.note(ErrorCode::BAD_TABLE_ERROR, &[&missing.join(",")]);
         }
-        let commit =
-            if edits.is_empty() { None } else { Some(self.commit_definitions(&edits)?) };
+        let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(&edits)?) };
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }
@@ -212,12 +211,7 @@ fn write_out_wildcard(select: &mut ast::Select, columns: &[ColumnMeta]) {
 }
 
 /// The text of a view's query with a schema before every table that has none. `start`: where the text begins in the statement.
-fn qualify_tables(
-    query: &ast::Query,
-    text: Vec<u8>,
-    start: u32,
-    schema: Option<&str>,
-) -> String {
+fn qualify_tables(query: &ast::Query, text: Vec<u8>, start: u32, schema: Option<&str>) -> String {
     let mut text = text;
     if let Some(schema) = schema {
         let mut places = Vec::new();

@@ -30,8 +30,9 @@ pub(super) fn from_option(definition: &Definition, text: &str) -> Result<Value> 
         return Ok(Value::Null);
     }
     let value = match definition.kind {
-        Kind::Int { .. } | Kind::UInt { .. } => number_with_unit(text)
-            .ok_or_else(|| err!(WRONG_TYPE_FOR_VAR, definition.name))?,
+        Kind::Int { .. } | Kind::UInt { .. } => {
+            number_with_unit(text).ok_or_else(|| err!(WRONG_TYPE_FOR_VAR, definition.name))?
+        }
         Kind::Double { .. } => text
             .parse()
             .map(Value::Double)
@@ -70,7 +71,11 @@ pub(super) fn number_with_unit(text: &str) -> Option<Value> {
 ///
 /// # Errors
 /// 1231, 1232, 1115, 1273, 1298.
-pub(crate) fn convert(definition: &Definition, value: &Value, current: &Value) -> Result<Converted> {
+pub(crate) fn convert(
+    definition: &Definition,
+    value: &Value,
+    current: &Value,
+) -> Result<Converted> {
     let wrong = || err!(WRONG_VALUE_FOR_VAR, definition.name, shown(value));
     if value.is_null() {
         return match definition.kind {
@@ -90,9 +95,8 @@ pub(crate) fn convert(definition: &Definition, value: &Value, current: &Value) -
         };
     }
     match definition.kind {
-        Kind::Bool => to_bool(value).map_or_else(|| Err(wrong()), |on| {
-            Converted::exact(Value::Int(i64::from(on)))
-        }),
+        Kind::Bool => to_bool(value)
+            .map_or_else(|| Err(wrong()), |on| Converted::exact(Value::Int(i64::from(on)))),
         Kind::Int { min, max } => to_int(definition, value, min, max),
         Kind::UInt { min, max, block } => to_uint(definition, value, min, max, block),
         Kind::Double { min, max } => to_double(definition, value, min, max),
@@ -352,10 +356,13 @@ pub(crate) fn display_text(definition: &Definition, value: &Value) -> String {
     match (definition.kind, value) {
         (_, Value::Null) => String::new(),
         (Kind::Bool, value) => {
-            if matches!(value, Value::Int(0)) { "OFF".into() } else { "ON".into() }
+            if matches!(value, Value::Int(0)) {
+                "OFF".into()
+            } else {
+                "ON".into()
+            }
         }
         (Kind::Double { .. }, Value::Double(number)) => format!("{number:.6}"),
         (_, value) => super::as_text(value),
     }
 }
-

@@ -187,9 +187,8 @@ impl Globals {
     /// Compiled-in defaults.
     pub(crate) fn new() -> Globals {
         let definitions = Definitions::new();
-        let default = |(_, definition): (VariableId, &'static Definition)| {
-            convert::default_value(definition)
-        };
+        let default =
+            |(_, definition): (VariableId, &'static Definition)| convert::default_value(definition);
         let values: Vec<Value> = definitions.iter().map(default).collect();
         let origins = vec![Origin::Compiled; definitions.len()];
         let current = ArcSwap::from_pointee(GlobalValues { values, origins });
@@ -234,10 +233,7 @@ impl Globals {
     /// 1193, 1231, 1232.
     pub(crate) fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
         let name = name.replace('-', "_").to_ascii_lowercase();
-        let id = self
-            .definitions
-            .find(&name)
-            .ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
+        let id = self.definitions.find(&name).ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
         let value = convert::from_option(definition, text)?;
         self.set(&[(id, value)], origin);

@@ -45,10 +45,9 @@ pub(crate) struct Settings {
     pub(crate) auto_increment_increment: u64,
     pub(crate) auto_increment_offset: u64,
     pub(crate) cte_max_recursion_depth: u64,
+    /// `None` when `sql_big_selects` lifts the bound.
     pub(crate) max_join_size: Option<u64>,
-    pub(crate) sort_buffer_size: u64,
-    pub(crate) tmp_table_size: u64,
-    pub(crate) sql_quote_show_create: bool,
+    pub(crate) long_query_micros: i64,
     pub(crate) track_schema: bool,
     pub(crate) track_state: bool,
     /// Lower case; `*` for all.
@@ -98,10 +97,8 @@ impl Settings {
             auto_increment_increment: read.number("auto_increment_increment"),
             auto_increment_offset: read.number("auto_increment_offset"),
             cte_max_recursion_depth: read.number("cte_max_recursion_depth"),
+            long_query_micros: (read.double("long_query_time") * 1e6) as i64,
             max_join_size: (!read.flag("sql_big_selects")).then(|| read.number("max_join_size")),
-            sort_buffer_size: read.number("sort_buffer_size"),
-            tmp_table_size: read.number("tmp_table_size"),
-            sql_quote_show_create: read.flag("sql_quote_show_create"),
             track_schema: read.flag("session_track_schema"),
             track_state: read.flag("session_track_state_change"),
             track_variables: read
@@ -142,6 +139,13 @@ impl Read<'_> {
 
     fn number(&self, name: &str) -> u64 {
         as_u64(&self.value(name))
+    }
+
+    fn double(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Value::Double(number) => number,
+            _ => 0.0,
+        }
     }
 
     fn flag(&self, name: &str) -> bool {

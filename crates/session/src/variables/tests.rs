@@ -28,9 +28,17 @@ fn every_default_is_a_value_of_its_kind() {
 fn names_of_the_connect_path_exist_and_others_do_not() {
     let definitions = Definitions::new();
     for name in [
-        "auto_increment_increment", "AUTOCOMMIT", "character_set_filesystem", "gtid_purged",
-        "lower_case_table_names", "tx_isolation", "innodb_io_capacity", "wait_timeout",
-        "information_schema_stats_expiry", "sql_safe_updates", "version_compile_os",
+        "auto_increment_increment",
+        "AUTOCOMMIT",
+        "character_set_filesystem",
+        "gtid_purged",
+        "lower_case_table_names",
+        "tx_isolation",
+        "innodb_io_capacity",
+        "wait_timeout",
+        "information_schema_stats_expiry",
+        "sql_safe_updates",
+        "version_compile_os",
     ] {
         assert!(definitions.find(name).is_some(), "{name}");
     }

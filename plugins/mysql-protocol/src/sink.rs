@@ -14,8 +14,8 @@ use sys::blocking::blocking;
 use types::DataType;
 use wire::{
     BinaryRowWriter, Capabilities, Change, ColumnDefinition, ColumnFlags, ColumnOrigin, Eof,
-    ErrPacket, OkPacket, ScanError, StatusFlags, TypeOnWire, begin_packet, finish_packet,
-    put_lenenc_int, put_local_infile_request, scan_packet,
+    ErrPacket, OkPacket, Reader, ScanError, StatusFlags, TypeOnWire, begin_packet, finish_packet,
+    put_lenenc_bytes, put_lenenc_int, put_local_infile_request, scan_packet,
 };
 
 use crate::buffer::InputBuffer;
@@ -49,6 +49,18 @@ impl TextEncoding {
         }
     }
 
+    /// The character sets that texts of a column come in and leave in, when they differ.
+    fn conversion(&self, ty: &DataType) -> Option<(&'static Charset, &'static Charset)> {
+        let (from, to) = (ty.collation, CollationId(self.collation));
+        if from == CollationId::BINARY || to == CollationId::BINARY || from == to {
+            return None;
+        }
+        let from = charset::collation_or_binary(from).charset;
+        let to = charset::collation_or_binary(to).charset;
+        let is_same = from.name == to.name || from.is_utf8() && to.is_utf8();
+        (!is_same).then_some((from, to))
+    }
+
     fn encode<'t>(&self, text: &'t str, converted: &'t mut Vec<u8>) -> &'t [u8] {
         match self.charset {
             None => text.as_bytes(),
@@ -57,6 +69,25 @@ impl TextEncoding {
                 converted
             }
         }
+    }
+}
+
+impl TextEncoding {
+    /// Converts the text cell that begins at `start` of `out`; NULL stays NULL.
+    #[inline]
+    fn convert_cell(&self, ty: &DataType, out: &mut Vec<u8>, start: usize) {
+        if let Some((from, to)) = self.conversion(ty) {
+            convert_cell(from, to, out, start);
+        }
+    }
+}
+
+#[cold]
+fn convert_cell(from: &Charset, to: &Charset, out: &mut Vec<u8>, start: usize) {
+    let cell = out.split_off(start);
+    match Reader::new(&cell).nullable_lenenc_bytes() {
+        Ok(Some(text)) => put_lenenc_bytes(out, &to.encode(&from.decode(text).bytes).bytes),
+        Ok(None) | Err(_) => out.extend_from_slice(&cell),
     }
 }
 
@@ -157,7 +188,9 @@ impl Sink<'_> {
         match self.format {
             RowFormat::Text => {
                 for (index, ty) in self.types.iter().enumerate() {
+                    let start = self.out.len();
                     row.write_text(index, ty, self.out)?;
+                    self.encoding.convert_cell(ty, self.out, start);
                 }
             }
             RowFormat::Binary => {
@@ -166,6 +199,7 @@ impl Sink<'_> {
                     if BinaryRowWriter::is_sent_as_text(ty.kind) {
                         let start = self.out.len();
                         row.write_text(index, ty, self.out)?;
+                        self.encoding.convert_cell(ty, self.out, start);
                         writer.fold_text_null(self.out, start, index);
                     } else {
                         writer.put_value(self.out, index, ty, &row.value(index, ty)?);

@@ -211,7 +211,11 @@ impl Session {
                     None => draft.schema.clone(),
                 };
                 check_table_name(&to.name.text)?;
-                request.rename = Some((schema, Arc::from(&*to.name.text)));
+                let earlier = request.rename.replace((schema, Arc::from(&*to.name.text)));
+                if let Some((_, name)) = earlier {
+                    let text = format!("RENAME TO {name}: a later RENAME wins");
+                    self.warn_in_words(ErrorCode::OPTION_IGNORED, text);
+                }
                 Ok(())
             }
             AlterAction::ConvertCharset { charset, collation } => {

@@ -66,7 +66,8 @@ impl Session {
         self.note_charset(written.charset.as_ref().map(|name| &*name.text), collation);
     }
 
-    fn warn_in_words(&mut self, code: ErrorCode, message: String) {
+    /// A warning that the reference has no words for.
+    pub(crate) fn warn_in_words(&mut self, code: ErrorCode, message: String) {
         let level = Level::Warning;
         self.working.push(Condition { level, code, sqlstate: WARNING_STATE, message });
     }

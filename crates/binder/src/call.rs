@@ -406,6 +406,13 @@ impl Binder<'_> {
                 Expr::Cast { operand: Box::new(operand), kind: CastKind::Explicit, ty }
             }
         };
+        let operand = match weight.cast {
+            Some((length, true)) => {
+                let zero = literal::text(b"\0", CollationId::BINARY);
+                self.function("RPAD", vec![operand, literal::integer(length), zero])?
+            }
+            _ => operand,
+        };
         self.function("WEIGHT_STRING", vec![operand])
     }
 

@@ -56,12 +56,13 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
         | Expr::Row(_) => Coercibility::Implicit,
         Expr::Cast { operand, kind, .. } => match kind {
             CastKind::Explicit => Coercibility::Implicit,
-            CastKind::Implicit | CastKind::TimestampToLocal | CastKind::TimestampToUtc => {
-                match coercibility(operand) {
-                    Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
-                    other => other,
-                }
-            }
+            CastKind::Implicit
+            | CastKind::Compared(_)
+            | CastKind::TimestampToLocal
+            | CastKind::TimestampToUtc => match coercibility(operand) {
+                Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
+                other => other,
+            },
         },
         Expr::Function { name, args, .. } if args.is_empty() => {
             if SYSTEM_TEXT.contains(&&**name) {

@@ -56,7 +56,14 @@ impl Binder<'_> {
         }
         match (left, right) {
             (Expr::Row(left), Expr::Row(right)) => self.row_comparison(op, left, right),
-            (left, right) => self.scalar_comparison(op, left, right),
+            (left, right) => {
+                let mut result = self.scalar_comparison(op, left, right)?;
+                if let Expr::Binary { left, right, .. } = &mut result {
+                    self.demand_date(left, right);
+                    self.demand_date(right, left);
+                }
+                Ok(result)
+            }
         }
     }
 
@@ -67,6 +74,23 @@ impl Binder<'_> {
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
         let ty = DataType::boolean().with_nullable(nullable);
         Ok(binary(op, left, right, collation, ty))
+    }
+
+    /// A constant text that is compared with a date must be one; what a client binds is not held to it.
+    fn demand_date(&self, constant: &mut Expr, other: &Expr) {
+        let other = match other {
+            Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => operand.ty().kind,
+            other => other.ty().kind,
+        };
+        let Expr::Cast { operand, kind: kind @ CastKind::Implicit, ty } = constant else { return };
+        if ty.kind == TypeKind::DateTime
+            && operand.ty().is_string()
+            && is_fixed(operand)
+            && !self.has_placeholders
+            && matches!(other, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
+        {
+            *kind = CastKind::Compared(other);
+        }
     }
 
     /// The collation for a comparison; `binary` when it is not one of texts.

@@ -19,7 +19,11 @@ impl Binder<'_> {
     pub(crate) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
             ExprKind::Literal(literal) => self.bind_literal(literal),
-            ExprKind::Param(index) => Ok(self.parameter(*index, None)),
+            ExprKind::Param(index) => {
+                // A literal that the plan cache lifted stands in the text as it is.
+                self.has_placeholders |= expr.span.of(&self.source) == b"?";
+                Ok(self.parameter(*index, None))
+            }
             ExprKind::Column(name) => self.bind_column(name),
             ExprKind::UserVar(name) => Ok(self.user_variable(&name.text)),
             ExprKind::SystemVar(variable) => self.system_variable(variable),

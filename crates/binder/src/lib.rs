@@ -100,6 +100,8 @@ pub struct Binder<'a> {
     pub(crate) straight_join: bool,
     pub(crate) uncacheable: bool,
     pub(crate) deprecations: Vec<&'static str>,
+    /// The statement has parameters that a client binds.
+    pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
     pub(crate) last_tables: Vec<block::ScopeTable>,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
@@ -139,6 +141,7 @@ impl<'a> Binder<'a> {
             straight_join: false,
             uncacheable: false,
             deprecations: Vec::new(),
+            has_placeholders: false,
             last_tables: Vec::new(),
             insert_values: None,
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use errors::{Diagnostics, Result};
+use errors::{Diagnostics, Error, ErrorCode, Result};
 use plan::CastKind;
 use plugin_api::Coercion;
 use types::{
@@ -165,6 +165,21 @@ pub(crate) fn cast(
                 }
                 other => other,
             })
+        }
+        (CastKind::Compared(kind), _) => {
+            let moment = types::cast(&value, from, to, &mut context(run))?;
+            if moment.is_null() {
+                let kind = match kind {
+                    TypeKind::Date => "DATE",
+                    TypeKind::Timestamp => "TIMESTAMP",
+                    _ => "DATETIME",
+                };
+                let mut text = Vec::new();
+                value.write_plain_text(&mut text);
+                let text = String::from_utf8_lossy(&text);
+                return Err(Error::with(ErrorCode::WRONG_VALUE, &[&kind, &&*text]));
+            }
+            Ok(moment)
         }
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
             types::cast(&value, from, to, &mut context(run))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::{CollationId, DataType, Value};
+use types::{CollationId, DataType, TypeKind, Value};
 
 /// A place in the statement's register file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +84,8 @@ pub enum CastKind {
     Explicit,
     /// The binder put it there (enum to text, literal to the type of the column compared with): warnings as the reference.
     Implicit,
+    /// A constant text beside a value of this temporal type: error 1525 when it is no date.
+    Compared(TypeKind),
     /// `TIMESTAMP` column read: UTC to session time zone.
     TimestampToLocal,
     /// Value for a `TIMESTAMP` column: session time zone to UTC.

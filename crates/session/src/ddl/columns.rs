@@ -327,7 +327,12 @@ impl Session {
             self.add_check(draft, check)?;
         }
         if let Some(references) = references {
-            draft.foreign_keys.push(foreign_key(None, &[name.clone()], references, draft)?);
+            draft.foreign_keys.push(foreign_key(
+                None,
+                std::slice::from_ref(name),
+                references,
+                draft,
+            )?);
         }
         Ok(())
     }

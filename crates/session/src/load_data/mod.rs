@@ -371,7 +371,12 @@ fn open_file(path: &PathBuf) -> Result<std::fs::File> {
 }
 
 /// An error of the file system, as the reference words it.
-pub(crate) fn file_error(code: u16, what: &str, path: &PathBuf, error: &std::io::Error) -> Error {
+pub(crate) fn file_error(
+    code: u16,
+    what: &str,
+    path: &std::path::Path,
+    error: &std::io::Error,
+) -> Error {
     let number = error.raw_os_error().unwrap_or(0);
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -49,16 +49,17 @@ impl TextEncoding {
         }
     }
 
-    /// The character sets that texts of a column come in and leave in, when they differ.
-    fn conversion(&self, ty: &DataType) -> Option<(&'static Charset, &'static Charset)> {
-        let (from, to) = (ty.collation, CollationId(self.collation));
-        if from == CollationId::BINARY || to == CollationId::BINARY || from == to {
+    /// The character set in which texts of a column leave, when it is not the one that all are kept in.
+    fn conversion(&self, ty: &DataType) -> Option<&'static Charset> {
+        if ty.collation == CollationId::BINARY {
             return None;
         }
-        let from = charset::collation_or_binary(from).charset;
-        let to = charset::collation_or_binary(to).charset;
-        let is_same = from.name == to.name || from.is_utf8() && to.is_utf8();
-        (!is_same).then_some((from, to))
+        let leaves_in = match CollationId(self.collation) {
+            CollationId::BINARY => ty.collation,
+            results => results,
+        };
+        let charset = charset::collation_or_binary(leaves_in).charset;
+        (!charset.is_utf8()).then_some(charset)
     }
 
     fn encode<'t>(&self, text: &'t str, converted: &'t mut Vec<u8>) -> &'t [u8] {
@@ -76,17 +77,17 @@ impl TextEncoding {
     /// Converts the text cell that begins at `start` of `out`; NULL stays NULL.
     #[inline]
     fn convert_cell(&self, ty: &DataType, out: &mut Vec<u8>, start: usize) {
-        if let Some((from, to)) = self.conversion(ty) {
-            convert_cell(from, to, out, start);
+        if let Some(charset) = self.conversion(ty) {
+            convert_cell(charset, out, start);
         }
     }
 }
 
 #[cold]
-fn convert_cell(from: &Charset, to: &Charset, out: &mut Vec<u8>, start: usize) {
+fn convert_cell(charset: &Charset, out: &mut Vec<u8>, start: usize) {
     let cell = out.split_off(start);
     match Reader::new(&cell).nullable_lenenc_bytes() {
-        Ok(Some(text)) => put_lenenc_bytes(out, &to.encode(&from.decode(text).bytes).bytes),
+        Ok(Some(text)) => put_lenenc_bytes(out, &charset.encode(text).bytes),
         Ok(None) | Err(_) => out.extend_from_slice(&cell),
     }
 }

@@ -37,11 +37,15 @@ pub fn not_null(ty: DataType) -> DataType {
 }
 
 fn column(name: &str, ty: DataType, stored: usize) -> Column {
+    let default = match ty.nullable {
+        true => ColumnDefault::Constant(Value::Null),
+        false => ColumnDefault::None,
+    };
     Column {
         name: Arc::from(name),
         ty,
         stored: Some(stored),
-        default: ColumnDefault::None,
+        default,
         on_update_now: None,
         auto_increment: false,
         generated: None,

@@ -8,7 +8,7 @@ use plan::{
 
 use crate::Planner;
 use crate::predicate::selectivity;
-use crate::sargable::{IN_LIST_MAX, Sarg, SargKind};
+use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
 /// Cost of finding the start of a range.
 const DESCENT_COST: f64 = 2.0;
@@ -18,6 +18,10 @@ const ROW_COST: f64 = 1.0;
 const LOOKUP_COST: f64 = 2.0;
 /// Cost of sorting a row, for each doubling of their number.
 const SORT_COST: f64 = 0.2;
+/// Share of the rows in one of several OR-ed ranges with two ends: who lists ranges means small ones.
+const UNION_PIECE_SHARE: f64 = 0.02;
+/// Share of the rows in a range with one end.
+const HALF_OPEN_SHARE: f64 = 0.3333;
 /// Makes a full scan lose against a forced index.
 const FORCED: f64 = 1e6;
 
@@ -194,6 +198,40 @@ impl Planner<'_> {
                 single = false;
                 continue;
             }
+            let union = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
+                SargKind::Ranges(ends) if ends.len() * pinned.ranges.len() <= IN_LIST_MAX => {
+                    Some((*sarg, ends))
+                }
+                _ => None,
+            });
+            if let Some((sarg, union)) = union {
+                let end = |side: &Option<(Expr, bool)>| {
+                    side.as_ref().map(|(value, inclusive)| RangeBound {
+                        key: source(value, false),
+                        inclusive: *inclusive || !whole,
+                    })
+                };
+                let before = std::mem::take(&mut pinned.ranges);
+                for range in before {
+                    pinned.ranges.extend(union.iter().map(|(lower, upper)| RangeSpec {
+                        lower: end(lower),
+                        upper: end(upper),
+                        ..range.clone()
+                    }));
+                }
+                pinned.note(sarg, whole);
+                let share = |(lower, upper): &Ends| {
+                    if lower.is_some() && upper.is_some() {
+                        UNION_PIECE_SHARE
+                    } else {
+                        HALF_OPEN_SHARE
+                    }
+                };
+                let share = union.iter().map(share).sum::<f64>().min(1.0);
+                let rows = self.prefix_rows(table, index, matched, lists, total);
+                pinned.rows = (rows * share).max(1.0);
+                return Some(pinned);
+            }
             let mut bounded = false;
             for sarg in sargs.iter().filter(of) {
                 let SargKind::Range { lower, upper } = &sarg.kind else { continue };
@@ -223,7 +261,7 @@ impl Planner<'_> {
                 pinned.rows = self.prefix_rows(table, index, matched, lists, total);
                 let both =
                     pinned.ranges.first().is_some_and(|r| r.lower.is_some() && r.upper.is_some());
-                pinned.rows = (pinned.rows * if both { 0.1111 } else { 0.3333 }).max(1.0);
+                pinned.rows = (pinned.rows * if both { 0.1111 } else { HALF_OPEN_SHARE }).max(1.0);
                 return Some(pinned);
             }
             break;

@@ -12,10 +12,21 @@ pub(crate) const IN_LIST_MAX: usize = 4096;
 /// What a predicate says of a column.
 #[derive(Clone, Debug)]
 pub(crate) enum SargKind {
-    Equal { value: Expr, null_safe: bool },
+    Equal {
+        value: Expr,
+        null_safe: bool,
+    },
     In(Vec<Expr>),
-    Range { lower: Option<(Expr, bool)>, upper: Option<(Expr, bool)> },
+    Range {
+        lower: Option<(Expr, bool)>,
+        upper: Option<(Expr, bool)>,
+    },
+    /// In any of these: OR-ed ranges and equalities.
+    Ranges(Vec<Ends>),
 }
+
+/// Lower and upper end of a range, each with whether it belongs to it.
+pub(crate) type Ends = (Option<(Expr, bool)>, Option<(Expr, bool)>);
 
 /// A predicate that an index can use.
 #[derive(Clone, Debug)]
@@ -57,6 +68,8 @@ impl Planner<'_> {
                 if *op == BinaryOp::Or {
                     if let Some((column, values, exact)) = self.or_list(id, predicate) {
                         push(column, SargKind::In(values), exact, RegisterSet::new());
+                    } else if let Some((column, ranges, exact)) = self.or_ranges(id, predicate) {
+                        push(column, SargKind::Ranges(ranges), exact, RegisterSet::new());
                     }
                     return;
                 }
@@ -194,10 +207,35 @@ impl Planner<'_> {
                         Some((sarg.column, vec![value], sarg.exact))
                     }
                     SargKind::In(values) => Some((sarg.column, values, sarg.exact)),
-                    SargKind::Equal { null_safe: true, .. } | SargKind::Range { .. } => None,
+                    SargKind::Equal { null_safe: true, .. }
+                    | SargKind::Range { .. }
+                    | SargKind::Ranges(_) => None,
                 }
             }
         }
+    }
+
+    /// `a BETWEEN 1 AND 2 OR a > 7 OR a = 5` is a union of ranges. They may overlap.
+    fn or_ranges(&self, id: InstanceId, predicate: &Expr) -> Option<(usize, Vec<Ends>, bool)> {
+        if let Expr::Binary { op: BinaryOp::Or, left, right, .. } = predicate {
+            let (a, mut ranges, exact) = self.or_ranges(id, left)?;
+            let (b, more, both) = self.or_ranges(id, right)?;
+            ranges.extend(more);
+            return (a == b && ranges.len() <= IN_LIST_MAX).then_some((a, ranges, exact && both));
+        }
+        let mut sargs = Vec::new();
+        self.add_sargs(id, predicate, 0, &mut sargs);
+        let sarg = sargs.pop().filter(|sarg| sarg.reads.is_empty())?;
+        let point = |value: Expr| (Some((value.clone(), true)), Some((value, true)));
+        // The end of a range is rounded where an equality would match nothing, so points are checked again.
+        let (ranges, exact) = match sarg.kind {
+            SargKind::Equal { value, null_safe: false } => (vec![point(value)], false),
+            SargKind::In(values) => (values.into_iter().map(point).collect(), false),
+            SargKind::Range { lower, upper } => (vec![(lower, upper)], sarg.exact),
+            SargKind::Ranges(ranges) => (ranges, sarg.exact),
+            SargKind::Equal { null_safe: true, .. } => return None,
+        };
+        Some((sarg.column, ranges, exact))
     }
 }
 

@@ -48,7 +48,7 @@ public class Main {
             Arrays.fill(blob, (byte) 0xfe);
             BigInteger top = BigInteger.ONE.shiftLeft(64).subtract(BigInteger.ONE);
             try (PreparedStatement p = c.prepareStatement("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)")) {
-                p.setObject(1, top);
+                p.setBigDecimal(1, new BigDecimal(top));
                 p.setBigDecimal(2, new BigDecimal("1.5"));
                 p.setString(3, "\u2603\uD83D\uDCA9");
                 p.setBytes(4, blob);
@@ -57,7 +57,7 @@ public class Main {
                 check(p.executeUpdate() == 1, "affected rows");
             }
             try (PreparedStatement p = c.prepareStatement("SELECT id, d, v, b, at, z FROM t WHERE id = ?")) {
-                p.setObject(1, top);
+                p.setBigDecimal(1, new BigDecimal(top));
                 try (ResultSet r = p.executeQuery()) {
                     check(r.next(), "the row is there");
                     check(r.getObject(1).equals(top), "BIGINT UNSIGNED " + r.getObject(1));

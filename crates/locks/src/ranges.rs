@@ -17,6 +17,18 @@ struct Span {
     end: Option<Vec<u8>>,
 }
 
+impl Span {
+    /// Grows to cover a span that overlaps or touches it.
+    fn extend(&mut self, start: &[u8], end: Option<&[u8]>) {
+        if start < self.start.as_slice() {
+            self.start = start.to_vec();
+        }
+        if self.end.as_deref().is_some_and(|own| end.is_none_or(|end| end > own)) {
+            self.end = end.map(<[u8]>::to_vec);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Shard {
     spans: Mutex<HashMap<u64, Vec<Span>>>,
@@ -46,14 +58,12 @@ impl Ranges {
         let shard = self.shard(space);
         let mut spans = shard.spans.lock();
         let list = spans.entry(space).or_default();
-        // A scan extends its last span: one span per scan, not one per fetch.
+        // A scan extends its last span, at whichever end it moves: one span per scan, not one per fetch.
         if let Some(last) = list.iter_mut().rev().find(|span| span.owner.id == owner.id)
-            && last.start.as_slice() <= start
             && last.end.as_deref().is_none_or(|last_end| last_end >= start)
+            && end.is_none_or(|end| end >= last.start.as_slice())
         {
-            if last.end.as_deref().is_some_and(|last| end.is_none_or(|end| end > last)) {
-                last.end = end.map(<[u8]>::to_vec);
-            }
+            last.extend(start, end);
             return;
         }
         let span =

@@ -60,3 +60,17 @@ fn spans_block_others_until_the_end() {
     table.release_all(&a);
     assert!(table.range_blockers(Some(&b), 7, b"c").is_empty());
 }
+
+#[test]
+fn a_span_grows_at_both_ends() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    table.lock_range(&a, 7, b"m", Some(b"p"));
+    // A backward scan moves the start, a forward one the end; a span apart stays apart.
+    table.lock_range(&a, 7, b"k", Some(b"p"));
+    table.lock_range(&a, 7, b"k", Some(b"r"));
+    table.lock_range(&a, 7, b"x", None);
+    for (key, blocked) in [("j", false), ("k", true), ("q", true), ("r", false), ("z", true)] {
+        assert_eq!(!table.range_blockers(Some(&b), 7, key.as_bytes()).is_empty(), blocked, "{key}");
+    }
+}

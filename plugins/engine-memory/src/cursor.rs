@@ -4,11 +4,12 @@ use engine_api::{
     Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, RowLock, ScanSpec,
     WaitPolicy,
 };
+use locks::Mode;
 use sys::sync::Arc;
 
 use crate::key::{Key, Span};
-use crate::locks::{LockName, Mode};
-use crate::table::{GapId, Index, Row, Table, TableData, View};
+use crate::status::row_name;
+use crate::table::{Index, Row, Table, TableData, View};
 use crate::transaction::MemoryTransaction;
 
 /// Entries looked at before the latch is given up and the cancel token read.
@@ -28,19 +29,17 @@ pub(crate) struct Cursor {
     /// Key of the last entry passed.
     position: Option<Vec<u8>>,
     done: bool,
-    gap: Option<GapId>,
     wants_gap: bool,
     /// Whether SKIP LOCKED left a row out.
     pub(crate) skipped: bool,
 }
 
-impl Mode {
-    pub(crate) fn of(lock: RowLock) -> Option<Mode> {
-        match lock {
-            RowLock::None => None,
-            RowLock::Shared => Some(Mode::Shared),
-            RowLock::Exclusive => Some(Mode::Exclusive),
-        }
+/// The record lock that a read asks for.
+pub(crate) fn mode_of(lock: RowLock) -> Option<Mode> {
+    match lock {
+        RowLock::None => None,
+        RowLock::Shared => Some(Mode::Shared),
+        RowLock::Exclusive => Some(Mode::Exclusive),
     }
 }
 
@@ -58,7 +57,6 @@ impl Cursor {
             wait: spec.wait,
             position: None,
             done: false,
-            gap: None,
             wants_gap: true,
             skipped: false,
         })
@@ -81,7 +79,6 @@ impl Cursor {
             wait,
             position: None,
             done: false,
-            gap: None,
             wants_gap: true,
             skipped: false,
         }
@@ -180,7 +177,7 @@ impl MemoryTransaction {
             if self.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
             }
-            rows = match Mode::of(cursor.lock) {
+            rows = match mode_of(cursor.lock) {
                 None => self.fetch_consistent(cursor, limit, batch)?,
                 Some(mode) => self.fetch_locking(cursor, limit, mode, batch)?,
             };
@@ -258,7 +255,7 @@ impl MemoryTransaction {
                 Stop::Pause => return Ok(rows),
                 Stop::Blocked(_) if rows > 0 => return Ok(rows),
                 Stop::Blocked(locator) => {
-                    let name = LockName { table: table.id, locator };
+                    let name = row_name(table.id, locator.as_slice());
                     self.wait_for_row(name, mode, cursor.wait)?;
                 }
             }
@@ -371,12 +368,11 @@ fn advance(position: &mut Option<Vec<u8>>, last: Option<&Key>) {
 }
 
 /// Extends the scan's gap lock over what it has passed. The caller holds the latch.
-fn cover_gap(txn: &mut MemoryTransaction, cursor: &mut Cursor, last: Option<&Key>, at_end: bool) {
+fn cover_gap(txn: &mut MemoryTransaction, cursor: &Cursor, last: Option<&Key>, at_end: bool) {
     if !txn.locks_gaps() || !cursor.wants_gap || (last.is_none() && !at_end) {
         return;
     }
     let Some(whole) = &cursor.span else { return };
-    let status = txn.status();
     let mut covered = whole.clone();
     if let (Some(last), false) = (last, at_end) {
         if cursor.backward {
@@ -386,8 +382,5 @@ fn cover_gap(txn: &mut MemoryTransaction, cursor: &mut Cursor, last: Option<&Key
             covered.end = Some([last.as_slice(), &[0]].concat());
         }
     }
-    match cursor.gap {
-        None => cursor.gap = Some(cursor.table.lock_gap(&status, cursor.index, covered)),
-        Some(id) => cursor.table.grow_gap(&status, id, |span| *span = covered),
-    }
+    txn.lock_gap(&cursor.table, cursor.index, &covered);
 }

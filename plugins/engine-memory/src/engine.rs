@@ -7,10 +7,10 @@ use engine_api::{
     TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
+use locks::LockTable;
 use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Arc, RwLock};
 
-use crate::locks::LockTable;
 use crate::purge::PurgeQueue;
 use crate::status::Clock;
 use crate::table::Table;
@@ -173,14 +173,15 @@ impl Engine for MemoryEngine {
             value: value.to_string(),
         };
         let shared = &self.0;
+        let locks = shared.locks.events();
         vec![
             stat("tables", "tables", shared.tables.read().len() as u64),
             stat("transactions", "transaction_objects", shared.clock.open_transactions() as u64),
             stat("transactions", "commit_stamp", shared.clock.now()),
             stat("purge", "transactions_waiting_for_purge", shared.purge.len() as u64),
-            stat("locks", "row_locks", shared.locks.count() as u64),
-            stat("locks", "waits_total", shared.locks.waits.load(Ordering::Relaxed) as u64),
-            stat("locks", "deadlocks_total", shared.locks.deadlocks.load(Ordering::Relaxed) as u64),
+            stat("locks", "row_locks", locks.entries),
+            stat("locks", "waits_total", locks.waits),
+            stat("locks", "deadlocks_total", locks.deadlocks),
         ]
     }
 

@@ -80,10 +80,6 @@ impl Span {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
 
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        key >= self.start.as_slice() && self.end.as_ref().is_none_or(|end| key < end.as_slice())
-    }
-
     /// For `BTreeMap::range`, going on after `position` when given; `None` when nothing is left.
     pub(crate) fn bounds_after<'a>(
         &'a self,

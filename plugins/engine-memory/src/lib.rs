@@ -2,15 +2,14 @@
 //!
 //! Used for temporary tables and where durability is not wanted. Knows nothing of SQL: keys are bytes that `types::key` makes.
 //!
-//! Lock order: `Table::data` < lock-table shard < `TxnStatus::held` < `TxnStatus::wait` < wait graph. Nothing waits for a row while
-//! it holds any of them.
+//! Row and gap locks are those of `locks`, as in the durable engine. Lock order: `Table::data` before any mutex of `locks`. Nothing
+//! waits for a row while it holds either.
 
 mod cursor;
 mod ddl;
 mod engine;
 mod index_keys;
 mod key;
-mod locks;
 mod purge;
 mod statistics;
 mod status;

@@ -1,11 +1,9 @@
 //! Who wrote a version and whether that is settled; the commit clock and the snapshots that readers hold.
 
-use engine_api::EngineError;
+use engine_api::{EngineError, TableId};
+use locks::Owner;
 use sys::sync::atomic::{AtomicU64, Ordering};
-use sys::sync::{Arc, Condvar, Mutex};
-
-use crate::locks::LockName;
-use crate::table::Table;
+use sys::sync::{Arc, Mutex};
 
 /// Commit stamp of a transaction that has not ended.
 const ACTIVE: u64 = 0;
@@ -16,41 +14,13 @@ const ABORTED: u64 = u64::MAX;
 pub(crate) struct TxnStatus {
     pub(crate) id: u64,
     commit: AtomicU64,
-    /// Undo entries, for choosing a deadlock's victim.
-    pub(crate) weight: AtomicU64,
-    pub(crate) held: Mutex<Held>,
-    pub(crate) wait: Mutex<WaitState>,
-    pub(crate) wake: Condvar,
-}
-
-/// What a transaction holds and who waits for its end.
-#[derive(Default)]
-pub(crate) struct Held {
-    pub(crate) ended: bool,
-    pub(crate) locks: Vec<LockName>,
-    pub(crate) gap_tables: Vec<Arc<Table>>,
-    pub(crate) end_waiters: Vec<Arc<TxnStatus>>,
-}
-
-/// How a wait stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitState {
-    Running,
-    Waiting,
-    Granted,
-    Victim,
+    /// It as a holder of locks.
+    pub(crate) owner: Arc<Owner>,
 }
 
 impl TxnStatus {
-    pub(crate) fn new(id: u64) -> TxnStatus {
-        TxnStatus {
-            id,
-            commit: AtomicU64::new(ACTIVE),
-            weight: AtomicU64::new(0),
-            held: Mutex::new(Held::default()),
-            wait: Mutex::new(WaitState::Running),
-            wake: Condvar::new(),
-        }
+    fn new(id: u64, owner: Arc<Owner>) -> TxnStatus {
+        TxnStatus { id, commit: AtomicU64::new(ACTIVE), owner }
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -66,17 +36,6 @@ impl TxnStatus {
 
     pub(crate) fn set_aborted(&self) {
         self.commit.store(ABORTED, Ordering::Release);
-    }
-
-    /// Ends a wait from outside. Returns false when it was not waiting any more.
-    pub(crate) fn resolve_wait(&self, outcome: WaitState) -> bool {
-        let mut wait = self.wait.lock();
-        let waiting = *wait == WaitState::Waiting;
-        if waiting {
-            *wait = outcome;
-            self.wake.notify_all();
-        }
-        waiting
     }
 }
 
@@ -108,8 +67,8 @@ impl Clock {
         }
     }
 
-    pub(crate) fn new_status(&self) -> Arc<TxnStatus> {
-        Arc::new(TxnStatus::new(self.next_txn.fetch_add(1, Ordering::Relaxed)))
+    pub(crate) fn new_status(&self, owner: Arc<Owner>) -> Arc<TxnStatus> {
+        Arc::new(TxnStatus::new(self.next_txn.fetch_add(1, Ordering::Relaxed), owner))
     }
 
     pub(crate) fn new_slot(&self) -> Arc<SnapshotSlot> {
@@ -166,12 +125,22 @@ impl Clock {
     }
 }
 
+/// Name of a row in the lock table.
+pub(crate) type LockName = Vec<u8>;
+
+/// Names a row for the lock table.
+pub(crate) fn row_name(table: TableId, locator: &[u8]) -> LockName {
+    let mut name = Vec::new();
+    locks::lock_name(table.0, locator, &mut name);
+    name
+}
+
 /// What a lock attempt or a write ran into.
 pub(crate) enum Obstacle {
     /// Wait for the row lock, then try again.
     Row(LockName),
     /// Wait until one of these ends, then try again.
-    Transactions(Vec<Arc<TxnStatus>>),
+    Transactions(Vec<Arc<Owner>>),
     /// Give up.
     Error(EngineError),
 }

@@ -1,13 +1,13 @@
-//! A table: rows with their versions, secondary entries, gap locks and counters.
+//! A table: rows with their versions, secondary entries and counters.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use engine_api::{EngineResult, IndexDef, IndexId, TableDef, TableId};
-use sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use sys::sync::{Arc, Mutex, RwLock};
 
 use crate::index_keys::IndexKeys;
-use crate::key::{Key, Span};
+use crate::key::Key;
 use crate::statistics::CachedStats;
 use crate::status::TxnStatus;
 
@@ -158,25 +158,10 @@ impl TableData {
     }
 }
 
-/// A locked range of an index.
-struct Gap {
-    index: IndexId,
-    span: Span,
-}
-
-/// Names a gap lock of one transaction, so that a scan can let it grow.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GapId(usize);
-
-type Gaps = HashMap<u64, (Arc<TxnStatus>, Vec<Gap>)>;
-
 /// A table.
 pub(crate) struct Table {
     pub(crate) id: TableId,
     pub(crate) data: RwLock<TableData>,
-    gaps: Mutex<Gaps>,
-    /// Transactions with gap locks here.
-    gap_owners: AtomicUsize,
     /// Next AUTO_INCREMENT value; 0 stands for exhausted.
     pub(crate) auto_increment: Mutex<u64>,
     pub(crate) next_row_id: AtomicU64,
@@ -192,8 +177,6 @@ impl Table {
         Ok(Table {
             id: def.id,
             data: RwLock::new(TableData::new(def)?),
-            gaps: Mutex::new(HashMap::new()),
-            gap_owners: AtomicUsize::new(0),
             auto_increment: Mutex::new(1),
             next_row_id: AtomicU64::new(1),
             live_rows: AtomicI64::new(0),
@@ -202,59 +185,8 @@ impl Table {
         })
     }
 
-    /// Locks a range against inserts by others. The caller holds `data`.
-    pub(crate) fn lock_gap(
-        self: &Arc<Self>,
-        txn: &Arc<TxnStatus>,
-        index: IndexId,
-        span: Span,
-    ) -> GapId {
-        let mut gaps = self.gaps.lock();
-        let (_, own) = gaps.entry(txn.id).or_insert_with(|| {
-            self.gap_owners.fetch_add(1, Ordering::Release);
-            txn.held.lock().gap_tables.push(self.clone());
-            (txn.clone(), Vec::new())
-        });
-        let repeats = |gap: &Gap| gap.index == index && gap.span == span;
-        if let Some(at) = own.iter().rev().take(4).position(repeats) {
-            return GapId(own.len() - 1 - at);
-        }
-        own.push(Gap { index, span });
-        GapId(own.len() - 1)
-    }
-
-    /// Moves the far end of a scan's gap lock.
-    pub(crate) fn grow_gap(&self, txn: &TxnStatus, id: GapId, grow: impl FnOnce(&mut Span)) {
-        if let Some((_, own)) = self.gaps.lock().get_mut(&txn.id)
-            && let Some(gap) = own.get_mut(id.0)
-        {
-            grow(&mut gap.span);
-        }
-    }
-
-    /// Others whose gap locks cover a key about to be inserted. The caller holds `data` exclusively.
-    pub(crate) fn gap_blockers(
-        &self,
-        txn: &TxnStatus,
-        index: IndexId,
-        key: &[u8],
-    ) -> Vec<Arc<TxnStatus>> {
-        // Gap locks are taken under `data`, which the caller holds: the count is current.
-        if self.gap_owners.load(Ordering::Acquire) == 0 {
-            return Vec::new();
-        }
-        let gaps = self.gaps.lock();
-        let others = gaps.iter().filter(|(id, _)| **id != txn.id).map(|(_, owner)| owner);
-        others
-            .filter(|(_, own)| own.iter().any(|gap| gap.index == index && gap.span.contains(key)))
-            .map(|(owner, _)| owner.clone())
-            .collect()
-    }
-
-    /// Forgets a transaction's gap locks.
-    pub(crate) fn release_gaps(&self, txn: u64) {
-        if self.gaps.lock().remove(&txn).is_some() {
-            self.gap_owners.fetch_sub(1, Ordering::Release);
-        }
+    /// Space of an index's gap locks. A table has far fewer than 2^16 indexes.
+    pub(crate) fn gap_space(&self, index: IndexId) -> u64 {
+        (self.id.0 << 16) | u64::from(index.0)
     }
 }

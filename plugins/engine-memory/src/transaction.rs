@@ -7,14 +7,14 @@ use engine_api::{
     IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef, TableId, Transaction,
     TxnOptions, WaitPolicy,
 };
+use locks::{Mode, Patience, WaitError};
 use sys::sync::Arc;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, mode_of};
 use crate::engine::Shared;
 use crate::key::{Key, Span};
-use crate::locks::{LockName, Mode, Patience};
 use crate::purge::Garbage;
-use crate::status::{Obstacle, SnapshotSlot, TxnStatus};
+use crate::status::{LockName, Obstacle, SnapshotSlot, TxnStatus, row_name};
 use crate::table::{Row, Table, View};
 
 /// One change to take back.
@@ -99,8 +99,8 @@ impl MemoryTransaction {
     }
 
     pub(crate) fn status(&mut self) -> Arc<TxnStatus> {
-        let clock = &self.shared.clock;
-        self.status.get_or_insert_with(|| clock.new_status()).clone()
+        let shared = &self.shared;
+        self.status.get_or_insert_with(|| shared.clock.new_status(shared.locks.new_owner())).clone()
     }
 
     pub(crate) fn view(&mut self) -> View {
@@ -134,32 +134,37 @@ impl MemoryTransaction {
         mode: Mode,
     ) -> bool {
         let status = self.status();
-        let name = LockName { table, locator: Key::new(locator) };
         let writer = &row.head.writer;
         if writer.id == status.id {
             return true;
         }
+        let name = row_name(table, locator);
         if writer.is_active() {
-            self.shared.locks.make_explicit(writer, &name);
+            self.shared.locks.make_explicit(&writer.owner, &name);
         }
-        self.shared.locks.try_lock(&status, &name, mode)
+        self.shared.locks.try_lock(&status.owner, &name, mode)
     }
 
     /// Waits for what is in the way. The caller holds no latch.
     pub(crate) fn wait_for(&mut self, obstacle: Obstacle, mode: Mode) -> EngineResult<()> {
         let status = self.status();
-        let patience = Patience { timeout: self.lock_wait_timeout, cancel: &self.cancel };
+        let is_cancelled = || self.cancel.is_cancelled();
+        let patience = Patience { timeout: self.lock_wait_timeout, is_cancelled: &is_cancelled };
+        let locks = &self.shared.locks;
         let outcome = match obstacle {
-            Obstacle::Row(name) => self.shared.locks.wait_lock(&status, &name, mode, &patience),
-            Obstacle::Transactions(blockers) => {
-                self.shared.locks.wait_end(&status, blockers, &patience)
-            }
-            Obstacle::Error(error) => Err(error),
+            Obstacle::Row(name) => locks.wait_lock(&status.owner, &name, mode, &patience),
+            Obstacle::Transactions(blockers) => locks.wait_end(&status.owner, blockers, &patience),
+            Obstacle::Error(error) => return Err(error),
         };
-        if matches!(outcome, Err(EngineError::Deadlock)) {
-            self.rollback()?;
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),
+            Err(WaitError::Cancelled) => Err(EngineError::Cancelled),
+            Err(WaitError::Deadlock) => {
+                self.rollback()?;
+                Err(EngineError::Deadlock)
+            }
         }
-        outcome
     }
 
     /// As `wait_for`, for a read with a policy. `Ok(false)`: leave the row out.
@@ -200,7 +205,7 @@ impl MemoryTransaction {
                 return Ok(GetOutcome::Found);
             }
             drop(data);
-            let name = LockName { table: table.id, locator: Key::new(key) };
+            let name = row_name(table.id, key);
             if !self.wait_for_row(name, mode, wait)? {
                 return Ok(GetOutcome::Skipped);
             }
@@ -210,9 +215,15 @@ impl MemoryTransaction {
     /// A locking read found nothing: nobody may insert it before this transaction ends. The caller holds the latch.
     pub(crate) fn lock_missing(&mut self, table: &Arc<Table>, index: IndexId, key: &[u8]) {
         if self.locks_gaps() {
-            let status = self.status();
-            table.lock_gap(&status, index, Span::prefix(key));
+            self.lock_gap(table, index, &Span::prefix(key));
         }
+    }
+
+    /// Locks a span of keys against inserts by others. The caller holds the latch.
+    pub(crate) fn lock_gap(&mut self, table: &Table, index: IndexId, span: &Span) {
+        let status = self.status();
+        let (space, end) = (table.gap_space(index), span.end.as_deref());
+        self.shared.locks.lock_range(&status.owner, space, &span.start, end);
     }
 
     fn get_consistent(
@@ -273,9 +284,9 @@ impl MemoryTransaction {
         match undo {
             Undo::Row { table, locator, .. } => {
                 if keep_locks {
-                    let name = LockName { table: table.id, locator: locator.clone() };
+                    let name = row_name(table.id, locator.as_slice());
                     let status = self.status();
-                    self.shared.locks.make_explicit(&status, &name);
+                    self.shared.locks.make_explicit(&status.owner, &name);
                 }
                 crate::write::undo_row(&table, locator.as_slice());
             }
@@ -305,7 +316,7 @@ impl MemoryTransaction {
 
     fn end(&mut self) {
         if let Some(status) = self.status.take() {
-            self.shared.locks.release_all(&status);
+            self.shared.locks.release_all(&status.owner);
         }
         self.shared.clock.release(&self.slot);
         self.snapshot = None;
@@ -356,7 +367,7 @@ impl Transaction for MemoryTransaction {
             self.snapshot = None;
             self.shared.clock.release(&self.slot);
             self.statement_locks =
-                self.status.as_ref().map_or(0, |status| status.held.lock().locks.len());
+                self.status.as_ref().map_or(0, |status| status.owner.lock_count());
         }
     }
 
@@ -406,7 +417,7 @@ impl Transaction for MemoryTransaction {
             let cursor = Cursor::point(table, index, key, lock, wait);
             return self.get_secondary(cursor, key, out);
         }
-        match Mode::of(lock) {
+        match mode_of(lock) {
             None => self.get_consistent(&table, key, out),
             Some(mode) => self.get_locked(&table, key, mode, wait, out),
         }
@@ -454,8 +465,8 @@ impl Transaction for MemoryTransaction {
             return;
         }
         if let Some(status) = self.status.clone() {
-            let name = LockName { table, locator: Key::new(locator) };
-            self.shared.locks.release_early(&status, &name, self.statement_locks);
+            let name = row_name(table, locator);
+            self.shared.locks.release_early(&status.owner, &name, self.statement_locks);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Inserting, updating and deleting rows: uniqueness, gap locks of others, versions, undo.
 
 use engine_api::{EngineError, EngineResult, IndexId, TableId};
+use locks::Mode;
 use sys::sync::Arc;
 use sys::sync::atomic::Ordering;
 
 use crate::key::{Key, Span};
-use crate::locks::{LockName, Mode};
-use crate::status::{Obstacle, TxnStatus};
+use crate::status::{LockName, Obstacle, row_name};
 use crate::table::{Index, Row, Table, TableData, Version};
 use crate::transaction::{MemoryTransaction, Undo};
 
@@ -104,7 +104,7 @@ impl MemoryTransaction {
     ) -> EngineResult<Result<(), LockName>> {
         let row = data.rows.get(locator).ok_or(EngineError::RowNotFound)?;
         if !self.try_lock_row(table.id, locator, row, Mode::Exclusive) {
-            return Ok(Err(LockName { table: table.id, locator: Key::new(locator) }));
+            return Ok(Err(row_name(table.id, locator)));
         }
         if row.is_live() { Ok(Ok(())) } else { Err(EngineError::RowNotFound) }
     }
@@ -118,7 +118,7 @@ impl MemoryTransaction {
     ) -> Result<(), Obstacle> {
         let status = self.status();
         if let Some(row) = data.rows.get(locator) {
-            let name = LockName { table: table.id, locator: Key::new(locator) };
+            let name = row_name(table.id, locator);
             let foreign = row.head.writer.id != status.id;
             if row.is_live() || (foreign && row.head.writer.is_active()) {
                 if !self.try_lock_row(table.id, locator, row, Mode::Shared) {
@@ -126,11 +126,11 @@ impl MemoryTransaction {
                 }
                 return Err(duplicate(IndexId::CLUSTERED, locator));
             }
-            if foreign && self.shared.locks.is_locked_by_other(&status, &name) {
+            if foreign && self.shared.locks.is_locked_by_other(Some(&status.owner), &name) {
                 return Err(Obstacle::Row(name));
             }
         }
-        blocked_by_gaps(table, &status, IndexId::CLUSTERED, locator)
+        self.check_gaps(table, IndexId::CLUSTERED, locator)
     }
 
     /// Whether the secondary entries of `record` may appear. `old` is the row's present locator, for an update.
@@ -142,7 +142,6 @@ impl MemoryTransaction {
         locator: &[u8],
         old: Option<&[u8]>,
     ) -> Result<(), Obstacle> {
-        let status = self.status();
         let old_record = old.and_then(|old| data.rows.get(old)?.head.record.as_deref());
         let (mut key, mut scratch) = (Vec::new(), Vec::new());
         for index in &data.indexes {
@@ -158,9 +157,17 @@ impl MemoryTransaction {
                 self.check_unique(table, data, index, &key, old)?;
             }
             key.extend_from_slice(locator);
-            blocked_by_gaps(table, &status, index.def.id, &key)?;
+            self.check_gaps(table, index.def.id, &key)?;
         }
         Ok(())
+    }
+
+    /// Whether nobody else locks the gap that a key would go into. The caller holds the latch exclusively.
+    fn check_gaps(&mut self, table: &Table, index: IndexId, key: &[u8]) -> Result<(), Obstacle> {
+        let status = self.status();
+        let space = table.gap_space(index);
+        let blockers = self.shared.locks.range_blockers(Some(&status.owner), space, key);
+        if blockers.is_empty() { Ok(()) } else { Err(Obstacle::Transactions(blockers)) }
     }
 
     fn check_unique(
@@ -194,10 +201,7 @@ impl MemoryTransaction {
                 }
             }
             if !self.try_lock_row(table.id, locator, row, Mode::Shared) {
-                return Err(Obstacle::Row(LockName {
-                    table: table.id,
-                    locator: Key::new(locator),
-                }));
+                return Err(Obstacle::Row(row_name(table.id, locator)));
             }
             return Err(duplicate(index.def.id, locator));
         }
@@ -217,7 +221,7 @@ impl MemoryTransaction {
             data.add_entries(record, locator)?;
             data.data_bytes += record.len() as i64;
         }
-        writer.weight.fetch_add(1, Ordering::Relaxed);
+        writer.owner.add_weight();
         let is_live = record.is_some();
         let version = Version { writer, record: record.map(Box::from) };
         let (was_live, had_row) = match data.rows.get_mut(locator) {
@@ -253,16 +257,6 @@ fn record_matches(
 
 fn duplicate(index: IndexId, locator: &[u8]) -> Obstacle {
     Obstacle::Error(EngineError::DuplicateKey { index, locator: locator.to_vec() })
-}
-
-fn blocked_by_gaps(
-    table: &Table,
-    status: &TxnStatus,
-    index: IndexId,
-    key: &[u8],
-) -> Result<(), Obstacle> {
-    let blockers = table.gap_blockers(status, index, key);
-    if blockers.is_empty() { Ok(()) } else { Err(Obstacle::Transactions(blockers)) }
 }
 
 /// Takes back the newest version of a row.

@@ -7,6 +7,7 @@ mod layers;
 mod lines;
 mod run;
 mod tidy;
+mod tour;
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
-  tidy    layers, file headers, banned calls, documents
+  tidy    layers, file headers, banned calls, names in documents
   size    lines by crate, and the kernel's share
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text

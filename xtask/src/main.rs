@@ -3,6 +3,7 @@
 //! Knows the workspace from outside only, through `cargo metadata` and the files.
 
 mod ci;
+mod compat;
 mod layers;
 mod lines;
 mod run;
@@ -16,6 +17,7 @@ Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
   tidy    layers, file headers, banned calls, names in documents
+  compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "ci" => ci::ci(&rest),
         "tidy" => tidy::tidy(),
+        "compat" => compat::write(),
         "size" => lines::size(),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
         "help" | "--help" | "-h" => {

@@ -56,6 +56,7 @@ pub fn tidy() -> Result<(), String> {
     }
     findings.extend(ascii_names(&root)?);
     findings.extend(crate::tour::outdated(&root)?);
+    findings.extend(crate::compat::outdated(&root)?);
     longest.sort_unstable_by(|a, b| b.cmp(a));
     for (lines, name) in longest.iter().take(10) {
         println!("{lines:>6} {name}{}", if *lines > LONG_FILE_LINES { "  long" } else { "" });

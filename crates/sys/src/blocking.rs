@@ -4,7 +4,8 @@
 //! asks for the next task and runs it itself, so that a short task meets no hand-off. Leadership ends in two
 //! ways: the task says that it will block ([`blocking`]), or the watchdog sees one task run for too long. In
 //! both cases a standby thread takes the reactor; the first thread finishes its task, gives it back from
-//! outside, and becomes a standby. Knows nothing of sockets and protocols.
+//! outside, and becomes a standby. A task may also ask for a thread of its own ([`Turn::Detach`]): the leader
+//! leaves with it at once. Knows nothing of sockets and protocols.
 //!
 //! Ownership of a reactor is one word per slot: an epoch, and whether its leader runs a task. Every change of
 //! hands is a compare-and-swap on that word, so two threads never believe to lead the same reactor.
@@ -33,6 +34,8 @@ const WORKER_STACK_BYTES: usize = 8 << 20;
 pub enum Turn<T> {
     /// Run this.
     Run(T),
+    /// Run this on a thread of its own until it gives itself up; as [`Turn::Run`] if no thread can be had.
+    Detach(T),
     /// Nothing to do yet (a wait was interrupted or only housekeeping happened).
     Again,
     /// The reactor has ended.
@@ -52,6 +55,8 @@ pub trait Reactor: Send + Sized + 'static {
     fn next(&mut self) -> Turn<Self::Task>;
     /// Runs a task. Not called while the reactor is borrowed: the task may block.
     fn run(task: &mut Self::Task, scratch: &mut Self::Scratch);
+    /// Runs a task on a thread that leads nothing, for as long as the task likes.
+    fn run_detached(task: &mut Self::Task, scratch: &mut Self::Scratch);
     /// The task panicked; it comes back next.
     fn panicked(task: &mut Self::Task);
     /// Takes a task back.
@@ -216,6 +221,13 @@ impl<R: Reactor> Shared<R> {
         }
     }
 
+    /// Whether another thread can take over a reactor now; starts one if need be.
+    fn has_spare(self: &Arc<Self>) -> bool {
+        let mut state = self.lock();
+        state.standby > state.orphans.len()
+            || (state.threads < self.options.threads_max && self.spawn_worker(&mut state).is_ok())
+    }
+
     /// Leads `slot` until it is lost or ends.
     fn lead(self: Arc<Self>, slot: usize, scratch: &mut R::Scratch) {
         let this = &self.slots[slot];
@@ -291,6 +303,11 @@ impl<R: Reactor> Lead<R> {
             let mut reactor = slot.reactor.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let mut task = match reactor.next() {
                 Turn::Run(task) => task,
+                Turn::Detach(task) if self.pool.has_spare() => {
+                    drop(reactor);
+                    return self.detach(slot, task, scratch);
+                }
+                Turn::Detach(task) => task,
                 Turn::Again => continue,
                 Turn::Stop => return self.stop(),
             };
@@ -307,6 +324,20 @@ impl<R: Reactor> Lead<R> {
             let mut reactor = slot.reactor.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             reactor.put_back(task);
         }
+    }
+
+    /// Leaves the reactor and serves one task.
+    fn detach(&self, slot: &Slot<R>, mut task: R::Task, scratch: &mut R::Scratch) {
+        self.leads.set(false);
+        // Nobody else changes the word while no task runs.
+        if leave(&slot.word, self.word.get()) {
+            self.pool.orphan(self.slot);
+        }
+        let run = catch_unwind(AssertUnwindSafe(|| R::run_detached(&mut task, scratch)));
+        if run.is_err() {
+            R::panicked(&mut task);
+        }
+        R::give_back(&slot.remote, task);
     }
 
     fn begin_task(&self, slot: &Slot<R>) {
@@ -406,6 +437,7 @@ mod tests {
         name: &'static str,
         body: Option<Box<dyn FnOnce() + Send>>,
         panicked: bool,
+        detach: bool,
     }
 
     impl Job {
@@ -421,6 +453,7 @@ mod tests {
 
         fn next(&mut self) -> Turn<Job> {
             match self.tasks.recv_timeout(Duration::from_millis(20)) {
+                Ok(Some(job)) if job.detach => Turn::Detach(job),
                 Ok(Some(job)) => Turn::Run(job),
                 Ok(None) => Turn::Stop,
                 Err(mpsc::RecvTimeoutError::Timeout) => Turn::Again,
@@ -432,6 +465,10 @@ mod tests {
             if let Some(body) = task.body.take() {
                 body();
             }
+        }
+
+        fn run_detached(task: &mut Job, scratch: &mut ()) {
+            Self::run(task, scratch);
         }
 
         fn panicked(task: &mut Job) {
@@ -459,7 +496,27 @@ mod tests {
     }
 
     fn job(name: &'static str, body: impl FnOnce() + Send + 'static) -> Option<Job> {
-        Some(Job { name, body: Some(Box::new(body)), panicked: false })
+        Some(Job { name, body: Some(Box::new(body)), panicked: false, detach: false })
+    }
+
+    #[test]
+    fn a_detached_task_keeps_its_thread_and_comes_back() {
+        let (pool, tasks, done) = start();
+        let (release, wait) = mpsc::channel::<()>();
+        let body = move || blocking(|| wait.recv().unwrap_or(()));
+        let detached = job("detached", body).map(|job| Job { detach: true, ..job });
+        tasks.send(detached).expect("alive");
+        for _ in 0..10 {
+            tasks.send(job("other", || ())).expect("alive");
+            assert_eq!(done.recv(), Ok("other"));
+        }
+        release.send(()).expect("alive");
+        assert_eq!(done.recv(), Ok("detached"));
+        let bad = job("bad", || panic!("on purpose")).map(|job| Job { detach: true, ..job });
+        tasks.send(bad).expect("alive");
+        assert_eq!(done.recv(), Ok("panicked"));
+        tasks.send(None).expect("alive");
+        pool.join();
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod entropy;
 pub mod fault;
 pub mod histogram;
+pub mod interrupt;
 pub mod mem;
 pub mod net;
 pub mod process;

@@ -1,27 +1,36 @@
-//! Sockets: listeners, non-blocking streams, readiness by epoll, and bounded waits on one socket.
+//! Sockets: listeners, streams, readiness by epoll, and bounded waits on one socket.
 //!
-//! Knows no protocol. Registration is edge-triggered and for reading only: a reader has to read until a
-//! short read, and a writer that finds its socket full waits with [`Stream::wait_writable`].
+//! Knows no protocol. Registration is edge-triggered and for reading only: a reader has to read until a short read, and a
+//! writer that finds its socket full waits with [`Stream::wait_writable`]. Sockets are left in blocking mode and every call
+//! says whether it may wait, so that one socket can be read by a reactor now and by a waiting thread later.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Interest, Poll, Token};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::interrupt::Waiting;
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_WAIT: usize = 256;
+/// Connections that wait to be accepted; the kernel has a limit of its own.
+const BACKLOG: i32 = 4096;
 
 /// A socket that accepts connections.
 pub enum Listener {
     /// TCP.
-    Tcp(mio::net::TcpListener),
+    Tcp(TcpListener),
     /// UNIX.
-    Unix(mio::net::UnixListener),
+    Unix(UnixListener),
 }
 
 impl Listener {
@@ -30,7 +39,10 @@ impl Listener {
     /// # Errors
     /// The address is in use or not ours.
     pub fn tcp(address: SocketAddr) -> io::Result<Listener> {
-        mio::net::TcpListener::bind(address).map(Listener::Tcp)
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        Ok(Listener::Tcp(listener))
     }
 
     /// Binds a UNIX socket; a socket file that nobody answers on is replaced.
@@ -39,12 +51,14 @@ impl Listener {
     /// Another process answers there, or the path cannot be made.
     pub fn unix(path: &Path) -> io::Result<Listener> {
         if path.exists() {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            if UnixStream::connect(path).is_ok() {
                 return Err(io::ErrorKind::AddrInUse.into());
             }
             std::fs::remove_file(path)?;
         }
-        let listener = mio::net::UnixListener::bind(path)?;
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        rustix::net::listen(&listener, BACKLOG)?;
         // Everyone may connect; authentication decides.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(path, mode)?;
@@ -76,6 +90,15 @@ impl Listener {
     }
 }
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
 fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
@@ -90,12 +113,12 @@ pub struct PeerCredentials {
     pub user: Option<String>,
 }
 
-/// A connected, non-blocking socket.
+/// A connected socket.
 pub enum Stream {
     /// TCP.
-    Tcp(mio::net::TcpStream),
+    Tcp(TcpStream),
     /// UNIX.
-    Unix(mio::net::UnixStream),
+    Unix(UnixStream),
 }
 
 impl Stream {
@@ -104,9 +127,7 @@ impl Stream {
     /// # Errors
     /// Refused, unreachable, or no answer in `limit`.
     pub fn connect_tcp(address: SocketAddr, limit: Duration) -> io::Result<Stream> {
-        let stream = std::net::TcpStream::connect_timeout(&address, limit)?;
-        stream.set_nonblocking(true)?;
-        Ok(Stream::Tcp(mio::net::TcpStream::from_std(stream)))
+        TcpStream::connect_timeout(&address, limit).map(Stream::Tcp)
     }
 
     /// Connects to a UNIX socket.
@@ -114,9 +135,7 @@ impl Stream {
     /// # Errors
     /// Nobody listens.
     pub fn connect_unix(path: &Path) -> io::Result<Stream> {
-        let stream = std::os::unix::net::UnixStream::connect(path)?;
-        stream.set_nonblocking(true)?;
-        Ok(Stream::Unix(mio::net::UnixStream::from_std(stream)))
+        UnixStream::connect(path).map(Stream::Unix)
     }
 
     /// Two sockets connected with each other, for tests.
@@ -124,7 +143,7 @@ impl Stream {
     /// # Errors
     /// Out of descriptors.
     pub fn pair() -> io::Result<(Stream, Stream)> {
-        let (a, b) = mio::net::UnixStream::pair()?;
+        let (a, b) = UnixStream::pair()?;
         Ok((Stream::Unix(a), Stream::Unix(b)))
     }
 
@@ -167,32 +186,39 @@ impl Stream {
     ///
     /// # Errors
     /// As for any socket.
+    #[inline]
     pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
-            let read = match self {
-                Stream::Tcp(stream) => stream.read(buf),
-                Stream::Unix(stream) => stream.read(buf),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
+            match rustix::net::recv(self.as_fd(), &mut *buf, RecvFlags::DONTWAIT) {
+                Ok((_, len)) => return Ok(len),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// As [`Stream::read`], but waits for the first byte until `waiting` is interrupted; `Interrupted` then.
+    ///
+    /// # Errors
+    /// As for any socket.
+    #[inline]
+    pub fn read_waiting(&mut self, buf: &mut [u8], waiting: &Waiting) -> io::Result<usize> {
+        waiting.wait(|| match rustix::net::recv(self.as_fd(), &mut *buf, RecvFlags::empty()) {
+            Ok((_, len)) => Ok(len),
+            Err(error) => Err(error.into()),
+        })
     }
 
     /// Writes as much as fits. `WouldBlock` when nothing does.
     ///
     /// # Errors
     /// As for any socket.
+    #[inline]
     pub fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         loop {
-            let written = match self {
-                Stream::Tcp(stream) => stream.write(buf),
-                Stream::Unix(stream) => stream.write(buf),
-            };
-            match written {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
+            match rustix::net::send(self.as_fd(), buf, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                other => return Ok(other?),
             }
         }
     }
@@ -224,10 +250,7 @@ impl Stream {
 
     fn wait(&self, flags: PollFlags, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
-        let fd = match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        };
+        let fd = self.as_fd();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let timeout =
@@ -240,6 +263,16 @@ impl Stream {
                 Err(rustix::io::Errno::INTR) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+}
+
+impl AsFd for Stream {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
         }
     }
 }
@@ -273,8 +306,8 @@ pub struct Ready {
 
 /// Waits for many sockets.
 pub struct Poller {
-    poll: Poll,
-    events: Events,
+    epoll: OwnedFd,
+    ready: Vec<Ready>,
 }
 
 impl Poller {
@@ -283,43 +316,60 @@ impl Poller {
     /// # Errors
     /// Out of descriptors.
     pub fn new() -> io::Result<Poller> {
-        Ok(Poller { poll: Poll::new()?, events: Events::with_capacity(EVENTS_PER_WAIT) })
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Poller { epoll, ready: Vec::with_capacity(EVENTS_PER_WAIT) })
     }
 
-    /// A waker whose wake-ups arrive as `token`. One per poller.
+    /// A waker whose wake-ups arrive as `token`.
     ///
     /// # Errors
     /// Out of descriptors.
     pub fn waker(&self, token: usize) -> io::Result<Waker> {
-        mio::Waker::new(self.poll.registry(), Token(token)).map(|waker| Waker(Arc::new(waker)))
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = rustix::event::eventfd(0, flags)?;
+        self.add(event.as_fd(), token, EventFlags::IN)?;
+        Ok(Waker(Arc::new(event)))
     }
 
     /// Reports readability of `stream` as `token` until the stream is dropped.
     ///
     /// # Errors
     /// Out of kernel memory.
-    pub fn add_stream(&self, stream: &mut Stream, token: usize) -> io::Result<()> {
-        let registry = self.poll.registry();
-        match stream {
-            Stream::Tcp(stream) => registry.register(stream, Token(token), Interest::READABLE),
-            Stream::Unix(stream) => registry.register(stream, Token(token), Interest::READABLE),
-        }
+    pub fn add_stream(&self, stream: &Stream, token: usize) -> io::Result<()> {
+        self.add(stream.as_fd(), token, EventFlags::IN | EventFlags::RDHUP)
+    }
+
+    /// Reports of a registered stream only that its peer closed: somebody else waits for its bytes.
+    ///
+    /// # Errors
+    /// Not registered.
+    pub fn leave_reading(&self, stream: &Stream, token: usize) -> io::Result<()> {
+        self.modify(stream, token, EventFlags::RDHUP)
+    }
+
+    /// Reports readability again. What has arrived meanwhile is reported at once.
+    ///
+    /// # Errors
+    /// Not registered.
+    pub fn resume_reading(&self, stream: &Stream, token: usize) -> io::Result<()> {
+        self.modify(stream, token, EventFlags::IN | EventFlags::RDHUP)
     }
 
     /// Reports waiting connections of `listener` as `token`.
     ///
     /// # Errors
     /// Out of kernel memory.
-    pub fn add_listener(&self, listener: &mut Listener, token: usize) -> io::Result<()> {
-        let registry = self.poll.registry();
-        match listener {
-            Listener::Tcp(listener) => {
-                registry.register(listener, Token(token), Interest::READABLE)
-            }
-            Listener::Unix(listener) => {
-                registry.register(listener, Token(token), Interest::READABLE)
-            }
-        }
+    pub fn add_listener(&self, listener: &Listener, token: usize) -> io::Result<()> {
+        self.add(listener.as_fd(), token, EventFlags::IN)
+    }
+
+    fn add(&self, fd: BorrowedFd<'_>, token: usize, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
+    }
+
+    fn modify(&self, stream: &Stream, token: usize, flags: EventFlags) -> io::Result<()> {
+        let data = EventData::new_u64(token as u64);
+        Ok(epoll::modify(&self.epoll, stream.as_fd(), data, flags | EventFlags::ET)?)
     }
 
     /// Waits for events, at most `limit`. A signal ends the wait early.
@@ -327,32 +377,85 @@ impl Poller {
     /// # Errors
     /// The poller is broken.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, limit) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.events.clear();
-                Ok(())
-            }
-            other => other,
-        }
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        self.ready.clear();
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
+        let events = match epoll::wait(&self.epoll, &mut events, limit.as_ref()) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let closed = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+        self.ready.extend(events.iter().map(|event| {
+            // By value: the fields of a packed struct cannot be borrowed.
+            let (flags, data) = (event.flags, event.data);
+            Ready { token: data.u64() as usize, closed: flags.intersects(closed) }
+        }));
+        Ok(())
     }
 
     /// The events of the last wait.
     pub fn ready(&self) -> impl Iterator<Item = Ready> + '_ {
-        self.events.iter().map(|event| Ready {
-            token: event.token().0,
-            closed: event.is_read_closed() || event.is_error(),
-        })
+        self.ready.iter().copied()
     }
 }
 
 /// Wakes a poller from another thread. Cloning shares.
 #[derive(Clone)]
-pub struct Waker(Arc<mio::Waker>);
+pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
     /// Makes the poller's current or next wait return.
     pub fn wake(&self) {
-        // An eventfd write fails only when its counter is full, and then the poller is awake anyway.
-        let _ = self.0.wake();
+        // Every write is an event of its own, so the counter is read only when it is full: then the poller is awake anyway.
+        if rustix::io::write(&*self.0, &1_u64.to_ne_bytes()).is_err() {
+            let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Option<Duration> = Some(Duration::ZERO);
+
+    fn tokens(poller: &mut Poller) -> Vec<(usize, bool)> {
+        poller.wait(NOW).expect("a poller");
+        poller.ready().map(|event| (event.token, event.closed)).collect()
+    }
+
+    #[test]
+    fn whoever_left_reading_hears_of_bytes_when_it_resumes() {
+        let mut poller = Poller::new().expect("a poller");
+        let (mut stream, mut peer) = Stream::pair().expect("a pair");
+        poller.add_stream(&stream, 7).expect("registered");
+        assert_eq!(tokens(&mut poller), []);
+        peer.write(b"a").expect("room");
+        assert_eq!(tokens(&mut poller), [(7, false)]);
+        assert_eq!(tokens(&mut poller), [], "edges are told once");
+        assert_eq!(stream.read(&mut [0; 8]).expect("a byte"), 1);
+        poller.leave_reading(&stream, 7).expect("registered");
+        peer.write(b"b").expect("room");
+        assert_eq!(tokens(&mut poller), [], "the bytes are somebody else's");
+        poller.resume_reading(&stream, 7).expect("registered");
+        assert_eq!(tokens(&mut poller), [(7, false)]);
+        poller.leave_reading(&stream, 7).expect("registered");
+        drop(peer);
+        assert_eq!(tokens(&mut poller), [(7, true)], "that the peer closed is told all the same");
+    }
+
+    #[test]
+    fn every_wake_up_arrives() {
+        let mut poller = Poller::new().expect("a poller");
+        let waker = poller.waker(9).expect("a waker");
+        for _ in 0..3 {
+            waker.wake();
+            assert_eq!(tokens(&mut poller), [(9, false)]);
+            assert_eq!(tokens(&mut poller), []);
+        }
     }
 }

@@ -37,6 +37,7 @@ impl Connection {
         scratch.output.clear();
         self.cancel.reset_statement();
         self.timeouts_stale = true;
+        self.commands = self.commands.wrapping_add(1);
         let command = match Command::decode(payload, self.capabilities) {
             Ok(command) => command,
             Err(malformed) => {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine_api::{CancelToken, CommitHandle};
@@ -28,6 +28,8 @@ use crate::transport::{Fill, Transport};
 const COMMANDS_PER_TURN: usize = 16;
 /// Packets of the log-in: connection attributes of 64 KiB and the rest.
 const LOGIN_PACKET_MAX: usize = 128 * 1024;
+/// Fewer connections than this that have not logged in are always allowed.
+const HALF_OPEN_MIN: usize = 256;
 /// An output buffer larger than this is not kept by a worker.
 const OUTPUT_KEPT_MAX: usize = 256 * 1024;
 
@@ -40,6 +42,10 @@ pub(crate) struct Server {
     /// Connections that have not logged in.
     pub(crate) half_open: AtomicUsize,
     pub(crate) next_id: AtomicU64,
+    /// Connections that run many commands now, those with threads of their own among them.
+    pub(crate) busy: AtomicUsize,
+    /// Connections give up threads of their own: there are too many of them, or the server stops.
+    pub(crate) recall: AtomicBool,
 }
 
 impl Server {
@@ -52,7 +58,31 @@ impl Server {
             connections: AtomicUsize::new(0),
             half_open: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
+            busy: AtomicUsize::new(0),
+            recall: AtomicBool::new(false),
         }
+    }
+}
+
+impl Server {
+    fn max_connections(&self) -> usize {
+        self.sessions.global_integer("max_connections") as usize
+    }
+
+    /// Whether one more connection is within the limit, or can take the place of one that has not logged in.
+    pub(crate) fn has_room(&self) -> bool {
+        let open = self.connections.load(Ordering::Relaxed);
+        open < self.max_connections() || self.half_open.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many connections that have not logged in have to go.
+    pub(crate) fn half_open_surplus(&self) -> usize {
+        let max = self.max_connections();
+        let half_open = self.half_open.load(Ordering::Relaxed);
+        let over = self.connections.load(Ordering::Relaxed).saturating_sub(max);
+        let too_many = half_open.saturating_sub((max / 4).max(HALF_OPEN_MIN));
+        // The newest is the one that they make room for.
+        too_many.max(over).min(half_open.saturating_sub(1))
     }
 }
 
@@ -151,6 +181,8 @@ pub(crate) struct Connection {
     pub(crate) half_open: bool,
     /// More can be done at once.
     pub(crate) wants_turn: bool,
+    /// Commands so far.
+    pub(crate) commands: u32,
     /// Reactor time of the last turn, in seconds.
     pub(crate) active_at: u64,
     /// Reactor time of the accept, in seconds.
@@ -189,6 +221,7 @@ impl Connection {
             close_request: None,
             half_open: true,
             wants_turn: false,
+            commands: 0,
             active_at: 0,
             accepted_at: 0,
         }
@@ -206,6 +239,25 @@ impl Connection {
         if self.phase == Phase::Closed {
             self.end();
         }
+    }
+
+    /// Waits for commands and runs them on a thread that does nothing else, until it is interrupted or threads are recalled:
+    /// without a reactor a command costs one read and one write, and the scheduler spreads busy connections.
+    pub(crate) fn run_alone(&mut self, scratch: &mut Scratch) {
+        if let Some(waiting) = &self.transport.waiting {
+            waiting.begin();
+            self.transport.silent = false;
+            while self.phase != Phase::Closed
+                && !self.transport.silent
+                && !self.server.recall.load(Ordering::Relaxed)
+            {
+                self.transport.drained = false;
+                self.run(scratch);
+            }
+        }
+        self.transport.waiting = None;
+        // What came meanwhile is looked at once more by the reactor.
+        self.wants_turn = true;
     }
 
     fn drive(&mut self, scratch: &mut Scratch) {
@@ -347,7 +399,7 @@ impl Connection {
 
     fn ask_to_be_woken(&self, commit: &CommitHandle) -> bool {
         match (commit, &self.wake_up) {
-            (CommitHandle::Pending(wait), Some(wake_up)) => {
+            (CommitHandle::Pending(wait), Some(wake_up)) if self.transport.waiting.is_none() => {
                 let wake_up = wake_up.clone();
                 wait.notify(Box::new(move || wake_up.wake()));
                 true

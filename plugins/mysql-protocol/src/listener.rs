@@ -15,15 +15,13 @@ use sys::threads::Thread;
 use wire::{Capabilities, ErrPacket, begin_packet, finish_packet};
 
 use crate::connection::{Connection, Server};
-use crate::reactor::{ConnectionReactor, Inbox, Message};
+use crate::reactor::{ConnectionReactor, Inbox, Message, TICK};
 use crate::tls;
 
 /// Threads that may wait inside statements, besides one for each connection that is allowed.
 const SPARE_THREADS: usize = 64;
 /// How long the acceptor rests when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Fewer half-open connections than this are always allowed.
-const HALF_OPEN_MIN: usize = 256;
 
 /// The MySQL protocol.
 pub struct MysqlProtocol;
@@ -46,11 +44,11 @@ impl Listener for MysqlProtocol {
 }
 
 fn start(ctx: &ListenerContext, server: Arc<Server>) -> Result<Running> {
-    let mut listeners = bind(ctx)?;
+    let listeners = bind(ctx)?;
     let port = listeners.iter().find_map(|listener| listener.local_address()).map(|a| a.port());
     let poller = Poller::new().map_err(Error::internal)?;
     let waker = poller.waker(listeners.len()).map_err(Error::internal)?;
-    for (token, listener) in listeners.iter_mut().enumerate() {
+    for (token, listener) in listeners.iter().enumerate() {
         poller.add_listener(listener, token).map_err(Error::internal)?;
     }
     let (pool, inboxes) = start_reactors(ctx, &server).map_err(Error::internal)?;
@@ -98,7 +96,7 @@ fn start_reactors(ctx: &ListenerContext, server: &Arc<Server>) -> io::Result<Rea
     let mut reactors = Vec::new();
     let mut inboxes = Vec::new();
     for _ in 0..count {
-        let reactor = ConnectionReactor::new(server.clone())?;
+        let reactor = ConnectionReactor::new(server.clone(), count)?;
         let inbox = reactor.inbox();
         inboxes.push(inbox.clone());
         reactors.push((reactor, inbox));
@@ -121,10 +119,20 @@ struct Acceptor {
 }
 
 impl Acceptor {
+    /// Accepts, and keeps the time for the reactors while there are connections.
     fn run(mut self) {
+        let mut next_tick = Instant::now() + TICK;
         while !self.stopping.load(Ordering::Acquire) {
-            if self.poller.wait(None).is_err() {
+            let limit = match self.server.connections.load(Ordering::Relaxed) {
+                0 => None,
+                _ => Some(next_tick.saturating_duration_since(Instant::now())),
+            };
+            if self.poller.wait(limit).is_err() {
                 return;
+            }
+            if Instant::now() >= next_tick {
+                next_tick = Instant::now() + TICK;
+                self.inboxes.iter().for_each(|inbox| inbox.tick());
             }
             let tokens: Vec<usize> = self.poller.ready().map(|event| event.token).collect();
             for token in tokens {
@@ -150,10 +158,7 @@ impl Acceptor {
     }
 
     fn admit(&self, mut stream: Stream) {
-        let max = self.server.sessions.global_integer("max_connections") as usize;
-        let half_open_max = (max / 4).max(HALF_OPEN_MIN);
-        let full = self.server.connections.load(Ordering::Relaxed) >= max;
-        if full || self.server.half_open.load(Ordering::Relaxed) >= half_open_max {
+        if !self.server.has_room() {
             self.server.sessions.count_status("Connection_errors_max_connections", 1);
             refuse(&mut stream);
             return;

@@ -368,11 +368,13 @@ impl Connection {
 
     fn enter_command_phase(&mut self, scratch: &mut Scratch) {
         self.phase = Phase::Ready;
-        self.send_output(scratch);
         let login = self.login.take();
-        if login.as_ref().is_some_and(|login| login.purpose == Purpose::Connect) {
+        if std::mem::take(&mut self.half_open) {
+            // Before the client hears of it: what it does next must find it counted as logged in.
             self.server.half_open.fetch_sub(1, Ordering::Relaxed);
-            self.half_open = false;
+        }
+        self.send_output(scratch);
+        if login.as_ref().is_some_and(|login| login.purpose == Purpose::Connect) {
             let max = self.session.as_ref().map_or(0, |s| s.integer_variable("max_allowed_packet"));
             self.max_packet = usize::try_from(max).unwrap_or(usize::MAX).max(1024);
             self.refresh_timeouts();

@@ -1,26 +1,34 @@
 //! A reactor: an epoll set, the connections in it, and a clock that ticks once in a while.
 //!
 //! A connection is either in its entry or out with a worker. Events that arrive while it is out are remembered
-//! in the entry. Other threads reach a reactor through its inbox only.
+//! in the entry. Other threads reach a reactor through its inbox only. Busy connections, while they are few, are sent out
+//! for long: each to a thread that waits for its commands and does nothing else.
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine_api::CancelToken;
 use sys::blocking::{Reactor, Turn};
+use sys::interrupt::Waiting;
 use sys::net::{Poller, Waker};
 
 use crate::connection::{CloseReason, Connection, Phase, Scratch, Server};
 
 /// Time between two looks at all connections: the resolution of time-outs, and how long a killed idle
 /// connection lives on.
-const TICK: Duration = Duration::from_millis(500);
+pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// The same while the server stops.
 const TICK_STOPPING: Duration = Duration::from_millis(20);
 /// Tasks run between two looks at the kernel when there is always another task.
 const TASKS_PER_POLL: usize = 64;
+/// Commands between two ticks that make a connection a busy one.
+const BUSY_COMMANDS: u32 = 64;
+/// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
+/// than a reactor up to 8 a processor and dearer from 32 on.
+const ALONE_PER_REACTOR: usize = 8;
 const WAKE_TOKEN: usize = usize::MAX - 1;
 
 /// What other threads tell a reactor.
@@ -38,6 +46,7 @@ pub(crate) enum Message {
 /// The way into a reactor.
 pub(crate) struct Inbox {
     messages: Mutex<Vec<Message>>,
+    tick: AtomicBool,
     waker: Waker,
 }
 
@@ -51,6 +60,12 @@ impl Inbox {
         if first {
             self.waker.wake();
         }
+    }
+
+    /// Makes the reactor look at all its connections. It keeps no time itself, so that its waits need no timer.
+    pub(crate) fn tick(&self) {
+        self.tick.store(true, Ordering::Release);
+        self.waker.wake();
     }
 
     fn take(&self) -> Vec<Message> {
@@ -82,6 +97,47 @@ struct Entry {
     queued: bool,
     /// Something happened since its last turn began.
     ready: bool,
+    /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
+    seen: u32,
+    place: Place,
+}
+
+/// Where the next turn of a connection takes place.
+#[derive(Debug)]
+enum Place {
+    /// Here.
+    Reactor,
+    /// It is busy: the next turn is on a thread of its own.
+    Promoted,
+    /// It is on a thread of its own.
+    Alone(Arc<Waiting>),
+}
+
+impl Entry {
+    /// Whether the connection ran many commands since the last tick. One that does not, or is to end, loses a thread of its
+    /// own, or else is chosen for one.
+    fn is_busy(&mut self) -> bool {
+        let now = match (&self.connection, &self.place) {
+            (Some(connection), _) => connection.commands,
+            // Two steps a command: it takes fewer of them to keep a thread than to get one.
+            (None, Place::Alone(waiting)) => waiting.steps(),
+            (None, Place::Reactor | Place::Promoted) => return false,
+        };
+        let is_busy = now.wrapping_sub(self.seen) >= BUSY_COMMANDS;
+        self.seen = now;
+        match &self.place {
+            Place::Alone(waiting) if !is_busy || self.cancel.is_connection_killed() => {
+                waiting.interrupt();
+                // Inside a long statement it holds its thread.
+                now.is_multiple_of(2)
+            }
+            Place::Alone(_) => is_busy,
+            Place::Reactor | Place::Promoted => {
+                self.place = if is_busy { Place::Promoted } else { Place::Reactor };
+                is_busy
+            }
+        }
+    }
 }
 
 /// One of the listener's reactors.
@@ -94,26 +150,35 @@ pub(crate) struct ConnectionReactor {
     queue: VecDeque<usize>,
     tasks_since_poll: usize,
     started: Instant,
-    next_tick: Instant,
+    /// Seconds since `started`, as of the last tick.
+    seconds: u64,
+    /// Connections that have not logged in, oldest first; those that have are among them for a while.
+    half_open: VecDeque<(usize, u64)>,
+    /// Busy connections here, as told to the server.
+    busy: usize,
+    reactors: usize,
     stopping: Option<Instant>,
 }
 
 impl ConnectionReactor {
-    pub(crate) fn new(server: Arc<Server>) -> io::Result<ConnectionReactor> {
+    /// One of `reactors` reactors of `server`.
+    pub(crate) fn new(server: Arc<Server>, reactors: usize) -> io::Result<ConnectionReactor> {
         let poller = Poller::new()?;
-        let inbox =
-            Arc::new(Inbox { messages: Mutex::new(Vec::new()), waker: poller.waker(WAKE_TOKEN)? });
-        let now = Instant::now();
+        let waker = poller.waker(WAKE_TOKEN)?;
+        let inbox = Inbox { messages: Mutex::new(Vec::new()), tick: AtomicBool::new(false), waker };
         Ok(ConnectionReactor {
             server,
             poller,
-            inbox,
+            inbox: Arc::new(inbox),
             entries: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
             tasks_since_poll: 0,
-            started: now,
-            next_tick: now + TICK,
+            started: Instant::now(),
+            seconds: 0,
+            half_open: VecDeque::new(),
+            busy: 0,
+            reactors,
             stopping: None,
         })
     }
@@ -122,12 +187,7 @@ impl ConnectionReactor {
         self.inbox.clone()
     }
 
-    /// Seconds since the reactor began.
-    fn now(&self) -> u64 {
-        self.started.elapsed().as_secs()
-    }
-
-    fn next_queued(&mut self) -> Option<Box<Connection>> {
+    fn next_queued(&mut self) -> Option<Turn<Box<Connection>>> {
         while let Some(index) = self.queue.pop_front() {
             let entry = &mut self.entries[index];
             entry.queued = false;
@@ -135,7 +195,16 @@ impl ConnectionReactor {
                 if std::mem::take(&mut entry.ready) {
                     connection.transport.drained = false;
                 }
-                return Some(connection);
+                if matches!(entry.place, Place::Promoted)
+                    && self.poller.leave_reading(&connection.transport.stream, index).is_ok()
+                {
+                    let waiting = Arc::new(Waiting::default());
+                    connection.transport.waiting = Some(waiting.clone());
+                    entry.seen = 0;
+                    entry.place = Place::Alone(waiting);
+                    return Some(Turn::Detach(connection));
+                }
+                return Some(Turn::Run(connection));
             }
         }
         None
@@ -151,38 +220,38 @@ impl ConnectionReactor {
 
     fn poll(&mut self) -> io::Result<()> {
         self.tasks_since_poll = 0;
-        let occupied = self.entries.len() > self.free.len();
         let limit = if !self.queue.is_empty() {
             Some(Duration::ZERO)
-        } else if occupied || self.stopping.is_some() {
-            Some(self.next_tick.saturating_duration_since(Instant::now()))
         } else {
-            None
+            // Otherwise the acceptor keeps the time.
+            self.stopping.map(|_| TICK_STOPPING)
         };
         self.poller.wait(limit)?;
         let mut woken = false;
-        let mut marked = Vec::new();
+        let (entries, queue) = (&mut self.entries, &mut self.queue);
         for event in self.poller.ready() {
             if event.token == WAKE_TOKEN {
                 woken = true;
-            } else if let Some(entry) = self.entries.get_mut(event.token) {
+            } else if let Some(entry) = entries.get_mut(event.token) {
                 entry.ready = true;
                 if event.closed && entry.connection.is_none() && entry.id != 0 {
                     // The client of a running statement is gone: nobody wants the result.
                     entry.cancel.kill_connection();
                 }
-                marked.push(event.token);
+                if !entry.queued && entry.connection.is_some() {
+                    entry.queued = true;
+                    queue.push_back(event.token);
+                }
             }
         }
-        for index in marked {
-            self.enqueue(index);
-        }
+        let mut tick = self.stopping.is_some();
         if woken {
+            tick |= self.inbox.tick.swap(false, Ordering::AcqRel);
             for message in self.inbox.take() {
                 self.receive(message);
             }
         }
-        if Instant::now() >= self.next_tick {
+        if tick {
             self.tick();
         }
         Ok(())
@@ -202,7 +271,8 @@ impl ConnectionReactor {
             }
             Message::Stop { deadline } => {
                 self.stopping = Some(deadline);
-                self.next_tick = Instant::now();
+                self.server.recall.store(true, Ordering::Relaxed);
+                self.tick();
             }
         }
     }
@@ -218,32 +288,59 @@ impl ConnectionReactor {
                 cancel: CancelToken::new(),
                 queued: false,
                 ready: false,
+                seen: 0,
+                place: Place::Reactor,
             });
             self.entries.len() - 1
         });
-        if self.poller.add_stream(&mut connection.transport.stream, index).is_err() {
+        if self.poller.add_stream(&connection.transport.stream, index).is_err() {
             self.free.push(index);
             return;
         }
         let id = connection.id;
         connection.wake_up = Some(WakeUp { inbox: self.inbox.clone(), entry: index, id });
-        connection.accepted_at = self.now();
-        connection.active_at = self.now();
+        // There was no need for ticks before the first connection.
+        self.seconds = self.started.elapsed().as_secs();
+        connection.accepted_at = self.seconds;
+        connection.active_at = self.seconds;
         let entry = &mut self.entries[index];
         entry.id = id;
         entry.cancel = connection.cancel.clone();
         entry.ready = false;
+        entry.seen = 0;
+        entry.place = Place::Reactor;
         entry.connection = Some(connection);
         self.enqueue(index);
+        self.evict_half_open();
+        self.half_open.push_back((index, id));
+    }
+
+    /// Closes the oldest log-ins under way when there are too many: whoever means it is done in milliseconds.
+    fn evict_half_open(&mut self) {
+        let mut surplus = self.server.half_open_surplus();
+        while let Some((index, id)) = self.half_open.front().copied() {
+            let entry = &mut self.entries[index];
+            let waits = entry.id == id
+                && entry.connection.as_ref().is_some_and(|connection| connection.half_open);
+            if waits && surplus == 0 {
+                return;
+            }
+            self.half_open.pop_front();
+            if waits && let Some(connection) = &mut entry.connection {
+                connection.close_request = Some(CloseReason::Slow);
+                surplus = surplus.saturating_sub(1);
+                self.enqueue(index);
+            }
+        }
     }
 
     /// Looks at every connection: time-outs, kills, shutdown.
     fn tick(&mut self) {
-        self.next_tick =
-            Instant::now() + if self.stopping.is_some() { TICK_STOPPING } else { TICK };
-        let now = self.now();
+        self.seconds = self.started.elapsed().as_secs();
+        let now = self.seconds;
         let connect_timeout = self.server.sessions.global_integer("connect_timeout").max(2);
         let kill = self.stopping.is_some_and(|deadline| Instant::now() >= deadline);
+        self.place_busy();
         for index in 0..self.entries.len() {
             let entry = &mut self.entries[index];
             if kill {
@@ -262,6 +359,28 @@ impl ConnectionReactor {
         }
     }
 
+    /// Gives the busy connections threads of their own if the server has few, and recalls such threads when there are many.
+    fn place_busy(&mut self) {
+        let busy = self.entries.iter_mut().map(|entry| usize::from(entry.is_busy())).sum();
+        let all = &self.server.busy;
+        let all = all.fetch_add(usize::wrapping_sub(busy, self.busy), Ordering::Relaxed);
+        let all = all.wrapping_add(busy).wrapping_sub(self.busy);
+        self.busy = busy;
+        let limit = self.reactors * ALONE_PER_REACTOR;
+        let recalled = self.server.recall.load(Ordering::Relaxed);
+        // Back to threads only when there are clearly few again.
+        let few = all <= if recalled { limit - limit / 4 } else { limit };
+        let recall = self.stopping.is_some() || !few;
+        self.server.recall.store(recall, Ordering::Relaxed);
+        for entry in self.entries.iter_mut().filter(|_| recall) {
+            match &entry.place {
+                Place::Reactor => {}
+                Place::Promoted => entry.place = Place::Reactor,
+                Place::Alone(waiting) => waiting.interrupt(),
+            }
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.entries.len() == self.free.len()
     }
@@ -274,10 +393,10 @@ impl Reactor for ConnectionReactor {
 
     fn next(&mut self) -> Turn<Box<Connection>> {
         if self.tasks_since_poll < TASKS_PER_POLL
-            && let Some(connection) = self.next_queued()
+            && let Some(turn) = self.next_queued()
         {
             self.tasks_since_poll += 1;
-            return Turn::Run(connection);
+            return turn;
         }
         if self.stopping.is_some() && self.is_empty() {
             return Turn::Stop;
@@ -287,9 +406,9 @@ impl Reactor for ConnectionReactor {
             return Turn::Stop;
         }
         match self.next_queued() {
-            Some(connection) => {
+            Some(turn) => {
                 self.tasks_since_poll += 1;
-                Turn::Run(connection)
+                turn
             }
             None => Turn::Again,
         }
@@ -299,6 +418,10 @@ impl Reactor for ConnectionReactor {
         connection.run(scratch);
     }
 
+    fn run_detached(connection: &mut Box<Connection>, scratch: &mut Scratch) {
+        connection.run_alone(scratch);
+    }
+
     fn panicked(connection: &mut Box<Connection>) {
         connection.abort();
     }
@@ -306,15 +429,22 @@ impl Reactor for ConnectionReactor {
     fn put_back(&mut self, mut connection: Box<Connection>) {
         let Some(wake_up) = &connection.wake_up else { return };
         let index = wake_up.entry;
-        let now = self.now();
         let entry = &mut self.entries[index];
+        if matches!(entry.place, Place::Alone(_)) {
+            entry.place = Place::Reactor;
+            entry.seen = connection.commands;
+            let resumed = self.poller.resume_reading(&connection.transport.stream, index);
+            if resumed.is_err() && connection.phase != Phase::Closed {
+                connection.abort();
+            }
+        }
         if connection.phase == Phase::Closed {
             entry.id = 0;
             entry.ready = false;
             self.free.push(index);
             return;
         }
-        connection.active_at = now;
+        connection.active_at = self.seconds;
         let again = entry.ready || connection.wants_turn;
         entry.connection = Some(connection);
         if again {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine_api::CancelToken;
 use rustls::{ServerConfig, ServerConnection};
 use sys::blocking::blocking;
+use sys::interrupt::Waiting;
 use sys::net::Stream;
 use wire::{Compression, CompressionKind, compressed_frame_len};
 
@@ -63,6 +64,10 @@ pub(crate) struct Transport {
     compressed: Option<Box<Compressed>>,
     /// The socket had nothing more at the last read, and no event came since.
     pub(crate) drained: bool,
+    /// Reads wait for bytes: the connection has a thread of its own.
+    pub(crate) waiting: Option<Arc<Waiting>>,
+    /// The last wait for bytes was in vain.
+    pub(crate) silent: bool,
     pub(crate) bytes_received: u64,
     pub(crate) bytes_sent: u64,
 }
@@ -75,6 +80,8 @@ impl Transport {
             tls: None,
             compressed: None,
             drained: true,
+            waiting: None,
+            silent: false,
             bytes_received: 0,
             bytes_sent: 0,
         }
@@ -149,7 +156,11 @@ impl Transport {
         }
         let space = input.space();
         let room = space.len();
-        match self.stream.read(space) {
+        let read = match &self.waiting {
+            Some(waiting) => self.stream.read_waiting(space, waiting),
+            None => self.stream.read(space),
+        };
+        match read {
             Ok(0) => Ok(Fill::Closed),
             Ok(len) => {
                 input.advance(len);
@@ -162,11 +173,23 @@ impl Transport {
                 self.drained = true;
                 Ok(Fill::Drained)
             }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.drained = true;
+                self.silent = true;
+                Ok(Fill::Drained)
+            }
             Err(error) => Err(error),
         }
     }
 
     fn fill_tls(&mut self, input: &mut InputBuffer) -> io::Result<Fill> {
+        if let Some(waiting) = &self.waiting
+            && !waiting.wait(|| self.stream.wait_readable(TLS_SILENCE))?
+        {
+            self.drained = true;
+            self.silent = true;
+            return Ok(Fill::Drained);
+        }
         let Some(tls) = &mut self.tls else { return Ok(Fill::Closed) };
         let mut fill = Fill::Drained;
         let enough = input.bytes().len() + TLS_PLAIN_MAX;
@@ -301,6 +324,8 @@ fn wait_in_slices(
     }
 }
 
+/// Inside TLS a connection gives its thread up after this time without a byte.
+const TLS_SILENCE: Duration = Duration::from_millis(20);
 /// Waiting for a peer inside a TLS handshake is bounded by this, before session settings exist.
 const TLS_HANDSHAKE_WRITE_LIMIT: Duration = Duration::from_secs(10);
 

@@ -246,7 +246,9 @@ impl Binder<'_> {
         let Ok((syntax::Statement::Query(query), _)) = parsed else {
             bail!(VIEW_INVALID, view.schema, view.name)
         };
+        let checks = self.view_checks.len();
         let bound = self.bind_view_query(view, &query)?;
+        self.add_view_checks(view, &query, &bound.plan, checks);
         if !view.columns.is_empty() && view.columns.len() != bound.outputs.len() {
             bail!(VIEW_INVALID, view.schema, view.name);
         }

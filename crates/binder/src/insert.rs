@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
+    Assignment, Expr, InsertMode, InstanceId, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
     Register,
 };
 use syntax::ast;
@@ -13,6 +13,7 @@ use syntax::ast;
 use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, names_equal};
 use crate::from::Found;
 use crate::table_write::WriteKind;
+use crate::view_check::{first_register, moved};
 use crate::{Binder, PrivilegeKind};
 
 /// What `VALUES(column)` means: registers of the row that could not be inserted.
@@ -55,9 +56,6 @@ impl Binder<'_> {
 
     /// INSERT into a view of one table whose columns are that table's: the same on the table.
     fn bind_view_insert(&mut self, insert: &ast::Insert, view: &View) -> Result<LogicalInsert> {
-        if !view.check_option.eq_ignore_ascii_case("none") && !view.check_option.is_empty() {
-            return Err(Error::not_supported("INSERT into a view WITH CHECK OPTION"));
-        }
         self.push_block();
         let named = ast::NamedTable { name: insert.table.clone(), ..ast::NamedTable::default() };
         self.bind_named_table(&named)?;
@@ -121,9 +119,13 @@ impl Binder<'_> {
         if !view.invoker {
             self.definer = Some(view.definer.clone());
         }
+        let checks = self.checks_of(InstanceId(id as u32));
         let bound = self.bind_insert(&direct);
         self.definer = outer;
-        bound
+        let mut bound = bound?;
+        let base = self.instances[id].base;
+        bound.target.view_checks = moved(checks?, base, first_register(&bound.target, &table)?);
+        Ok(bound)
     }
 
     /// Catalog positions of the columns that values are given for.

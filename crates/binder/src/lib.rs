@@ -22,6 +22,7 @@ mod table_expression;
 mod table_write;
 mod typing;
 mod update;
+mod view_check;
 mod window;
 
 use std::borrow::Cow;
@@ -95,6 +96,8 @@ pub struct Binder<'a> {
     /// `user@host` whose rights count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
+    /// What the views bound so far ask of rows written through them.
+    pub(crate) view_checks: Vec<plan::ViewCheck>,
     /// Queries inside queries.
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
@@ -137,6 +140,7 @@ impl<'a> Binder<'a> {
             deepest_reference: None,
             definer: None,
             view_depth: 0,
+            view_checks: Vec::new(),
             query_depth: 0,
             straight_join: false,
             uncacheable: false,

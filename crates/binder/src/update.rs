@@ -45,6 +45,7 @@ impl Binder<'_> {
         }
         for target in &mut targets {
             target.write = self.mark_target(target.instance, WriteKind::Update)?;
+            target.write.view_checks = self.checks_of(target.instance)?;
         }
         self.blocks.pop();
         self.cte_scope.truncate(outer);
@@ -303,6 +304,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         name: table.name.clone(),
         columns: Vec::new(),
         checks: Vec::new(),
+        view_checks: Vec::new(),
         indexes: Vec::new(),
         parents: Vec::new(),
         children: Vec::new(),

@@ -103,6 +103,15 @@ pub struct ForeignKeyCheck {
     pub on_delete: ForeignKeyAction,
 }
 
+/// WITH CHECK OPTION: a row that the view would not show is refused (1369).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewCheck {
+    pub schema: Arc<str>,
+    pub view: Arc<str>,
+    /// Over the registers of the written table; the row passes when it is true.
+    pub predicate: Expr,
+}
+
 /// A table that is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
@@ -114,6 +123,8 @@ pub struct TableWrite {
     pub columns: Vec<WrittenColumn>,
     /// CHECK constraints: name and predicate over the registers; violated when false (3819).
     pub checks: Vec<(Arc<str>, Expr)>,
+    /// What views that the statement writes through ask of the row.
+    pub view_checks: Vec<ViewCheck>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
     /// Foreign keys of this table: parents that must exist.

@@ -104,7 +104,8 @@ pub(crate) fn ignored(error: &Error, run: &mut Run<'_>) -> bool {
     let ignorable = code == ErrorCode::DUP_ENTRY
         || code == ErrorCode::NO_REFERENCED_ROW_2
         || code == ErrorCode::ROW_IS_REFERENCED_2
-        || code == ErrorCode::CHECK_CONSTRAINT_VIOLATED;
+        || code == ErrorCode::CHECK_CONSTRAINT_VIOLATED
+        || code == ErrorCode::VIEW_CHECK_FAILED;
     if ignorable {
         run.function.diagnostics.push_error(Level::Warning, error);
     }

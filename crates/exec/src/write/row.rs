@@ -147,11 +147,16 @@ impl WriteTable {
         Ok(())
     }
 
-    /// CHECK constraints: violated when false, not when NULL.
+    /// CHECK constraints: violated when false, not when NULL. Views show a row only when their condition is true.
     pub(crate) fn check(&self, run: &mut Run<'_>) -> Result<()> {
         for (name, predicate) in &self.checks {
             if predicate.eval(run)? == Some(false) {
                 return Err(Error::with(ErrorCode::CHECK_CONSTRAINT_VIOLATED, &[name]));
+            }
+        }
+        for (schema, view, predicate) in &self.view_checks {
+            if predicate.eval(run)? != Some(true) {
+                return Err(Error::with(ErrorCode::VIEW_CHECK_FAILED, &[schema, view]));
             }
         }
         Ok(())

@@ -53,6 +53,8 @@ pub(crate) struct WriteTable {
     pub(crate) auto_increment: Option<usize>,
     pub(crate) has_generated: bool,
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
+    /// Schema and name of a view, and what it asks of the row.
+    pub(crate) view_checks: Vec<(Arc<str>, Arc<str>, Truth)>,
     /// Id, name in messages, columns.
     pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
     pub(crate) parents: Vec<ForeignKey>,
@@ -140,6 +142,11 @@ impl TableCompiler {
             .iter()
             .map(|(name, predicate)| Ok((name.clone(), compiler.exprs.truth(predicate)?)));
         let checks = checks.collect::<Result<_>>()?;
+        let view_checks = table.view_checks.iter().map(|check| {
+            let truth = compiler.exprs.truth(&check.predicate)?;
+            Ok((check.schema.clone(), check.view.clone(), truth))
+        });
+        let view_checks = view_checks.collect::<Result<_>>()?;
         let indexes = table
             .indexes
             .iter()
@@ -152,6 +159,7 @@ impl TableCompiler {
             has_generated: table.columns.iter().any(|column| column.generated.is_some()),
             columns,
             checks,
+            view_checks,
             indexes: indexes.collect(),
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),

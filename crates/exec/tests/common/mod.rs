@@ -355,6 +355,7 @@ impl Table {
             name: Arc::from(short.as_str()),
             columns: self.def.columns.iter().enumerate().map(column).collect(),
             checks: Vec::new(),
+            view_checks: Vec::new(),
             indexes: self.def.indexes.iter().map(index).collect(),
             parents: Vec::new(),
             children: Vec::new(),

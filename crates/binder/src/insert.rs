@@ -5,8 +5,8 @@ use std::sync::Arc;
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, Expr, InsertMode, InstanceId, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
-    Register,
+    Assignment, Expr, InsertMode, InstanceId, LogicalInsert, LogicalInsertSource, LogicalQuery,
+    OutputColumn, Register,
 };
 use syntax::ast;
 

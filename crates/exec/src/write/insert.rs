@@ -369,6 +369,10 @@ impl<'p, 's> InsertState<'p, 's> {
         match self.write_row(run) {
             Err(error) if self.program.ignore && ignored(&error, run) => {
                 self.give_back_id(run);
+                if error.code() == ErrorCode::VIEW_CHECK_FAILED {
+                    // The reference counts such a row neither as a record nor as a duplicate.
+                    self.outcome.records -= 1;
+                }
                 Ok(())
             }
             outcome => outcome,

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 """Workloads against Squall and a peer, in alternation in one run.
 
-    cargo xtask bench -- --squall PORT:PID --peer PORT:PID [--floor PORT:PID] [--workloads point_select,...]
+    cargo xtask bench -- --peer PORT:PID [--profile fast] [--layers] [--workloads point_select,...]
+    cargo xtask bench -- --peer PORT:PID --squall PORT:PID [--floor PORT:PID]
 
 For each workload and thread count it prints queries per second and server CPU microseconds per query of each server
-(utime + stime from /proc), their medians over the rounds, and the ratios. `floor` is a server that answers every packet with
-a canned reply on the same reactor (`cargo run --release -p mysql-protocol --example floor`): what a query costs when nothing is computed.
-The load is sysbench; `select_1` is a script of our own. All servers get the same data, loaded in the same run.
+(utime + stime from /proc), their medians over the rounds, and the ratios. Without `--squall` it builds Squall and the floor server
+and runs them itself. The floor answers every packet with a canned reply on the same reactor: what a query costs when nothing is
+computed. `--layers` adds where Squall's time goes, by `perf`. The load is sysbench; `select_1` is a script of our own. Both
+servers get the same data, loaded in the same run.
 """
 
 import argparse
 import os
 import pathlib
 import re
+import socket
 import statistics
 import subprocess
+import tempfile
 import time
+
+import layers
 
 HERE = pathlib.Path(__file__).parent
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -37,6 +43,36 @@ class Server:
                 "--mysql-user=root", "--mysql-db=sbtest", "--mysql-ssl=off", *more]
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def start(directory, options):
+    """Builds and starts Squall and its floor: both servers, both processes."""
+    root = HERE.parent
+    cargo = ["cargo", "build", "--quiet", "--profile", options.profile]
+    subprocess.run([*cargo, "-p", "server", "--bin", "squalld"], cwd=root, check=True)
+    subprocess.run([*cargo, "-p", "mysql-protocol", "--example", "floor"], cwd=root, check=True)
+    built = root / "target" / options.profile
+    ports = {"squall": free_port(), "floor": free_port()}
+    commands = {
+        "squall": [built / "squalld", f"--datadir={directory}/data", f"--port={ports['squall']}", "--insecure-root"],
+        "floor": [built / "examples" / "floor", str(ports["floor"])],
+    }
+    processes = {}
+    for label, command in commands.items():
+        log = open(f"{directory}/{label}.log", "w")
+        processes[label] = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while socket.socket().connect_ex(("127.0.0.1", ports[label])) != 0:
+            if processes[label].poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{label} does not start: {pathlib.Path(log.name).read_text()}")
+            time.sleep(0.1)
+    servers = [Server(label, f"{ports[label]}:{processes[label].pid}") for label in commands]
+    return servers, list(processes.values())
+
+
 def prepare(server, options):
     client = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot", "-e"]
     subprocess.run([*client, "DROP DATABASE IF EXISTS sbtest; CREATE DATABASE sbtest"], check=True)
@@ -46,13 +82,14 @@ def prepare(server, options):
     print(f"{server.label}: {options.tables} x {options.rows} rows loaded in {time.perf_counter() - started:.1f} s", flush=True)
 
 
-def measure(server, workload, threads, options):
+def measure(server, workload, threads, options, record_to=None):
     """Queries per second and server CPU microseconds per query, the warm-up left out."""
     name, _, protocol = workload.partition(":")
     script = str(HERE / f"{name}.lua") if (HERE / f"{name}.lua").exists() else f"oltp_{name}"
     command = server.sysbench(script, f"--tables={options.tables}", f"--table-size={options.rows}", f"--threads={threads}",
                               f"--time={options.warmup + options.seconds}", "--report-interval=1",
                               f"--db-ps-mode={'disable' if protocol == 'text' else 'auto'}", "run")
+    recording = None
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     second, queries, cpu_before, cpu_after = 0, [], 0.0, 0.0
     for line in process.stdout:
@@ -64,19 +101,43 @@ def measure(server, workload, threads, options):
         second += 1
         if second == options.warmup:
             cpu_before = server.cpu_seconds()
+            if record_to:
+                recording = layers.record(server.pid, max(options.seconds - 1, 1), record_to)
         elif options.warmup < second <= options.warmup + options.seconds:
             queries.append(float(found.group(1)))
             cpu_after = server.cpu_seconds()
     process.wait()
+    if recording:
+        recording.wait()
     total = sum(queries)
     return (total / max(len(queries), 1), (cpu_after - cpu_before) / max(total, 1) * 1e6)
 
 
+def print_layers(workload, threads, servers, options, directory):
+    """One more run of Squall and the floor under the profiler: shares are of its own time, which the profiler lengthens a little."""
+    columns = {}
+    for server in servers:
+        path = f"{directory}/{server.label}.perf"
+        _, cost = measure(server, workload, threads, options, record_to=path)
+        columns[server.label] = {layer: share * cost for layer, share in layers.shares(path)}
+    names = sorted(columns["squall"], key=lambda layer: -columns["squall"][layer])
+    total = sum(columns["squall"].values()) or 1
+    print(f"\n{workload}, {threads} threads, by layer:\n\n| layer | squall us | share | floor us |\n| --- | --- | --- | --- |")
+    for name in names:
+        own = columns["squall"][name]
+        floor = columns.get("floor", {}).get(name, 0)
+        if own / total > 0.004 or floor / total > 0.004:
+            print(f"| {name} | {own:.2f} | {own / total:.1%} | {floor:.2f} |")
+    print(flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--squall", required=True, metavar="PORT:PID")
+    parser.add_argument("--squall", metavar="PORT:PID", help="a running one; without it one is built and started")
     parser.add_argument("--peer", required=True, metavar="PORT:PID")
     parser.add_argument("--floor", metavar="PORT:PID")
+    parser.add_argument("--profile", default="release", help="cargo profile of what is built")
+    parser.add_argument("--layers", action="store_true", help="also profile Squall and the floor")
     parser.add_argument("--workloads", default=DEFAULT)
     parser.add_argument("--threads", default="8")
     parser.add_argument("--tables", type=int, default=4)
@@ -86,13 +147,27 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-prepare", action="store_true")
     options = parser.parse_args([argument for argument in os.sys.argv[1:] if argument != "--"])
-    squall, peer = Server("squall", options.squall), Server("peer", options.peer)
-    servers = [peer, squall]
+    directory = tempfile.TemporaryDirectory(prefix="squall-bench-")
+    processes = []
+    if options.squall:
+        own = [Server("squall", options.squall)]
+        own += [Server("floor", options.floor)] if options.floor else []
+    else:
+        own, processes = start(directory.name, options)
+    try:
+        compare(own, Server("peer", options.peer), options, directory.name)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+def compare(own, peer, options, directory):
+    servers = [peer, own[0]]
     if not options.no_prepare:
         for server in servers:
             prepare(server, options)
-    if options.floor:
-        servers.append(Server("floor", options.floor))
+    servers += own[1:]
     print("| workload | threads | peer QPS | squall QPS | ratio | peer us | squall us | ratio | floor us |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for workload in options.workloads.split(","):
@@ -107,6 +182,11 @@ def main():
             print(f"| {workload} | {threads} | {median('peer', 0):.0f} | {median('squall', 0):.0f} "
                   f"| {median('squall', 0) / median('peer', 0):.2f} | {median('peer', 1):.1f} | {median('squall', 1):.1f} "
                   f"| {median('squall', 1) / median('peer', 1):.2f} | {median('floor', 1):.1f} |", flush=True)
+
+    if options.layers:
+        for workload in options.workloads.split(","):
+            profiled = own if workload.startswith(("select_1", "point_select")) else own[:1]
+            print_layers(workload, options.threads.split(",")[0], profiled, options, directory)
 
 
 main()

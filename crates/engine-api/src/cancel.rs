@@ -34,11 +34,13 @@ impl CancelToken {
     }
 
     /// Whether the connection must end.
+    #[inline]
     pub fn is_connection_killed(&self) -> bool {
         self.0.load(Ordering::Acquire) == CONNECTION_KILLED
     }
 
     /// Whether anything asked the statement to stop. One relaxed load: cheap enough for every batch of rows.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed) != RUNNING
     }
@@ -47,6 +49,7 @@ impl CancelToken {
     ///
     /// # Errors
     /// 1317 or 3024 when cancelled.
+    #[inline]
     pub fn check(&self) -> errors::Result<()> {
         use errors::{Error, ErrorCode};
         match self.0.load(Ordering::Acquire) {
@@ -57,6 +60,7 @@ impl CancelToken {
     }
 
     /// Forgets a cancelled statement before the next one starts. A killed connection stays killed.
+    #[inline]
     pub fn reset_statement(&self) {
         let state = self.0.load(Ordering::Acquire);
         if state != RUNNING && state != CONNECTION_KILLED {

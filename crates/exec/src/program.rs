@@ -17,7 +17,7 @@ use crate::write::{DeleteProgram, InsertProgram, UpdateProgram};
 
 /// A compiled statement: immutable, shared by the plan cache.
 pub struct Program {
-    columns: Vec<ColumnMeta>,
+    columns: Arc<[ColumnMeta]>,
     kind: Kind,
 }
 
@@ -110,7 +110,7 @@ pub fn compile(plan: &Plan, registry: &Registry, bind: &BindContext) -> Result<A
         }
         Plan::Rows { columns, rows } => (Kind::Rows(rows.clone()), metas(columns)),
     };
-    Ok(Arc::new(Program { columns, kind }))
+    Ok(Arc::new(Program { columns: columns.into(), kind }))
 }
 
 /// Compiles subqueries and CTEs; last, because it counts registers and slots.
@@ -138,7 +138,7 @@ fn body(shared: &Shared<'_>, compiler: &mut NodeCompiler<'_>) -> Result<Body> {
 
 impl Program {
     /// Columns of the result set; empty when the statement has none.
-    pub fn columns(&self) -> &[ColumnMeta] {
+    pub fn columns(&self) -> &Arc<[ColumnMeta]> {
         &self.columns
     }
 

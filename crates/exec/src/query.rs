@@ -93,6 +93,11 @@ impl QueryProgram {
                 let offset = row_count(offset.as_ref(), 0, run)?;
                 run_scan(scan, cells, (offset, limit), run, sink)
             }
+            (Node::OneRow, _) if whole.1 > 0 => {
+                output::compute(&self.outputs, &mut buffers.cells, run)?;
+                sink.row(&ComputedRow::new(&self.outputs, &run.regs, &buffers.cells))?;
+                Ok(1)
+            }
             (Node::Limit { .. }, None) => self.run_operators(buffers, u64::MAX, run, sink),
             _ => self.run_operators(buffers, whole.1, run, sink),
         }

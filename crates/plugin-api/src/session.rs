@@ -224,6 +224,13 @@ pub trait ResultSink {
     /// # Errors
     /// The client is gone.
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()>;
+    /// The same with columns that other executions of the statement share: a sink may know them already.
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
+        self.columns(columns)
+    }
     /// A row. May flush; may block when the client reads slowly, up to `net_write_timeout`.
     ///
     /// # Errors

@@ -166,10 +166,9 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let server = self.server.clone();
         let lifted = LiftedText { text, literals: &self.lifted };
-        if let Some(planned) = self.front_cache.find(&server.plan_cache, &key, &lifted) {
-            if server.catalog.is_current(planned.version) && self.lock_plan(&planned)? {
+        if let Some(planned) = self.front_cache.find(&self.server.plan_cache, &key, &lifted) {
+            if self.server.catalog.is_current(planned.version) && self.lock_plan(&planned)? {
                 self.shared.counters.add(Counter::PLAN_CACHE_HITS, 1);
                 self.more_results = more;
                 self.run_to_client(&planned, values, sink)?;
@@ -181,7 +180,7 @@ impl Session {
         let Some(planned) = self.plan_lifted(text, options, values)? else { return Ok(false) };
         if planned.cacheable {
             let lifted = LiftedText { text, literals: &self.lifted };
-            server.plan_cache.insert(key, &lifted, planned.clone());
+            self.server.plan_cache.insert(key, &lifted, planned.clone());
         }
         self.more_results = more;
         self.run_to_client(&planned, values, sink)?;

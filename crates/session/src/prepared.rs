@@ -46,14 +46,15 @@ struct PlanContext {
 /// A session's prepared statements.
 #[derive(Default)]
 pub(crate) struct PreparedStatements {
-    by_id: HashMap<u32, Prepared>,
+    by_id: HashMap<u32, Box<Prepared>>,
     by_name: HashMap<String, Prepared>,
     last_id: u32,
 }
 
 impl PreparedStatements {
     fn get(&mut self, id: u32, command: &str) -> Result<&mut Prepared> {
-        self.by_id.get_mut(&id).ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, command))
+        let known = self.by_id.get_mut(&id).map(Box::as_mut);
+        known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, command))
     }
 
     pub(crate) fn parameter_count(&self, id: u32) -> Result<usize> {
@@ -165,7 +166,7 @@ impl Session {
 
     /// COM_STMT_PREPARE.
     pub(crate) fn prepare_binary(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        self.shared.begin("Prepare", sql, self.server.now_micros());
+        self.begin_command("Prepare", sql);
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
         let result = self.guarded(|session| session.prepare_and_describe(sql));
@@ -196,7 +197,7 @@ impl Session {
             }
         }
         let statement_id = ids.last_id;
-        ids.by_id.insert(statement_id, prepared);
+        ids.by_id.insert(statement_id, Box::new(prepared));
         self.server.prepared_count.fetch_add(1, Ordering::Relaxed);
         Ok(PreparedInfo {
             statement_id,
@@ -245,7 +246,7 @@ impl Session {
                 return Ok(CommandOutcome::Continue);
             }
         };
-        self.shared.begin("Execute", &text, self.server.now_micros());
+        self.begin_command("Execute", &text);
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
         let result = self.guarded(|session| session.execute_prepared_id(request, sink));

@@ -252,7 +252,7 @@ impl Session {
         if !planned.uses.is_empty() {
             let mark = self.slot.mark();
             let timeout = self.settings.lock_wait_timeout;
-            let locks = self.server.metadata_locks.clone();
+            let locks = &self.server.metadata_locks;
             locks.use_tables(&self.slot, &planned.uses, timeout, &self.shared.cancel)?;
             if !self.is_plan_current(planned) {
                 self.slot.release_to(mark);
@@ -389,10 +389,10 @@ impl Session {
         };
         let _deadline = limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
         let settings = self.exec_settings();
-        let now_micros = self.services.fixed_now_micros.unwrap_or_else(|| self.server.now_micros());
-        let server = self.server.clone();
+        let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
+        let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
         let information = Information {
-            server: &server,
+            server: &self.server,
             shared: &self.shared,
             values: self.services.values.clone(),
             privileges: &self.privileges,
@@ -407,7 +407,7 @@ impl Session {
             sql_mode: self.settings.sql_mode,
             time_zone: &*self.settings.time_zone,
             now_micros,
-            now: self.settings.time_zone.utc_to_local(now_micros),
+            now,
             div_precision_increment: self.settings.div_precision_increment,
             max_allowed_packet: self.settings.max_allowed_packet,
             diagnostics: &mut self.working,
@@ -415,7 +415,7 @@ impl Session {
         };
         let mut ctx = ExecContext {
             transactions: &mut self.transactions,
-            registry: &server.registry,
+            registry: &self.server.registry,
             information: &information,
             parameters,
             function,

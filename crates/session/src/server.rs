@@ -199,6 +199,11 @@ impl Server {
         micros(self.clock.wall())
     }
 
+    /// The same as of a few milliseconds ago at most.
+    pub(crate) fn now_micros_coarse(&self) -> i64 {
+        micros(self.clock.wall_coarse())
+    }
+
     /// Rules of a zone: `SYSTEM`, an offset, a name.
     pub(crate) fn zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
         if name.eq_ignore_ascii_case("SYSTEM") {

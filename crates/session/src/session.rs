@@ -10,7 +10,8 @@ use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, OkInfo,
     PreparedInfo, QueryAttribute, ResultSink, SessionHandle, StateChange,
 };
-use types::Value;
+use types::temporal::MICROS_PER_SECOND;
+use types::{DateTime, Value, ZoneRules};
 
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
@@ -77,6 +78,9 @@ pub(crate) struct Session {
     pub(crate) privileges_of: Arc<catalog::Accounts>,
     pub(crate) settings: Settings,
     pub(crate) services: Services,
+    /// When the running statement began, microseconds since 1970 UTC.
+    pub(crate) started_micros: i64,
+    pub(crate) local_clock: LocalClock,
     /// Conditions of the last statement.
     pub(crate) diagnostics: Diagnostics,
     /// Conditions of the running statement.
@@ -156,6 +160,8 @@ impl Session {
             privileges_of: Arc::default(),
             settings,
             services,
+            started_micros: server.now_micros(),
+            local_clock: LocalClock::default(),
             diagnostics: Diagnostics::default(),
             working: Diagnostics::default(),
             transactions,
@@ -303,6 +309,7 @@ impl Session {
         self.settings =
             Settings::decode(&server.globals, &self.services.values, &|name| server.zone(name));
         self.transactions.row_lock_timeout = self.settings.row_lock_timeout;
+        self.local_clock = LocalClock::default();
     }
 
     /// A session variable's value.
@@ -381,6 +388,8 @@ impl Session {
         name: Option<Arc<str>>,
         collation: &'static charset::Collation,
     ) {
+        // A count of its own, as statements use it: that of the catalog's name would be written by all sessions.
+        let name: Option<Arc<str>> = name.map(|name| Arc::from(&*name));
         self.shared.activity.lock().database = name.clone();
         self.services.database = name;
         self.store_session("character_set_database", Value::text(collation.charset.name));
@@ -458,6 +467,29 @@ impl Session {
             }
             let _ = txn.commit();
         }
+    }
+}
+
+/// The last second that was converted to local time: most statements are of the same one.
+#[derive(Default)]
+pub(crate) struct LocalClock {
+    second: Option<(i64, DateTime)>,
+}
+
+impl LocalClock {
+    /// `now_micros` in `zone`, which is always the same until the clock is made anew.
+    pub(crate) fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
+        let second = now_micros.div_euclid(MICROS_PER_SECOND);
+        let micros = now_micros.rem_euclid(MICROS_PER_SECOND);
+        let local = match self.second {
+            Some((known, local)) if known == second => local,
+            Some(_) | None => {
+                let local = zone.utc_to_local(second * MICROS_PER_SECOND);
+                self.second = Some((second, local));
+                local
+            }
+        };
+        local.with_microsecond(micros as u32)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where result rows go: to the client, into memory, into variables, or nowhere.
 
+use std::sync::Arc;
+
 use errors::{Error, Result, bail};
 use exec::RowSink;
 use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
@@ -8,19 +10,22 @@ use types::{DataType, Value};
 /// Rows to the client. The columns go out with the first row, so that a statement that fails before has sent nothing.
 pub(crate) struct ClientRows<'a> {
     sink: &'a mut dyn ResultSink,
-    columns: &'a [ColumnMeta],
+    columns: &'a Arc<[ColumnMeta]>,
     begun: bool,
 }
 
 impl<'a> ClientRows<'a> {
-    pub(crate) fn new(sink: &'a mut dyn ResultSink, columns: &'a [ColumnMeta]) -> ClientRows<'a> {
+    pub(crate) fn new(
+        sink: &'a mut dyn ResultSink,
+        columns: &'a Arc<[ColumnMeta]>,
+    ) -> ClientRows<'a> {
         ClientRows { sink, columns, begun: false }
     }
 
     fn begin(&mut self) -> Result<()> {
         if !self.begun {
             self.begun = true;
-            self.sink.columns(self.columns)?;
+            self.sink.shared_columns(self.columns)?;
         }
         Ok(())
     }

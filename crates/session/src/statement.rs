@@ -14,6 +14,9 @@ use crate::status::Counter;
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
 
+/// The clock that tells when a statement ended may be late by less than this.
+const COARSE_CLOCK_MICROS: i64 = 100_000;
+
 /// Where a statement came from, which decides what it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -50,16 +53,26 @@ impl Session {
         };
         // Some clients count their strings' NUL in.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
-        self.shared.begin("Query", text, self.server.now_micros());
+        self.begin_command("Query", text);
         let result = self.run_all(text, sink);
         self.more_results = false;
         self.become_idle();
         result.map(|()| self.outcome)
     }
 
+    /// Before a command: tells others what runs, and takes the time that its statement goes by.
+    pub(crate) fn begin_command(&mut self, command: &'static str, text: &[u8]) {
+        self.started_micros = self.server.now_micros();
+        self.shared.begin(command, text, self.started_micros);
+    }
+
     /// After a command: the session waits for its client.
     pub(crate) fn become_idle(&self) {
-        self.shared.idle(self.server.now_micros(), self.settings.long_query_micros);
+        let slow = self.settings.long_query_micros;
+        let coarse = slow > COARSE_CLOCK_MICROS;
+        let server = &self.server;
+        let now = if coarse { server.now_micros_coarse() } else { server.now_micros() };
+        self.shared.idle(now, slow);
     }
 
     /// All statements of a text, until one fails.
@@ -83,6 +96,7 @@ impl Session {
             if !more || self.shared.cancel.is_connection_killed() {
                 return Ok(());
             }
+            self.started_micros = self.server.now_micros();
         }
     }
 

@@ -1,7 +1,9 @@
 //! Time behind one trait, so that tests decide when it passes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+
+use rustix::time::ClockId;
 
 /// Where time comes from.
 pub trait Clock: Send + Sync {
@@ -9,6 +11,10 @@ pub trait Clock: Send + Sync {
     fn monotonic(&self) -> Duration;
     /// Time since 1970-01-01 UTC.
     fn wall(&self) -> Duration;
+    /// The same as of a few milliseconds ago at most, for less.
+    fn wall_coarse(&self) -> Duration {
+        self.wall()
+    }
 }
 
 /// The machine's clocks.
@@ -35,8 +41,18 @@ impl Clock for RealClock {
     }
 
     fn wall(&self) -> Duration {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+        since_1970(ClockId::Realtime)
     }
+
+    fn wall_coarse(&self) -> Duration {
+        since_1970(ClockId::RealtimeCoarse)
+    }
+}
+
+#[inline]
+fn since_1970(clock: ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
 }
 
 /// A clock that moves when told.

@@ -109,6 +109,7 @@ impl SqlMode {
     );
 
     /// Whether all of `other` are on.
+    #[inline]
     pub const fn contains(self, other: SqlMode) -> bool {
         self.0 & other.0 == other.0
     }

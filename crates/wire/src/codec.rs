@@ -32,6 +32,7 @@ macro_rules! fixed {
         ///
         /// # Errors
         /// Fewer bytes are left.
+        #[inline]
         pub fn $name(&mut self) -> Result<$ty, Malformed> {
             Ok(<$ty>::from_le_bytes(self.array()?))
         }
@@ -40,21 +41,25 @@ macro_rules! fixed {
 
 impl<'a> Reader<'a> {
     /// A reader at the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
     /// Bytes not read yet.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// Whether everything was read.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// The next byte without reading it.
+    #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
     }
@@ -84,6 +89,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fewer bytes are left.
+    #[inline]
     pub fn u24(&mut self) -> Result<u32, Malformed> {
         let [a, b, c] = self.array::<3>()?;
         Ok(u32::from_le_bytes([a, b, c, 0]))
@@ -93,6 +99,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fewer bytes are left.
+    #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (head, tail) = self.rest.split_at_checked(len).ok_or(Malformed)?;
         self.rest = tail;
@@ -103,6 +110,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fewer bytes are left.
+    #[inline]
     pub fn skip(&mut self, len: usize) -> Result<(), Malformed> {
         self.bytes(len).map(|_| ())
     }
@@ -162,12 +170,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that is left.
+    #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 }
 
 /// Appends a 3-byte integer.
+#[inline]
 pub fn put_u24(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes()[..3]);
 }

@@ -11,29 +11,34 @@ macro_rules! flags {
             $($(#[$fdoc])* pub const $flag: $name = $name($value);)*
 
             /// Whether all flags of `other` are set.
+            #[inline]
             pub const fn contains(self, other: $name) -> bool {
                 self.0 & other.0 == other.0
             }
 
             /// Whether any flag of `other` is set.
+            #[inline]
             pub const fn intersects(self, other: $name) -> bool {
                 self.0 & other.0 != 0
             }
 
             /// Flags of both.
             #[must_use]
+            #[inline]
             pub const fn union(self, other: $name) -> $name {
                 $name(self.0 | other.0)
             }
 
             /// These flags without those of `other`.
             #[must_use]
+            #[inline]
             pub const fn without(self, other: $name) -> $name {
                 $name(self.0 & !other.0)
             }
 
             /// These flags with `other` set if `condition` holds.
             #[must_use]
+            #[inline]
             pub const fn with_if(self, other: $name, condition: bool) -> $name {
                 if condition { self.union(other) } else { self }
             }
@@ -41,6 +46,7 @@ macro_rules! flags {
 
         impl std::ops::BitOr for $name {
             type Output = $name;
+            #[inline]
             fn bitor(self, other: $name) -> $name {
                 self.union(other)
             }

@@ -36,6 +36,7 @@ pub enum ScanError {
 ///
 /// # Errors
 /// See [`ScanError`].
+#[inline]
 pub fn scan_packet(
     buf: &[u8],
     first_sequence: u8,
@@ -70,6 +71,7 @@ pub fn scan_packet(
 
 /// Moves the parts of `packet`, which starts `buf`, together, so that the payload is contiguous from
 /// [`FRAME_HEADER_BYTES`] on. Returns the payload.
+#[inline]
 pub fn join_parts(buf: &mut [u8], packet: Packet) -> &[u8] {
     for part in 1..packet.parts {
         let source = part * (FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX) + FRAME_HEADER_BYTES;
@@ -87,6 +89,7 @@ pub struct FrameStart(usize);
 
 impl FrameStart {
     /// Offset of the packet's first payload byte.
+    #[inline]
     pub fn payload_offset(self) -> usize {
         self.0 + FRAME_HEADER_BYTES
     }
@@ -116,6 +119,7 @@ pub fn finish_packet(out: &mut Vec<u8>, start: FrameStart, sequence: &mut u8) {
     set_header(out, start.0, len, sequence);
 }
 
+#[inline]
 fn set_header(out: &mut [u8], at: usize, len: usize, sequence: &mut u8) {
     let [a, b, c, _] = (len as u32).to_le_bytes();
     out[at..at + FRAME_HEADER_BYTES].copy_from_slice(&[a, b, c, *sequence]);

@@ -91,6 +91,7 @@ impl Connection {
             max_packet: self.max_packet,
             out: &mut scratch.output,
             types: &mut scratch.types,
+            metadata: &mut scratch.metadata,
             encoding: TextEncoding::of(session.result_collation()),
             format,
             metadata_status,

@@ -21,6 +21,7 @@ use wire::{
 
 use crate::buffer::InputBuffer;
 use crate::login::Login;
+use crate::metadata::MetadataCache;
 use crate::reactor::WakeUp;
 use crate::transport::{Fill, Transport};
 
@@ -123,6 +124,7 @@ pub(crate) struct Scratch {
     pub(crate) output: Vec<u8>,
     pub(crate) types: Vec<DataType>,
     pub(crate) values: Vec<Value>,
+    pub(crate) metadata: MetadataCache,
 }
 
 /// What the protocol keeps of a prepared statement.
@@ -443,7 +445,7 @@ impl Connection {
         }
     }
 
-    /// Ends a connection whose turn panicked.
+    /// Ends a connection outside of its turn, or after a turn that panicked.
     pub(crate) fn abort(&mut self) {
         self.phase = Phase::Closed;
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.end()));

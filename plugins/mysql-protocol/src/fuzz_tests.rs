@@ -1,4 +1,5 @@
-//! Mutated packets against a connection in this process. `SQUALL_FUZZ_PACKETS` raises the number.
+//! Mutated packets against a connection in this process: no panic, and no growth of memory. `SQUALL_FUZZ_PACKETS` raises the
+//! number, `SQUALL_FUZZ_SEED` (decimal) repeats another run; a failure names its seed and packet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use crate::connection::{Connection, Phase, Scratch, Server};
 
 const PACKETS_DEFAULT: u64 = 20_000;
 const SEED: u64 = 0x5eed_0001;
+/// Resident memory may grow by this after the first tenth of the packets: what other tests of the process need, and fragments.
+const GROWTH_MAX_KIB: usize = 32 * 1024;
 
 const CAPS: Capabilities = Capabilities(
     Capabilities::PROTOCOL_41.0
@@ -151,12 +154,38 @@ fn mutate(packet: &mut Vec<u8>, random: &mut SplitMix) {
     }
 }
 
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+/// Says where a run failed.
+struct Progress {
+    seed: u64,
+    packet: u64,
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("failed with SQUALL_FUZZ_SEED={} at packet {}", self.seed, self.packet);
+        }
+    }
+}
+
 #[test]
-fn mutated_packets_never_panic() {
-    let packets = std::env::var("SQUALL_FUZZ_PACKETS").ok().and_then(|text| text.parse().ok());
-    let packets = packets.unwrap_or(PACKETS_DEFAULT);
-    println!("seed {SEED:#x}, {packets} packets");
-    let mut random = SplitMix::new(SEED);
+fn mutated_packets_never_panic_and_keep_no_memory() {
+    let packets = setting("SQUALL_FUZZ_PACKETS", PACKETS_DEFAULT);
+    let seed = setting("SQUALL_FUZZ_SEED", SEED);
+    println!("seed {seed}, {packets} packets");
+    let mut progress = Progress { seed, packet: 0 };
+    let mut warm_kib = 0;
+    let mut random = SplitMix::new(seed);
     let method: Arc<dyn plugin_api::Authenticator> = Arc::new(authentication::NativePassword);
     let mut canned = Canned::new(HashMap::from([("root".to_owned(), (method, Vec::new()))]));
     // Reads inside LOAD DATA LOCAL end at once: there is no other thread to send.
@@ -168,7 +197,11 @@ fn mutated_packets_never_panic() {
     let login = login_packet();
     let mut peer = Peer::new(&server);
     let (mut logins, mut commands) = (0u64, 0u64);
-    for _ in 0..packets {
+    for packet in 0..packets {
+        progress.packet = packet;
+        if packet == packets / 10 {
+            warm_kib = resident_kib();
+        }
         if peer.connection.phase == Phase::Closed {
             peer = Peer::new(&server);
         }
@@ -198,6 +231,9 @@ fn mutated_packets_never_panic() {
     assert!(logins > 10, "the fuzzer hardly ever logged in: {logins}");
     assert!(commands > packets / 4, "few commands were tried: {commands}");
     drop(peer);
+    let end_kib = resident_kib();
+    println!("{logins} log-ins, {commands} commands, {warm_kib} KiB -> {end_kib} KiB");
+    assert!(end_kib < warm_kib + GROWTH_MAX_KIB, "{warm_kib} KiB -> {end_kib} KiB");
     let open = server.connections.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(open, 0, "connections are counted");
 }

@@ -13,6 +13,7 @@ mod connection;
 mod fuzz_tests;
 mod listener;
 mod login;
+mod metadata;
 mod reactor;
 mod sink;
 mod tls;

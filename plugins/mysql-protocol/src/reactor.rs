@@ -317,20 +317,23 @@ impl ConnectionReactor {
 
     /// Closes the oldest log-ins under way when there are too many: whoever means it is done in milliseconds.
     fn evict_half_open(&mut self) {
-        let mut surplus = self.server.half_open_surplus();
         while let Some((index, id)) = self.half_open.front().copied() {
             let entry = &mut self.entries[index];
-            let waits = entry.id == id
-                && entry.connection.as_ref().is_some_and(|connection| connection.half_open);
-            if waits && surplus == 0 {
+            let mine = entry.connection.take_if(|open| entry.id == id && open.half_open);
+            let Some(mut connection) = mine else {
+                self.half_open.pop_front();
+                continue;
+            };
+            if self.server.half_open_surplus() == 0 {
+                entry.connection = Some(connection);
                 return;
             }
             self.half_open.pop_front();
-            if waits && let Some(connection) = &mut entry.connection {
-                connection.close_request = Some(CloseReason::Slow);
-                surplus = surplus.saturating_sub(1);
-                self.enqueue(index);
-            }
+            // At once, not in its turn: the next look at the numbers must find them right.
+            connection.abort();
+            entry.id = 0;
+            entry.ready = false;
+            self.free.push(index);
         }
     }
 

@@ -4,6 +4,7 @@
 //! not sent before that commit is durable.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use charset::{Charset, CollationId};
@@ -20,10 +21,13 @@ use wire::{
 
 use crate::buffer::InputBuffer;
 use crate::connection::Timeouts;
+use crate::metadata::{MetadataCache, MetadataForm};
 use crate::transport::{Fill, Transport};
 
 /// Output is sent when it has grown to this.
 const FLUSH_BYTES: usize = 64 * 1024;
+/// Sequence number of a reply's first packet.
+const FIRST_OF_REPLY: u8 = 1;
 /// `resultset_metadata = FULL`.
 const METADATA_FULL: u8 = 1;
 
@@ -112,6 +116,7 @@ pub(crate) struct Sink<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Types of the current result set's columns.
     pub(crate) types: &'a mut Vec<DataType>,
+    pub(crate) metadata: &'a mut MetadataCache,
     pub(crate) encoding: TextEncoding,
     pub(crate) format: RowFormat,
     /// Status before the statement, for clients that get an EOF after the metadata.
@@ -155,10 +160,27 @@ impl Sink<'_> {
         sent.map_err(|error| self.lost(&error))
     }
 
-    fn put_column(&mut self, column: &ColumnMeta) {
+    /// What the bytes of the metadata depend on besides the columns.
+    fn metadata_form(&self) -> MetadataForm {
+        MetadataForm {
+            collation: self.encoding.collation,
+            optional: self.capabilities.contains(Capabilities::OPTIONAL_RESULTSET_METADATA),
+        }
+    }
+
+    /// The number of columns, and each column.
+    fn put_columns(&mut self, columns: &[ColumnMeta]) {
         let start = begin_packet(self.out);
-        encode_column(column, self.encoding, self.out);
+        if self.capabilities.contains(Capabilities::OPTIONAL_RESULTSET_METADATA) {
+            self.out.push(METADATA_FULL);
+        }
+        put_lenenc_int(self.out, columns.len() as u64);
         finish_packet(self.out, start, self.sequence);
+        for column in columns {
+            let start = begin_packet(self.out);
+            encode_column(column, self.encoding, self.out);
+            finish_packet(self.out, start, self.sequence);
+        }
     }
 
     /// The packet after the metadata, for clients that want one.
@@ -213,18 +235,29 @@ impl Sink<'_> {
 }
 
 impl ResultSink for Sink<'_> {
+    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
+        let form = self.metadata_form();
+        if *self.sequence != FIRST_OF_REPLY || self.cursor_possible {
+            return self.columns(columns);
+        }
+        self.types.clear();
+        self.types.extend(columns.iter().map(|column| column.ty.clone()));
+        if let Some(packets) = self.metadata.find(columns, form) {
+            self.out.extend_from_slice(&packets.bytes);
+            *self.sequence = packets.next_sequence;
+        } else {
+            let start = self.out.len();
+            self.put_columns(columns);
+            self.metadata.keep(columns, form, &self.out[start..], *self.sequence);
+        }
+        self.put_metadata_end();
+        self.flush_if_large()
+    }
+
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
         self.types.clear();
         self.types.extend(columns.iter().map(|column| column.ty.clone()));
-        let start = begin_packet(self.out);
-        if self.capabilities.contains(Capabilities::OPTIONAL_RESULTSET_METADATA) {
-            self.out.push(METADATA_FULL);
-        }
-        put_lenenc_int(self.out, columns.len() as u64);
-        finish_packet(self.out, start, self.sequence);
-        for column in columns {
-            self.put_column(column);
-        }
+        self.put_columns(columns);
         if self.cursor_possible {
             self.metadata_end_due = true;
         } else {

@@ -74,6 +74,16 @@ fn every_form_of_the_command_phase() {
         assert_eq!(set.rows.len(), 2000);
         assert_eq!(set.rows[3], [Some("3".to_owned()), None]);
         assert!(set.status.contains(StatusFlags::AUTOCOMMIT));
+        // The second time the columns are known.
+        for _ in 0..2 {
+            let set = client.query("SELECT c").expect("a result");
+            assert_eq!(cell(&set).map(str::len), Some(47));
+            let head = client.prepare("SELECT c WHERE id = ?").expect("prepared");
+            assert_eq!((head.parameters, head.columns), (1, 1));
+            let id = head.statement_id;
+            let set = client.execute(id, CursorFlags::default(), &[Value::Int(1)]);
+            assert_eq!(set.expect("a result").values.len(), 1);
+        }
         let error = client.query("fail x").expect_err("an error");
         assert_eq!((error.code, error.sqlstate.as_str()), (1062, "23000"));
         assert_eq!(client.query("half x").expect_err("an error").code, 1317);

@@ -246,6 +246,12 @@ impl DateTime {
         (self.0 & 0xf_ffff) as u32
     }
 
+    /// The same second with other microseconds, below a million.
+    #[must_use]
+    pub const fn with_microsecond(self, micros: u32) -> DateTime {
+        DateTime((self.0 & !0xf_ffff) | micros as u64 & 0xf_ffff)
+    }
+
     /// Microseconds since midnight.
     pub const fn micros_of_day(self) -> i64 {
         let seconds = self.hour() as i64 * 3600 + self.minute() as i64 * 60 + self.second() as i64;

@@ -50,6 +50,9 @@ impl Canned {
 
 type Wake = Box<dyn FnOnce() + Send>;
 
+/// Prepared SELECTs are numbered from here, others from 1; parameters are added.
+const FIRST_SELECT: u32 = 1000;
+
 /// A log whose progress the test decides.
 #[derive(Default)]
 pub struct Commits {
@@ -147,16 +150,26 @@ struct Session {
     info: ConnectInfo,
     user: String,
     database: Option<String>,
-    point: Vec<ColumnMeta>,
+    point: Arc<[ColumnMeta]>,
+    point_row: [Value; 1],
     cursor_at: u64,
 }
 
 impl Session {
     fn new(canned: Arc<Canned>, info: ConnectInfo, request: &AuthRequest) -> Session {
         let text = DataType::varchar(120, CollationId::UTF8MB4_0900_AI_CI);
-        let point = vec![ColumnMeta::computed("c", text)];
+        let point = vec![ColumnMeta::computed("c", text)].into();
+        let point_row = [Value::text("68487932199-96439406143-93774651418-41631865787")];
         let (user, database) = (request.user.clone(), request.database.clone());
-        Session { canned, info, user, database, point, cursor_at: 0 }
+        Session { canned, info, user, database, point, point_row, cursor_at: 0 }
+    }
+
+    /// What a query by a key gives.
+    fn point(&self, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
+        sink.shared_columns(&self.point)?;
+        sink.row(&Row(&self.point_row))?;
+        sink.end(&self.state())?;
+        Ok(CommandOutcome::Continue)
     }
 
     fn state_with(&self, change: impl FnOnce(&mut OkInfo)) -> OkInfo {
@@ -261,10 +274,7 @@ impl SessionHandle for Session {
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         match word {
             "SELECT" => {
-                let value = Value::text("68487932199-96439406143-93774651418-41631865787");
-                sink.columns(&self.point)?;
-                sink.row(&Row(&[value]))?;
-                sink.end(&self.state())?;
+                return self.point(sink);
             }
             "user" => self.one_value("user", Value::text(&self.user.clone()), sink)?,
             "db" => {
@@ -324,10 +334,13 @@ impl SessionHandle for Session {
         }
         let parameters = sql.iter().filter(|byte| **byte == b'?').count();
         let parameter = ColumnMeta::computed("?", DataType::new(TypeKind::VarChar, 0, 0));
+        let is_select = sql.starts_with(b"SELECT");
+        let first = if is_select { FIRST_SELECT } else { 1 };
+        let number = ColumnMeta::computed("n", DataType::bigint());
         Ok(PreparedInfo {
-            statement_id: parameters as u32 + 1,
+            statement_id: parameters as u32 + first,
             parameters: vec![parameter; parameters],
-            columns: vec![ColumnMeta::computed("n", DataType::bigint())],
+            columns: if is_select { self.point.to_vec() } else { vec![number] },
             warnings: 0,
         })
     }
@@ -335,16 +348,20 @@ impl SessionHandle for Session {
     fn parameter_count(&self, statement_id: u32) -> Result<usize> {
         match statement_id {
             1..=100 => Ok(statement_id as usize - 1),
+            FIRST_SELECT..=1100 => Ok((statement_id - FIRST_SELECT) as usize),
             _ => Err(err!(UNKNOWN_STMT_HANDLER, statement_id, "mysqld_stmt_execute")),
         }
     }
 
-    /// Echoes the parameters, or opens a cursor over ten numbers.
+    /// One row for a SELECT; otherwise echoes the parameters, or opens a cursor over ten numbers.
     fn execute(
         &mut self,
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
+        if request.statement_id >= FIRST_SELECT {
+            return self.point(sink);
+        }
         if request.cursor {
             sink.columns(&[ColumnMeta::computed("n", DataType::bigint())])?;
             self.cursor_at = 0;

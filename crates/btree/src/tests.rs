@@ -29,6 +29,7 @@ fn setup(disk: &SimDisk, page_bytes: usize) -> (Arc<Pool>, Tree) {
         segment_bytes: 1 << 20,
         block_bytes: 512,
         lanes: 2,
+        flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
     };

@@ -391,8 +391,12 @@ fn hash_levels<H: Hasher>(
     }
 }
 
-fn write_units<S: Source>(units: Units<'_, S>, _: S, out: &mut Vec<u8>) {
-    for unit in units {
+fn write_units<S: Source>(mut units: Units<'_, S>, _: S, out: &mut Vec<u8>) {
+    loop {
+        if S::WIDTH == 2 {
+            units.write_ascii(out);
+        }
+        let Some(unit) = units.next() else { return };
         if S::WIDTH == 2 {
             out.extend_from_slice(&unit.to_be_bytes());
         } else {

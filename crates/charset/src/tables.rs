@@ -87,6 +87,11 @@ impl Run {
     }
 
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.end
+    }
+
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<u16> {
         if self.at >= self.end {
             return None;

@@ -9,7 +9,7 @@ pub(crate) trait Source: Copy {
     const WIDTH: usize = 2;
     /// Weight of the space.
     fn space(self) -> u16;
-    /// Weight of an ASCII character; 0 for none, or for "ask `run`".
+    /// Weight of an ASCII character that is never part of a sequence; 0 for none, or for "ask `run`".
     fn ascii(self, byte: u8) -> u16;
     /// Weights of any character.
     fn run(self, point: u32) -> Run;
@@ -187,6 +187,34 @@ pub(crate) struct Units<'a, S> {
 impl<'a, S: Source> Units<'a, S> {
     pub(crate) fn new(text: &'a [u8], source: S) -> Self {
         Units { text, at: 0, run: Run::EMPTY, source }
+    }
+
+    /// Appends the weights of the ASCII characters that come next, in two bytes each, as far as each has one of its own.
+    pub(crate) fn write_ascii(&mut self, out: &mut Vec<u8>) {
+        /// So many at once: what is not ASCII must not pay for a long rest.
+        const CHARS: usize = 64;
+        while self.run.is_empty() {
+            let rest = &self.text[self.at..];
+            let rest = &rest[..rest.len().min(CHARS)];
+            if rest.first().is_none_or(|byte| *byte >= 0x80) {
+                return;
+            }
+            let mut weights = [[0; 2]; CHARS];
+            let mut count = 0;
+            for (weight, byte) in weights.iter_mut().zip(rest) {
+                let found = if *byte < 0x80 { self.source.ascii(*byte) } else { 0 };
+                if found == 0 {
+                    break;
+                }
+                *weight = found.to_be_bytes();
+                count += 1;
+            }
+            out.extend_from_slice(weights[..count].as_flattened());
+            self.at += count;
+            if count < CHARS {
+                return;
+            }
+        }
     }
 }
 

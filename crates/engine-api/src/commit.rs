@@ -1,6 +1,7 @@
 //! A commit that is decided but perhaps not yet durable.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::EngineResult;
 
@@ -15,6 +16,16 @@ pub trait CommitWait: Send + Sync {
     fn wait(&self) -> EngineResult<()>;
     /// Calls `wake` once, from any thread, when `is_durable` has become true; at once when it already is.
     fn notify(&self, wake: Box<dyn FnOnce() + Send>);
+    /// For a thread with nothing else to do: makes the commit durable on this thread, when nobody is at it and that took no longer
+    /// than `patience` lately. `Ok(false)`: not now; `wake` is called once, from any thread, when it is time to look again.
+    ///
+    /// # Errors
+    /// As for `wait`.
+    fn lead(&self, patience: Duration, wake: Box<dyn FnOnce() + Send>) -> EngineResult<bool> {
+        let _for_own_threads = patience;
+        self.notify(wake);
+        Ok(false)
+    }
 }
 
 /// Returned by a commit. The reply to the client must be held back until it is durable.

@@ -83,6 +83,8 @@ fn write_rounds(shared: &Shared) {
         let now = clock.monotonic();
         let pool = shared.system.pool.stats();
         let mut failure = None;
+        // Made when it is needed at the latest, and a failure shows then.
+        let _ahead_of_need = log.prepare_segment();
         if pool.dirty_frames * 4 > pool.frames {
             failure = shared.system.flush_pages(pool.frames as usize / 8).err();
         }

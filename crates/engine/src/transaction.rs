@@ -83,6 +83,10 @@ impl CommitWait for LogWait {
     fn notify(&self, wake: Box<dyn FnOnce() + Send>) {
         self.log.notify(self.ticket, wake);
     }
+
+    fn lead(&self, patience: Duration, wake: Box<dyn FnOnce() + Send>) -> EngineResult<bool> {
+        self.log.lead(self.ticket, patience, wake).map_err(io_error)
+    }
 }
 
 fn mode_of(lock: RowLock) -> Option<Mode> {

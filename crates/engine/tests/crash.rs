@@ -37,6 +37,7 @@ fn config() -> EngineConfig {
             segment_bytes: 64 << 10,
             block_bytes: 512,
             lanes: 2,
+            flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },

@@ -16,6 +16,7 @@ fn fresh(page_bytes: usize) -> Arc<dyn Engine> {
             segment_bytes: 1 << 20,
             block_bytes: 512,
             lanes: 2,
+            flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },

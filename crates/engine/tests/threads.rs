@@ -31,6 +31,7 @@ fn config() -> EngineConfig {
             segment_bytes: 256 << 10,
             block_bytes: 512,
             lanes: 4,
+            flights: 2,
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },

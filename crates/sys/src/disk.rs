@@ -87,6 +87,42 @@ pub trait Disk: Send + Sync {
 /// Offset and length of writes that go past the page cache are multiples of it.
 pub const BLOCK_BYTES: usize = 4096;
 
+/// Memory for writes of whole blocks, aligned as they must be to go past the page cache without a copy.
+#[derive(Default)]
+pub struct BlockBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl BlockBuffer {
+    /// Makes room for `length` bytes, whose content is whatever was there.
+    pub fn reset(&mut self, length: usize) -> &mut [u8] {
+        let wanted = length + BLOCK_BYTES;
+        if self.bytes.len() < wanted {
+            self.bytes = vec![0; wanted.next_power_of_two()];
+            self.start = self.bytes.as_ptr().align_offset(BLOCK_BYTES);
+        }
+        self.length = length;
+        &mut self.bytes[self.start..self.start + length]
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.length]
+    }
+
+    /// For changing them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+
+    /// Bytes of memory held.
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
 /// File that a process holds locked while it uses the directory.
 const LOCK_NAME: &str = "lock";
 
@@ -151,8 +187,8 @@ impl File for RealFile {
 struct DirectFile {
     cached: RealFile,
     direct: std::fs::File,
-    /// Aligned memory from which direct writes go out.
-    bounce: Mutex<Vec<u8>>,
+    /// From which writes go out whose own memory is not aligned.
+    bounce: Mutex<BlockBuffer>,
     has_cached_writes: AtomicBool,
 }
 
@@ -162,14 +198,12 @@ const BOUNCE_BYTES: usize = 1 << 20;
 impl DirectFile {
     fn write_direct(&self, buf: &[u8], mut offset: u64) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
-        let mut bounce = self.bounce.lock();
-        let wanted = buf.len().min(BOUNCE_BYTES) + BLOCK_BYTES;
-        if bounce.len() < wanted {
-            bounce.resize(wanted, 0);
+        if buf.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
+            return self.direct.write_all_at(buf, offset);
         }
-        let start = bounce.as_ptr().align_offset(BLOCK_BYTES);
+        let mut bounce = self.bounce.lock();
         for chunk in buf.chunks(BOUNCE_BYTES) {
-            let aligned = &mut bounce[start..start + chunk.len()];
+            let aligned = bounce.reset(chunk.len());
             aligned.copy_from_slice(chunk);
             self.direct.write_all_at(aligned, offset)?;
             offset += chunk.len() as u64;
@@ -236,7 +270,7 @@ impl Disk for RealDisk {
             Ok(direct) => Arc::new(DirectFile {
                 cached,
                 direct,
-                bounce: Mutex::new(Vec::new()),
+                bounce: Mutex::default(),
                 has_cached_writes: AtomicBool::new(false),
             }),
             // Not every file system can.

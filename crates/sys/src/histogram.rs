@@ -50,10 +50,16 @@ impl Histogram {
 
     /// Runs `body` and counts how long it took.
     pub fn time<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.measure(body).0
+    }
+
+    /// As `time`, and tells it.
+    pub fn measure<T>(&self, body: impl FnOnce() -> T) -> (T, Duration) {
         let start = self.clock.monotonic();
         let result = body();
-        self.add(self.clock.monotonic().saturating_sub(start));
-        result
+        let took = self.clock.monotonic().saturating_sub(start);
+        self.add(took);
+        (result, took)
     }
 
     /// Counts one operation.

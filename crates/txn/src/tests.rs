@@ -15,6 +15,7 @@ fn open(disk: &SimDisk) -> Recovered {
         segment_bytes: 64 << 10,
         block_bytes: 512,
         lanes: 2,
+        flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
     };

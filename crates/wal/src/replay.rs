@@ -5,7 +5,8 @@ use std::io;
 use sys::disk::{Disk, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
-use crate::log::{LogPosition, segment_name, segment_number};
+use crate::log::LogPosition;
+use crate::writer::{segment_name, segment_number};
 
 /// A record as it was appended.
 #[derive(Clone, Copy, Debug)]

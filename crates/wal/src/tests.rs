@@ -13,6 +13,7 @@ fn config() -> LogConfig {
         segment_bytes: 8192,
         block_bytes: 512,
         lanes: 2,
+        flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
     }
@@ -29,6 +30,71 @@ fn read(disk: &SimDisk, position: LogPosition) -> (Vec<(u64, Vec<u8>)>, ReplayEn
     })
     .unwrap();
     (records, end)
+}
+
+/// As a reactor does it: offers to write, and sleeps until it is called when others are at it.
+fn lead_until_durable(log: &Log, ticket: u64) -> std::io::Result<()> {
+    loop {
+        let (wake, woken) = std::sync::mpsc::channel();
+        let callback = Box::new(move || wake.send(()).unwrap_or(()));
+        if log.lead(ticket, std::time::Duration::MAX, callback)? {
+            return Ok(());
+        }
+        woken.recv().expect("the log calls back");
+    }
+}
+
+#[test]
+fn what_leaders_acknowledge_survives_a_crash_among_their_writes() {
+    for seed in 0..100 {
+        let disk = SimDisk::new();
+        let log = Log::start(Arc::new(disk.clone()), config(), START, 1).unwrap();
+        disk.crash_after(SplitMix::new(seed).below(200));
+        let acknowledged: Vec<u64> = std::thread::scope(|scope| {
+            let writers = [0_u8, 1, 2, 3].map(|number| {
+                let log = &log;
+                scope.spawn(move || {
+                    let mut done = Vec::new();
+                    for at in 0..40 {
+                        let ticket = log.append(1, &[&[number; 90]], |_| {});
+                        let outcome = match at % 3 {
+                            0 => log.flush_to(ticket),
+                            _ => lead_until_durable(log, ticket),
+                        };
+                        if outcome.is_err() {
+                            break;
+                        }
+                        done.push(ticket);
+                    }
+                    done
+                })
+            });
+            writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+        });
+        let (records, _) = read(&disk.after_crash(seed), START);
+        let found: Vec<u64> = records.iter().map(|(ticket, _)| *ticket).collect();
+        assert!(found.is_sorted(), "seed {seed}");
+        let lost = acknowledged.iter().find(|ticket| !found.contains(ticket));
+        assert_eq!(lost, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_segment_made_ahead_is_the_next_one() {
+    let disk = SimDisk::new();
+    let log = Log::start(Arc::new(disk.clone()), config(), START, 1).unwrap();
+    let mut tickets = Vec::new();
+    for _ in 0..40 {
+        log.prepare_segment().unwrap();
+        tickets.push(log.append(1, &[&[7; 1000]], |_| {}));
+        log.flush_to(tickets[tickets.len() - 1]).unwrap();
+        // Old segments are used again.
+        let (records, _) = read(&disk.after_crash(1), log.position_for(tickets[tickets.len() - 1]));
+        assert_eq!(records.last().map(|record| record.0), tickets.last().copied());
+        log.forget_before(log.position_for(tickets[tickets.len() - 1])).unwrap();
+    }
+    let names = disk.list().unwrap();
+    assert!(names.iter().filter(|name| name.starts_with("wal-")).count() <= 4, "{names:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn start(disk: &SimDisk) -> Arc<Log> {
         segment_bytes: 8192,
         block_bytes: 512,
         lanes: 2,
+        flights: 2,
         durability: Durability::Synced,
         failure: FailurePolicy::Report,
     };
@@ -95,4 +96,41 @@ fn everybody_who_asked_to_be_told_is_told_once() {
         },
         SCHEDULES,
     );
+}
+
+#[test]
+fn leaders_write_side_by_side_and_nobody_is_forgotten() {
+    shuttle::check_random(
+        || {
+            let disk = SimDisk::new();
+            let log = start(&disk);
+            let threads: Vec<_> = (0..3_u64)
+                .map(|number| {
+                    let (disk, log) = (disk.clone(), log.clone());
+                    thread::spawn(move || {
+                        for at in 0..2 {
+                            let ticket = log.append(1, &[&[number as u8; 40]], |_| {});
+                            lead_until_durable(&log, ticket);
+                            assert!(survivors(&disk, number * 2 + at).contains(&ticket));
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(survivors(&disk, 9).len(), 6);
+        },
+        SCHEDULES,
+    );
+}
+
+/// As a reactor does it: offers to write, and sleeps until it is called when others are at it.
+fn lead_until_durable(log: &Log, ticket: u64) {
+    loop {
+        let (wake, woken) = shuttle::sync::mpsc::channel();
+        let callback = Box::new(move || wake.send(()).unwrap_or(()));
+        if log.lead(ticket, std::time::Duration::MAX, callback).unwrap() {
+            return;
+        }
+        woken.recv().unwrap();
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use engine_api::{CancelToken, CommitHandle};
+use engine_api::{CancelToken, CommitHandle, EngineResult};
 use errors::{Error, err};
 use plugin_api::{ConnectionKind, SessionFactory, SessionHandle};
 use rustls::ServerConfig;
@@ -176,8 +176,12 @@ pub(crate) struct Connection {
     pub(crate) timeouts: Timeouts,
     /// Has run a command since `timeouts` was read.
     pub(crate) timeouts_stale: bool,
-    /// How others wake the reactor for this connection.
+    /// Its place in a reactor, and how others wake that.
     pub(crate) wake_up: Option<WakeUp>,
+    /// Parked, and nobody else has anything to do: this turn may write the log, when that takes no longer.
+    pub(crate) may_lead: Option<Duration>,
+    /// Parked, and asked that the reactor be woken when it is time to look again.
+    pub(crate) awaits_wake: bool,
     pub(crate) close_request: Option<CloseReason>,
     /// Counted among those that have not logged in.
     pub(crate) half_open: bool,
@@ -220,6 +224,8 @@ impl Connection {
             },
             timeouts_stale: false,
             wake_up: None,
+            may_lead: None,
+            awaits_wake: false,
             close_request: None,
             half_open: true,
             wants_turn: false,
@@ -372,42 +378,64 @@ impl Connection {
         scratch.output.clear();
         self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
         self.phase = Phase::Parked;
-        // Goes out at once if the commit became durable meanwhile.
+        // Goes out at once if the commit became durable meanwhile; else the reactor sees to it.
         self.unpark();
     }
 
-    /// Sends the held reply if its commits are durable; else asks to be woken. True when it went out.
+    /// Whether a parked connection's reply can go out.
+    pub(crate) fn is_settled(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_none_or(|held| held.commits.iter().all(CommitHandle::is_durable))
+    }
+
+    /// Sends the held reply if its commits are durable, or can be made so now. True when it went out.
     fn unpark(&mut self) -> bool {
+        let may_lead = self.may_lead.take();
         let Some(mut held) = self.held.take() else { return true };
         while let Some(commit) = held.commits.last() {
-            if !commit.is_durable() {
-                let asked = self.ask_to_be_woken(commit);
-                if asked {
+            match self.settle(commit, may_lead) {
+                Ok(true) => held.commits.pop(),
+                Ok(false) => {
                     self.held = Some(held);
                     return false;
                 }
-            }
-            if sys::blocking::blocking(|| commit.wait()).is_err() {
-                // The log failed: the client must not hear that its commit succeeded.
-                self.phase = Phase::Closed;
-                return true;
-            }
-            held.commits.pop();
+                Err(_) => {
+                    // The log failed: the client must not hear that its commit succeeded.
+                    self.phase = Phase::Closed;
+                    return true;
+                }
+            };
         }
         let sent = self.transport.send(&held.bytes, self.timeouts.write);
         self.phase = if sent.is_err() || held.close_after { Phase::Closed } else { Phase::Ready };
         true
     }
 
-    fn ask_to_be_woken(&self, commit: &CommitHandle) -> bool {
-        match (commit, &self.wake_up) {
-            (CommitHandle::Pending(wait), Some(wake_up)) if self.transport.waiting.is_none() => {
-                let wake_up = wake_up.clone();
-                wait.notify(Box::new(move || wake_up.wake()));
-                true
-            }
-            (CommitHandle::Pending(_) | CommitHandle::Durable, _) => false,
+    fn settle(&mut self, commit: &CommitHandle, may_lead: Option<Duration>) -> EngineResult<bool> {
+        let CommitHandle::Pending(wait) = commit else { return Ok(true) };
+        if wait.is_durable() {
+            return Ok(true);
         }
+        if self.transport.waiting.is_some() {
+            // On a thread of its own.
+            return wait.wait().map(|()| true);
+        }
+        let (Some(patience), Some(wake_up)) = (may_lead, self.wake_up.clone()) else {
+            return Ok(false);
+        };
+        let settled = wait.lead(patience, Box::new(move || wake_up.wake()))?;
+        self.awaits_wake = !settled;
+        Ok(settled)
+    }
+
+    /// Has the reactor woken once the commits of this parked connection are durable, and with them all commits before. False when
+    /// there is nothing to wait for.
+    pub(crate) fn ask_to_be_woken(&self) -> bool {
+        let (Some(held), Some(wake_up)) = (&self.held, &self.wake_up) else { return false };
+        let Some(CommitHandle::Pending(wait)) = held.commits.last() else { return false };
+        let wake_up = wake_up.clone();
+        wait.notify(Box::new(move || wake_up.wake()));
+        true
     }
 
     /// Reads session settings that bound waiting.

@@ -1,5 +1,9 @@
 //! A reactor: an epoll set, the connections in it, and a clock that ticks once in a while.
 //!
+//! Replies that wait for a commit are gathered while there are statements to run. When there are none left, one of the parked
+//! connections gets a turn in which it may write the log for all; a reactor that does not run out of statements soon leaves that to
+//! the engine's thread.
+//!
 //! A connection is either in its entry or out with a worker. Events that arrive while it is out are remembered
 //! in the entry. Other threads reach a reactor through its inbox only. Busy connections, while they are few, are sent out
 //! for long: each to a thread that waits for its commands and does nothing else.
@@ -30,6 +34,10 @@ const BUSY_COMMANDS: u32 = 64;
 /// than a reactor up to 8 a processor and dearer from 32 on.
 const ALONE_PER_REACTOR: usize = 8;
 const WAKE_TOKEN: usize = usize::MAX - 1;
+/// A reactor with other connections writes the log itself as long as that usually takes no longer: they wait meanwhile.
+const LEAD_PATIENCE: Duration = Duration::from_micros(300);
+/// How long replies may wait for a reactor that finds no end of other things to do.
+const PARKED_WHILE_BUSY_MAX: Duration = Duration::from_millis(1);
 
 /// What other threads tell a reactor.
 pub(crate) enum Message {
@@ -37,8 +45,8 @@ pub(crate) enum Message {
     New(Box<Connection>),
     /// A connection comes back from a worker that does not lead any more.
     Back(Box<Connection>),
-    /// A parked connection may go on.
-    Wake { entry: usize, id: u64 },
+    /// Parked connections may go on, or somebody must see to their commits.
+    Wake,
     /// Close idle connections now, kill the rest at the deadline.
     Stop { deadline: Instant },
 }
@@ -73,17 +81,16 @@ impl Inbox {
     }
 }
 
-/// Wakes one parked connection.
+/// A connection's place in its reactor, and how to wake that.
 #[derive(Clone)]
 pub(crate) struct WakeUp {
     inbox: Arc<Inbox>,
     entry: usize,
-    id: u64,
 }
 
 impl WakeUp {
     pub(crate) fn wake(&self) {
-        self.inbox.send(Message::Wake { entry: self.entry, id: self.id });
+        self.inbox.send(Message::Wake);
     }
 }
 
@@ -100,6 +107,8 @@ struct Entry {
     /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
     seen: u32,
     place: Place,
+    /// In the list of those whose reply waits.
+    parked: bool,
 }
 
 /// Where the next turn of a connection takes place.
@@ -148,6 +157,14 @@ pub(crate) struct ConnectionReactor {
     entries: Vec<Entry>,
     free: Vec<usize>,
     queue: VecDeque<usize>,
+    /// Connections whose reply waits for a commit.
+    parked: Vec<usize>,
+    /// Some parked connection will cause a wake-up.
+    awaits_wake: bool,
+    /// When the first of them came, or the engine was asked to see to them.
+    parked_since: Instant,
+    /// A parked connection has had a turn to write the log.
+    has_led: bool,
     tasks_since_poll: usize,
     started: Instant,
     /// Seconds since `started`, as of the last tick.
@@ -173,6 +190,10 @@ impl ConnectionReactor {
             entries: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
+            parked: Vec::new(),
+            awaits_wake: false,
+            parked_since: Instant::now(),
+            has_led: false,
             tasks_since_poll: 0,
             started: Instant::now(),
             seconds: 0,
@@ -220,7 +241,7 @@ impl ConnectionReactor {
 
     fn poll(&mut self) -> io::Result<()> {
         self.tasks_since_poll = 0;
-        let limit = if !self.queue.is_empty() {
+        let limit = if !self.queue.is_empty() || self.must_settle() {
             Some(Duration::ZERO)
         } else {
             // Otherwise the acceptor keeps the time.
@@ -254,21 +275,88 @@ impl ConnectionReactor {
         if tick {
             self.tick();
         }
+        if !self.parked.is_empty() {
+            self.look_at_parked();
+        }
         Ok(())
+    }
+
+    /// Replies wait, and nobody has been asked to see to it.
+    fn must_settle(&self) -> bool {
+        !self.parked.is_empty() && !self.awaits_wake
+    }
+
+    /// Queues parked connections whose commits are durable. If there is always something else to do, the engine's own thread must see
+    /// to the rest.
+    fn look_at_parked(&mut self) {
+        let is_busy = !self.queue.is_empty();
+        let mut at = 0;
+        while let Some(index) = self.parked.get(at).copied() {
+            let entry = &mut self.entries[index];
+            match &entry.connection {
+                Some(connection) if !connection.is_settled() => at += 1,
+                // Those out with a worker come back through `put_back`.
+                Some(_) | None => {
+                    entry.parked = false;
+                    self.parked.swap_remove(at);
+                    self.enqueue(index);
+                }
+            }
+        }
+        if is_busy && self.must_settle() && self.parked_since.elapsed() > PARKED_WHILE_BUSY_MAX {
+            let last =
+                self.parked.last().and_then(|index| self.entries[*index].connection.as_ref());
+            self.awaits_wake = last.is_some_and(|connection| connection.ask_to_be_woken());
+            self.parked_since = Instant::now();
+        }
+    }
+
+    fn everybody_waits(&self) -> bool {
+        self.parked.len() == self.entries.len() - self.free.len()
+    }
+
+    /// With nothing else to do: a parked connection, for a turn in which it may write the log.
+    fn next_leader(&mut self) -> Option<Turn<Box<Connection>>> {
+        if !self.must_settle() {
+            return None;
+        }
+        let patience = if self.everybody_waits() { Duration::MAX } else { LEAD_PATIENCE };
+        while let Some(index) = self.parked.pop() {
+            let entry = &mut self.entries[index];
+            entry.parked = false;
+            let waits = entry.connection.take_if(|connection| connection.phase == Phase::Parked);
+            if let Some(mut connection) = waits {
+                connection.may_lead = Some(patience);
+                self.has_led = true;
+                return Some(Turn::Run(connection));
+            }
+        }
+        None
+    }
+
+    /// What can be run without a look at the kernel.
+    fn next_known(&mut self) -> Option<Turn<Box<Connection>>> {
+        if let Some(turn) = self.next_queued() {
+            return Some(turn);
+        }
+        if std::mem::take(&mut self.has_led) && !self.parked.is_empty() {
+            self.look_at_parked();
+            return self.next_queued();
+        }
+        // The kernel has nothing to tell of clients that all wait for their replies.
+        if self.everybody_waits() { self.next_leader() } else { None }
     }
 
     fn receive(&mut self, message: Message) {
         match message {
             Message::New(connection) => self.add(connection),
-            Message::Back(connection) => self.put_back(connection),
-            Message::Wake { entry, id } => {
-                if let Some(found) = self.entries.get_mut(entry)
-                    && found.id == id
-                {
-                    found.ready = true;
-                    self.enqueue(entry);
-                }
+            Message::Back(mut connection) => {
+                // The wake-up may have come before.
+                connection.awaits_wake = false;
+                self.put_back(connection);
             }
+            // The poll looks at them.
+            Message::Wake => self.awaits_wake = false,
             Message::Stop { deadline } => {
                 self.stopping = Some(deadline);
                 self.server.recall.store(true, Ordering::Relaxed);
@@ -290,6 +378,7 @@ impl ConnectionReactor {
                 ready: false,
                 seen: 0,
                 place: Place::Reactor,
+                parked: false,
             });
             self.entries.len() - 1
         });
@@ -298,7 +387,7 @@ impl ConnectionReactor {
             return;
         }
         let id = connection.id;
-        connection.wake_up = Some(WakeUp { inbox: self.inbox.clone(), entry: index, id });
+        connection.wake_up = Some(WakeUp { inbox: self.inbox.clone(), entry: index });
         // There was no need for ticks before the first connection.
         self.seconds = self.started.elapsed().as_secs();
         connection.accepted_at = self.seconds;
@@ -396,7 +485,7 @@ impl Reactor for ConnectionReactor {
 
     fn next(&mut self) -> Turn<Box<Connection>> {
         if self.tasks_since_poll < TASKS_PER_POLL
-            && let Some(turn) = self.next_queued()
+            && let Some(turn) = self.next_known()
         {
             self.tasks_since_poll += 1;
             return turn;
@@ -408,7 +497,7 @@ impl Reactor for ConnectionReactor {
             // Without its poller a reactor can do nothing for its connections.
             return Turn::Stop;
         }
-        match self.next_queued() {
+        match self.next_queued().or_else(|| self.next_leader()) {
             Some(turn) => {
                 self.tasks_since_poll += 1;
                 turn
@@ -445,10 +534,21 @@ impl Reactor for ConnectionReactor {
             entry.id = 0;
             entry.ready = false;
             self.free.push(index);
+            if std::mem::take(&mut entry.parked) {
+                self.parked.retain(|parked| *parked != index);
+            }
             return;
         }
         connection.active_at = self.seconds;
         let again = entry.ready || connection.wants_turn;
+        self.awaits_wake |= std::mem::take(&mut connection.awaits_wake);
+        if connection.phase == Phase::Parked && !entry.parked {
+            entry.parked = true;
+            if self.parked.is_empty() {
+                self.parked_since = Instant::now();
+            }
+            self.parked.push(index);
+        }
         entry.connection = Some(connection);
         if again {
             self.enqueue(index);

@@ -1,0 +1,271 @@
+//! Group commit: whoever needs durability first writes for all who came meanwhile; the others wait or are called back.
+//!
+//! A few writes may be under way at a time (a device does several at once as fast as one), each with what came since the one before.
+//! `durable` follows them in order. Rules W2, W6 and W9 of the README.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::log::{FailurePolicy, Log};
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// A write under way, or one that is done while an earlier one is not.
+struct Pending {
+    number: u64,
+    low: u64,
+    is_done: bool,
+}
+
+#[derive(Default)]
+struct Flusher {
+    /// In the order of their batches.
+    pending: VecDeque<Pending>,
+    /// Threads that gather or write now.
+    writing: usize,
+    /// Called when their tickets are durable.
+    waiting: Vec<(u64, Callback)>,
+    /// Called when the next write is over.
+    onlookers: Vec<Callback>,
+    /// Threads in `flush_to` that wait for the write of another.
+    sleepers: usize,
+    /// `serve` is to flush what is below.
+    requested: u64,
+    /// The thread in `serve` has nothing to do.
+    server_sleeps: bool,
+    stopping: bool,
+    broken: Option<String>,
+}
+
+impl Flusher {
+    fn check_whole(&self) -> io::Result<()> {
+        match &self.broken {
+            Some(message) => Err(io::Error::other(message.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a write that is under way covers `ticket`.
+    fn is_gathered(&self, ticket: u64) -> bool {
+        self.pending.back().is_some_and(|last| ticket < last.low)
+    }
+
+    /// Callbacks whose time has come.
+    fn take_ready(&mut self, durable: u64) -> Vec<Callback> {
+        let mut ready = std::mem::take(&mut self.onlookers);
+        if self.waiting.is_empty() {
+            return ready;
+        }
+        let broken = self.broken.is_some();
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (done, waiting) =
+            waiting.partition::<Vec<_>, _>(|(ticket, _)| broken || *ticket < durable);
+        self.waiting = waiting;
+        ready.extend(done.into_iter().map(|(_, wake)| wake));
+        ready
+    }
+}
+
+/// What the threads that make the log durable share.
+#[derive(Default)]
+pub(crate) struct FlushState {
+    flusher: Mutex<Flusher>,
+    flushed: Condvar,
+    request: Condvar,
+    /// What a flush took lately, in microseconds: a moving average.
+    average_micros: AtomicU64,
+}
+
+impl FlushState {
+    fn note(&self, took: Duration) {
+        let average = self.average_micros.load(Ordering::Relaxed);
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.average_micros.store(average - average / 8 + took / 8, Ordering::Relaxed);
+    }
+
+    fn is_slower_than(&self, patience: Duration) -> bool {
+        Duration::from_micros(self.average_micros.load(Ordering::Relaxed)) > patience
+    }
+
+    fn wake_server(&self, flusher: &mut Flusher) {
+        if std::mem::take(&mut flusher.server_sleeps) {
+            self.request.notify_one();
+        }
+    }
+
+    fn ask_server(&self, flusher: &mut Flusher, ticket: u64, wake: Callback) {
+        flusher.waiting.push((ticket, wake));
+        flusher.requested = flusher.requested.max(ticket + 1);
+        // A write that covers it, or the next one that ends, is followed by another look.
+        if !flusher.is_gathered(ticket) {
+            self.wake_server(flusher);
+        }
+    }
+}
+
+impl Log {
+    /// Returns when every ticket up to and including `ticket` is durable. Flushes for everybody unless enough others do.
+    ///
+    /// # Errors
+    /// The log is broken.
+    pub fn flush_to(&self, ticket: u64) -> io::Result<()> {
+        let mut flusher = self.flush.flusher.lock();
+        loop {
+            if self.durable() > ticket {
+                return Ok(());
+            }
+            flusher.check_whole()?;
+            if flusher.is_gathered(ticket) || flusher.writing >= self.config.flights {
+                flusher.sleepers += 1;
+                flusher = self.flush.flushed.wait(flusher);
+                flusher.sleepers -= 1;
+                continue;
+            }
+            flusher = self.flush_for_all(flusher);
+        }
+    }
+
+    /// For a thread with nothing else to do: flushes for everybody, unless enough others do or a flush took longer than `patience`
+    /// lately, and returns true when `ticket` is durable. Else `wake` is called once: when a write of another is over, or, when
+    /// flushes take longer, once `ticket` is durable, which needs a thread in `serve`.
+    ///
+    /// # Errors
+    /// The log is broken.
+    pub fn lead(&self, ticket: u64, patience: Duration, wake: Callback) -> io::Result<bool> {
+        let mut flusher = self.flush.flusher.lock();
+        if !self.is_acknowledged(ticket) {
+            flusher.check_whole()?;
+            let is_seen_to = flusher.is_gathered(ticket) || flusher.writing >= self.config.flights;
+            if !is_seen_to && self.flush.is_slower_than(patience) {
+                self.flush.ask_server(&mut flusher, ticket, wake);
+                return Ok(false);
+            }
+            if !is_seen_to {
+                flusher = self.flush_for_all(flusher);
+            }
+        }
+        if self.is_acknowledged(ticket) {
+            return Ok(true);
+        }
+        flusher.check_whole()?;
+        // Some write is not over, if only one before the own.
+        flusher.onlookers.push(wake);
+        Ok(false)
+    }
+
+    /// One flush, with the mutex given up meanwhile, and everybody told who waits for it.
+    fn flush_for_all<'a>(
+        &'a self,
+        mut flusher: MutexGuard<'a, Flusher>,
+    ) -> MutexGuard<'a, Flusher> {
+        flusher.writing += 1;
+        drop(flusher);
+        let (outcome, took) = self.flushes.measure(|| self.gather_and_write());
+        self.flush.note(took);
+        let mut flusher = self.flush.flusher.lock();
+        flusher.writing -= 1;
+        if let Err(error) = &outcome {
+            flusher.broken = Some(format!("the log is broken: {error}"));
+        }
+        if let Ok(number) = outcome {
+            self.land(&mut flusher, number);
+        }
+        let ready = flusher.take_ready(self.durable());
+        if flusher.sleepers > 0 {
+            self.flush.flushed.notify_all();
+        }
+        if !flusher.waiting.is_empty() {
+            self.flush.wake_server(&mut flusher);
+        }
+        if ready.is_empty() {
+            return flusher;
+        }
+        drop(flusher);
+        ready.into_iter().for_each(|wake| wake());
+        self.flush.flusher.lock()
+    }
+
+    /// A write is done: `durable` moves over it if none before it is under way (W9).
+    fn land(&self, flusher: &mut Flusher, number: u64) {
+        if let Some(landed) = flusher.pending.iter_mut().find(|pending| pending.number == number) {
+            landed.is_done = true;
+        }
+        while let Some(first) = flusher.pending.pop_front_if(|first| first.is_done) {
+            self.durable.0.fetch_max(first.low, Ordering::AcqRel);
+            self.visible.0.fetch_max(first.low, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns the number of the flight that was written.
+    fn gather_and_write(&self) -> io::Result<u64> {
+        let flight = {
+            let mut writer = self.writer.lock();
+            // W2: `low` before the lanes.
+            let low = self.next_ticket();
+            let flight = writer.gather(&self.files, &self.lanes, low, &self.config);
+            let flight = flight.or_else(|error| self.fail(error))?;
+            let pending = Pending { number: flight.number(), low, is_done: false };
+            // Under the writer's mutex: in the order of the batches.
+            self.flush.flusher.lock().pending.push_back(pending);
+            flight
+        };
+        let number = flight.number();
+        let written = flight.write().or_else(|error| self.fail(error));
+        self.writer.lock().keep(flight);
+        written.map(|()| number)
+    }
+
+    fn fail<T>(&self, error: io::Error) -> io::Result<T> {
+        if self.config.failure == FailurePolicy::Abort {
+            // W6: the state of the file is unknown; only recovery can tell what is there.
+            eprintln!("squall: the log cannot be written: {error}; aborting");
+            std::process::abort();
+        }
+        Err(error)
+    }
+
+    /// Calls `wake` once `ticket` is durable or the log is broken; needs a thread in `serve`.
+    pub fn notify(&self, ticket: u64, wake: Callback) {
+        let mut flusher = self.flush.flusher.lock();
+        if self.is_acknowledged(ticket) || flusher.broken.is_some() {
+            drop(flusher);
+            return wake();
+        }
+        self.flush.ask_server(&mut flusher, ticket, wake);
+    }
+
+    /// Flushes for `notify` until `stop`. One thread runs it.
+    pub fn serve(&self) {
+        loop {
+            let mut flusher = self.flush.flusher.lock();
+            while flusher.requested <= self.durable() {
+                if flusher.stopping {
+                    return;
+                }
+                flusher.server_sleeps = true;
+                flusher = self.flush.request.wait(flusher);
+            }
+            let wanted = flusher.requested;
+            drop(flusher);
+            if self.flush_to(wanted - 1).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Ends `serve`.
+    pub fn stop(&self) {
+        let mut flusher = self.flush.flusher.lock();
+        flusher.stopping = true;
+        self.flush.wake_server(&mut flusher);
+    }
+
+    /// Whether a write has failed.
+    pub fn is_broken(&self) -> bool {
+        self.flush.flusher.lock().broken.is_some()
+    }
+}

@@ -1,0 +1,338 @@
+//! Segment files, and batches made from the lanes and written into them. Knows nothing of who waits.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use sys::disk::{BlockBuffer, Disk, File, OpenMode};
+use sys::sync::Mutex;
+
+use crate::batch::{HEADER_BYTES, Header, record_length};
+use crate::log::{Lane, LogConfig, LogPosition, LogStats};
+
+/// Files kept for reuse.
+const SPARE_MAX: usize = 2;
+/// A flight's memory that is larger is not kept.
+const BUFFER_KEPT_MAX: usize = 8 << 20;
+
+pub(crate) fn segment_name(number: u64) -> String {
+    format!("wal-{number:012}.log")
+}
+
+pub(crate) fn segment_number(name: &str) -> Option<u64> {
+    name.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
+}
+
+/// A file whose blocks are written, so that later writes change no metadata.
+fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<Arc<dyn File>> {
+    let file = disk.open_log(&segment_name(number), OpenMode::OrCreate)?;
+    let mut zeros = BlockBuffer::default();
+    zeros.reset(size_bytes.min(1 << 20) as usize).fill(0);
+    let mut offset = 0;
+    while offset < size_bytes {
+        let count = (size_bytes - offset).min(zeros.bytes().len() as u64) as usize;
+        file.write_at(&zeros.bytes()[..count], offset)?;
+        offset += count as u64;
+    }
+    file.sync()?;
+    disk.sync_dir()?;
+    Ok(file)
+}
+
+struct Files {
+    /// Given up by a checkpoint, to be used again.
+    spare: Vec<(u64, Arc<dyn File>)>,
+    /// Made ahead.
+    next: Option<Arc<dyn File>>,
+    /// Number of the newest segment in use.
+    last: u64,
+}
+
+/// Makes segment files, from old ones where there are any.
+pub(crate) struct SegmentFiles {
+    disk: Arc<dyn Disk>,
+    size_bytes: u64,
+    /// Taken behind the writer's mutex.
+    files: Mutex<Files>,
+}
+
+impl SegmentFiles {
+    /// `first`: number of the first segment to be taken.
+    pub fn new(disk: Arc<dyn Disk>, size_bytes: u64, first: u64) -> SegmentFiles {
+        let files = Files { spare: Vec::new(), next: None, last: first - 1 };
+        SegmentFiles { disk, size_bytes, files: Mutex::new(files) }
+    }
+
+    fn make(&self, files: &mut Files) -> io::Result<Arc<dyn File>> {
+        let number = files.last + 1;
+        let Some((old, file)) = files.spare.pop() else {
+            return create_segment(&*self.disk, number, self.size_bytes);
+        };
+        // W4 keeps the old content of a recycled segment from being read.
+        self.disk.rename(&segment_name(old), &segment_name(number))?;
+        self.disk.sync_dir()?;
+        Ok(file)
+    }
+
+    /// The next segment's file.
+    fn take(&self) -> io::Result<Arc<dyn File>> {
+        let mut files = self.files.lock();
+        let file = match files.next.take() {
+            Some(file) => file,
+            None => self.make(&mut files)?,
+        };
+        files.last += 1;
+        Ok(file)
+    }
+
+    pub fn prepare(&self) -> io::Result<()> {
+        let mut files = self.files.lock();
+        if files.next.is_none() {
+            files.next = Some(self.make(&mut files)?);
+        }
+        Ok(())
+    }
+
+    pub fn recycle(&self, old: Vec<(u64, Arc<dyn File>)>) -> io::Result<()> {
+        let mut unused = Vec::new();
+        {
+            let mut files = self.files.lock();
+            for (number, file) in old {
+                match files.spare.len() < SPARE_MAX {
+                    true => files.spare.push((number, file)),
+                    false => unused.push(number),
+                }
+            }
+        }
+        unused.iter().try_for_each(|number| self.disk.remove(&segment_name(*number)))
+    }
+}
+
+struct Segment {
+    start: LogPosition,
+    file: Arc<dyn File>,
+}
+
+/// A batch in its place: a part of the flight's memory.
+struct Piece {
+    file: Arc<dyn File>,
+    offset: u64,
+    bytes: std::ops::Range<usize>,
+}
+
+/// What one flush writes: usually one batch, more where a segment ends.
+#[derive(Default)]
+pub(crate) struct Flight {
+    number: u64,
+    buffer: BlockBuffer,
+    pieces: Vec<Piece>,
+}
+
+impl Flight {
+    /// Grows from flight to flight.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn write(&self) -> io::Result<()> {
+        for piece in &self.pieces {
+            piece.file.write_at(&self.buffer.bytes()[piece.bytes.clone()], piece.offset)?;
+            piece.file.sync()?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the next batch goes and what the one before was.
+pub(crate) struct Writer {
+    segments: VecDeque<Segment>,
+    offset: u64,
+    batch: u64,
+    previous_crc: u32,
+    low: u64,
+    high: u64,
+    flights: u64,
+    collected: Vec<u8>,
+    idle: Vec<Flight>,
+    stats: LogStats,
+}
+
+impl Writer {
+    pub fn start(files: &SegmentFiles, start: LogPosition, next: u64) -> io::Result<Writer> {
+        let file = files.take()?;
+        Ok(Writer {
+            segments: VecDeque::from([Segment { start, file }]),
+            offset: 0,
+            batch: start.batch,
+            previous_crc: start.previous_crc,
+            low: next,
+            high: next,
+            flights: 0,
+            collected: Vec::new(),
+            idle: Vec::new(),
+            stats: LogStats::default(),
+        })
+    }
+
+    /// Empties the lanes into batches with their places. The caller writes them; a failure breaks the log.
+    pub fn gather(
+        &mut self,
+        files: &SegmentFiles,
+        lanes: &[Lane],
+        low: u64,
+        config: &LogConfig,
+    ) -> io::Result<Flight> {
+        let mut collected = std::mem::take(&mut self.collected);
+        collected.clear();
+        let mut high = self.high.max(low);
+        for lane in lanes {
+            let mut state = lane.0.lock();
+            if collected.is_empty() {
+                std::mem::swap(&mut collected, &mut state.bytes);
+            } else {
+                collected.extend_from_slice(&state.bytes);
+                state.bytes.clear();
+            }
+            high = high.max(state.high);
+        }
+        let mut flight = self.idle.pop().unwrap_or_default();
+        self.flights += 1;
+        flight.number = self.flights;
+        let placed = self.place(files, &mut flight, &collected, (low, high), config);
+        self.collected = collected;
+        self.stats.syncs += 1;
+        placed.map(|()| flight)
+    }
+
+    /// Makes as many batches as segments demand; only the last one moves `low`.
+    fn place(
+        &mut self,
+        files: &SegmentFiles,
+        flight: &mut Flight,
+        records: &[u8],
+        (low, high): (u64, u64),
+        config: &LogConfig,
+    ) -> io::Result<()> {
+        let limit = config.segment_bytes as usize - HEADER_BYTES;
+        let block = config.block_bytes;
+        // Each batch but the last fills a segment up; the memory for all is asked for at once.
+        let batches = 2 + records.len() / (limit / 2).max(1);
+        flight.buffer.reset(records.len() + batches * (HEADER_BYTES + block));
+        let (mut rest, mut at) = (records, 0);
+        loop {
+            let room = (config.segment_bytes - self.offset) as usize;
+            let room_here = room.saturating_sub(HEADER_BYTES);
+            let whole = rest.len() <= room_here && room > HEADER_BYTES;
+            let take = if whole { rest.len() } else { fitting(rest, room_here, limit) };
+            if take > 0 || whole {
+                let batch_low = if whole { low } else { self.low };
+                at = self.put_batch(flight, at, &rest[..take], (batch_low, high), block, config);
+                rest = &rest[take..];
+                if whole {
+                    return Ok(());
+                }
+            }
+            self.next_segment(files)?;
+        }
+    }
+
+    /// Puts a batch at `at` of the flight's memory and returns where it ends there.
+    fn put_batch(
+        &mut self,
+        flight: &mut Flight,
+        at: usize,
+        records: &[u8],
+        (low, high): (u64, u64),
+        block: usize,
+        config: &LogConfig,
+    ) -> usize {
+        let length = (HEADER_BYTES + records.len()).div_ceil(block) * block;
+        let end = at + length;
+        let all = flight.buffer.bytes_mut();
+        let batch = &mut all[at..end];
+        batch[HEADER_BYTES..HEADER_BYTES + records.len()].copy_from_slice(records);
+        batch[HEADER_BYTES + records.len()..].fill(0);
+        let header = Header {
+            epoch: self.epoch(),
+            number: self.batch,
+            low,
+            high,
+            length: records.len() as u32,
+            previous_crc: self.previous_crc,
+        };
+        let crc = header.seal(batch);
+        let file = self.current().file.clone();
+        flight.pieces.push(Piece { file, offset: self.offset, bytes: at..end });
+        debug_assert!(self.offset + length as u64 <= config.segment_bytes);
+        self.offset += length as u64;
+        self.stats.written_bytes += length as u64;
+        self.batch += 1;
+        self.previous_crc = crc;
+        self.low = low;
+        self.high = high;
+        end
+    }
+
+    fn current(&self) -> &Segment {
+        self.segments.back().expect("a log has a segment")
+    }
+
+    fn epoch(&self) -> u32 {
+        self.current().start.epoch
+    }
+
+    fn next_segment(&mut self, files: &SegmentFiles) -> io::Result<()> {
+        let start = LogPosition {
+            segment: self.current().start.segment + 1,
+            epoch: self.epoch(),
+            batch: self.batch,
+            previous_crc: self.previous_crc,
+            low: self.low,
+            high: self.high,
+        };
+        let file = files.take()?;
+        self.segments.push_back(Segment { start, file });
+        self.offset = 0;
+        Ok(())
+    }
+
+    /// Takes a flight back that is over.
+    pub fn keep(&mut self, mut flight: Flight) {
+        flight.pieces.clear();
+        if flight.buffer.capacity() <= BUFFER_KEPT_MAX {
+            self.idle.push(flight);
+        }
+    }
+
+    pub fn position_for(&self, ticket: u64) -> LogPosition {
+        let found = self.segments.iter().rev().find(|segment| segment.start.high <= ticket);
+        found.unwrap_or(&self.segments[0]).start
+    }
+
+    /// Takes out the segments before `position`.
+    pub fn forget_before(&mut self, position: LogPosition) -> Vec<(u64, Arc<dyn File>)> {
+        let mut old = Vec::new();
+        while self.segments.len() > 1 && self.segments[0].start.segment < position.segment {
+            let first = self.segments.pop_front().expect("checked above");
+            old.push((first.start.segment, first.file));
+        }
+        old
+    }
+
+    pub fn stats(&self) -> LogStats {
+        LogStats { segments: self.segments.len() as u64, ..self.stats }
+    }
+}
+
+/// Bytes of the whole records at the front of `records` that fit into `room`.
+fn fitting(records: &[u8], room: usize, limit: usize) -> usize {
+    let mut take = 0;
+    while let Some(length) = record_length(&records[take..]) {
+        assert!(length <= limit, "a record is larger than a segment");
+        if take + length > room {
+            break;
+        }
+        take += length;
+    }
+    take
+}

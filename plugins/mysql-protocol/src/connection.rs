@@ -239,6 +239,8 @@ impl Connection {
     pub(crate) fn run(&mut self, scratch: &mut Scratch) {
         self.wants_turn = false;
         self.input.adopt(&mut scratch.input);
+        // A turn that failed half-way leaves what it wrote: that was for another client.
+        scratch.output.clear();
         self.drive(scratch);
         self.input.release(&mut scratch.input);
         if scratch.output.capacity() > OUTPUT_KEPT_MAX {

@@ -123,6 +123,10 @@ enum Place {
 }
 
 impl Entry {
+    fn has_phase(&self, phase: Phase) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.phase == phase)
+    }
+
     /// Whether the connection ran many commands since the last tick. One that does not, or is to end, loses a thread of its
     /// own, or else is chosen for one.
     fn is_busy(&mut self) -> bool {
@@ -406,20 +410,35 @@ impl ConnectionReactor {
 
     /// Closes the oldest log-ins under way when there are too many: whoever means it is done in milliseconds.
     fn evict_half_open(&mut self) {
-        while let Some((index, id)) = self.half_open.front().copied() {
-            let entry = &mut self.entries[index];
-            let mine = entry.connection.take_if(|open| entry.id == id && open.half_open);
-            let Some(mut connection) = mine else {
-                self.half_open.pop_front();
-                continue;
-            };
-            if self.server.half_open_surplus() == 0 {
-                entry.connection = Some(connection);
-                return;
-            }
+        let entries = &self.entries;
+        let is_half_open = |(index, id): &(usize, u64)| {
+            let entry = &entries[*index];
+            entry.id == *id && entry.connection.as_ref().is_none_or(|open| open.half_open)
+        };
+        while self.half_open.front().is_some_and(|place| !is_half_open(place)) {
             self.half_open.pop_front();
+        }
+        while self.server.half_open_surplus() > 0 {
+            // Rather one that has said nothing than one whose words wait to be read.
+            let silent = |(index, id): &(usize, u64)| {
+                let entry = &self.entries[*index];
+                entry.id == *id && !entry.ready && entry.has_phase(Phase::Login)
+            };
+            let late = |(index, id): &(usize, u64)| {
+                let entry = &self.entries[*index];
+                entry.id == *id && entry.connection.as_ref().is_some_and(|open| open.half_open)
+            };
+            let places = &self.half_open;
+            let Some(at) = places.iter().position(silent).or_else(|| places.iter().position(late))
+            else {
+                return;
+            };
+            let Some((index, _)) = self.half_open.remove(at) else { return };
+            let entry = &mut self.entries[index];
             // At once, not in its turn: the next look at the numbers must find them right.
-            connection.abort();
+            if let Some(mut connection) = entry.connection.take() {
+                connection.abort();
+            }
             entry.id = 0;
             entry.ready = false;
             self.free.push(index);

@@ -358,6 +358,30 @@ fn limits_on_connections_and_time() {
 }
 
 #[test]
+fn what_failed_for_one_client_is_not_told_to_the_next() {
+    let server = start();
+    for _ in 0..4 {
+        let (mut good, mut bad) = (Client::raw(server.address), Client::raw(server.address));
+        let greeting = good.read_packet().expect("the greeting");
+        let nonce = wire::Greeting::decode(&greeting).expect("a greeting").nonce;
+        assert!(bad.read_packet().is_some(), "the greeting");
+        bad.send_raw(&[1, 0, 0, 9, 0]);
+        assert_eq!(client::refused(&bad.read_any().expect("an error")).code, 1156);
+        let mut payload = Vec::new();
+        wire::HandshakeResponse {
+            capabilities: BASE,
+            user: b"root",
+            auth_plugin: Some(b"caching_sha2_password"),
+            ..wire::HandshakeResponse::default()
+        }
+        .encode(&mut payload);
+        good.send_packet(&payload);
+        good.finish_log_in("", &nonce).expect("logged in");
+        assert_eq!(cell(&good.query("echo mine").expect("a result")), Some("mine"));
+    }
+}
+
+#[test]
 fn wrong_sequence_numbers_end_the_connection() {
     let server = start();
     let mut client = server.connect();

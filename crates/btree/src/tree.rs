@@ -75,12 +75,14 @@ impl Tree {
         level: u8,
         waiting: Waiting,
     ) -> io::Result<Option<(Option<Optimistic<'p>>, Optimistic<'p>)>> {
-        let look = |no: PageNo| match waiting {
+        let look = |no: PageNo, above: u8| match waiting {
             Waiting::Allowed => pool.optimistic(no).map(Some),
+            Waiting::Passing if above == 1 => pool.optimistic_once(no).map(Some),
+            Waiting::Passing => pool.optimistic(no).map(Some),
             Waiting::Forbidden => pool.try_optimistic(no),
         };
         let mut parent = None;
-        let Some(mut node) = look(self.root)? else { return Ok(None) };
+        let Some(mut node) = look(self.root, 0)? else { return Ok(None) };
         for _ in 0..LEVELS_MAX {
             let page = node.page();
             let (kind, here) = (page.kind(), page.level());
@@ -95,7 +97,7 @@ impl Tree {
             if !node.validate() {
                 return Ok(None);
             }
-            let Some(next) = look(child)? else { return Ok(None) };
+            let Some(next) = look(child, here)? else { return Ok(None) };
             if !node.validate() {
                 return Ok(None);
             }
@@ -252,20 +254,28 @@ impl Tree {
 #[derive(Clone, Copy)]
 enum Waiting {
     Allowed,
+    /// As `Allowed`, for a leaf that is looked at once: scans do not push other pages out.
+    Passing,
     Forbidden,
 }
+
+/// Leaves that a scan asks for before it gets there.
+const AHEAD_LEAVES: usize = 32;
 
 /// A private copy of a leaf, for scans.
 pub struct LeafCopy {
     words: Box<[AtomicU64]>,
     number: PageNo,
     version: u64,
+    /// The parent whose children are read ahead, and up to which slot they were asked for.
+    ahead: (PageNo, usize),
 }
 
 impl LeafCopy {
     /// Memory for a copy.
     pub fn new(pool: &Pool) -> LeafCopy {
-        LeafCopy { words: private_page(pool.page_bytes()), number: PageNo::META, version: 0 }
+        let words = private_page(pool.page_bytes());
+        LeafCopy { words, number: PageNo::META, version: 0, ahead: (PageNo::META, 0) }
     }
 
     /// The copied page.
@@ -279,12 +289,41 @@ impl LeafCopy {
     /// I/O.
     pub fn load(&mut self, pool: &Pool, tree: Tree, seek: Seek<'_>) -> io::Result<()> {
         loop {
-            let (_, leaf) = tree.descend(pool, seek, 0)?;
+            let Some((parent, leaf)) = tree.try_descend(pool, seek, 0, Waiting::Passing)? else {
+                pool.give_way();
+                continue;
+            };
+            if let Some(parent) = parent {
+                self.read_ahead(pool, seek, parent);
+            }
             let (number, version) = (leaf.number(), leaf.version());
             let Some(shared) = leaf.share() else { continue };
             shared.copy_to(&self.words);
             (self.number, self.version) = (number, version);
             return Ok(());
+        }
+    }
+
+    /// Asks for the leaves behind the one at `seek`, from the second on that comes from the same parent: that makes it a scan.
+    fn read_ahead(&mut self, pool: &Pool, seek: Seek<'_>, parent: Optimistic<'_>) {
+        if matches!(seek, Seek::Below(_) | Seek::Last) {
+            return;
+        }
+        let page = parent.page();
+        let (slot, count) = (seek.child_slot(page), page.count());
+        if self.ahead.0 != parent.number() {
+            self.ahead = (parent.number(), slot + 1);
+            return;
+        }
+        let (from, to) = (self.ahead.1.max(slot + 1), (slot + 1 + AHEAD_LEAVES).min(count));
+        // In portions, so that most leaves cost two compares.
+        if from + AHEAD_LEAVES / 2 > to && to < count || from >= to {
+            return;
+        }
+        let children: Vec<PageNo> = (from..to).map(|slot| page.child(slot)).collect();
+        if parent.validate() {
+            pool.read_ahead(children.into_iter());
+            self.ahead.1 = to;
         }
     }
 

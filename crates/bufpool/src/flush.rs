@@ -4,14 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use page::{PageNo, checksum, seal, verify};
+use page::{CHECKSUM_BYTES, PageNo, checksum, seal, verify};
 use stdx::bytes::{Reader, put_u32};
 use sys::disk::File;
+use sys::mem::AlignedBytes;
 
 use crate::pool::Pool;
 
 /// Pages of one doublewrite batch.
-const BATCH_PAGES: usize = 64;
+pub(crate) const BATCH_PAGES: usize = 256;
 /// The header block: magic, checksum of the rest, count, checksum of each page.
 const HEADER_BYTES: usize = 4096;
 const MAGIC: u32 = 0x5744_5153; // "SQDW"
@@ -44,7 +45,10 @@ impl std::error::Error for SyncFailed {}
 pub(crate) struct PageWriter {
     doublewrite: Arc<dyn File>,
     page_bytes: usize,
-    staging: Vec<u8>,
+    /// The header block, then the copies.
+    staging: AlignedBytes,
+    /// Bytes of `staging` in use.
+    filled: usize,
     pages: Vec<(u32, PageNo)>,
     /// The batch is in the doublewrite file and perhaps torn in place: no other may take its room before it is whole (B10).
     is_unfinished: bool,
@@ -55,17 +59,19 @@ impl PageWriter {
         PageWriter {
             doublewrite,
             page_bytes,
-            staging: Vec::new(),
+            staging: AlignedBytes::new(0),
+            filled: 0,
             pages: Vec::new(),
             is_unfinished: false,
         }
     }
 
+    /// The header of a batch whose copies are sealed.
     fn header(&self) -> Vec<u8> {
         let mut out = vec![0; 8];
         put_u32(&mut out, self.pages.len() as u32);
-        for image in self.staging[HEADER_BYTES..].chunks_exact(self.page_bytes) {
-            put_u32(&mut out, checksum(image));
+        for image in self.staging[HEADER_BYTES..self.filled].chunks_exact(self.page_bytes) {
+            out.extend_from_slice(&image[..CHECKSUM_BYTES]);
         }
         out.resize(HEADER_BYTES, 0);
         let crc = crc(&out);
@@ -81,20 +87,13 @@ fn crc(header: &[u8]) -> u32 {
 }
 
 /// Copies a page that stands still.
-fn copy_out(words: &[AtomicU64], out: &mut Vec<u8>) {
-    let count = size_of_val(words);
-    out.reserve(count);
-    let end = out.len();
+fn copy_out(words: &[AtomicU64], out: &mut [u8]) {
+    assert_eq!(size_of_val(words), out.len());
     // SAFETY: the caller holds the shared latch, so no thread stores to these words, and racing atomic loads may run beside a plain
-    // read; the reserved tail is ours, of at least `count` bytes, and overlaps nothing. Little-endian order is the memory's own order
-    // on the platforms that are built for (checked below).
+    // read; `out` is borrowed exclusively and of the same size. Little-endian order is the memory's own order on the platforms that
+    // are built for (checked below).
     unsafe {
-        std::ptr::copy_nonoverlapping(
-            words.as_ptr().cast::<u8>(),
-            out.as_mut_ptr().add(end),
-            count,
-        );
-        out.set_len(end + count);
+        std::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), out.as_mut_ptr(), out.len());
     }
 }
 
@@ -117,11 +116,6 @@ impl Pool {
     /// # Errors
     /// I/O; the pages stay dirty and are written again later.
     pub fn flush(&self, limit: usize, below: u64) -> io::Result<usize> {
-        let mut writer = self.writer.lock();
-        let mut count = 0;
-        if writer.is_unfinished {
-            count += self.finish_batch(&mut writer)?;
-        }
         let mut candidates: Vec<(u64, u32)> = Vec::new();
         for (frame, descriptor) in self.descriptors().iter().enumerate() {
             let oldest = descriptor.oldest_change();
@@ -131,19 +125,40 @@ impl Pool {
         }
         candidates.sort_unstable();
         candidates.truncate(limit);
-        for batch in candidates.chunks(BATCH_PAGES) {
+        let frames: Vec<u32> = candidates.into_iter().map(|(_, frame)| frame).collect();
+        self.flush_frames(&frames)
+    }
+
+    /// Writes the pages of these frames that are dirty, a batch at a time, so that others who wait for the writer come in between.
+    /// Returns how many pages were written, those of an unfinished batch included.
+    pub(crate) fn flush_frames(&self, frames: &[u32]) -> io::Result<usize> {
+        let mut count = 0;
+        // Also without any frame: an unfinished batch comes first.
+        for batch in frames.chunks(BATCH_PAGES).chain(frames.is_empty().then_some(&[][..])) {
+            let mut writer = self.writer.lock();
+            if writer.is_unfinished {
+                count += self.finish_batch(&mut writer)?;
+            }
             count += self.write_times.time(|| self.flush_batch(&mut writer, batch))?;
         }
         Ok(count)
     }
 
-    fn flush_batch(&self, writer: &mut PageWriter, batch: &[(u64, u32)]) -> io::Result<usize> {
-        writer.staging.clear();
-        writer.staging.resize(HEADER_BYTES, 0);
+    fn flush_batch(&self, writer: &mut PageWriter, frames: &[u32]) -> io::Result<usize> {
+        if writer.staging.is_empty() {
+            writer.staging = AlignedBytes::new(HEADER_BYTES + BATCH_PAGES * writer.page_bytes);
+        }
+        writer.filled = HEADER_BYTES;
         writer.pages.clear();
+        // In the order of the file: neighbours go out in one write.
+        let page_of = |frame: &u32| self.descriptor(*frame).page.load(Ordering::Acquire);
+        let mut batch: Vec<(u32, u32)> =
+            frames.iter().map(|frame| (page_of(frame), *frame)).collect();
+        batch.sort_unstable();
+        batch.dedup();
         let mut lsn = 0;
         for (_, frame) in batch {
-            lsn = lsn.max(self.stage(writer, *frame)?);
+            lsn = lsn.max(self.stage(writer, frame)?);
         }
         if writer.pages.is_empty() {
             return Ok(0);
@@ -151,10 +166,11 @@ impl Pool {
         if let Some(log) = self.log() {
             log.flush_to(lsn)?; // B7
         }
-        writer.staging[HEADER_BYTES..].chunks_exact_mut(writer.page_bytes).for_each(seal);
+        let (page_bytes, filled) = (writer.page_bytes, writer.filled);
+        writer.staging[HEADER_BYTES..filled].chunks_exact_mut(page_bytes).for_each(seal);
         let header = writer.header();
         writer.staging[..HEADER_BYTES].copy_from_slice(&header);
-        writer.doublewrite.write_at(&writer.staging, 0)?;
+        writer.doublewrite.write_at(&writer.staging[..filled], 0)?;
         writer.doublewrite.sync().map_err(SyncFailed::wrap)?;
         writer.is_unfinished = true;
         self.finish_batch(writer)
@@ -162,9 +178,11 @@ impl Pool {
 
     /// Writes the batch that is in the doublewrite file to its places.
     fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
-        let images = writer.staging[HEADER_BYTES..].chunks_exact(writer.page_bytes);
-        for ((_, no), image) in writer.pages.iter().zip(images) {
-            self.file.write_at(image, u64::from(no.0) * writer.page_bytes as u64)?;
+        let mut images = &writer.staging[HEADER_BYTES..writer.filled];
+        for run in writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0) {
+            let (here, rest) = images.split_at(run.len() * writer.page_bytes);
+            self.file.write_at(here, u64::from(run[0].1.0) * writer.page_bytes as u64)?;
+            images = rest;
         }
         self.file.sync().map_err(SyncFailed::wrap)?;
         for (frame, _) in &writer.pages {
@@ -189,7 +207,9 @@ impl Pool {
         }
         let mut lsn = 0;
         if entry.frame.load(Ordering::Acquire) == frame && descriptor.oldest_change() != 0 {
-            copy_out(self.frame_words(frame), &mut writer.staging);
+            let end = writer.filled + writer.page_bytes;
+            copy_out(self.frame_words(frame), &mut writer.staging[writer.filled..end]);
+            writer.filled = end;
             lsn = page::PageRef::new(self.frame_words(frame)).lsn();
             writer.pages.push((frame, no));
             // B6: in this order.

@@ -8,6 +8,8 @@ mod latch;
 #[cfg(not(loom))]
 mod flush;
 #[cfg(not(loom))]
+mod frames;
+#[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
 mod pool;

@@ -1,26 +1,26 @@
-//! Translation, frames, reading in and eviction.
+//! Translation from page numbers to frames, and reading in.
 
 use std::io;
 use std::sync::atomic::AtomicU64 as Word;
 use std::sync::{Arc, OnceLock};
 
 use page::{PageNo, verify};
+use sys::blocking::blocking;
 use sys::disk::File;
 use sys::histogram::{Histogram, Summary};
 use sys::mem::Region;
 use sys::sync::Mutex;
-use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
 
 use crate::flush::PageWriter;
+use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
 
 /// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
 const SEGMENT_ENTRIES: usize = 4096;
-const NO_FRAME: u32 = u32::MAX;
-/// Rounds of the clock before an allocation gives up: each flushes dirty pages, so only latched frames are left.
-const EVICTION_ROUNDS_MAX: usize = 1000;
+pub(crate) const NO_FRAME: u32 = u32::MAX;
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -79,6 +79,17 @@ impl Descriptor {
     }
 }
 
+impl Entry {
+    /// Whether the page was used since the last call.
+    pub fn take_referenced(&self) -> bool {
+        let was = self.referenced.load(Ordering::Relaxed) != 0;
+        if was {
+            self.referenced.store(0, Ordering::Relaxed);
+        }
+        was
+    }
+}
+
 type Segment = Box<[Entry]>;
 
 /// The buffer pool of one space.
@@ -88,14 +99,14 @@ pub struct Pool {
     region: Region,
     descriptors: Box<[Descriptor]>,
     directory: Box<[OnceLock<Segment>]>,
-    free: Mutex<Vec<u32>>,
-    hand: AtomicUsize,
+    pub(crate) partitions: Box<[Partition]>,
+    pub(crate) service: Service,
     pub(crate) file: Arc<dyn File>,
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
-    evictions: AtomicU64,
+    pub(crate) evictions: AtomicU64,
     read_times: Histogram,
     pub(crate) write_times: Histogram,
 }
@@ -128,8 +139,8 @@ impl Pool {
             region: Region::map(page_words * frames)?,
             descriptors: (0..frames).map(descriptor).collect(),
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
-            free: Mutex::new((0..frames as u32).rev().collect()),
-            hand: AtomicUsize::new(0),
+            partitions: divide(frames),
+            service: Service::default(),
             file,
             writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
             log: OnceLock::new(),
@@ -195,16 +206,40 @@ impl Pool {
     /// I/O; `InvalidData` for a damaged page; `OutOfMemory` when every frame is latched.
     #[inline]
     pub fn optimistic(&self, no: PageNo) -> io::Result<Optimistic<'_>> {
+        let look = self.optimistic_once(no)?;
+        self.touch(look.entry);
+        Ok(look)
+    }
+
+    /// As `optimistic`, for a page that is looked at once and not soon again: it may be evicted before others.
+    ///
+    /// # Errors
+    /// As `optimistic`.
+    pub fn optimistic_once(&self, no: PageNo) -> io::Result<Optimistic<'_>> {
         let entry = self.entry(no)?;
         loop {
             let version = entry.latch.version();
             let frame = entry.frame.load(Ordering::Relaxed);
             if frame != NO_FRAME {
-                self.touch(entry);
                 return Ok(Optimistic { pool: self, entry, number: no, frame, version });
             }
-            self.read_in(no, entry)?;
+            entry.latch.lock_exclusive();
+            self.fill_latched(no, entry, Missing::Read).map(drop)?;
         }
+    }
+
+    /// Whether the page is in memory now.
+    pub fn is_resident(&self, no: PageNo) -> bool {
+        self.entry(no).is_ok_and(|entry| entry.frame.load(Ordering::Relaxed) != NO_FRAME)
+    }
+
+    /// Reads a page in, unless it is there or somebody does.
+    pub(crate) fn read_in_cold(&self, no: PageNo) -> io::Result<()> {
+        let entry = self.entry(no)?;
+        if entry.frame.load(Ordering::Relaxed) != NO_FRAME || !entry.latch.try_lock_exclusive() {
+            return Ok(());
+        }
+        self.fill_latched(no, entry, Missing::Read).map(drop)
     }
 
     /// As `optimistic`, but `None` instead of waiting for a writer: for callers that hold a latch out of order.
@@ -248,7 +283,9 @@ impl Pool {
     pub fn exclusive(&self, no: PageNo) -> io::Result<Exclusive<'_>> {
         let entry = self.entry(no)?;
         entry.latch.lock_exclusive();
-        self.fill_latched(no, entry, Missing::Read)
+        let guard = self.fill_latched(no, entry, Missing::Read)?;
+        self.touch(entry);
+        Ok(guard)
     }
 
     /// Takes the exclusive latch of a page whose content does not matter, without reading it.
@@ -258,7 +295,9 @@ impl Pool {
     pub fn create(&self, no: PageNo) -> io::Result<Exclusive<'_>> {
         let entry = self.entry(no)?;
         entry.latch.lock_exclusive();
-        self.fill_latched(no, entry, Missing::Zero)
+        let guard = self.fill_latched(no, entry, Missing::Zero)?;
+        self.touch(entry);
+        Ok(guard)
     }
 
     /// For redo: as `exclusive`, but a damaged or missing page is blank, with LSN 0, when `may_be_blank`.
@@ -298,98 +337,36 @@ impl Pool {
                 }
             };
             if let Err(error) = filled {
-                self.free.lock().push(frame);
+                self.give_back_frame(frame);
                 return Err(error);
             }
             self.descriptor(frame).page.store(no.0, Ordering::Release);
             entry.frame.store(frame, Ordering::Release);
             guard.frame = frame;
         }
-        self.touch(entry);
         Ok(guard)
     }
 
-    fn read_in(&self, no: PageNo, entry: &Entry) -> io::Result<()> {
-        entry.latch.lock_exclusive();
-        self.fill_latched(no, entry, Missing::Read).map(drop)
-    }
-
+    /// Reads a page into a frame. Other tasks of the thread's reactor go on meanwhile.
     fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
-        let mut image = vec![0; self.config.page_bytes];
         let offset = u64::from(no.0) * self.config.page_bytes as u64;
-        let mut attempt = || -> io::Result<bool> {
-            let count = self.read_times.time(|| self.file.read_at(&mut image, offset))?;
-            Ok(count == image.len() && verify(&image, no))
-        };
-        // Once more: what came over the wire may be wrong while the device holds the right bytes.
-        if !attempt()? && !attempt()? {
-            return Err(damaged(no));
-        }
-        let words = self.frame_words(frame);
-        for (word, bytes) in words.iter().zip(image.chunks_exact(8)) {
-            let value = bytes.try_into().map_or(0, u64::from_le_bytes);
-            word.store(value, Ordering::Relaxed);
-        }
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn take_frame(&self) -> io::Result<u32> {
-        for round in 0..EVICTION_ROUNDS_MAX {
-            if let Some(frame) = self.free.lock().pop() {
-                return Ok(frame);
+        self.with_buffer(|image| {
+            let mut attempt = || -> io::Result<bool> {
+                let read = || self.read_times.time(|| self.file.read_at(image, offset));
+                let count = blocking(read)?;
+                Ok(count == image.len() && verify(image, no))
+            };
+            // Once more: what came over the wire may be wrong while the device holds the right bytes.
+            if !attempt()? && !attempt()? {
+                return Err(damaged(no));
             }
-            if let Some(frame) = self.evict() {
-                return Ok(frame);
+            for (word, bytes) in self.frame_words(frame).iter().zip(image.chunks_exact(8)) {
+                let value = bytes.try_into().map_or(0, u64::from_le_bytes);
+                word.store(value, Ordering::Relaxed);
             }
-            self.flush(64, u64::MAX)?;
-            if round > 2 {
-                sys::threads::yield_now();
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::OutOfMemory, "every frame of the pool is latched"))
-    }
-
-    /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most, and not past many dirty frames: among a
-    /// few clean ones left, two pages that need each other would push each other out for ever.
-    fn evict(&self) -> Option<u32> {
-        let dirty_max = self.descriptors.len() / 8;
-        let mut dirty = 0;
-        for _ in 0..2 * self.descriptors.len() {
-            let frame = self.hand.fetch_add(1, Ordering::Relaxed) % self.descriptors.len();
-            let descriptor = &self.descriptors[frame];
-            let no = descriptor.page.load(Ordering::Acquire);
-            if no == NO_FRAME {
-                continue;
-            }
-            let Ok(entry) = self.entry(PageNo(no)) else { continue };
-            if entry.referenced.load(Ordering::Relaxed) != 0 {
-                entry.referenced.store(0, Ordering::Relaxed);
-                continue;
-            }
-            if descriptor.oldest_change() != 0 {
-                dirty += 1;
-                if dirty > dirty_max {
-                    return None;
-                }
-                continue;
-            }
-            if !entry.latch.try_lock_exclusive() {
-                continue;
-            }
-            let still = entry.frame.load(Ordering::Relaxed) == frame as u32
-                && descriptor.oldest_change() == 0;
-            if still {
-                entry.frame.store(NO_FRAME, Ordering::Release);
-                descriptor.page.store(NO_FRAME, Ordering::Release);
-            }
-            entry.latch.unlock_exclusive();
-            if still {
-                self.evictions.fetch_add(1, Ordering::Relaxed);
-                return Some(frame as u32);
-            }
-        }
-        None
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
     }
 
     /// Lets another thread run: for a caller whose optimistic attempts keep failing.

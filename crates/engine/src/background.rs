@@ -16,6 +16,8 @@ use crate::engine::Shared;
 const ROUND: Duration = Duration::from_millis(10);
 /// Pause of the page writer: each look costs a pass over all frames.
 const WRITE_ROUND: Duration = Duration::from_millis(50);
+/// Threads that read pages ahead of scans.
+const READERS_AHEAD: usize = 4;
 /// Rounds of the page writer in a row whose writes fail: about a minute, time enough to make room on the device.
 const WRITE_FAILURES_MAX: u32 = 1200;
 /// Log segments after which a checkpoint does not wait for its time.
@@ -25,12 +27,18 @@ const RELAXED_SYNC: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<Thread>> {
     let log = shared.system.log.clone();
-    let (purger, writer) = (shared.clone(), shared.clone());
-    Ok(vec![
+    let (purger, writer, framer) = (shared.clone(), shared.clone(), shared.clone());
+    let mut threads = vec![
         spawn("log", move || log.serve())?,
         spawn("purge", move || purge_rounds(&purger))?,
         spawn("pages", move || write_rounds(&writer))?,
-    ])
+        spawn("frames", move || framer.system.pool.serve_frames(|| is_over(&framer)))?,
+    ];
+    for _ in 0..READERS_AHEAD {
+        let reader = shared.clone();
+        threads.push(spawn("ahead", move || reader.system.pool.serve_ahead(|| is_over(&reader)))?);
+    }
+    Ok(threads)
 }
 
 fn is_over(shared: &Shared) -> bool {

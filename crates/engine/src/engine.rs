@@ -159,6 +159,7 @@ impl DurableEngine {
     fn stop_threads(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.system.log.stop();
+        self.shared.system.pool.wake_service();
         {
             let _pause = self.shared.pause.lock();
             self.shared.wake.notify_all();

@@ -62,6 +62,13 @@ pub trait Disk: Send + Sync {
     fn open_log(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         self.open(name, mode)
     }
+    /// As `open`, for a file of pages whose reader keeps a cache of its own: whole blocks in aligned memory go past the page cache.
+    ///
+    /// # Errors
+    /// As `open`.
+    fn open_pages(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.open(name, mode)
+    }
     /// Removes a file; durable after `sync_dir`.
     ///
     /// # Errors
@@ -156,7 +163,13 @@ impl File for RealFile {
         while done < buf.len() {
             match self.0.read_at(&mut buf[done..], offset + done as u64) {
                 Ok(0) => break,
-                Ok(count) => done += count,
+                Ok(count) => {
+                    done += count;
+                    // A direct read goes on at block boundaries only; short of one is the end of the file.
+                    if !done.is_multiple_of(BLOCK_BYTES) && done < buf.len() && is_aligned(buf) {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -243,6 +256,49 @@ impl File for DirectFile {
     }
 }
 
+fn is_aligned(buf: &[u8]) -> bool {
+    buf.as_ptr().align_offset(BLOCK_BYTES) == 0 && buf.len().is_multiple_of(BLOCK_BYTES)
+}
+
+/// A file whose whole blocks in aligned memory are read and written past the page cache; everything else goes through it. Writes wait
+/// for `sync`.
+struct PageFile {
+    cached: RealFile,
+    direct: RealFile,
+}
+
+impl PageFile {
+    /// The way that a transfer may take. The kernel keeps both coherent.
+    fn way(&self, buf: &[u8], offset: u64) -> &RealFile {
+        match is_aligned(buf) && offset.is_multiple_of(BLOCK_BYTES as u64) {
+            true => &self.direct,
+            false => &self.cached,
+        }
+    }
+}
+
+impl File for PageFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.way(buf, offset).read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.way(buf, offset).write_at(buf, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.cached.sync()
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.cached.size_bytes()
+    }
+
+    fn set_size(&self, size_bytes: u64) -> io::Result<()> {
+        self.cached.set_size(size_bytes)
+    }
+}
+
 impl RealDisk {
     fn open_cached(&self, name: &str, mode: OpenMode) -> io::Result<RealFile> {
         let file = std::fs::OpenOptions::new()
@@ -273,6 +329,18 @@ impl Disk for RealDisk {
                 bounce: Mutex::default(),
                 has_cached_writes: AtomicBool::new(false),
             }),
+            // Not every file system can.
+            Err(_) => Arc::new(cached),
+        })
+    }
+
+    fn open_pages(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let cached = self.open_cached(name, mode)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_DIRECT);
+        Ok(match options.open(self.root.join(name)) {
+            Ok(direct) => Arc::new(PageFile { cached, direct: RealFile(direct) }),
             // Not every file system can.
             Err(_) => Arc::new(cached),
         })

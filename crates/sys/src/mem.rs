@@ -1,4 +1,4 @@
-//! Large memory regions of words that several threads read and write with atomic accesses only.
+//! Large memory regions of words that several threads read and write with atomic accesses only, and buffers that a device can fill directly.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -47,5 +47,60 @@ impl Drop for Region {
         unsafe {
             let _ = rustix::mm::munmap(self.start.cast(), self.words * size_of::<AtomicU64>());
         }
+    }
+}
+
+/// Alignment of `AlignedBytes`, enough for every device's direct transfers.
+const ALIGNMENT: usize = 4096;
+
+/// Zeroed bytes of a fixed length, aligned so that files opened for direct transfers need no copy.
+pub struct AlignedBytes {
+    start: std::ptr::NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory belongs to this value alone and is reached through its borrows only.
+unsafe impl Send for AlignedBytes {}
+// SAFETY: as above.
+unsafe impl Sync for AlignedBytes {}
+
+impl AlignedBytes {
+    fn layout(length: usize) -> std::alloc::Layout {
+        std::alloc::Layout::from_size_align(length.max(1), ALIGNMENT)
+            .expect("a buffer is smaller than the address space")
+    }
+
+    /// `length` zero bytes.
+    pub fn new(length: usize) -> AlignedBytes {
+        let layout = AlignedBytes::layout(length);
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        let Some(start) = std::ptr::NonNull::new(start) else {
+            std::alloc::handle_alloc_error(layout)
+        };
+        AlignedBytes { start, length }
+    }
+}
+
+impl Drop for AlignedBytes {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), AlignedBytes::layout(self.length)) }
+    }
+}
+
+impl std::ops::Deref for AlignedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `length` initialised bytes that live as long as self.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl std::ops::DerefMut for AlignedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and self is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }

@@ -154,8 +154,8 @@ pub fn recover(
 ) -> io::Result<Recovered> {
     let space = UndoSpace { disk: disk.clone(), memory_bytes: undo_memory_bytes };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
-    let file = disk.open("space", OpenMode::OrCreate)?;
-    let doublewrite = disk.open("doublewrite", OpenMode::OrCreate)?;
+    let file = disk.open_pages("space", OpenMode::OrCreate)?;
+    let doublewrite = disk.open_log("doublewrite", OpenMode::OrCreate)?;
     disk.sync_dir()?;
     let Some(checkpoint) = newest else {
         file.set_size(0)?;

@@ -1,0 +1,254 @@
+//! Free frames: the partitions, the clock, freeing ahead of need, and reading ahead.
+//!
+//! Which page a frame holds is decided in `pool`; this file only finds frames. No list is shared by the whole pool.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use page::PageNo;
+use sys::blocking::blocking;
+use sys::mem::AlignedBytes;
+use sys::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sys::sync::{Condvar, Mutex};
+
+use crate::flush::BATCH_PAGES;
+use crate::pool::{NO_FRAME, Pool};
+
+/// Rounds of an allocation before it gives up: each writes dirty pages, so only latched frames are left.
+const ROUNDS_MAX: usize = 1000;
+/// Frames below which a pool is not divided further.
+const PARTITION_FRAMES_MIN: usize = 512;
+const PARTITIONS_MAX: usize = 64;
+/// One frame of so many is kept free ahead of need.
+const FREE_SHARE: usize = 32;
+/// Pages that wait to be read ahead; what does not fit is not read ahead.
+const AHEAD_MAX: usize = 512;
+/// Longest sleep of a thread that serves the pool.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A part of the frames with its own clock.
+#[repr(align(128))]
+pub(crate) struct Partition {
+    start: usize,
+    count: usize,
+    hand: AtomicUsize,
+    free: Mutex<Vec<u32>>,
+    /// Memory for transfers that are under way.
+    buffers: Mutex<Vec<AlignedBytes>>,
+}
+
+impl Partition {
+    /// Frames to keep free.
+    fn target(&self) -> usize {
+        self.count / FREE_SHARE
+    }
+}
+
+/// The frames of `count` in partitions.
+pub(crate) fn divide(count: usize) -> Box<[Partition]> {
+    let wanted = sys::threads::processors() * 2;
+    let parts = wanted.min(PARTITIONS_MAX).min(count / PARTITION_FRAMES_MIN).max(1);
+    let partition = |index: usize| {
+        let (start, end) = (count * index / parts, count * (index + 1) / parts);
+        Partition {
+            start,
+            count: end - start,
+            hand: AtomicUsize::new(0),
+            free: Mutex::new((start as u32..end as u32).rev().collect()),
+            buffers: Mutex::new(Vec::new()),
+        }
+    };
+    (0..parts).map(partition).collect()
+}
+
+/// What wakes the threads that serve the pool.
+#[derive(Default)]
+pub(crate) struct Service {
+    needs_frames: Mutex<bool>,
+    frames: Condvar,
+    ahead: Mutex<VecDeque<PageNo>>,
+    pages: Condvar,
+    /// Whether a thread reads ahead.
+    reads_ahead: AtomicBool,
+}
+
+impl Pool {
+    fn partition(&self) -> usize {
+        sys::threads::number() % self.partitions.len()
+    }
+
+    fn pop_free(&self, at: usize) -> Option<u32> {
+        let partition = &self.partitions[at];
+        let (frame, left) = {
+            let mut free = partition.free.lock();
+            (free.pop()?, free.len())
+        };
+        if left == partition.target() / 2 && left > 0 {
+            *self.service.needs_frames.lock() = true;
+            self.service.frames.notify_one();
+        }
+        Some(frame)
+    }
+
+    /// A frame that holds no page.
+    pub(crate) fn take_frame(&self) -> io::Result<u32> {
+        let (own, count) = (self.partition(), self.partitions.len());
+        let order = || (own..own + count).map(|at| at % count);
+        for round in 0..ROUNDS_MAX {
+            if let Some(frame) = order().find_map(|at| self.pop_free(at)) {
+                return Ok(frame);
+            }
+            let mut cold = Vec::new();
+            if let Some(frame) = order().find_map(|at| self.evict(at, &mut cold)) {
+                return Ok(frame);
+            }
+            blocking(|| self.flush_frames(&cold))?;
+            if round > 2 {
+                sys::threads::yield_now();
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::OutOfMemory, "every frame of the pool is latched"))
+    }
+
+    pub(crate) fn give_back_frame(&self, frame: u32) {
+        let at = self.partitions.partition_point(|part| part.start <= frame as usize) - 1;
+        self.partitions[at].free.lock().push(frame);
+    }
+
+    /// Runs `body` with memory for one page that a device can fill directly.
+    pub(crate) fn with_buffer<T>(&self, body: impl FnOnce(&mut [u8]) -> T) -> T {
+        let buffers = &self.partitions[self.partition()].buffers;
+        let spare = buffers.lock().pop();
+        let mut buffer = spare.unwrap_or_else(|| AlignedBytes::new(self.page_bytes()));
+        let result = body(&mut buffer);
+        buffers.lock().push(buffer);
+        result
+    }
+
+    /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most, and not past many dirty frames: among a
+    /// few clean ones left, two pages that need each other would push each other out for ever. Dirty frames that would have
+    /// gone are added to `cold`.
+    fn evict(&self, at: usize, cold: &mut Vec<u32>) -> Option<u32> {
+        let partition = &self.partitions[at];
+        let dirty_max = (partition.count / 8).min(BATCH_PAGES);
+        let mut dirty = 0;
+        for _ in 0..2 * partition.count {
+            let step = partition.hand.fetch_add(1, Ordering::Relaxed) % partition.count;
+            let frame = partition.start + step;
+            let descriptor = self.descriptor(frame as u32);
+            let no = descriptor.page.load(Ordering::Acquire);
+            if no == NO_FRAME {
+                continue;
+            }
+            let Ok(entry) = self.entry(PageNo(no)) else { continue };
+            if entry.take_referenced() {
+                continue;
+            }
+            if descriptor.oldest_change() != 0 {
+                cold.push(frame as u32);
+                dirty += 1;
+                if dirty > dirty_max {
+                    return None;
+                }
+                continue;
+            }
+            if !entry.latch.try_lock_exclusive() {
+                continue;
+            }
+            let still = entry.frame.load(Ordering::Relaxed) == frame as u32
+                && descriptor.oldest_change() == 0;
+            if still {
+                entry.frame.store(NO_FRAME, Ordering::Release);
+                descriptor.page.store(NO_FRAME, Ordering::Release);
+            }
+            entry.latch.unlock_exclusive();
+            if still {
+                self.evictions.fetch_add(1, Ordering::Relaxed);
+                return Some(frame as u32);
+            }
+        }
+        None
+    }
+
+    /// Frees frames until every partition has its share, writing cold dirty pages on the way.
+    fn free_ahead(&self) -> io::Result<()> {
+        for at in 0..self.partitions.len() {
+            let partition = &self.partitions[at];
+            let mut cold = Vec::new();
+            while partition.free.lock().len() < partition.target() {
+                if let Some(frame) = self.evict(at, &mut cold) {
+                    partition.free.lock().push(frame);
+                    continue;
+                }
+                if cold.is_empty() || self.flush_frames(&cold)? == 0 {
+                    break;
+                }
+                cold.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps frames free ahead of need until `is_over`. One thread runs it.
+    pub fn serve_frames(&self, is_over: impl Fn() -> bool) {
+        while !is_over() {
+            {
+                let mut needed = self.service.needs_frames.lock();
+                if !*needed && !is_over() {
+                    needed = self.service.frames.wait_for(needed, IDLE);
+                }
+                *needed = false;
+            }
+            // A failed write is met again, and answered for, by the page writer.
+            if !is_over() && self.free_ahead().is_err() {
+                sys::threads::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
+    /// Asks for pages to be read in by other threads. Without such threads nothing happens.
+    pub fn read_ahead(&self, pages: impl Iterator<Item = PageNo>) {
+        if !self.service.reads_ahead.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut missing = pages.filter(|no| !self.is_resident(*no)).peekable();
+        if missing.peek().is_none() {
+            return;
+        }
+        let mut ahead = self.service.ahead.lock();
+        let before = ahead.len();
+        for no in missing.take(AHEAD_MAX - before.min(AHEAD_MAX)) {
+            ahead.push_back(no);
+        }
+        for _ in before..ahead.len() {
+            self.service.pages.notify_one();
+        }
+    }
+
+    /// Reads pages ahead until `is_over`. A few threads run it.
+    pub fn serve_ahead(&self, is_over: impl Fn() -> bool) {
+        self.service.reads_ahead.store(true, Ordering::Relaxed);
+        while !is_over() {
+            let next = {
+                let mut ahead = self.service.ahead.lock();
+                if ahead.is_empty() && !is_over() {
+                    ahead = self.service.pages.wait_for(ahead, IDLE);
+                }
+                ahead.pop_front()
+            };
+            if let Some(no) = next {
+                // Whoever needs the page meets the error again.
+                let _ = self.read_in_cold(no);
+            }
+        }
+    }
+
+    /// Wakes the threads that serve, to see that it is over.
+    pub fn wake_service(&self) {
+        *self.service.needs_frames.lock() = true;
+        self.service.frames.notify_all();
+        drop(self.service.ahead.lock());
+        self.service.pages.notify_all();
+    }
+}

@@ -3,6 +3,7 @@
 //! Keys and values are bytes; what a value means, who may see it and what is locked are the caller's. The README holds the rules (T1..T8).
 
 mod blob;
+mod bulk;
 mod check;
 mod free;
 mod mtr;
@@ -11,6 +12,7 @@ mod smo;
 mod tree;
 
 pub use blob::{free_blob_page, read_blob, write_blob_part};
+pub use bulk::TreeBuilder;
 pub use check::{TreeEstimate, TreeShape, check_tree, estimate_tree, fraction_below};
 pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};

@@ -1,9 +1,10 @@
 //! Structure changes: splits, merges, growing and shrinking at the root.
 
 use std::io;
+use std::sync::atomic::AtomicU64;
 
 use bufpool::{Exclusive, Pool};
-use page::{Fences, HEADER_BYTES, NodeBuilder, PageNo, PageRef};
+use page::{Fences, HEADER_BYTES, NodeBuilder, PageMut, PageNo, PageRef, private_page};
 
 use crate::mtr::{KIND_PAGES, Mtr};
 use crate::tree::{Seek, Tree};
@@ -22,7 +23,7 @@ pub fn make_room(pool: &Pool, tree: Tree, key: &[u8]) -> io::Result<()> {
 }
 
 /// Shortest key above `left` and not above `right`.
-fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+pub(crate) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let common = left.iter().zip(right).take_while(|(left, right)| left == right).count();
     right[..(common + 1).min(right.len())].to_vec()
 }
@@ -34,7 +35,7 @@ struct Cut {
     separator: Vec<u8>,
 }
 
-fn capacity(pool: &Pool) -> usize {
+pub(crate) fn capacity(pool: &Pool) -> usize {
     pool.page_bytes() - HEADER_BYTES
 }
 
@@ -109,7 +110,10 @@ fn split_below<'p>(
         &right_fences,
         cut.left..records.len(),
     );
-    build(&mut mtr, left, (left_no, level, tree.id), records, &left_fences, 0..cut.left);
+    // Ascending inserts leave the left node as it is.
+    if cut.left < records.len() || !mtr.edit(left).close_above(&cut.separator) {
+        build(&mut mtr, left, (left_no, level, tree.id), records, &left_fences, 0..cut.left);
+    }
     let (slot, _) = mtr.page(parent).search(&cut.separator);
     let child = u64::from(right_no.0).to_le_bytes();
     let linked = mtr.edit(parent).insert(slot, &cut.separator, &child);
@@ -127,10 +131,25 @@ fn build(
     range: std::ops::Range<usize>,
 ) {
     let max_txn = mtr.page(place).max_txn();
+    let image = node_image(mtr.page(place).size_bytes(), records, identity, fences, range);
     let mut edit = mtr.edit(place);
-    let built = records.write(&mut edit, identity, fences, range);
+    edit.put_image(PageRef::new(&image));
     edit.set_max_txn(max_txn);
+}
+
+/// A node with records that were checked to fit a page.
+pub(crate) fn node_image(
+    page_bytes: usize,
+    records: &NodeBuilder,
+    identity: (PageNo, u8, u64),
+    fences: &Fences,
+    range: std::ops::Range<usize>,
+) -> Box<[AtomicU64]> {
+    let image = private_page(page_bytes);
+    let mut ops = Vec::new();
+    let built = records.write(&mut PageMut::new(&image, &mut ops, 0), identity, fences, range);
     assert!(built.is_ok(), "half of a page's records, or a checked merge, fit a page");
+    image
 }
 
 fn split_root<'p>(pool: &'p Pool, tree: Tree, root: Exclusive<'p>, key: &[u8]) -> io::Result<()> {

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use btree::{LeafCopy, Mtr, Seek, Tree, create_tree};
+use btree::{LeafCopy, Mtr, Seek, Tree, TreeBuilder, create_tree};
 use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId};
 use errors::Error;
+use page::PageNo;
 use types::{DataType, TypeKind};
 
 use crate::codec;
 use crate::dictionary::{definition_key, io_error};
-use crate::entries::{Entry, put_entry};
+use crate::entries::{Entry, entry_value};
 use crate::keys::IndexKeys;
-use crate::row::{BlobRef, Header, UndoEntry, append_record};
+use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
+use crate::sorter::Sorter;
 use crate::table::{StoredTree, Table, TableCounters};
 use crate::transaction::{Pending, Txn};
 
@@ -129,29 +131,72 @@ impl Txn {
         keys: &IndexKeys,
         tree: Tree,
     ) -> EngineResult<()> {
+        let mut sorter = self.shared.sorter(tree.id);
+        self.collect_entries(table, keys, &mut sorter)?;
+        let (core, shared) = (self.core(), self.shared.clone());
+        let pool = &*shared.system.pool;
+        let log = |mtr: Mtr<'_>, pages: &[PageNo]| {
+            core.start_change();
+            let pages: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
+            let payload = UndoEntry::TreePages { tree: tree.id, pages: &pages }.encode();
+            shared.system.log_change(&core, mtr, &payload);
+        };
+        let mut builder = TreeBuilder::new(pool, tree, log);
+        let mut previous = Vec::new();
+        sorter.finish(|key, tag| -> Result<(), Failure> {
+            let sql = usize::from(tag & !HAS_NULL);
+            if index.unique && tag & HAS_NULL == 0 {
+                if key.get(..sql) == Some(&previous) {
+                    let locator = key.get(sql..).unwrap_or_default().to_vec();
+                    return Err(EngineError::DuplicateKey { index: index.id, locator }.into());
+                }
+                previous.clear();
+                previous.extend_from_slice(&key[..sql]);
+            }
+            builder.push(key, &entry_value(sql))?;
+            Ok(())
+        })?;
+        let payload = UndoEntry::TreeFilled { root: tree.root.0, tree: tree.id }.encode();
+        let filled = builder.finish(|mtr| {
+            shared.system.log_change(&core, mtr, &payload);
+        });
+        filled.map_err(io_error)
+    }
+
+    /// Gives the sorter the entry of each live row.
+    fn collect_entries(
+        &mut self,
+        table: &Table,
+        keys: &IndexKeys,
+        sorter: &mut Sorter,
+    ) -> EngineResult<()> {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let mut leaf = LeafCopy::new(pool);
-        let (mut start, mut locator, mut record) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut start, mut locator) = (Vec::new(), Vec::new());
+        let (mut value, mut record) = (Vec::new(), Vec::new());
         loop {
             leaf.load(pool, table.clustered, Seek::At(&start)).map_err(io_error)?;
             let page = leaf.page();
             for slot in 0..page.count() {
-                let mut value = Vec::new();
+                value.clear();
                 page.copy_value(slot, &mut value);
                 if Header::of(&value).is_deleted() {
                     continue;
                 }
                 locator.clear();
-                record.clear();
                 page.copy_key(slot, &mut locator);
-                append_record(pool, &value, &mut record).map_err(io_error)?;
-                let entry = Entry::new(keys, &record, &locator)?;
-                if index.unique && !entry.has_null && has_prefix(pool, tree, entry.sql_key())? {
-                    return Err(EngineError::DuplicateKey { index: index.id, locator });
-                }
+                let entry = match Header::of(&value).is_out_of_line() {
+                    true => {
+                        record.clear();
+                        append_record(pool, &value, &mut record).map_err(io_error)?;
+                        Entry::new(keys, &record, &locator)?
+                    }
+                    false => Entry::new(keys, body(&value), &locator)?,
+                };
                 crate::entries::check_length(pool.page_bytes(), &entry)?;
-                let _always = put_entry(pool, tree, &entry, || Ok(()))?;
+                let tag = entry.sql as u16 | if entry.has_null { HAS_NULL } else { 0 };
+                sorter.add(&entry.key, tag).map_err(io_error)?;
             }
             if self.cancel.is_cancelled() {
                 return Err(EngineError::Cancelled);
@@ -173,22 +218,27 @@ impl Txn {
     }
 }
 
-/// Whether a key with these columns is in a tree that holds no marked entries.
-fn has_prefix(pool: &bufpool::Pool, tree: Tree, sql: &[u8]) -> EngineResult<bool> {
-    let mut start = sql.to_vec();
-    loop {
-        let leaf = tree.shared_leaf(pool, Seek::At(&start)).map_err(io_error)?;
-        let page = leaf.page();
-        let slot = page.search(&start).0;
-        if slot < page.count() {
-            let mut key = Vec::new();
-            page.copy_key(slot, &mut key);
-            let (length, _) = crate::entries::read_entry(page.value_word(slot, 0));
-            return Ok(length == sql.len() && key.starts_with(sql));
-        }
-        if !page.upper_fence(&mut start) {
-            return Ok(false);
-        }
+/// Flag beside the length of an entry's columns while it is sorted.
+const HAS_NULL: u16 = 1 << 15;
+
+/// What ends a build: of the engine or of its files.
+struct Failure(EngineError);
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure(io_error(error))
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        Failure(error)
+    }
+}
+
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> EngineError {
+        failure.0
     }
 }
 

@@ -17,6 +17,7 @@ use wal::CheckpointFile;
 
 use crate::config::EngineConfig;
 use crate::dictionary::{Dictionary, io_error, setup};
+use crate::sorter::{FILE_PREFIX, Sorter};
 use crate::transaction::Txn;
 use crate::undo::KeepLocks;
 
@@ -45,6 +46,13 @@ impl Shared {
             // A failure stays queued and is met again by the background.
             let _ = self.purge(64);
         }
+    }
+
+    /// For the entries of a new index; `id` is that of its tree.
+    pub(crate) fn sorter(&self, id: u64) -> Sorter {
+        /// Enough for runs that merge in one pass.
+        const MEMORY_BYTES_MAX: usize = 32 << 20;
+        Sorter::new(self.disk.clone(), id, MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2))
     }
 
     /// Takes a checkpoint now. Redo of a crash from here on starts no later.
@@ -77,6 +85,11 @@ impl DurableEngine {
             frames: config.pool_bytes / config.page_bytes,
             pages_max: config.pages_max,
         };
+        for name in disk.list().map_err(io_error)? {
+            if name.starts_with(FILE_PREFIX) {
+                disk.remove(&name).map_err(io_error)?;
+            }
+        }
         let mut progress = Progress::new(progress);
         let (log, undo_bytes) = (config.log.clone(), config.undo_memory_bytes);
         let opened =

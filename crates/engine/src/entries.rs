@@ -41,8 +41,13 @@ impl Entry {
     }
 
     fn value(&self) -> [u8; 8] {
-        ((self.sql as u64) << 16).to_le_bytes()
+        entry_value(self.sql)
     }
+}
+
+/// The value of a live entry whose columns take `sql` bytes.
+pub(crate) fn entry_value(sql: usize) -> [u8; 8] {
+    ((sql as u64) << 16).to_le_bytes()
 }
 
 /// Length of the columns of an entry, and whether it is marked, from its value.

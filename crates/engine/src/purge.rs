@@ -67,7 +67,9 @@ impl Shared {
                 }
                 UndoEntry::Insert { .. }
                 | UndoEntry::Blob { .. }
-                | UndoEntry::CreateTree { .. } => {}
+                | UndoEntry::CreateTree { .. }
+                | UndoEntry::TreePages { .. }
+                | UndoEntry::TreeFilled { .. } => {}
             }
         }
         Ok(())

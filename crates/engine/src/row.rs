@@ -146,6 +146,10 @@ pub(crate) enum UndoEntry<'a> {
     CreateTree { root: u32, tree: u64 },
     /// A tree that goes when the transaction is settled.
     DropTree { root: u32, tree: u64, has_blobs: bool },
+    /// Pages of a tree that is being built and does not know them yet.
+    TreePages { tree: u64, pages: &'a [u8] },
+    /// A tree that was empty before.
+    TreeFilled { root: u32, tree: u64 },
     /// The stored definition of a table; empty when there was none.
     Define { table: u64, before: &'a [u8] },
 }
@@ -192,6 +196,16 @@ impl<'a> UndoEntry<'a> {
                 put_u64(out, table);
                 put_blob(out, before);
             }
+            UndoEntry::TreePages { tree, pages } => {
+                out.push(7);
+                put_u64(out, tree);
+                put_blob(out, pages);
+            }
+            UndoEntry::TreeFilled { root, tree } => {
+                out.push(8);
+                put_u32(out, root);
+                put_u64(out, tree);
+            }
         }
     }
 
@@ -212,6 +226,8 @@ impl<'a> UndoEntry<'a> {
                 has_blobs: reader.u8()? != 0,
             },
             6 => UndoEntry::Define { table: reader.u64()?, before: reader.blob()? },
+            7 => UndoEntry::TreePages { tree: reader.u64()?, pages: reader.blob()? },
+            8 => UndoEntry::TreeFilled { root: reader.u32()?, tree: reader.u64()? },
             _ => return None,
         })
     }

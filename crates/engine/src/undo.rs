@@ -4,7 +4,7 @@ use btree::{Mtr, Tree, empty_tree, make_room, merge_if_small};
 use engine_api::{EngineError, EngineResult, TableId};
 use errors::Error;
 use locks::lock_name;
-use page::{Kind, PageNo};
+use page::{Kind, PageNo, PageRef};
 use stdx::bytes::Reader;
 use txn::{Core, UndoPointer};
 
@@ -55,7 +55,18 @@ impl Shared {
             UndoEntry::Change { table, key, before } => {
                 self.undo_row(core, table, key, Some(before), left, keep)
             }
-            UndoEntry::Blob { pages } => self.undo_blob(core, pages, left),
+            UndoEntry::Blob { pages } => {
+                self.free_pages(core, pages, left, |page| page.kind() == Kind::Blob)
+            }
+            UndoEntry::TreePages { tree, pages } => self.free_pages(core, pages, left, |page| {
+                page.kind() == Kind::Node && page.tree() == tree
+            }),
+            UndoEntry::TreeFilled { root, tree } => {
+                let tree = Tree { root: PageNo(root), id: tree };
+                empty_tree(&self.system.pool, tree, |_| Ok(())).map_err(io_error)?;
+                self.system.log_undone(core, Mtr::new(&self.system.pool), left);
+                Ok(())
+            }
             UndoEntry::CreateTree { root, tree } => {
                 let tree = Tree { root: PageNo(root), id: tree };
                 self.free_tree(tree, |mtr| self.system.log_undone(core, mtr, left))
@@ -190,14 +201,21 @@ impl Shared {
         }
     }
 
-    fn undo_blob(&self, core: &Core, pages: &[u8], left: UndoPointer) -> EngineResult<()> {
+    /// Frees those of a change's pages that are still what it made them.
+    fn free_pages(
+        &self,
+        core: &Core,
+        pages: &[u8],
+        left: UndoPointer,
+        is_own: impl Fn(PageRef<'_>) -> bool,
+    ) -> EngineResult<()> {
         let pool = &*self.system.pool;
         let mut mtr = Mtr::new(pool);
         let mut places = Vec::new();
         let mut reader = Reader::new(pages);
         while let Some(no) = reader.u32() {
             let guard = pool.exclusive(PageNo(no)).map_err(io_error)?;
-            if guard.page().kind() == Kind::Blob {
+            if is_own(guard.page()) {
                 places.push(mtr.add(guard));
             }
         }

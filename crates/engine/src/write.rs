@@ -373,6 +373,12 @@ impl Txn {
         if !done {
             return Ok(Attempt::Full);
         }
+        if let Some(owner) = &self.owner
+            && owner.lock_count() > 0
+        {
+            locks::lock_name(table.clustered.id, locator, &mut self.name);
+            shared.system.locks.forget_implied(owner, &self.name);
+        }
         let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
         entry.write(&mut self.payload);
         shared.system.log_change(&core, mtr, &self.payload);

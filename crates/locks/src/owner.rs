@@ -7,10 +7,35 @@ use sys::sync::{Arc, Condvar, Mutex};
 #[derive(Default)]
 pub(crate) struct Held {
     pub ended: bool,
+    /// Names of locked records; empty ones are no names.
     pub names: Vec<Box<[u8]>>,
+    /// Empty names.
+    pub empty: usize,
+    /// Place behind the name forgotten last.
+    pub next_written: usize,
     /// Spaces in which it holds spans.
     pub spaces: Vec<u64>,
     pub end_waiters: Vec<Arc<Owner>>,
+}
+
+impl Held {
+    /// Takes a name out of the list. Rows are mostly written in the order in which they were locked, so the search goes on behind
+    /// the last find. Places of others stay until half of the list is empty; then they move to the front.
+    pub fn forget(&mut self, name: &[u8]) -> bool {
+        const EMPTY_MIN: usize = 1024;
+        let (before, behind) = self.names.split_at(self.next_written.min(self.names.len()));
+        let find = |names: &[Box<[u8]>]| names.iter().position(|held| **held == *name);
+        let found = find(behind).map(|at| at + before.len()).or_else(|| find(before));
+        let Some(at) = found else { return false };
+        self.names[at] = Box::default();
+        self.next_written = at + 1;
+        self.empty += 1;
+        if self.empty >= EMPTY_MIN && self.empty * 2 > self.names.len() {
+            self.names.retain(|name| !name.is_empty());
+            (self.empty, self.next_written) = (0, 0);
+        }
+        true
+    }
 }
 
 /// How a wait stands.

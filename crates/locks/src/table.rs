@@ -405,6 +405,24 @@ impl LockTable {
         self.release_one(owner, name);
     }
 
+    /// Forgets the lock on a record that its owner has just written, unless somebody else shares or awaits it: the row itself says
+    /// who holds it. The caller holds the record's page latched exclusively.
+    pub fn forget_implied(&self, owner: &Owner, name: &[u8]) {
+        let shard = self.shard(name);
+        if shard.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut entries = shard.entries.lock();
+        let is_alone = |entry: &Entry| {
+            entry.waiting.is_empty()
+                && matches!(&entry.granted[..], [(holder, _)] if holder.id == owner.id)
+        };
+        if entries.get(name).is_some_and(is_alone) && owner.held.lock().forget(name) {
+            entries.remove(name);
+            shard.count.fetch_sub(1, Ordering::Release);
+        }
+    }
+
     /// Locks a span of keys against inserts by others: before the pages are latched whose rows the scan reads.
     pub fn lock_range(&self, owner: &Arc<Owner>, space: u64, start: &[u8], end: Option<&[u8]>) {
         self.ranges.add(owner, space, start, end);

@@ -142,6 +142,38 @@ impl<'a> PageMut<'a> {
         self.set_word(W_SPACE, (self.page().size_bytes() as u64) << 16);
     }
 
+    /// Replaces everything on the page but its checksum with what `image`, which nobody changes, holds: few operations however it was
+    /// built.
+    pub fn put_image(&mut self, image: PageRef<'_>) {
+        self.words.iter().for_each(|word| word.store(0, Relaxed));
+        self.op(OP_ZERO);
+        let (front, heap) = ((HEADER_WORDS + image.count()) * 8, image.heap_start());
+        let mut bytes = Vec::with_capacity(image.size_bytes());
+        image.copy_bytes(0, front, &mut bytes);
+        self.write(0, &bytes);
+        bytes.clear();
+        image.copy_bytes(heap, image.size_bytes() - heap, &mut bytes);
+        self.write(heap, &bytes);
+    }
+
+    /// Gives the rightmost node of a level an upper fence without moving its records: their shared prefix stays empty. False, and
+    /// nothing changed, when it does not fit or the node has one.
+    pub fn close_above(&mut self, upper: &[u8]) -> bool {
+        let bytes = padded(upper.len());
+        if !self.page().is_rightmost() || self.page().contiguous() < bytes || upper.is_empty() {
+            return false;
+        }
+        let heap = self.page().heap_start() - bytes;
+        self.write(heap, upper);
+        let fences = self.page().word(W_FENCES) & 0xFFFF_FFFF;
+        self.set_word(W_FENCES, fences | (heap as u64) << 32 | (upper.len() as u64) << 48);
+        let kind = self.page().word(W_KIND);
+        self.set_word(W_KIND, kind | FLAG_UPPER << 48);
+        let (count, garbage) = (self.page().count(), self.page().garbage());
+        self.update_space(count, heap, garbage);
+        true
+    }
+
     /// Formats a tree page that covers `fences`.
     pub fn format_node(&mut self, no: PageNo, level: u8, tree: u64, fences: &Fences) {
         self.format(no, Kind::Node, level, tree);

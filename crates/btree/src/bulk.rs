@@ -1,0 +1,186 @@
+//! Filling an empty tree from sorted records, bottom up. Nobody else uses the tree meanwhile.
+//!
+//! Pages go out in groups of one mini-transaction, which the caller logs with the numbers of the pages: until the root is set, they hang
+//! on nothing. Knows nothing of what a record means.
+
+use std::io;
+
+use bufpool::Pool;
+use page::{Fences, NodeBuilder, PageNo, PageRef, SLOT_BYTES, record_bytes};
+
+use crate::mtr::Mtr;
+use crate::smo::{capacity, node_image, separator};
+use crate::tree::{Tree, record_bytes_max};
+
+/// Pages of one mini-transaction.
+const GROUP_PAGES: usize = 8;
+
+/// The node of a level that is being filled.
+#[derive(Default)]
+struct Level {
+    records: NodeBuilder,
+    lower: Option<Vec<u8>>,
+    /// Bytes of the records if no prefix is shared.
+    bytes: usize,
+    /// `bytes` at which to look again whether the node is full.
+    look_at: usize,
+    has_nodes: bool,
+}
+
+/// A node that waits for its page.
+struct Ready {
+    level: usize,
+    records: NodeBuilder,
+    count: usize,
+    fences: Fences,
+}
+
+/// Builds a tree whose root is an empty leaf.
+pub struct TreeBuilder<'p, L> {
+    pool: &'p Pool,
+    tree: Tree,
+    levels: Vec<Level>,
+    ready: Vec<Ready>,
+    /// Bytes of a node that is full enough.
+    fill: usize,
+    log: L,
+}
+
+impl<'p, L: FnMut(Mtr<'p>, &[PageNo])> TreeBuilder<'p, L> {
+    /// `log` commits each group of pages.
+    pub fn new(pool: &'p Pool, tree: Tree, log: L) -> TreeBuilder<'p, L> {
+        // A tenth is left for later inserts.
+        let fill = capacity(pool) * 9 / 10;
+        TreeBuilder { pool, tree, levels: Vec::new(), ready: Vec::new(), fill, log }
+    }
+
+    /// Appends a record whose key is above all before. False when it is too large for a page.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> io::Result<bool> {
+        if key.len() + value.len() > record_bytes_max(self.pool.page_bytes()) {
+            return Ok(false);
+        }
+        self.put(0, key, value);
+        if self.ready.len() >= GROUP_PAGES {
+            self.write_group()?;
+        }
+        Ok(true)
+    }
+
+    fn put(&mut self, at: usize, key: &[u8], value: &[u8]) {
+        let fill = self.fill;
+        if self.levels.len() == at {
+            self.levels.push(Level { look_at: fill, ..Level::default() });
+        }
+        let level = &mut self.levels[at];
+        let bytes = record_bytes(key.len(), value.len()) + SLOT_BYTES;
+        if level.bytes + bytes > level.look_at && level.records.len() > 1 {
+            let fences = Fences { lower: level.lower.clone(), upper: level.fence(at, key) };
+            let used = level.records.bytes_needed(0..level.records.len(), &fences);
+            if used + bytes > fill {
+                self.close(at, Some(key));
+            } else {
+                level.look_at = level.bytes + (fill - used);
+            }
+        }
+        let level = &mut self.levels[at];
+        level.records.push(key, value);
+        level.bytes += bytes;
+    }
+
+    /// Takes the node of a level as full; `next` is the first key behind it. Records that do not fit stay.
+    fn close(&mut self, at: usize, next: Option<&[u8]>) {
+        let room = capacity(self.pool);
+        let level = &mut self.levels[at];
+        let mut count = level.records.len();
+        let fences = loop {
+            let upper = match count < level.records.len() {
+                true => Some(level.cut(at, count, level.records.key(count))),
+                false => next.map(|next| level.cut(at, count, next)),
+            };
+            let fences = Fences { lower: level.lower.clone(), upper };
+            if level.records.bytes_needed(0..count, &fences) <= room || count == 1 {
+                break fences;
+            }
+            count -= (count / 8).max(1);
+        };
+        let records = std::mem::take(&mut level.records);
+        let rest: Vec<(Vec<u8>, Vec<u8>)> = (count..records.len())
+            .map(|index| (records.key(index).to_vec(), records.value(index).to_vec()))
+            .collect();
+        level.lower = fences.upper.clone();
+        (level.bytes, level.look_at, level.has_nodes) = (0, self.fill, true);
+        self.ready.push(Ready { level: at, records, count, fences });
+        rest.iter().for_each(|(key, value)| self.put(at, key, value));
+    }
+
+    /// Gives the waiting nodes their pages and their parents the numbers of these.
+    fn write_group(&mut self) -> io::Result<()> {
+        while !self.ready.is_empty() {
+            let mut mtr = Mtr::new(self.pool);
+            let group: Vec<Ready> = self.ready.drain(..self.ready.len().min(GROUP_PAGES)).collect();
+            let mut numbers = Vec::with_capacity(group.len());
+            for node in group {
+                let place = mtr.allocate()?;
+                let no = mtr.number(place);
+                let identity = (no, node.level as u8, self.tree.id);
+                let page_bytes = self.pool.page_bytes();
+                let image =
+                    node_image(page_bytes, &node.records, identity, &node.fences, 0..node.count);
+                mtr.edit(place).put_image(PageRef::new(&image));
+                numbers.push(no);
+                let lower = node.fences.lower.unwrap_or_default();
+                self.put(node.level + 1, &lower, &u64::from(no.0).to_le_bytes());
+            }
+            (self.log)(mtr, &numbers);
+        }
+        Ok(())
+    }
+
+    /// Writes what is left; `log` commits the change of the root, by which the tree gets its records.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn finish(mut self, log: impl FnOnce(Mtr<'p>)) -> io::Result<()> {
+        let mut at = 0;
+        while at < self.levels.len() {
+            // A last node alone on its level is the root, if it fits.
+            let level = &self.levels[at];
+            let all = 0..level.records.len();
+            let whole = Fences::default();
+            let fits = level.records.bytes_needed(all.clone(), &whole) <= capacity(self.pool);
+            if !level.has_nodes && self.ready.is_empty() && fits {
+                let identity = (self.tree.root, at as u8, self.tree.id);
+                let page_bytes = self.pool.page_bytes();
+                let image = node_image(page_bytes, &level.records, identity, &whole, all);
+                let mut mtr = Mtr::new(self.pool);
+                let place = mtr.add(self.pool.exclusive(self.tree.root)?);
+                mtr.edit(place).put_image(PageRef::new(&image));
+                log(mtr);
+                return Ok(());
+            }
+            while !self.levels[at].records.is_empty() {
+                self.close(at, None);
+            }
+            self.write_group()?;
+            at += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Level {
+    /// The fence between record `count - 1` and the key behind it.
+    fn cut(&self, at: usize, count: usize, next: &[u8]) -> Vec<u8> {
+        match at {
+            0 => separator(self.records.key(count - 1), next),
+            _ => next.to_vec(),
+        }
+    }
+
+    fn fence(&self, at: usize, next: &[u8]) -> Option<Vec<u8>> {
+        Some(self.cut(at, self.records.len(), next))
+    }
+}

@@ -30,7 +30,7 @@ impl Default for EngineConfig {
             pool_bytes: 128 << 20,
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
-            undo_memory_bytes: 4 << 20,
+            undo_memory_bytes: 1 << 20,
             log: LogConfig::default(),
             background: true,
             checkpoint_interval: Duration::from_secs(5),

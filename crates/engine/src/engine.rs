@@ -42,7 +42,7 @@ const PURGE_BACKLOG_MAX: usize = 4096;
 impl Shared {
     /// Back-pressure: when purge falls behind, committers help.
     pub(crate) fn after_commit(&self) {
-        if self.system.purge_backlog() > PURGE_BACKLOG_MAX {
+        if self.system.purge_is_behind(PURGE_BACKLOG_MAX) {
             // A failure stays queued and is met again by the background.
             let _ = self.purge(64);
         }
@@ -302,6 +302,8 @@ impl Engine for DurableEngine {
     fn shutdown(&self) -> EngineResult<()> {
         self.stop_threads();
         let shared = &self.shared;
+        // Also what nobody waited for becomes visible, so that purge gets at it.
+        shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         while shared.purge(usize::MAX)? > 0 {}
         for table in shared.dictionary.all() {
             let mut auto = table.counters.auto_increment.lock();

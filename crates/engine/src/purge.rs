@@ -32,13 +32,15 @@ impl Shared {
             }
             let Some(core) = self.system.next_to_purge(horizon) else { break };
             if let Err(error) = self.purge_core(&core, horizon) {
-                self.system.requeue(core);
+                self.system.requeue(&core);
                 return Err(error);
             }
             self.system.retire(&core);
             count += 1;
         }
         self.system.advance_low();
+        // What an old snapshot keeps from being purged does not stay in memory. A full device leaves it there.
+        let _ = self.system.file_ended();
         Ok(count)
     }
 

@@ -102,7 +102,10 @@ fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
 }
 
 fn read_all(engine: &DurableEngine, index: IndexId) -> EngineResult<Model> {
-    let mut txn = begin(engine);
+    read_in(&mut *begin(engine), index)
+}
+
+fn read_in(txn: &mut dyn Transaction, index: IndexId) -> EngineResult<Model> {
     let spec = ScanSpec {
         table: TABLE,
         index,
@@ -166,7 +169,27 @@ struct History {
 }
 
 fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) -> EngineResult<()> {
+    let extra = |unique| IndexDef {
+        id: IndexId(3),
+        name: "i".into(),
+        unique,
+        parts: vec![KeyPart { column: 1, prefix_length: None, descending: false }],
+    };
+    // Now and then a snapshot that stays: later transactions cannot be purged and are filed.
+    let mut old: Option<(Box<dyn Transaction>, Model)> = None;
     for _ in 0..random.below(60) {
+        match old.take() {
+            None if random.below(8) == 0 => {
+                let mut reader = begin(engine);
+                let seen = read_in(&mut *reader, IndexId::CLUSTERED)?;
+                old = Some((reader, seen));
+            }
+            Some((mut reader, seen)) if random.below(10) > 0 => {
+                assert_eq!(read_in(&mut *reader, IndexId::CLUSTERED)?, seen, "an old snapshot");
+                old = Some((reader, seen));
+            }
+            _ => {}
+        }
         let mut txn = begin(engine);
         let mut model = history.states.last().cloned().unwrap_or_default();
         for _ in 0..1 + random.below(6) {
@@ -181,10 +204,13 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
             }
         }
         if random.below(8) == 0 {
-            if random.below(2) == 0 {
-                txn.create_table(&definition(OTHER)).or_else(|_| txn.drop_table(OTHER))?;
-            } else {
-                engine.checkpoint()?;
+            match random.below(3) {
+                0 => txn.create_table(&definition(OTHER)).or_else(|_| txn.drop_table(OTHER))?,
+                1 => match txn.drop_index(TABLE, IndexId(3)) {
+                    Ok(()) => {}
+                    Err(_) => txn.create_index(TABLE, &extra(random.below(2) == 0))?,
+                },
+                _ => engine.checkpoint()?,
             }
         }
         if random.below(6) == 0 {

@@ -419,6 +419,47 @@ fn sum(txn: &mut dyn Transaction, table: TableId) -> EngineResult<i64> {
 }
 
 #[test]
+fn an_old_snapshot_keeps_small_transactions_in_files() {
+    const CHANGES: i64 = 400;
+    const MEMORY: usize = 64;
+    let disk = SimDisk::new();
+    let small = || EngineConfig { undo_memory_bytes: MEMORY, ..config() };
+    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), &|_| {}).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..10).unwrap();
+    let old = 45 * 3;
+    let mut reader = begin(&engine);
+    assert_eq!(sum(&mut *reader, TABLE).unwrap(), old);
+    for round in 0..CHANGES {
+        let mut writer = begin(&engine);
+        let id = round % 10;
+        writer.update(TABLE, &key(id), &record(id, round)).unwrap();
+        writer.commit().unwrap().wait().unwrap();
+        engine.tick().unwrap();
+        if round % 100 == 50 {
+            engine.checkpoint().unwrap();
+        }
+    }
+    assert!(stat(&engine, "transactions", "undo_file_bytes") > CHANGES as u64 * 20);
+    assert!(stat(&engine, "transactions", "undo_bytes") < 64 * MEMORY as u64);
+    assert_eq!(sum(&mut *reader, TABLE).unwrap(), old);
+    let new = (CHANGES - 10..CHANGES).sum::<i64>();
+    assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), new);
+    for seed in 0..4 {
+        let again = disk.after_crash(seed);
+        let engine = DurableEngine::open(Arc::new(again.clone()), small(), &|_| {}).unwrap();
+        assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), new);
+        assert!(engine.check_table(TABLE).unwrap().is_empty());
+        engine.checkpoint().unwrap();
+        assert!(!again.list().unwrap().iter().any(|name| name.starts_with("undo-")));
+    }
+    drop(reader);
+    engine.tick().unwrap();
+    assert_eq!(stat(&engine, "purge", "transactions_waiting_for_purge"), 0);
+    assert_eq!(stat(&engine, "transactions", "undo_file_bytes"), 0);
+}
+
+#[test]
 fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     const ROWS: i64 = 3000;
     const MEMORY: usize = 4096;

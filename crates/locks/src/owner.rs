@@ -23,9 +23,12 @@ impl Held {
     /// the last find. Places of others stay until half of the list is empty; then they move to the front.
     pub fn forget(&mut self, name: &[u8]) -> bool {
         const EMPTY_MIN: usize = 1024;
-        let (before, behind) = self.names.split_at(self.next_written.min(self.names.len()));
-        let find = |names: &[Box<[u8]>]| names.iter().position(|held| **held == *name);
-        let found = find(behind).map(|at| at + before.len()).or_else(|| find(before));
+        /// Names looked at on each side: a row written far from where it was locked keeps its entry.
+        const NEAR: usize = 256;
+        let middle = self.next_written.min(self.names.len());
+        let behind = middle..(middle + NEAR).min(self.names.len());
+        let before = middle.saturating_sub(NEAR)..middle;
+        let found = behind.chain(before).find(|at| *self.names[*at] == *name);
         let Some(at) = found else { return false };
         self.names[at] = Box::default();
         self.next_written = at + 1;

@@ -380,7 +380,8 @@ impl LockTable {
             (names, std::mem::take(&mut held.spaces), waiters)
         };
         self.ranges.release(owner, spaces);
-        names.iter().for_each(|name| self.release_one(owner, name));
+        let names = names.iter().filter(|name| !name.is_empty());
+        names.for_each(|name| self.release_one(owner, name));
         waiters.iter().for_each(|waiter| waiter.resolve_wait(WaitState::Granted));
     }
 

@@ -1,5 +1,7 @@
 //! Taking a checkpoint: where redo starts, and the undo of everybody who is not settled.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
@@ -8,6 +10,7 @@ use stdx::bytes::{Reader, put_blob, put_u64};
 use sys::disk::{Disk, File, OpenMode};
 use wal::{Checkpoint, CheckpointFile};
 
+use crate::filed::SharedFile;
 use crate::system::TxnSystem;
 use crate::undo_log::{UndoLog, UndoSpace};
 
@@ -87,21 +90,34 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
     Ok(())
 }
 
-/// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in its file, and the rest of its undo. Also the
-/// files that must be synced.
+/// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in a file, number of that file when others share
+/// it, where it begins there, and the rest of its undo. Also the files that must be synced.
 fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     let (mut out, mut files) = (vec![0; 4], Vec::new());
+    let mut shared_files = HashMap::new();
     for core in system.all_cores() {
         // X2: the mutex makes undo and commit one state.
         let undo = core.undo.lock();
-        put_u64(&mut out, core.id);
-        put_u64(&mut out, core.commit.load(Ordering::Acquire));
-        put_u64(&mut out, core.purged.load(Ordering::Acquire));
-        put_u64(&mut out, undo.last);
-        put_u64(&mut out, undo.base);
+        let (number, at) = undo.shared.as_ref().map_or((0, 0), |(file, at)| (file.number, *at));
+        let (commit, purged) =
+            (core.commit.load(Ordering::Acquire), core.purged.load(Ordering::Acquire));
+        let words = [core.id, commit, purged, undo.last, undo.base, number, at];
+        words.iter().for_each(|word| put_u64(&mut out, *word));
         put_blob(&mut out, &undo.bytes);
-        files.extend(undo.file.clone());
+        match &undo.shared {
+            Some((shared, _)) => drop(shared_files.insert(shared.number, shared.file.clone())),
+            None => files.extend(undo.file.clone()),
+        }
     }
+    // After the live ones: who is filed in between is in the image twice, with the same undo.
+    system.each_filed(|id, filed| {
+        let words =
+            [id, filed.commit, filed.purged, filed.last, filed.length, filed.file.number, filed.at];
+        words.iter().for_each(|word| put_u64(&mut out, *word));
+        put_blob(&mut out, &[]);
+        shared_files.insert(filed.file.number, filed.file.file.clone());
+    });
+    files.extend(shared_files.into_values());
     let crc = stdx::hash_bytes(1, &out[4..]) as u32;
     out[..4].copy_from_slice(&crc.to_le_bytes());
     (out, files)
@@ -114,10 +130,24 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
     bytes.truncate(count);
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged");
     let cores = parse(&bytes).ok_or_else(damaged)?.into_iter();
+    let mut files: HashMap<u64, Arc<SharedFile>> = HashMap::new();
     cores
         .map(|core| {
-            let undo = UndoLog::restored(core.id, space.clone(), core.last, core.base, core.bytes)?;
-            Ok(Straddler { id: core.id, commit: core.commit, purged: core.purged, undo })
+            let Stored { id, commit, purged, last, base, shared, at, bytes } = core;
+            let undo = match shared {
+                0 => UndoLog::restored(id, space.clone(), last, base, bytes)?,
+                number => {
+                    let file = match files.entry(number) {
+                        Entry::Occupied(found) => found.get().clone(),
+                        Entry::Vacant(vacant) => {
+                            let file = SharedFile::existing(&*space.disk, number)?;
+                            vacant.insert(Arc::new(file)).clone()
+                        }
+                    };
+                    UndoLog::shared(id, space.clone(), last, base, (file, at))
+                }
+            };
+            Ok(Straddler { id, commit, purged, undo })
         })
         .collect()
 }
@@ -128,6 +158,8 @@ struct Stored {
     purged: u64,
     last: u64,
     base: u64,
+    shared: u64,
+    at: u64,
     bytes: Vec<u8>,
 }
 
@@ -141,7 +173,9 @@ fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
     while !reader.is_empty() {
         let (id, commit, purged) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (last, base) = (reader.u64()?, reader.u64()?);
-        cores.push(Stored { id, commit, purged, last, base, bytes: reader.blob()?.to_vec() });
+        let (shared, at) = (reader.u64()?, reader.u64()?);
+        let bytes = reader.blob()?.to_vec();
+        cores.push(Stored { id, commit, purged, last, base, shared, at, bytes });
     }
     Some(cores)
 }

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod core;
+mod filed;
 mod recovery;
 mod snapshot;
 mod system;

@@ -16,7 +16,7 @@ use wal::{Checkpoint, CheckpointFile, Log, LogConfig, LogPosition, Record, Repla
 use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_checkpoint};
 use crate::core::Core;
 use crate::system::{KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_UNDONE, TxnSystem};
-use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace, file_name};
+use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,9 +249,10 @@ fn restart(
     let system = Arc::new(TxnSystem::new(pool, log, space));
     let (mut losers, mut kept_files) = (Vec::new(), Vec::new());
     for (id, straddler) in found.cores {
-        if straddler.undo.file.is_some() {
-            kept_files.push(file_name(id));
+        if let Some((shared, _)) = &straddler.undo.shared {
+            shared.enter();
         }
+        kept_files.extend(straddler.undo.file_name());
         let core = Arc::new(Core::new(id, system.locks.new_owner(), straddler.undo));
         core.commit.store(straddler.commit, Ordering::Release);
         core.purged.store(straddler.purged, Ordering::Release);

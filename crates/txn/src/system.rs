@@ -12,8 +12,9 @@ use sys::sync::Mutex;
 use wal::Log;
 
 use crate::core::{ABORTED, Core, UndoPointer};
+use crate::filed::{Filed, Filer, shared_name};
 use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
-use crate::undo_log::{UndoLog, UndoSpace, file_name};
+use crate::undo_log::{UndoLog, UndoSpace};
 
 /// Record that only changes pages.
 pub const KIND_PAGES: u8 = 1;
@@ -38,7 +39,38 @@ pub(crate) const NO_PAGES: [u8; 5] = [0; 5];
 #[repr(align(128))]
 struct Mark(Mutex<()>);
 
-type Shard = Mutex<HashMap<u64, Arc<Core>>>;
+/// A writing transaction that is not settled.
+pub(crate) enum Slot {
+    Live(Arc<Core>),
+    Filed(Filed),
+}
+
+type Shard = Mutex<HashMap<u64, Slot>>;
+
+/// An ended transaction that waits for purge.
+struct Ended {
+    id: u64,
+    /// Snapshots at or below it may need its undo.
+    at: u64,
+    /// Bytes of memory that filing it would give back, about.
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    ended: VecDeque<Ended>,
+    /// So many at the front were filed, or cannot be.
+    filed: usize,
+    /// Sum of `bytes` behind them.
+    bytes: usize,
+}
+
+/// Memory of a transaction besides its undo.
+const CORE_BYTES: usize = 512;
+/// Ended transactions may take so many times the memory that one may have for its undo; beyond, the oldest are filed.
+const QUEUE_SHARE: usize = 16;
+/// They are filed in parts of about these bytes.
+const FILED_AT_ONCE: usize = 1 << 20;
 
 /// Transactions of one engine.
 pub struct TxnSystem {
@@ -53,7 +85,12 @@ pub struct TxnSystem {
     cores: Box<[Shard]>,
     beginning: Box<[Mark]>,
     low: AtomicU64,
-    queue: Mutex<VecDeque<Arc<Core>>>,
+    queue: Mutex<Queue>,
+    /// The horizon computed last.
+    horizon: AtomicU64,
+    filer: Filer,
+    /// Owner of filed transactions, who hold no locks.
+    nobody: Arc<Owner>,
     pub(crate) undo_space: UndoSpace,
     /// Undo files of transactions that are settled; the last checkpoint may still name them.
     pub(crate) unused_files: Mutex<Vec<String>>,
@@ -63,15 +100,19 @@ pub struct TxnSystem {
 impl TxnSystem {
     /// No transactions.
     pub(crate) fn new(pool: Arc<Pool>, log: Arc<Log>, undo_space: UndoSpace) -> TxnSystem {
+        let locks = LockTable::new();
         TxnSystem {
             low: AtomicU64::new(log.next_ticket()),
             pool,
             log,
-            locks: LockTable::new(),
+            nobody: locks.new_owner(),
+            locks,
             slots: SnapshotSlots::new(SLOTS),
             cores: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
             beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
-            queue: Mutex::new(VecDeque::new()),
+            queue: Mutex::default(),
+            horizon: AtomicU64::new(0),
+            filer: Filer::default(),
             undo_space,
             unused_files: Mutex::new(Vec::new()),
             checkpointing: Mutex::new(()),
@@ -89,7 +130,7 @@ impl TxnSystem {
         let guard = mark.lock();
         let id = self.log.draw();
         let core = Arc::new(Core::new(id, owner, UndoLog::new(id, self.undo_space.clone())));
-        self.shard(id).lock().insert(id, core.clone());
+        self.shard(id).lock().insert(id, Slot::Live(core.clone()));
         drop(guard);
         core
     }
@@ -97,15 +138,25 @@ impl TxnSystem {
     /// Puts a transaction that recovery found into the table.
     pub(crate) fn adopt(&self, core: Arc<Core>) {
         self.low.fetch_min(core.id, Ordering::AcqRel);
-        self.shard(core.id).lock().insert(core.id, core.clone());
+        self.shard(core.id).lock().insert(core.id, Slot::Live(core.clone()));
         if !core.is_active() {
-            self.queue.lock().push_back(core);
+            self.enqueue(&core);
         }
     }
 
     /// The transaction that wrote a row, unless it is settled.
     pub fn find(&self, id: u64) -> Option<Arc<Core>> {
-        self.shard(id).lock().get(&id).cloned()
+        match self.shard(id).lock().get(&id)? {
+            Slot::Live(core) => Some(core.clone()),
+            Slot::Filed(filed) => Some(Arc::new(filed.core(id, &self.nobody, &self.undo_space))),
+        }
+    }
+
+    fn enqueue(&self, core: &Core) {
+        let bytes = core.undo.lock().bytes.len() + CORE_BYTES;
+        let mut queue = self.queue.lock();
+        queue.bytes += bytes;
+        queue.ended.push_back(Ended { id: core.id, at: ended_at(core), bytes });
     }
 
     /// Takes a snapshot in a slot.
@@ -151,6 +202,10 @@ impl TxnSystem {
     /// Logs a step of purge: entries up to `done` need no more work, in one record with the pages it frees.
     pub fn log_purged(&self, core: &Core, mtr: Mtr<'_>, done: UndoPointer) {
         core.purged.store(done.0, Ordering::Release);
+        // A filed one is only a copy: the checkpoint looks into the table.
+        if let Some(Slot::Filed(filed)) = self.shard(core.id).lock().get_mut(&core.id) {
+            filed.purged = done.0;
+        }
         mtr.commit(KIND_PURGED, &pair(core.id, done.0));
     }
 
@@ -161,7 +216,7 @@ impl TxnSystem {
             let publish = |ticket| core.commit.store(ticket, Ordering::Release);
             self.log.append(KIND_COMMIT, &[&NO_PAGES, &core.id.to_le_bytes()], publish)
         };
-        self.queue.lock().push_back(core.clone());
+        self.enqueue(core);
         ticket
     }
 
@@ -175,37 +230,132 @@ impl TxnSystem {
             };
             self.log.append(KIND_ABORTED, &[&NO_PAGES, &core.id.to_le_bytes()], publish);
         }
-        self.queue.lock().push_back(core.clone());
+        self.enqueue(core);
     }
 
     /// Commits below it are seen by everybody.
     pub fn horizon(&self) -> u64 {
-        self.slots.horizon(self.log.visible())
+        let horizon = self.slots.horizon(self.log.visible());
+        self.horizon.store(horizon, Ordering::Relaxed);
+        horizon
     }
 
     /// Ended transactions that wait for purge.
     pub fn purge_backlog(&self) -> usize {
-        self.queue.lock().len()
+        self.queue.lock().ended.len()
+    }
+
+    /// Whether more than `limit` wait, and not for an old snapshot.
+    pub fn purge_is_behind(&self, limit: usize) -> bool {
+        let queue = self.queue.lock();
+        queue.ended.len() > limit && queue.ended[limit].at < self.horizon.load(Ordering::Relaxed)
     }
 
     /// Takes the oldest ended transaction that everybody sees. After its index work the caller calls `retire`.
     pub fn next_to_purge(&self, horizon: u64) -> Option<Arc<Core>> {
-        let mut queue = self.queue.lock();
-        let at = queue.iter().take(64).position(|core| ended_at(core) < horizon)?;
-        queue.remove(at)
+        let id = {
+            let mut queue = self.queue.lock();
+            let at = queue.ended.iter().take(64).position(|ended| ended.at < horizon)?;
+            let ended = queue.ended.remove(at)?;
+            match at < queue.filed {
+                true => queue.filed -= 1,
+                false => queue.bytes -= ended.bytes,
+            }
+            ended.id
+        };
+        self.find(id)
     }
 
     /// Puts a transaction back whose purge failed.
-    pub fn requeue(&self, core: Arc<Core>) {
-        self.queue.lock().push_back(core);
+    pub fn requeue(&self, core: &Core) {
+        self.enqueue(core);
     }
 
     /// Forgets a transaction: its rows are settled (X4).
     pub fn retire(&self, core: &Core) {
         self.shard(core.id).lock().remove(&core.id);
-        if core.undo.lock().file.is_some() {
-            self.unused_files.lock().push(file_name(core.id));
+        let undo = core.undo.lock();
+        let unused = match &undo.shared {
+            Some((shared, _)) => {
+                self.filer.bytes.fetch_sub(undo.base, Ordering::Relaxed);
+                shared.leave()
+            }
+            None => undo.file.is_some(),
+        };
+        if unused {
+            self.unused_files.lock().extend(undo.file_name());
         }
+    }
+
+    /// Files the oldest ended transactions while those in memory take more than their share. One thread at a time, and not while
+    /// another purges.
+    ///
+    /// # Errors
+    /// I/O; what is not filed stays in memory.
+    pub fn file_ended(&self) -> io::Result<()> {
+        loop {
+            let batch = {
+                let queue = self.queue.lock();
+                if queue.bytes <= self.undo_space.memory_bytes.saturating_mul(QUEUE_SHARE) {
+                    return Ok(());
+                }
+                let mut bytes = 0;
+                let unfiled = queue.ended.iter().skip(queue.filed);
+                let batch = unfiled.take_while(|ended| {
+                    let more = bytes < FILED_AT_ONCE;
+                    bytes += ended.bytes;
+                    more
+                });
+                batch.map(|ended| (ended.id, ended.bytes)).collect::<Vec<_>>()
+            };
+            self.file_batch(&batch)?;
+            let mut queue = self.queue.lock();
+            queue.filed += batch.len();
+            queue.bytes -= batch.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        }
+    }
+
+    fn file_batch(&self, batch: &[(u64, usize)]) -> io::Result<()> {
+        let (mut bytes, mut parts) = (Vec::new(), Vec::new());
+        for (id, _) in batch {
+            let live = match self.shard(*id).lock().get(id) {
+                Some(Slot::Live(core)) => Some(core.clone()),
+                Some(Slot::Filed(_)) | None => None,
+            };
+            let Some(core) = live else { continue };
+            let mut undo = core.undo.lock();
+            if undo.file.is_some() {
+                if undo.shared.is_none() {
+                    undo.spill();
+                }
+                continue;
+            }
+            let place = (bytes.len() as u64, undo.bytes.len() as u64, undo.last);
+            bytes.extend_from_slice(&undo.bytes);
+            drop(undo);
+            parts.push((core, place));
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let (file, start, unused) =
+            self.filer.append(&self.undo_space, &bytes, || self.log.draw())?;
+        self.filer.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.unused_files.lock().extend(unused.map(shared_name));
+        for (core, (offset, length, last)) in parts {
+            file.enter();
+            let filed = Filed {
+                commit: core.commit.load(Ordering::Acquire),
+                ended: core.ended.load(Ordering::Acquire),
+                purged: core.purged.load(Ordering::Acquire),
+                last,
+                file: file.clone(),
+                at: start + offset,
+                length,
+            };
+            self.shard(core.id).lock().insert(core.id, Slot::Filed(filed));
+        }
+        Ok(())
     }
 
     /// Moves `low` up (X1). Cheap enough for every few milliseconds.
@@ -214,6 +364,7 @@ impl TxnSystem {
         let mut low = self.log.next_ticket();
         // X1: whoever drew an id below `low` held its mark then; passing the mark, its core is in the table.
         self.beginning.iter().for_each(|mark| drop(mark.0.lock()));
+        // What was filed was visible then.
         for core in self.all_cores() {
             if core.committed().is_none_or(|ticket| ticket >= visible) {
                 low = low.min(core.id);
@@ -225,8 +376,26 @@ impl TxnSystem {
     pub(crate) fn all_cores(&self) -> Vec<Arc<Core>> {
         self.cores
             .iter()
-            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| {
+                let shard = shard.lock();
+                let live = shard.values().filter_map(|slot| match slot {
+                    Slot::Live(core) => Some(core.clone()),
+                    Slot::Filed(_) => None,
+                });
+                live.collect::<Vec<_>>()
+            })
             .collect()
+    }
+
+    /// Shows every filed transaction.
+    pub(crate) fn each_filed(&self, mut each: impl FnMut(u64, &Filed)) {
+        for shard in &self.cores {
+            for (id, slot) in shard.lock().iter() {
+                if let Slot::Filed(filed) = slot {
+                    each(*id, filed);
+                }
+            }
+        }
     }
 
     /// Active transactions, bytes of undo in memory, and in files.
@@ -234,8 +403,10 @@ impl TxnSystem {
         let cores = self.all_cores();
         let active = cores.iter().filter(|core| core.is_active()).count();
         let bytes = cores.iter().map(|core| core.undo_bytes());
-        let (memory, files) = bytes
-            .fold((0, 0), |(memory, files), (more, filed)| (memory + more as u64, files + filed));
+        let filed = self.filer.bytes.load(Ordering::Relaxed);
+        let (memory, files) = bytes.fold((0, filed), |(memory, files), (more, filed)| {
+            (memory + more as u64, files + filed)
+        });
         (active, memory, files)
     }
 

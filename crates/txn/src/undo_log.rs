@@ -8,6 +8,8 @@ use std::sync::Arc;
 use stdx::bytes::Reader;
 use sys::disk::{Disk, File, OpenMode};
 
+use crate::filed::{SharedFile, shared_name};
+
 /// Bytes in front of a payload: length:32, pointer to the entry before:64.
 const ENTRY_HEADER_BYTES: usize = 12;
 /// Bytes read from the file at a time.
@@ -18,6 +20,17 @@ pub(crate) const FILE_PREFIX: &str = "undo-";
 /// Name of the file of a transaction.
 pub(crate) fn file_name(id: u64) -> String {
     format!("{FILE_PREFIX}{id}")
+}
+
+impl UndoLog {
+    /// Name of the file with the older part, if there is one.
+    pub fn file_name(&self) -> Option<String> {
+        self.file.as_ref()?;
+        Some(match &self.shared {
+            Some((shared, _)) => shared_name(shared.number),
+            None => file_name(self.id),
+        })
+    }
 }
 
 /// Where undo goes that does not fit memory.
@@ -37,11 +50,14 @@ pub(crate) struct UndoLog {
     /// Bytes in the file.
     pub base: u64,
     pub file: Option<Arc<dyn File>>,
+    /// The file is one that transactions share, and the entries begin at this offset of it.
+    pub shared: Option<(Arc<SharedFile>, u64)>,
     /// The newest entry not undone.
     pub last: u64,
     /// Part of the file read last, and where it lies: rolling back and purging go one way.
     window: Vec<u8>,
     window_start: u64,
+    window_bytes: u64,
 }
 
 impl UndoLog {
@@ -53,6 +69,8 @@ impl UndoLog {
             bytes: Vec::new(),
             base: 0,
             file: None,
+            shared: None,
+            window_bytes: WINDOW_BYTES,
             last: 0,
             window: Vec::new(),
             window_start: 0,
@@ -72,6 +90,26 @@ impl UndoLog {
             _ => Some(space.disk.open(&file_name(id), OpenMode::Existing)?),
         };
         Ok(UndoLog { bytes, base, file, last, ..UndoLog::new(id, space) })
+    }
+
+    /// All of an ended transaction's entries, in a file that others share.
+    pub fn shared(
+        id: u64,
+        space: UndoSpace,
+        last: u64,
+        length: u64,
+        shared: (Arc<SharedFile>, u64),
+    ) -> UndoLog {
+        /// Readers look at an entry or two of each transaction.
+        const WINDOW_BYTES: u64 = 2 << 10;
+        UndoLog {
+            base: length,
+            file: Some(shared.0.file.clone()),
+            shared: Some(shared),
+            last,
+            window_bytes: WINDOW_BYTES,
+            ..UndoLog::new(id, space)
+        }
     }
 
     /// Pointer of the next entry.
@@ -105,9 +143,13 @@ impl UndoLog {
 
     /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
     pub fn spill_if_large(&mut self) {
-        if self.bytes.len() <= self.space.memory_bytes {
-            return;
+        if self.bytes.len() > self.space.memory_bytes {
+            self.spill();
         }
+    }
+
+    /// Moves what is in memory to the transaction's own file. When that fails it stays in memory.
+    pub fn spill(&mut self) {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => match self.space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
@@ -117,7 +159,7 @@ impl UndoLog {
         };
         if file.write_at(&self.bytes, self.base).is_ok() {
             self.base += self.bytes.len() as u64;
-            self.bytes.clear();
+            self.bytes = Vec::new();
         }
     }
 
@@ -131,12 +173,13 @@ impl UndoLog {
         if start < self.window_start || end > window_end {
             // Going back, what lies before is wanted next; going forward, what lies behind.
             let from = match start < self.window_start {
-                true => end.saturating_sub(WINDOW_BYTES),
+                true => end.saturating_sub(self.window_bytes),
                 false => start,
             };
-            let to = end.max(from + WINDOW_BYTES).min(self.base);
+            let to = end.max(from + self.window_bytes).min(self.base);
+            let offset = self.shared.as_ref().map_or(0, |(_, at)| *at);
             self.window.resize(to.checked_sub(from)? as usize, 0);
-            let read = self.file.as_ref()?.read_at(&mut self.window, from);
+            let read = self.file.as_ref()?.read_at(&mut self.window, offset + from);
             let count = read.unwrap_or(0);
             self.window.truncate(count);
             self.window_start = from;

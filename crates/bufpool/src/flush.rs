@@ -214,7 +214,9 @@ impl Pool {
             writer.pages.push((frame, no));
             // B6: in this order.
             descriptor.in_flight.store(descriptor.oldest_change(), Ordering::Release);
-            descriptor.first_change.store(0, Ordering::Release);
+            if descriptor.first_change.swap(0, Ordering::AcqRel) != 0 {
+                self.dirty.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         entry.latch.unlock_shared();
         Ok(lsn)

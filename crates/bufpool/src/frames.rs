@@ -111,6 +111,11 @@ impl Pool {
         Err(io::Error::new(io::ErrorKind::OutOfMemory, "every frame of the pool is latched"))
     }
 
+    /// Frames that hold no page.
+    pub(crate) fn free_frames(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.free.lock().len()).sum()
+    }
+
     pub(crate) fn give_back_frame(&self, frame: u32) {
         let at = self.partitions.partition_point(|part| part.start <= frame as usize) - 1;
         self.partitions[at].free.lock().push(frame);

@@ -1,6 +1,6 @@
 //! The buffer pool: page number to frame, version latches, reading in, eviction, writing back through the doublewrite file.
 //!
-//! Knows nothing of records or trees. The README holds the rules (B1..B9). With `--cfg loom` only the latch is built, for its model.
+//! Knows nothing of records or trees. The README holds the rules (B1..B13). With `--cfg loom` only the latch is built, for its model.
 #![allow(unsafe_code)]
 
 mod latch;

@@ -40,7 +40,7 @@ pub struct PoolStats {
     pub frames: u64,
     /// Frames that hold a page.
     pub used_frames: u64,
-    /// Frames with changes not yet on disk.
+    /// Frames with changes not yet handed to the disk.
     pub dirty_frames: u64,
     /// Pages read in.
     pub reads: u64,
@@ -107,6 +107,8 @@ pub struct Pool {
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
+    /// Frames whose `first_change` is not zero.
+    pub(crate) dirty: AtomicU64,
     read_times: Histogram,
     pub(crate) write_times: Histogram,
 }
@@ -147,6 +149,7 @@ impl Pool {
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            dirty: AtomicU64::new(0),
             read_times: Histogram::new(),
             write_times: Histogram::new(),
             config,
@@ -379,18 +382,27 @@ impl Pool {
         (self.read_times.summary(), self.write_times.summary())
     }
 
-    /// Counters.
+    /// Counters. Cheap however large the pool is.
     pub fn stats(&self) -> PoolStats {
-        let used = |descriptor: &&Descriptor| descriptor.page.load(Ordering::Relaxed) != NO_FRAME;
-        let dirty = |descriptor: &&Descriptor| descriptor.oldest_change() != 0;
+        let frames = self.descriptors.len();
         PoolStats {
-            frames: self.descriptors.len() as u64,
-            used_frames: self.descriptors.iter().filter(used).count() as u64,
-            dirty_frames: self.descriptors.iter().filter(dirty).count() as u64,
+            frames: frames as u64,
+            used_frames: frames.saturating_sub(self.free_frames()) as u64,
+            dirty_frames: self.dirty.load(Ordering::Relaxed),
             reads: self.reads.load(Ordering::Relaxed),
             writes: self.writes.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
         }
+    }
+
+    /// Bytes of memory for pages, and for finding and writing them.
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        let used = self.descriptors.len().saturating_sub(self.free_frames());
+        let segments = self.directory.iter().filter(|segment| segment.get().is_some()).count();
+        let around = segments * SEGMENT_ENTRIES * size_of::<Entry>()
+            + size_of_val(&*self.directory)
+            + size_of_val(&*self.descriptors);
+        (used * self.config.page_bytes, around)
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn lost_pages(shared: &Shared) -> EngineResult<u64> {
         }
         Ok(())
     })?;
-    for table in shared.dictionary.all() {
+    for table in shared.dictionary.all()? {
         for stored in table.trees() {
             held.extend(check_tree(pool, stored.tree).map_err(io_error)?.pages);
         }

@@ -112,7 +112,7 @@ impl Txn {
     }
 
     pub(crate) fn build_index(&mut self, table: &Arc<Table>, index: &IndexDef) -> EngineResult<()> {
-        let keys = IndexKeys::new(&table.def, index)?;
+        let keys = IndexKeys::new(&table.def, index, &IndexKeys::layout(&table.def))?;
         let stored = self.new_tree(index.id)?;
         self.fill_index(table, index, &keys, stored.tree)?;
         let mut def = TableDef::clone(&table.def);

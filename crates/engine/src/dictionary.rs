@@ -36,7 +36,13 @@ pub(crate) fn io_error(error: io::Error) -> EngineError {
 /// All tables.
 pub(crate) struct Dictionary {
     pub tree: Tree,
-    tables: RwLock<HashMap<TableId, Arc<Table>>>,
+    pool: Arc<Pool>,
+    /// `None`: not looked at since the start, or closed.
+    tables: RwLock<HashMap<TableId, Option<Arc<Table>>>>,
+    /// Tables open now.
+    open: AtomicU64,
+    /// One thread at a time opens a table.
+    opening: Mutex<()>,
     /// Changes with the map.
     version: AtomicU64,
     counters: Mutex<()>,
@@ -65,18 +71,20 @@ fn counter_key(table: TableId) -> Vec<u8> {
 }
 
 impl Dictionary {
-    /// Reads all definitions.
-    pub fn load(pool: &Pool) -> EngineResult<Dictionary> {
+    /// Finds out which tables there are. Definitions are read when they are needed.
+    pub fn load(pool: &Arc<Pool>) -> EngineResult<Dictionary> {
         let root = space_field(pool, FIELD_ROOT).map_err(io_error)?;
         let dictionary = Dictionary {
             tree: Tree { root: PageNo(root as u32), id: TREE_ID },
+            pool: pool.clone(),
             tables: RwLock::new(HashMap::new()),
+            open: AtomicU64::new(0),
+            opening: Mutex::new(()),
             version: AtomicU64::new(1),
             counters: Mutex::new(()),
         };
-        for id in dictionary.stored_ids(pool).map_err(io_error)? {
-            dictionary.reload(pool, id)?;
-        }
+        let ids = dictionary.stored_ids(pool).map_err(io_error)?;
+        *dictionary.tables.write() = ids.into_iter().map(|id| (id, None)).collect();
         Ok(dictionary)
     }
 
@@ -113,9 +121,10 @@ impl Dictionary {
         stored.read(pool, &mut bytes).map_err(io_error)?;
         let damaged = || EngineError::Other(Error::internal("a stored definition is damaged"));
         let (def, trees) = codec::decode(&bytes).ok_or_else(damaged)?;
-        let counters = match self.get(id) {
-            Ok(table) => table.counters.clone(),
-            Err(_) => Arc::new(self.load_counters(pool, id)?),
+        let present = self.tables.read().get(&id).cloned().flatten();
+        let counters = match present {
+            Some(table) => table.counters.clone(),
+            None => Arc::new(self.load_counters(pool, id)?),
         };
         let table = Table::new(def, &trees, counters)?;
         if table.primary.is_none() && table.counters.next_row_id.load(Ordering::Relaxed) == 0 {
@@ -155,20 +164,105 @@ impl Dictionary {
     }
 
     pub fn get(&self, id: TableId) -> EngineResult<Arc<Table>> {
-        self.tables.read().get(&id).cloned().ok_or(EngineError::UnknownTable)
+        match self.tables.read().get(&id) {
+            Some(Some(table)) => return Ok(table.clone()),
+            Some(None) => {}
+            None => return Err(EngineError::UnknownTable),
+        }
+        let _one = self.opening.lock();
+        if let Some(Some(table)) = self.tables.read().get(&id) {
+            return Ok(table.clone());
+        }
+        self.close_some()?;
+        self.reload(&self.pool, id)?;
+        self.tables.read().get(&id).cloned().flatten().ok_or(EngineError::UnknownTable)
     }
 
-    pub fn all(&self) -> Vec<Arc<Table>> {
-        self.tables.read().values().cloned().collect()
+    /// Whether a table is there, committed.
+    pub fn has_committed(&self, id: TableId) -> bool {
+        match self.tables.read().get(&id) {
+            Some(Some(table)) => table.counters.committed.load(Ordering::Acquire),
+            Some(None) => true,
+            None => false,
+        }
+    }
+
+    /// Closes tables that nobody uses when many are open. What cannot be read back from the files stays.
+    fn close_some(&self) -> EngineResult<()> {
+        /// Tables that stay open.
+        const OPEN_MAX: u64 = 4096;
+        if self.open.load(Ordering::Relaxed) < OPEN_MAX {
+            return Ok(());
+        }
+        let mut idle = self.all_open();
+        idle.retain(|table| table.counters.committed.load(Ordering::Acquire));
+        for table in &idle {
+            self.store_auto_increment(table)?;
+        }
+        let mut tables = self.tables.write();
+        for table in idle {
+            let id = table.id;
+            drop(table);
+            let Some(slot) = tables.get_mut(&id) else { continue };
+            let is_idle = slot.as_ref().is_some_and(|table| {
+                let auto = table.counters.auto_increment.lock();
+                Arc::strong_count(table) == 1 && auto.next == auto.stored
+            });
+            if is_idle {
+                *slot = None;
+                self.open.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        drop(tables);
+        // Sessions forget their own lists, which keep tables open.
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the stored counter the next value, so that closing the table skips none.
+    pub fn store_auto_increment(&self, table: &Table) -> EngineResult<()> {
+        let mut auto = table.counters.auto_increment.lock();
+        if auto.stored != auto.next {
+            self.store_counter(&self.pool, table.id, auto.next)?;
+            auto.stored = auto.next;
+        }
+        Ok(())
+    }
+
+    /// Tables that are open now.
+    pub fn all_open(&self) -> Vec<Arc<Table>> {
+        self.tables.read().values().flatten().cloned().collect()
+    }
+
+    /// All tables, opened.
+    pub fn all(&self) -> EngineResult<Vec<Arc<Table>>> {
+        let ids: Vec<TableId> = self.tables.read().keys().copied().collect();
+        ids.into_iter().map(|id| self.get(id)).collect()
+    }
+
+    /// Bytes of memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        let tables = self.tables.read();
+        let open: usize = tables.values().flatten().map(|table| table.memory_bytes()).sum();
+        open + tables.capacity() * size_of::<(TableId, Option<Arc<Table>>)>()
     }
 
     pub fn put(&self, table: Arc<Table>) {
-        self.tables.write().insert(table.id, table);
-        self.version.fetch_add(1, Ordering::Release);
+        let before = self.tables.write().insert(table.id, Some(table));
+        let was_closed = matches!(before, Some(None));
+        if before.flatten().is_none() {
+            self.open.fetch_add(1, Ordering::Relaxed);
+        }
+        // Nobody has a closed table in a list.
+        if !was_closed {
+            self.version.fetch_add(1, Ordering::Release);
+        }
     }
 
     pub fn remove(&self, id: TableId) {
-        self.tables.write().remove(&id);
+        if self.tables.write().remove(&id).flatten().is_some() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
         self.version.fetch_add(1, Ordering::Release);
     }
 }

@@ -234,8 +234,7 @@ impl Engine for DurableEngine {
     }
 
     fn has_table(&self, table: TableId) -> bool {
-        let found = self.shared.dictionary.get(table);
-        found.is_ok_and(|table| table.counters.committed.load(Ordering::Acquire))
+        self.shared.dictionary.has_committed(table)
     }
 
     fn table_stats(&self, table: TableId) -> EngineResult<TableStats> {
@@ -305,12 +304,8 @@ impl Engine for DurableEngine {
         // Also what nobody waited for becomes visible, so that purge gets at it.
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         while shared.purge(usize::MAX)? > 0 {}
-        for table in shared.dictionary.all() {
-            let mut auto = table.counters.auto_increment.lock();
-            if auto.stored != auto.next {
-                shared.dictionary.store_counter(&shared.system.pool, table.id, auto.next)?;
-                auto.stored = auto.next;
-            }
+        for table in shared.dictionary.all_open() {
+            shared.dictionary.store_auto_increment(&table)?;
         }
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         while shared.system.flush_pages(usize::MAX).map_err(io_error)? > 0 {}

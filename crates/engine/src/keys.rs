@@ -1,5 +1,7 @@
 //! Makes index keys from records, and spans of keys from ranges.
 
+use std::sync::Arc;
+
 use engine_api::{EngineError, EngineResult, IndexDef, KeyBound, KeyRange, TableDef};
 use errors::{Error, ErrorCode};
 use types::key::encode_part;
@@ -20,7 +22,7 @@ struct Part {
 
 /// The recipe for one index.
 pub(crate) struct IndexKeys {
-    layout: RecordLayout,
+    layout: Arc<RecordLayout>,
     parts: Vec<Part>,
 }
 
@@ -29,8 +31,17 @@ fn damaged() -> EngineError {
 }
 
 impl IndexKeys {
-    pub fn new(def: &TableDef, index: &IndexDef) -> EngineResult<IndexKeys> {
+    /// Where the columns of a table's records are; its indexes share it.
+    pub fn layout(def: &TableDef) -> Arc<RecordLayout> {
         let types: Vec<DataType> = def.columns.iter().map(|column| column.ty.clone()).collect();
+        Arc::new(RecordLayout::new(&types))
+    }
+
+    pub fn new(
+        def: &TableDef,
+        index: &IndexDef,
+        layout: &Arc<RecordLayout>,
+    ) -> EngineResult<IndexKeys> {
         let parts = index.parts.iter().map(|part| {
             let column = def.columns.get(part.column).ok_or_else(damaged)?;
             Ok(Part {
@@ -42,7 +53,7 @@ impl IndexKeys {
             })
         });
         let parts = parts.collect::<EngineResult<Vec<_>>>()?;
-        Ok(IndexKeys { layout: RecordLayout::new(&types), parts })
+        Ok(IndexKeys { layout: layout.clone(), parts })
     }
 
     /// Appends the key of `record`; returns whether a part is NULL.

@@ -175,6 +175,17 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("recovery", "torn_pages_restored", recovery.torn_pages as u64),
         stat("recovery", "transactions_rolled_back", recovery.losers as u64),
     ];
+    let (pages, around) = system.pool.memory_bytes();
+    let memory = [
+        ("pages", pages as u64),
+        ("page_table", around as u64),
+        ("undo", undo_memory),
+        ("purge_queue", system.queue_bytes() as u64),
+        ("locks", system.locks.memory_bytes() as u64),
+        ("dictionary", shared.dictionary.memory_bytes() as u64),
+        ("log", system.log.memory_bytes() as u64),
+    ];
+    stats.extend(memory.map(|(owner, bytes)| stat("memory", &format!("{owner}_bytes"), bytes)));
     let (reads, writes) = system.pool.io_times();
     let times = [
         ("log", "flush", system.log.flush_times()),

@@ -69,18 +69,32 @@ impl Table {
             let found = trees.iter().find(|tree| tree.index == id);
             found.map(|stored| stored.tree).ok_or(EngineError::UnknownTable)
         };
-        let primary = def.primary().map(|index| IndexKeys::new(&def, index)).transpose()?;
+        let layout = IndexKeys::layout(&def);
+        let primary =
+            def.primary().map(|index| IndexKeys::new(&def, index, &layout)).transpose()?;
         let secondary = def.indexes.iter().filter(|index| index.id != IndexId::CLUSTERED);
         let indexes = secondary.map(|index| {
             Ok(Index {
                 def: index.clone(),
-                keys: IndexKeys::new(&def, index)?,
+                keys: IndexKeys::new(&def, index, &layout)?,
                 tree: tree_of(index.id)?,
             })
         });
         let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
         let clustered = tree_of(IndexId::CLUSTERED)?;
         Ok(Table { id: def.id, clustered, primary, indexes, counters, def: Arc::new(def) })
+    }
+
+    /// Bytes of memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        /// A column in the definition, in the layout and as part of keys, with its name.
+        const COLUMN_BYTES: usize = size_of::<engine_api::ColumnDef>() + 3 * 64;
+        const INDEX_BYTES: usize = size_of::<Index>() + 128;
+        size_of::<Table>()
+            + size_of::<TableCounters>()
+            + self.def.name.capacity()
+            + self.def.columns.len() * COLUMN_BYTES
+            + self.def.indexes.len() * INDEX_BYTES
     }
 
     /// Position of a secondary index.

@@ -198,6 +198,14 @@ impl LockTable {
         }
     }
 
+    /// Bytes of memory, about: entries with short names and one holder.
+    pub fn memory_bytes(&self) -> usize {
+        /// The entry in the map, its list, and the name there and in the holder's list.
+        const ENTRY_BYTES: usize = size_of::<(Box<[u8]>, Entry)>() + 64 + 2 * 32;
+        let entries = self.shards.iter().map(|shard| shard.count.load(Ordering::Relaxed));
+        self.shards.len() * size_of::<Shard>() + entries.sum::<usize>() * ENTRY_BYTES
+    }
+
     fn shard(&self, name: &[u8]) -> &Shard {
         &self.shards[stdx::hash_bytes(0, name) as usize & (SHARDS - 1)]
     }

@@ -240,6 +240,9 @@ pub trait InformationContext {
     fn engines(&self) -> Vec<(String, &'static str, String, bool, bool, bool)>;
     /// Engine counters: engine, group, name, value.
     fn engine_stats(&self) -> Vec<(String, String, String, String)>;
+
+    /// Bytes of memory of the whole process.
+    fn resident_bytes(&self) -> u64;
     /// Plugins.
     fn plugins(&self) -> Vec<(crate::PluginInfo, Vec<(&'static str, String)>)>;
     /// Functions: name, help text.

@@ -13,6 +13,16 @@ use tracing::info;
 
 /// Least memory for pages, bytes.
 const POOL_BYTES_MIN: usize = 5 << 20;
+/// Without an option, one part in so many of the memory that the process may use is for pages.
+const POOL_SHARE: u64 = 4;
+
+/// Memory for pages when no option says how much.
+pub(crate) fn default_pool_bytes() -> u64 {
+    const STEP: u64 = 1 << 20;
+    let limit = sys::process::memory_limit_bytes();
+    let share = limit.map_or(128 * STEP, |limit| limit / POOL_SHARE);
+    (share / STEP).max(POOL_BYTES_MIN as u64 / STEP) * STEP
+}
 
 /// Engines of a running server.
 #[derive(Clone)]
@@ -28,12 +38,10 @@ impl Engines {
     ///
     /// # Errors
     /// I/O, damaged files.
-    pub(crate) fn open(directory: &Path, pool_bytes: Option<u64>) -> Result<Engines> {
+    pub(crate) fn open(directory: &Path, pool_bytes: u64) -> Result<Engines> {
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        let mut config = EngineConfig::default();
-        if let Some(bytes) = pool_bytes {
-            config.pool_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
-        }
+        let pool_bytes = usize::try_from(pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
+        let config = EngineConfig { pool_bytes, ..EngineConfig::default() };
         let disk = Arc::new(RealDisk::open(directory).map_err(Error::internal)?);
         let durable = DurableEngine::open(disk, config, &|now| {
             info!(

@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// No files: data is lost at shutdown.
     pub(crate) in_memory: bool,
     /// Memory for pages.
-    pub(crate) pool_bytes: Option<u64>,
+    pub(crate) pool_bytes: u64,
     pub(crate) tls_disabled: bool,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
@@ -174,6 +174,12 @@ impl Options {
             }
             _ => None,
         };
+        let given_pool = last("innodb_buffer_pool_size").and_then(size_bytes);
+        let pool_bytes = given_pool.unwrap_or_else(crate::engines::default_pool_bytes);
+        let mut variables = variables_of(given);
+        if given_pool.is_none() {
+            variables.push(("innodb_buffer_pool_size".to_owned(), pool_bytes.to_string()));
+        }
         let options = Options {
             port,
             socket: inside("socket", "squall.sock"),
@@ -184,10 +190,10 @@ impl Options {
             verbosity: last("log_error_verbosity").and_then(|text| text.parse().ok()).unwrap_or(3),
             insecure_root: is_on(last("insecure_root")),
             in_memory: is_on(last("in_memory")),
-            pool_bytes: last("innodb_buffer_pool_size").and_then(size_bytes),
+            pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
-            variables: variables_of(given),
+            variables,
             bind_addresses,
             datadir,
         };

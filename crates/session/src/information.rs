@@ -653,6 +653,10 @@ impl InformationContext for Information<'_> {
         engines
     }
 
+    fn resident_bytes(&self) -> u64 {
+        sys::process::resident_bytes()
+    }
+
     fn engine_stats(&self) -> Vec<(String, String, String, String)> {
         let mut rows = Vec::new();
         for engine in self.server.registry.engines() {

@@ -43,3 +43,39 @@ pub fn host_name() -> String {
 pub fn id() -> u32 {
     std::process::id()
 }
+
+/// Memory of the process that is in use now, in bytes; 0 when the system does not say.
+pub fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+/// Memory that this process may use: the smaller of its control group's limit and the machine's memory. `None` when the system does not
+/// say.
+pub fn memory_limit_bytes() -> Option<u64> {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut limits: Vec<u64> = Vec::new();
+    for group in groups.lines() {
+        let mut parts = group.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        // A group's limit holds for all below it; inside a container the path may begin above what is mounted.
+        let above = |path: &str| path.rfind('/').map(|at| path[..at].to_owned());
+        let mut path = Some(path.trim_end_matches('/').to_owned());
+        while let Some(here) = path {
+            limits.extend(match controllers {
+                "" => number(&format!("/sys/fs/cgroup{here}/memory.max")),
+                "memory" => number(&format!("/sys/fs/cgroup/memory{here}/memory.limit_in_bytes")),
+                _ => None,
+            });
+            path = above(&here);
+        }
+    }
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let kilobytes = text.strip_prefix("MemTotal:")?.split_ascii_whitespace().next()?;
+        kilobytes.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    });
+    limits.extend(machine);
+    limits.into_iter().min()
+}

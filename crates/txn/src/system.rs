@@ -245,6 +245,15 @@ impl TxnSystem {
         self.queue.lock().ended.len()
     }
 
+    /// Bytes of memory of ended transactions that wait for purge, besides undo.
+    pub fn queue_bytes(&self) -> usize {
+        let queue = self.queue.lock();
+        let unfiled = queue.ended.len().saturating_sub(queue.filed);
+        queue.ended.capacity() * size_of::<Ended>()
+            + unfiled * CORE_BYTES
+            + queue.filed * size_of::<(u64, Slot)>()
+    }
+
     /// Whether more than `limit` wait, and not for an old snapshot.
     pub fn purge_is_behind(&self, limit: usize) -> bool {
         let queue = self.queue.lock();

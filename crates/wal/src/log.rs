@@ -189,6 +189,11 @@ impl Log {
         (ticket, state.bytes.len() > LANE_BYTES_MAX)
     }
 
+    /// Bytes of memory of the lanes.
+    pub fn memory_bytes(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.0.lock().bytes.capacity()).sum()
+    }
+
     /// Empties the lanes. Call without latches.
     ///
     /// # Errors

@@ -86,6 +86,21 @@ pub fn engine_statistics(
     })
 }
 
+/// `MEMORY_BY_OWNER`: what engines say that they use, and the whole process.
+pub fn memory_by_owner(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for (engine, _, name, value) in ctx.engine_stats().iter().filter(|stat| stat.1 == "memory") {
+        let owner = name.strip_suffix("_bytes").unwrap_or(name);
+        let bytes = value.parse().map_or(Value::Null, Value::UInt);
+        emit(&[Value::text(engine), Value::text(owner), bytes])?;
+    }
+    let whole = Value::UInt(ctx.resident_bytes());
+    emit(&[Value::text("server"), Value::text("process"), whole])
+}
+
 /// `RECOVERY_PROGRESS`: the engines' own account of their last recovery.
 pub fn recovery_progress(
     ctx: &dyn InformationContext,

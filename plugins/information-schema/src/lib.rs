@@ -122,6 +122,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("data_dictionary", "FUNCTIONS") => dictionary::functions,
         ("data_dictionary", "PLAN_CACHE") => dictionary::plan_cache,
         ("data_dictionary", "ENGINE_STATISTICS") => dictionary::engine_statistics,
+        ("data_dictionary", "MEMORY_BY_OWNER") => dictionary::memory_by_owner,
         ("data_dictionary", "CONDITIONS") => dictionary::conditions,
         ("data_dictionary", "GRANTS") => dictionary::grants,
         ("data_dictionary", "CREATE_STATEMENTS") => dictionary::create_statements,
@@ -144,6 +145,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 45);
+        assert_eq!(produced.count(), 46);
     }
 }

@@ -86,6 +86,9 @@ impl InformationContext for NoInformation {
     fn engines(&self) -> Vec<(String, &'static str, String, bool, bool, bool)> {
         Vec::new()
     }
+    fn resident_bytes(&self) -> u64 {
+        0
+    }
     fn engine_stats(&self) -> Vec<(String, String, String, String)> {
         Vec::new()
     }

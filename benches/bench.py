@@ -118,8 +118,12 @@ def print_layers(workload, threads, servers, options, directory):
     columns = {}
     for server in servers:
         path = f"{directory}/{server.label}.perf"
-        _, cost = measure(server, workload, threads, options, record_to=path)
-        columns[server.label] = {layer: share * cost for layer, share in layers.shares(path)}
+        # A recording fails when a thread ends while it begins.
+        for _ in range(3):
+            _, cost = measure(server, workload, threads, options, record_to=path)
+            columns[server.label] = {layer: share * cost for layer, share in layers.shares(path)}
+            if columns[server.label]:
+                break
     names = sorted(columns["squall"], key=lambda layer: -columns["squall"][layer])
     total = sum(columns["squall"].values()) or 1
     print(f"\n{workload}, {threads} threads, by layer:\n\n| layer | squall us | share | floor us |\n| --- | --- | --- | --- |")

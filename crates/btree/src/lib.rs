@@ -9,6 +9,7 @@ mod free;
 mod mtr;
 mod redo;
 mod smo;
+mod split_keys;
 mod tree;
 
 pub use blob::{free_blob_page, read_blob, write_blob_part};
@@ -18,6 +19,7 @@ pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};
 pub use redo::{RedoBody, redo};
 pub use smo::{is_small, make_room, merge_if_small};
+pub use split_keys::split_keys;
 pub use tree::{LeafCopy, Seek, Tree, create_tree, record_bytes_max};
 
 #[cfg(test)]

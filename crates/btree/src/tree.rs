@@ -159,6 +159,15 @@ impl Tree {
         }
     }
 
+    /// The leaf at `seek`, only looked at: what is read of it counts when it validates afterwards.
+    ///
+    /// # Errors
+    /// I/O.
+    #[inline]
+    pub fn look_at_leaf<'p>(self, pool: &'p Pool, seek: Seek<'_>) -> io::Result<Optimistic<'p>> {
+        Ok(self.descend(pool, seek, 0)?.1)
+    }
+
     /// The leaf, latched shared.
     ///
     /// # Errors

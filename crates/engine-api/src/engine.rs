@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    CancelToken, CommitHandle, EngineResult, IndexDef, IndexId, RowBatch, RowBuf, TableDef, TableId,
+    CancelToken, CommitHandle, EngineResult, IndexDef, IndexId, RowBatch, RowBuf, SnapshotReader,
+    TableDef, TableId,
 };
 
 /// Isolation levels as the reference means them.
@@ -318,6 +319,18 @@ pub trait Transaction: Send {
         limit: usize,
         batch: &mut RowBatch,
     ) -> EngineResult<usize>;
+
+    /// For consistent reads of a table by several threads; `None` when the engine has only cursors.
+    ///
+    /// # Errors
+    /// `UnknownTable`, I/O.
+    fn snapshot_reader(
+        &mut self,
+        table: TableId,
+    ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
+        let _ = table;
+        Ok(None)
+    }
 
     /// Closes a cursor; unknown ids are ignored.
     fn close_cursor(&mut self, cursor: CursorId);

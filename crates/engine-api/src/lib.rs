@@ -11,6 +11,7 @@ mod definition;
 mod engine;
 mod error;
 mod rows;
+mod snapshot;
 
 pub use cancel::CancelToken;
 pub use commit::{CommitHandle, CommitWait};
@@ -21,3 +22,4 @@ pub use engine::{
 };
 pub use error::{EngineError, EngineResult};
 pub use rows::{RowBatch, RowBuf, RowRef};
+pub use snapshot::{RecordBlock, SnapshotReader};

@@ -17,6 +17,7 @@ mod locking;
 mod purge;
 mod read;
 mod row;
+mod snapshot_reader;
 mod sorter;
 mod stats;
 mod table;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
-    IndexDef, IndexId, IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec, TableDef,
-    TableId, Transaction, TxnOptions, WaitPolicy,
+    IndexDef, IndexId, IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
+    SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
 };
 use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, lock_name};
@@ -20,6 +20,7 @@ use crate::engine::Shared;
 use crate::locking::Locked;
 use crate::read::{View, visible};
 use crate::row::append_record;
+use crate::snapshot_reader::Reader;
 use crate::table::Table;
 use crate::undo::KeepLocks;
 
@@ -94,6 +95,18 @@ fn mode_of(lock: RowLock) -> Option<Mode> {
         RowLock::None => None,
         RowLock::Shared => Some(Mode::Shared),
         RowLock::Exclusive => Some(Mode::Exclusive),
+    }
+}
+
+/// Adds the table's name to an error of its files.
+#[cold]
+pub(crate) fn name_table(table: &Table, error: EngineError) -> EngineError {
+    match error {
+        EngineError::Other(error) if error.code() == ErrorCode::ERROR_ON_READ => {
+            let message = format!("{} in table {}", error.message(), table.def.name);
+            EngineError::Other(Error::new(error.code(), message))
+        }
+        error => error,
     }
 }
 
@@ -399,12 +412,9 @@ impl Txn {
     /// Adds the table's name to an error of its files.
     #[cold]
     fn name_table(&mut self, id: TableId, error: EngineError) -> EngineError {
-        match (error, self.table(id)) {
-            (EngineError::Other(error), Ok(table)) if error.code() == ErrorCode::ERROR_ON_READ => {
-                let message = format!("{} in table {}", error.message(), table.def.name);
-                EngineError::Other(Error::new(error.code(), message))
-            }
-            (error, _) => error,
+        match self.table(id) {
+            Ok(table) => name_table(&table, error),
+            Err(_) => error,
         }
     }
 
@@ -550,6 +560,16 @@ impl Transaction for Txn {
             *slot = Some(open);
         }
         outcome
+    }
+
+    fn snapshot_reader(
+        &mut self,
+        table: TableId,
+    ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
+        let found = self.table(table)?;
+        let view = self.view()?;
+        let reader = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
+        Ok(Some(Box::new(reader)))
     }
 
     fn close_cursor(&mut self, cursor: CursorId) {

@@ -1,5 +1,6 @@
 //! What a program is given when it runs, and what it gives back.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
@@ -39,6 +40,10 @@ pub trait RowSink {
 pub struct ExecSettings {
     /// Bytes that sorts, hash tables and materialised rows of one statement may hold.
     pub memory_limit_bytes: usize,
+    /// Bytes that one sort or hash table may hold before it moves to files: the larger of `sort_buffer_size` and `tmp_table_size`.
+    pub operator_memory_bytes: usize,
+    /// `tmpdir`: where the files are.
+    pub temporary_directory: Arc<Path>,
     /// `cte_max_recursion_depth`.
     pub cte_max_recursion_depth: u64,
     /// `foreign_key_checks`.
@@ -55,12 +60,30 @@ pub struct ExecSettings {
     pub client_found_rows: bool,
     /// `sql_select_limit`.
     pub select_limit: u64,
+    /// `execution_mode`.
+    pub execution_mode: ExecutionMode,
+    /// `parallel_degree`: threads that one scan may use.
+    pub parallel_degree: usize,
+}
+
+/// Which program runs what both the batch and the row program can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExecutionMode {
+    /// The batch program where a scan is large.
+    #[default]
+    Auto,
+    /// Always the row program.
+    Row,
+    /// The batch program however small the scan.
+    Batch,
 }
 
 impl Default for ExecSettings {
     fn default() -> Self {
         ExecSettings {
             memory_limit_bytes: 1 << 30,
+            operator_memory_bytes: 16 << 20,
+            temporary_directory: Path::new("/tmp").into(),
             cte_max_recursion_depth: 1000,
             foreign_key_checks: true,
             auto_increment_increment: 1,
@@ -69,6 +92,8 @@ impl Default for ExecSettings {
             lock_reads: false,
             client_found_rows: false,
             select_limit: u64::MAX,
+            execution_mode: ExecutionMode::Auto,
+            parallel_degree: 1,
         }
     }
 }
@@ -82,6 +107,17 @@ pub struct ExecScratch {
     pub(crate) key: Vec<u8>,
     pub(crate) scans: Vec<ScanBuffers>,
     pub(crate) records: RecordBuffers,
+    /// What the last run did besides its result.
+    pub counts: ExecCounts,
+}
+
+/// Work of a run that status variables show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecCounts {
+    /// `Sort_merge_passes`: sorted runs written to files.
+    pub sort_merge_passes: u64,
+    /// `Created_tmp_disk_tables`: hash tables that moved to files.
+    pub disk_tables: u64,
 }
 
 /// Everything around one run of a program.

@@ -1,7 +1,7 @@
 //! Records with what stands in for columns that old ones do not have.
 
 use errors::Result;
-use types::record::{CellText, RecordLayout};
+use types::record::{Cell, CellText, ColumnPlace, RecordError, RecordLayout};
 use types::{DataType, Value};
 
 /// How a table's records are read and written.
@@ -17,8 +17,29 @@ impl Layout {
         Layout { record: RecordLayout::new(types), missing }
     }
 
+    /// Types of all columns.
+    pub(crate) fn types(&self) -> &[DataType] {
+        self.record.types()
+    }
+
+    /// Where a column is in records that have all.
+    pub(crate) fn place(&self, column: usize) -> ColumnPlace {
+        self.record.place(column)
+    }
+
+    /// What stands at a place.
+    #[inline]
+    pub(crate) fn cell_at<'a>(
+        &self,
+        record: &'a [u8],
+        place: &ColumnPlace,
+    ) -> std::result::Result<Cell<'a>, RecordError> {
+        self.record.cell_at(record, place)
+    }
+
+    /// What stands in for a column that a record does not have.
     #[cold]
-    fn stand_in(&self, column: usize) -> Value {
+    pub(crate) fn stand_in(&self, column: usize) -> Value {
         self.missing.get(column).cloned().unwrap_or(Value::Null)
     }
 

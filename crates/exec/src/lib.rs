@@ -3,6 +3,7 @@
 //! Three levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, and typed
 //! shortcuts inside both. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 
+mod batch;
 mod context;
 mod convert;
 mod expr;
@@ -12,8 +13,12 @@ mod output;
 mod program;
 mod query;
 mod run;
+mod spill;
 mod value_key;
 mod write;
 
-pub use context::{ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource};
+pub use context::{
+    ExecContext, ExecCounts, ExecScratch, ExecSettings, ExecutionMode, Outcome, RowSink,
+    TransactionSource,
+};
 pub use program::{Program, compile};

@@ -9,7 +9,7 @@ use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
 use types::Value;
 
-use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
+use crate::context::{ExecContext, ExecCounts, ExecScratch, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::ops::{Node, Rows, ScanBuffers};
 use crate::write::RecordBuffers;
@@ -66,6 +66,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Bytes that may still be held.
+    pub(crate) fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used)
+    }
+
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }
@@ -73,6 +78,7 @@ impl Memory {
 
 /// Memory that outlives a run.
 pub(crate) struct Reusable {
+    counts: ExecCounts,
     registers: Vec<Value>,
     scans: Vec<ScanBuffers>,
     records: RecordBuffers,
@@ -84,6 +90,7 @@ impl Reusable {
         scratch.registers = self.registers;
         scratch.scans = self.scans;
         scratch.records = self.records;
+        scratch.counts = self.counts;
     }
 }
 
@@ -115,6 +122,8 @@ pub(crate) struct Run<'r> {
     pub(crate) is_rolled_back: Cell<bool>,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
+    /// What status variables show.
+    pub(crate) counts: ExecCounts,
     ticks: u32,
 }
 
@@ -159,6 +168,7 @@ impl<'r> Run<'r> {
             is_rolled_back: Cell::new(false),
             found_rows: None,
             is_strict_write: false,
+            counts: ExecCounts::default(),
             ticks: 0,
         }
     }
@@ -170,7 +180,12 @@ impl<'r> Run<'r> {
                 operator.close(&mut self);
             }
         }
-        Reusable { registers: self.regs, scans: self.scans, records: self.records }
+        Reusable {
+            counts: self.counts,
+            registers: self.regs,
+            scans: self.scans,
+            records: self.records,
+        }
     }
 
     /// The transaction in `engine`.

@@ -5,10 +5,13 @@ mod common;
 #[path = "../../binder/tests/support/mod.rs"]
 mod support;
 
+use std::sync::Arc;
+
 use binder::{BindInput, Binder};
 use catalog::Relation;
 use common::{Answer, Database};
 use errors::Result;
+use exec::ExecutionMode;
 use optimizer::{OptimizeInput, StatisticsSource};
 use types::Value;
 
@@ -31,14 +34,34 @@ struct Sql {
 
 impl Sql {
     fn new() -> Sql {
+        Sql::on(Arc::new(engine_memory::MemoryEngine::new()))
+    }
+
+    /// On the durable engine, whose small pages give a small table many of them.
+    fn durable() -> Sql {
+        let config = engine::EngineConfig {
+            page_bytes: 1024,
+            pool_bytes: 4 << 20,
+            pages_max: 1 << 16,
+            background: false,
+            ..engine::EngineConfig::default()
+        };
+        let disk = Arc::new(sys::sim::SimDisk::new());
+        Sql::on(Arc::new(engine::DurableEngine::open(disk, config, &|_| {}).expect("open")))
+    }
+
+    fn on(engine: Arc<dyn engine_api::Engine>) -> Sql {
         let mut sql = Sql {
-            database: Database::with_plugins(vec![
-                Box::new(aggregates::Aggregates),
-                Box::new(functions_string::StringFunctions),
-                Box::new(functions_numeric::NumericFunctions),
-                Box::new(functions_temporal::TemporalFunctions),
-                Box::new(functions_misc::MiscFunctions),
-            ]),
+            database: Database::on(
+                engine,
+                vec![
+                    Box::new(aggregates::Aggregates),
+                    Box::new(functions_string::StringFunctions),
+                    Box::new(functions_numeric::NumericFunctions),
+                    Box::new(functions_temporal::TemporalFunctions),
+                    Box::new(functions_misc::MiscFunctions),
+                ],
+            ),
             catalog: support::catalog(),
             show_plans: false,
         };
@@ -417,5 +440,103 @@ fn plans_of_random_queries_agree() {
             assert_eq!(parts, 30, "seed {seed}: {filter}");
             assert_eq!(count(&mut sql, "true"), answers[0].len() as i64, "seed {seed}: {filter}");
         }
+    }
+}
+
+/// What the batch program can do, on t1 with 1,500 rows.
+const BATCHED: &[&str] = &[
+    "select count(*), sum(a), avg(a), min(b), max(c), count(c), avg(b) from t1",
+    "select count(*), sum(b) from t1 where a > 5000",
+    "select b, count(*), sum(a), min(c), max(a) from t1 group by b",
+    "select c, count(*), sum(a * 2 - b) from t1 group by c",
+    "select c, b, count(*) from t1 where a % 7 <> 3 and c is not null group by c, b",
+    "select a % 10, sum(b + 1.25), avg(a * 1.5) from t1 group by 1",
+    "select sum(case when c = 'TWO' then a else 0 end), sum(case when b > 10 then 1.5 else a end) from t1",
+    "select count(*) from t1 where c like 't%' or b in (5, 15, null)",
+    "select count(*) from t1 where not (b between 10 and 20)",
+    "select upper(c), count(*) from t1 group by upper(c)",
+    "select length(c), max(b) from t1 where a >= 100 and a < 1200 group by length(c)",
+    "select sum(a * 9000000000000000000) from t1 where a = 1",
+    "select a div 0, count(*) from t1 group by 1",
+    "select sum(1 / b) from t1 where b > 0",
+    "select count(*), sum(b / 3), sum(a / 7.00) from t1",
+    "select max(n) from (select b, count(*) n from t1 group by b) d",
+    "select count(*) from t1 where a > (select avg(a) from t1)",
+    "select t.b, (select count(*) from t1 where t1.b = t.b) from t2 t where a < 5",
+    "select b, sum(a) from t1 where c > 'one' group by b having sum(a) > 10 order by b",
+];
+
+fn many_rows(sql: &mut Sql) {
+    let mut random = Random(11);
+    let texts = ["null", "'one'", "'two'", "'Two'", "'c1'", "'three'", "''", "'\u{e9}'", "'E'"];
+    for chunk in 0..15 {
+        let row = |a: usize, random: &mut Random| {
+            let b = match random.below(6) {
+                0 => "null".to_owned(),
+                _ => (random.below(8) * 5).to_string(),
+            };
+            format!("({a}, {b}, {})", random.pick(&texts))
+        };
+        let rows: Vec<String> = (0..100).map(|a| row(chunk * 100 + a, &mut random)).collect();
+        sql.affects(&format!("insert into t1 values {}", rows.join(", ")), 100);
+    }
+    sql.affects("insert into t2 values (1, 10, null), (2, 5, '2021-01-01'), (3, null, null)", 3);
+    sql.affects("insert into t3 values (10, 'a'), (5, 'b'), (null, 'c')", 3);
+    sql.database.commit();
+}
+
+#[test]
+fn batch_and_row_programs_agree() {
+    let mut sql = Sql::durable();
+    many_rows(&mut sql);
+    // Versions that a snapshot has to walk back for, and rows that only this transaction sees.
+    sql.affects("update t1 set b = 35 where a % 50 = 0", 30);
+    sql.affects("delete from t1 where a % 97 = 5", 16);
+    let random: Vec<String> = (1000..1200).map(|seed| random_query(&mut Random(seed))).collect();
+    let texts = BATCHED.iter().copied().chain(random.iter().map(String::as_str));
+    for text in texts {
+        let mut answers = Vec::new();
+        for (mode, degree) in
+            [(ExecutionMode::Row, 1), (ExecutionMode::Batch, 1), (ExecutionMode::Batch, 3)]
+        {
+            sql.database.settings.execution_mode = mode;
+            sql.database.settings.parallel_degree = degree;
+            let answer = sql.run_guessing(text, &GUESSES[0]).map(|answer| answer.rows);
+            let warnings = sql.database.diagnostics.conditions().to_vec();
+            answers.push((answer.map_err(|error| error.to_string()), warnings));
+        }
+        assert_eq!(answers[0], answers[1], "{text} on one thread");
+        assert_eq!(answers[0], answers[2], "{text} on three threads");
+    }
+}
+
+#[test]
+fn what_exceeds_memory_moves_to_files() {
+    let mut sql = Sql::durable();
+    many_rows(&mut sql);
+    sql.database.settings.execution_mode = ExecutionMode::Row;
+    let texts = [
+        "select a, b, c from t1 order by c, b desc, a",
+        "select a, c from t1 order by a % 13, a limit 40 offset 1200",
+        "select a, row_number() over (order by b, a) from t1",
+        "select a, b, count(*), max(c) from t1 group by a, b",
+        "select distinct a, c from t1",
+        "select x.a, y.b, y.c from t1 x join t1 y on x.a = y.a + 1",
+        "select x.a, y.b from t1 x left join t1 y on x.a * 2 = y.a * 1 and y.b > 5",
+        "select a from t1 x where not exists (select 1 from t1 y where y.a * 3 = x.a * 1)",
+        "select b, group_concat(a order by a) from t1 group by b",
+    ];
+    for text in texts {
+        let mut answers = Vec::new();
+        for bytes in [16 << 20, 4096] {
+            sql.database.settings.operator_memory_bytes = bytes;
+            let mut rows = sql.run(text).unwrap_or_else(|error| panic!("{text}: {error}")).rows;
+            if !text.contains("order by") {
+                rows.sort();
+            }
+            answers.push(rows);
+        }
+        assert_eq!(answers[0].len(), answers[1].len(), "{text}");
+        assert_eq!(answers[0], answers[1], "{text}");
     }
 }

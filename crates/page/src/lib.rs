@@ -9,11 +9,13 @@
 #![allow(unsafe_code)]
 
 mod edit;
+mod image;
 mod layout;
 mod node;
 mod read;
 
 pub use edit::{PageMut, apply_ops, ops_touch, starts_with_zero};
+pub use image::PageImage;
 pub use layout::{
     CHECKSUM_BYTES, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, record_bytes, seal,
     verify,

@@ -278,6 +278,11 @@ impl<'a> PageRef<'a> {
         PageNo(self.word((slot.offset + 8 + padded(slot.suffix_len)) / 8) as u32)
     }
 
+    /// Total. Appends the whole page.
+    pub fn copy_page(self, out: &mut Vec<u8>) {
+        self.copy_bytes(0, self.size_bytes(), out);
+    }
+
     /// Total. Appends the value in a slot.
     #[inline]
     pub fn copy_value(self, slot: usize, out: &mut Vec<u8>) {

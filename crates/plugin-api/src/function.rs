@@ -179,6 +179,14 @@ pub trait Accumulator: Send {
     /// # Errors
     /// Overflow, memory limit.
     fn update(&mut self, ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<()>;
+    /// Takes in the sum of the arguments of `count` rows at once. Only SUM and AVG are asked.
+    ///
+    /// # Errors
+    /// Overflow; the function is no sum.
+    fn update_sum(&mut self, sum: &Value, count: u64) -> Result<()> {
+        let _ = (sum, count);
+        Err(errors::Error::internal("not a sum"))
+    }
     /// The result so far; may be called again after more updates (window frames).
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use catalog::{
 };
 use engine_api::{IsolationLevel, TableId};
 use errors::{Error, ErrorCode, Result, bail, err};
-use exec::{ExecContext, ExecSettings, Outcome, RowSink};
+use exec::{ExecContext, ExecCounts, ExecSettings, Outcome, RowSink};
 use plan::{Access, Physical, Plan, RowLocking};
 use plugin_api::{BindContext, FunctionContext, OkInfo, Registry, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
@@ -423,7 +423,14 @@ impl Session {
             cancel: &self.shared.cancel,
             scratch: &mut self.scratch,
         };
-        planned.program.run(&mut ctx, rows)
+        let outcome = planned.program.run(&mut ctx, rows);
+        let counts = std::mem::take(&mut self.scratch.counts);
+        if counts != ExecCounts::default() {
+            let counters = &self.shared.counters;
+            counters.add(Counter::SORT_MERGE_PASSES, counts.sort_merge_passes);
+            counters.add(Counter::CREATED_TMP_DISK_TABLES, counts.disk_tables);
+        }
+        outcome
     }
 
     fn exec_settings(&self) -> ExecSettings {
@@ -438,6 +445,10 @@ impl Session {
             lock_reads: self.transactions.explicit
                 && self.transactions.characteristics.isolation == IsolationLevel::Serializable,
             select_limit: self.settings.sql_select_limit.unwrap_or(u64::MAX),
+            execution_mode: self.settings.execution_mode,
+            parallel_degree: self.settings.parallel_degree,
+            operator_memory_bytes: self.settings.operator_memory_bytes,
+            temporary_directory: self.settings.temporary_directory.clone(),
         }
     }
 

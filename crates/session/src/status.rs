@@ -88,11 +88,13 @@ counters! {
     UNLOCK_TABLES "Com_unlock_tables",
     UPDATE "Com_update",
     UPDATE_MULTI "Com_update_multi",
+    CREATED_TMP_DISK_TABLES "Created_tmp_disk_tables",
     HANDLER_COMMIT "Handler_commit",
     HANDLER_ROLLBACK "Handler_rollback",
     QUERIES "Queries",
     QUESTIONS "Questions",
     SLOW_QUERIES "Slow_queries",
+    SORT_MERGE_PASSES "Sort_merge_passes",
     PLAN_CACHE_HITS "Plan_cache_hits",
     PLAN_CACHE_MISSES "Plan_cache_misses",
 }

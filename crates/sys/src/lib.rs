@@ -17,4 +17,5 @@ pub mod net;
 pub mod process;
 pub mod sim;
 pub mod sync;
+pub mod temporary;
 pub mod threads;

@@ -47,3 +47,41 @@ pub fn sleep(time: Duration) {
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
+
+/// Runs `work` with the numbers from 0 to `count - 1`, number 0 on the calling thread and each other on a helper thread, and
+/// returns their results in order. Helpers run at a lower priority than threads that answer clients. A number whose thread could
+/// not be started is left out.
+///
+/// # Panics
+/// When a `work` does.
+pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let helpers: Vec<_> = (1..count)
+            .filter_map(|number| {
+                let body = move || {
+                    lower_priority();
+                    work(number)
+                };
+                std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, body).ok()
+            })
+            .collect();
+        let mut results = vec![work(0)];
+        for helper in helpers {
+            match helper.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
+
+/// Steps of niceness that a helper gives way by.
+const HELPER_NICENESS: i32 = 5;
+
+/// Lowers the calling thread's priority; where that is refused it stays as it is.
+fn lower_priority() {
+    // The number of a thread is what the priority calls take for one thread.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), HELPER_NICENESS);
+}

@@ -341,6 +341,115 @@ impl RecordLayout {
     }
 }
 
+/// Finds one column in records: at a place computed beforehand when a record has all columns, as most do.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnPlace {
+    column: usize,
+    /// Number of columns of a record with all of them.
+    count: [u8; 2],
+    null_at: usize,
+    null_mask: u8,
+    at: PlaceKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PlaceKind {
+    Fixed {
+        start: usize,
+        end: usize,
+    },
+    /// Where the offset of the column's end is, whether the one before it is another's end, and where the variable part begins.
+    Var {
+        end_at: usize,
+        is_first: bool,
+        data: usize,
+    },
+}
+
+impl RecordLayout {
+    /// Where to find a column.
+    ///
+    /// # Panics
+    /// When there is no such column.
+    pub fn place(&self, column: usize) -> ColumnPlace {
+        let count = self.types.len();
+        let fixed = HEADER + count.div_ceil(8);
+        let (fixed_bytes, vars) = self.prefix[count];
+        let offsets = fixed + fixed_bytes as usize;
+        let at = match self.slots[column] {
+            Slot::Fixed { at, length } => {
+                let start = fixed + at as usize;
+                PlaceKind::Fixed { start, end: start + usize::from(length) }
+            }
+            Slot::Var { index } => PlaceKind::Var {
+                end_at: offsets + index as usize * 2,
+                is_first: index == 0,
+                data: offsets + vars as usize * 2,
+            },
+        };
+        ColumnPlace {
+            column,
+            count: (count as u16).to_le_bytes(),
+            null_at: HEADER + column / 8,
+            null_mask: 1 << (column % 8),
+            at,
+        }
+    }
+
+    /// What stands at a place of this layout.
+    #[inline]
+    pub fn cell_at<'a>(
+        &self,
+        record: &'a [u8],
+        place: &ColumnPlace,
+    ) -> Result<Cell<'a>, RecordError> {
+        let Some([format, _, count @ ..]) = record.first_chunk::<HEADER>() else {
+            return Err(RecordError::Corrupt);
+        };
+        if *format != FORMAT || *count != place.count {
+            return self.cell(record, place.column);
+        }
+        let nulls = record.get(place.null_at).ok_or(RecordError::Corrupt)?;
+        if nulls & place.null_mask != 0 {
+            return Ok(Cell::Null);
+        }
+        let bytes = match place.at {
+            PlaceKind::Fixed { start, end } => record.get(start..end),
+            PlaceKind::Var { end_at, is_first, data } => {
+                let offset = |at: usize| {
+                    let bytes = record.get(at..at + 2)?.first_chunk::<2>()?;
+                    Some(usize::from(u16::from_le_bytes(*bytes)))
+                };
+                let end = offset(end_at).ok_or(RecordError::Corrupt)?;
+                let start = match is_first {
+                    true => 0,
+                    false => offset(end_at - 2).ok_or(RecordError::Corrupt)?,
+                };
+                record.get(data + start..data + end)
+            }
+        };
+        bytes.map(Cell::Bytes).ok_or(RecordError::Corrupt)
+    }
+}
+
+/// The stored integer of a column of an integer type, as signed bits.
+#[inline]
+pub fn integer_bits(bytes: &[u8], unsigned: bool) -> i64 {
+    match (bytes.first_chunk::<4>(), bytes.len()) {
+        (Some(whole), 4) if !unsigned => i64::from(i32::from_le_bytes(*whole)),
+        _ if unsigned => read_u64(bytes) as i64,
+        _ => read_i64(bytes),
+    }
+}
+
+/// A stored cell as a value of the column's type.
+///
+/// # Errors
+/// `Corrupt`.
+pub fn decode_cell(bytes: &[u8], ty: &DataType) -> Result<Value, RecordError> {
+    decode(bytes, ty)
+}
+
 fn var_bytes<'a>(record: &'a [u8], frame: &Frame, index: usize) -> Option<&'a [u8]> {
     let end_of = |index: usize| -> Option<usize> {
         if frame.wide {

@@ -135,6 +135,12 @@ impl Accumulator for IntegerSum {
         self.count += 1;
         Ok(())
     }
+    fn update_sum(&mut self, sum: &Value, count: u64) -> Result<()> {
+        let number = kit::decimal(sum).rescale(0).as_i128().ok_or_else(overflow)?.0;
+        self.sum = self.sum.checked_add(number).ok_or_else(overflow)?;
+        self.count += count;
+        Ok(())
+    }
     fn result(&mut self, _: &mut FunctionContext<'_>) -> Result<Value> {
         let sum = Decimal::from_i128(self.sum, 0);
         match self.kind {
@@ -165,6 +171,11 @@ impl Accumulator for DecimalSum {
         self.count += 1;
         Ok(())
     }
+    fn update_sum(&mut self, sum: &Value, count: u64) -> Result<()> {
+        self.sum = self.sum.add(&kit::decimal(sum)).ok_or_else(overflow)?;
+        self.count += count;
+        Ok(())
+    }
     fn result(&mut self, _: &mut FunctionContext<'_>) -> Result<Value> {
         match self.kind {
             _ if self.count == 0 => Ok(Value::Null),
@@ -187,6 +198,11 @@ impl Accumulator for DoubleSum {
     fn update(&mut self, _: &mut FunctionContext<'_>, args: &[Value]) -> Result<()> {
         self.sum += kit::double(&args[0]);
         self.count += 1;
+        Ok(())
+    }
+    fn update_sum(&mut self, sum: &Value, count: u64) -> Result<()> {
+        self.sum += kit::double(sum);
+        self.count += count;
         Ok(())
     }
     fn result(&mut self, _: &mut FunctionContext<'_>) -> Result<Value> {

@@ -19,7 +19,7 @@ use types::{CollationId, DataType, Value};
 use crate::convert;
 use crate::run::Run;
 
-pub(crate) use arithmetic::{Arithmetic, BitOperation};
+pub(crate) use arithmetic::{Arithmetic, BitOperation, Numbers};
 pub(crate) use compile::{Compiler, arg_infos, comparator, trimmed, unify_code};
 pub(crate) use predicate::{Comparison, InSet, RowComparison};
 pub(crate) use subquery::{SubqueryCode, SubqueryState};

@@ -11,6 +11,7 @@ use types::{DataType, Decimal, Value};
 use super::simple::{ENTRY_BYTES, Seen};
 use super::sort::{KeyCode, Sorter};
 use super::{Node, Operator, Rows};
+use crate::batch::{BatchAggregate, BatchAggregateNode};
 use crate::convert;
 use crate::expr::Code;
 use crate::run::Run;
@@ -25,6 +26,8 @@ pub(crate) struct AggregateNode {
     pub(crate) carried: Vec<usize>,
     pub(crate) rollup: bool,
     pub(crate) grouping: Vec<Option<usize>>,
+    /// Where the batch program can do it too.
+    pub(crate) batch: Option<Box<BatchAggregateNode>>,
 }
 
 /// An aggregate call.
@@ -177,8 +180,16 @@ impl CallNode {
     }
 }
 
-/// The running operator for a node's mode.
+/// The running operator for a node.
 pub(crate) fn build<'r>(node: &'r AggregateNode) -> Box<dyn Operator<'r> + 'r> {
+    match &node.batch {
+        Some(batch) => Box::new(BatchAggregate::new(node, batch)),
+        None => build_row_aggregate(node),
+    }
+}
+
+/// The row program's operator for a node's mode.
+pub(crate) fn build_row_aggregate<'r>(node: &'r AggregateNode) -> Box<dyn Operator<'r> + 'r> {
     match node.mode {
         AggregateMode::Scalar if !node.rollup => Box::new(Scalar::new(node)),
         AggregateMode::Hash if !node.rollup => Box::new(Hash::new(node)),
@@ -217,7 +228,7 @@ impl AggregateNode {
         Ok(())
     }
 
-    fn set_grouping(&self, live_keys: usize, run: &mut Run<'_>) {
+    pub(crate) fn set_grouping(&self, live_keys: usize, run: &mut Run<'_>) {
         for (at, register) in self.grouping.iter().enumerate() {
             if let Some(register) = register {
                 run.regs[*register] = Value::bool(at >= live_keys);

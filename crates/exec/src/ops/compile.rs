@@ -19,6 +19,7 @@ use super::scan::{AccessNode, ScanNode, TableNode};
 use super::set::{RecursiveNode, SetNode};
 use super::sort::{KeyCode, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
+use crate::batch::BatchAggregateNode;
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
 use crate::layout::Layout;
 use crate::value_key::Domain;
@@ -128,8 +129,8 @@ impl<'a> NodeCompiler<'a> {
                 }))
             }
             Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
-                let input = self.node(input)?;
-                let keys = keys
+                let input_node = self.node(input)?;
+                let key_codes = keys
                     .iter()
                     .map(|(register, expr)| {
                         Ok((index(*register), self.exprs.expr(expr)?, expr.ty()))
@@ -137,15 +138,19 @@ impl<'a> NodeCompiler<'a> {
                     .collect::<Result<_>>()?;
                 let calls =
                     aggregates.iter().map(|call| self.aggregate(call)).collect::<Result<_>>()?;
-                Node::Aggregate(Box::new(AggregateNode {
-                    input,
+                let mut node = AggregateNode {
+                    input: input_node,
                     mode: *mode,
-                    keys,
+                    keys: key_codes,
                     calls,
                     carried: indexes(carried),
                     rollup: *rollup,
                     grouping: grouping.iter().map(|register| register.map(index)).collect(),
-                }))
+                    batch: None,
+                };
+                node.batch =
+                    BatchAggregateNode::compile(self, input, keys, aggregates, &node).map(Box::new);
+                Node::Aggregate(Box::new(node))
             }
             Physical::Window { input, partition_by, order_by, calls, columns } => {
                 self.window(input, partition_by, order_by, calls, columns)?
@@ -306,7 +311,7 @@ impl<'a> NodeCompiler<'a> {
         sources.iter().map(|source| self.key(source)).collect()
     }
 
-    fn range(&mut self, range: &RangeSpec) -> Result<RangeNode> {
+    pub(crate) fn range(&mut self, range: &RangeSpec) -> Result<RangeNode> {
         let mut bound = |bound: &Option<RangeBound>| -> Result<Option<(KeySource, bool)>> {
             bound.as_ref().map(|b| Ok((self.key(&b.key)?, b.inclusive))).transpose()
         };

@@ -7,6 +7,7 @@ mod compile;
 mod information;
 mod join;
 mod keys;
+mod merge;
 mod rows;
 mod scan;
 mod set;
@@ -21,7 +22,7 @@ use types::DataType;
 use crate::expr::{Code, Truth};
 use crate::run::Run;
 
-pub(crate) use aggregate::AggregateNode;
+pub(crate) use aggregate::{AggregateNode, CallKind, build_row_aggregate};
 pub(crate) use compile::{NodeCompiler, is_utc};
 pub(crate) use information::InformationNode;
 pub(crate) use join::{HashJoinNode, NestedLoopNode};

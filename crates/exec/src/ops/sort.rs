@@ -2,6 +2,7 @@
 
 use errors::Result;
 
+use super::merge::{Merge, SpilledRuns};
 use super::simple::row_count;
 use super::{Node, Operator, Rows, build};
 use crate::expr::Code;
@@ -85,6 +86,21 @@ impl Sorter {
         order
     }
 
+    /// Bytes held.
+    fn bytes(&self) -> usize {
+        self.rows.bytes() + self.charged
+    }
+
+    /// Writes the rows as a sorted run.
+    fn spill(&mut self, runs: &mut SpilledRuns, run: &mut Run<'_>) -> Result<()> {
+        for row in self.order() {
+            let row = row as usize;
+            runs.push(self.key(row), self.rows.row(row).iter())?;
+        }
+        self.clear(run);
+        runs.end_run(run)
+    }
+
     /// Keeps only the first `limit` rows.
     fn shrink(&mut self, limit: usize, run: &mut Run<'_>) -> Result<()> {
         let order = self.order();
@@ -128,6 +144,8 @@ pub(crate) struct Sort<'r> {
     sorter: Sorter,
     order: Vec<u32>,
     at: usize,
+    /// What did not fit memory, and how many of its rows are still wanted.
+    merge: Option<(Merge, usize)>,
 }
 
 impl<'r> Sort<'r> {
@@ -138,7 +156,33 @@ impl<'r> Sort<'r> {
             sorter: Sorter::new(node.columns.len()),
             order: Vec::new(),
             at: 0,
+            merge: None,
         }
+    }
+
+    /// Reads the input; gives sorted runs when it was more than fits.
+    fn read(&mut self, limit: usize, run: &mut Run<'r>) -> Result<Option<SpilledRuns>> {
+        let shrink_at = limit.saturating_mul(2).saturating_add(SLACK_ROWS);
+        let mut runs: Option<SpilledRuns> = None;
+        while self.input.next(run)? {
+            run.tick()?;
+            self.sorter.push_key(&self.node.keys, run)?;
+            self.sorter.rows.push_registers(&self.node.columns, run)?;
+            if self.sorter.rows.len() >= shrink_at {
+                self.sorter.shrink(limit, run)?;
+            }
+            if self.sorter.bytes() > run.settings.operator_memory_bytes {
+                let runs = match &mut runs {
+                    Some(runs) => runs,
+                    None => runs.insert(SpilledRuns::create(run)?),
+                };
+                self.sorter.spill(runs, run)?;
+            }
+        }
+        if let Some(runs) = &mut runs {
+            self.sorter.spill(runs, run)?;
+        }
+        Ok(runs)
     }
 }
 
@@ -147,17 +191,13 @@ impl<'r> Operator<'r> for Sort<'r> {
         self.sorter.clear(run);
         let limit = row_count(self.node.limit.as_ref(), u64::MAX, run)?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let shrink_at = limit.saturating_mul(2).saturating_add(SLACK_ROWS);
+        self.merge = None;
         self.input.open(run)?;
-        while self.input.next(run)? {
-            run.tick()?;
-            self.sorter.push_key(&self.node.keys, run)?;
-            self.sorter.rows.push_registers(&self.node.columns, run)?;
-            if self.sorter.rows.len() >= shrink_at {
-                self.sorter.shrink(limit, run)?;
-            }
-        }
+        let runs = self.read(limit, run)?;
         self.input.close(run);
+        if let Some(runs) = runs {
+            self.merge = Some((runs.merge(run)?, limit));
+        }
         self.order = self.sorter.order();
         self.order.truncate(limit);
         self.at = 0;
@@ -165,6 +205,16 @@ impl<'r> Operator<'r> for Sort<'r> {
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if let Some((merge, left)) = &mut self.merge {
+            if *left == 0 || !merge.next()? {
+                return Ok(false);
+            }
+            *left -= 1;
+            for (register, value) in self.node.columns.iter().zip(merge.values.drain(..)) {
+                run.regs[*register] = value;
+            }
+            return Ok(true);
+        }
         let Some(row) = self.order.get(self.at) else { return Ok(false) };
         self.at += 1;
         self.sorter.rows.restore(*row as usize, &self.node.columns, run);
@@ -175,6 +225,7 @@ impl<'r> Operator<'r> for Sort<'r> {
         self.sorter.clear(run);
         self.order.clear();
         self.at = 0;
+        self.merge = None;
         self.input.close(run);
     }
 }

@@ -24,7 +24,7 @@ use plugin_api::{
 use types::{CollationId, DataType, DateTime, SqlMode, Value};
 
 pub struct Database {
-    pub engine: Arc<MemoryEngine>,
+    pub engine: Arc<dyn Engine>,
     pub registry: Registry,
     pub settings: ExecSettings,
     pub sql_mode: SqlMode,
@@ -35,7 +35,7 @@ pub struct Database {
 }
 
 pub struct Source {
-    engine: Arc<MemoryEngine>,
+    engine: Arc<dyn Engine>,
     pub txn: Box<dyn Transaction>,
 }
 
@@ -154,7 +154,10 @@ impl Database {
     }
 
     pub fn with_plugins(plugins: Vec<Box<dyn Plugin>>) -> Database {
-        let engine = Arc::new(MemoryEngine::new());
+        Database::on(Arc::new(MemoryEngine::new()), plugins)
+    }
+
+    pub fn on(engine: Arc<dyn Engine>, plugins: Vec<Box<dyn Plugin>>) -> Database {
         let source = Source { txn: engine.new_transaction(), engine: engine.clone() };
         Database {
             engine,

@@ -1,10 +1,12 @@
 //! The variables that every statement looks at, decoded. Rebuilt when a SET changes one of them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
+use exec::ExecutionMode;
 use types::{SqlMode, Value, ZoneRules};
 
 use super::{Globals, SessionValues, as_text, as_u64};
@@ -33,6 +35,10 @@ pub(crate) struct Settings {
     pub(crate) max_allowed_packet: u64,
     pub(crate) max_execution_time: Option<Duration>,
     pub(crate) sql_select_limit: Option<u64>,
+    pub(crate) execution_mode: ExecutionMode,
+    pub(crate) parallel_degree: usize,
+    pub(crate) operator_memory_bytes: usize,
+    pub(crate) temporary_directory: Arc<Path>,
     pub(crate) sql_safe_updates: bool,
     pub(crate) foreign_key_checks: bool,
     pub(crate) lock_wait_timeout: Duration,
@@ -81,6 +87,20 @@ impl Settings {
             max_allowed_packet: read.number("max_allowed_packet"),
             max_execution_time: (execution_ms > 0).then(|| Duration::from_millis(execution_ms)),
             sql_select_limit: (select_limit != u64::MAX).then_some(select_limit),
+            execution_mode: match read.text("execution_mode").as_str() {
+                "ROW" => ExecutionMode::Row,
+                "BATCH" => ExecutionMode::Batch,
+                _ => ExecutionMode::Auto,
+            },
+            parallel_degree: match read.number("parallel_degree") as usize {
+                0 => sys::threads::processors(),
+                degree => degree,
+            },
+            operator_memory_bytes: read
+                .number("sort_buffer_size")
+                .max(read.number("tmp_table_size"))
+                .min(isize::MAX as u64) as usize,
+            temporary_directory: Path::new(&read.text("tmpdir")).into(),
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),

@@ -1,0 +1,133 @@
+//! Consistent reads of a clustered index by any thread: whole leaves are copied, and records used where they lie in the copy.
+
+use std::sync::Arc;
+
+use btree::{Seek, split_keys};
+use engine_api::{
+    CancelToken, EngineError, EngineResult, KeyBound, KeyRange, RecordBlock, SnapshotReader,
+};
+use page::{PageImage, PageRef};
+
+use crate::dictionary::io_error;
+use crate::engine::Shared;
+use crate::keys::Span;
+use crate::read::{View, sees_inline, visible};
+use crate::row::{HEADER_BYTES, Header, append_record};
+use crate::table::Table;
+use crate::transaction::name_table;
+
+/// See `engine_api::SnapshotReader`. The transaction that made it keeps the snapshot.
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+    table: Arc<Table>,
+    view: View,
+    cancel: CancelToken,
+}
+
+/// What was read of a leaf besides its bytes.
+struct Leaf {
+    slots: std::ops::Range<usize>,
+    /// Where the next leaf begins.
+    next: Option<Vec<u8>>,
+}
+
+/// Records out of line fill a block up to here and one more.
+const BLOCK_BYTES_MAX: usize = 1 << 20;
+
+/// A look at a leaf that changes all the time is given up for a latch.
+const LOOKS_MAX: usize = 4;
+
+impl Reader {
+    pub fn new(shared: Arc<Shared>, table: Arc<Table>, view: View, cancel: CancelToken) -> Reader {
+        Reader { shared, table, view, cancel }
+    }
+
+    /// Copies the leaf at the start of `left`.
+    fn copy_leaf(&self, left: &Span, out: &mut Vec<u8>) -> std::io::Result<Leaf> {
+        let pool = &self.shared.system.pool;
+        let (tree, seek) = (self.table.clustered, Seek::At(&left.start));
+        for _ in 0..LOOKS_MAX {
+            let look = tree.look_at_leaf(pool, seek)?;
+            let leaf = copy_page(look.page(), left, out);
+            if look.validate() {
+                return Ok(leaf);
+            }
+        }
+        let latched = tree.shared_leaf(pool, seek)?;
+        Ok(copy_page(latched.page(), left, out))
+    }
+
+    fn read_leaf(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
+        block.clear();
+        let Some(left) = Span::of(range) else { return Ok(false) };
+        let leaf = self.copy_leaf(&left, block.buffer()).map_err(io_error)?;
+        let mut older = Vec::new();
+        for slot in leaf.slots {
+            if block.bytes().len() > BLOCK_BYTES_MAX {
+                range.lower = KeyBound::Included(PageImage::new(block.bytes()).key(slot));
+                return Ok(true);
+            }
+            let image = PageImage::new(block.bytes());
+            let (start, end) = image.value_place(slot);
+            let header = Header::from_words(image.word_at(start), image.word_at(start + 8));
+            if sees_inline(&self.shared.system, &self.view, header) {
+                block.push_place((start + HEADER_BYTES).min(end), end);
+                continue;
+            }
+            older.clear();
+            older.extend_from_slice(&block.bytes()[start..end]);
+            if visible(&self.shared.system, &self.view, &mut older)? {
+                let mut outcome = Ok(());
+                let pool = &self.shared.system.pool;
+                block.push_with(|out| outcome = append_record(pool, &older, out));
+                outcome.map_err(io_error)?;
+            }
+        }
+        let ended = leaf.next.as_ref().is_none_or(|next| left.ends_before(next));
+        if let Some(next) = leaf.next {
+            range.lower = KeyBound::Included(next);
+        }
+        Ok(!ended)
+    }
+}
+
+fn copy_page(page: PageRef<'_>, left: &Span, out: &mut Vec<u8>) -> Leaf {
+    out.clear();
+    page.copy_page(out);
+    let first = if page.covers(&left.start) { page.search(&left.start).0 } else { 0 };
+    let last = match &left.end {
+        Some(end) if page.covers(end) => page.search(end).0,
+        Some(_) | None => page.count(),
+    };
+    let mut next = Vec::new();
+    let has_next = page.upper_fence(&mut next);
+    Leaf { slots: first..last.max(first), next: has_next.then_some(next) }
+}
+
+impl SnapshotReader for Reader {
+    fn split(&self, range: &KeyRange, parts: usize) -> EngineResult<Vec<KeyRange>> {
+        let Some(span) = Span::of(range) else { return Ok(Vec::new()) };
+        let pool = &self.shared.system.pool;
+        let keys = split_keys(pool, self.table.clustered, &span.start, span.end.as_deref(), parts)
+            .map_err(io_error)?;
+        let step = (keys.len() + 1).div_ceil(parts.max(1));
+        let mut bounds: Vec<Vec<u8>> = keys.into_iter().skip(step - 1).step_by(step).collect();
+        bounds.dedup();
+        let mut lower = range.lower.clone();
+        let mut ranges = Vec::with_capacity(bounds.len() + 1);
+        for key in bounds {
+            let upper = KeyBound::Excluded(key.clone());
+            ranges.push(KeyRange { lower, upper });
+            lower = KeyBound::Included(key);
+        }
+        ranges.push(KeyRange { lower, upper: range.upper.clone() });
+        Ok(ranges)
+    }
+
+    fn read(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
+        if self.cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        self.read_leaf(range, block).map_err(|error| name_table(&self.table, error))
+    }
+}

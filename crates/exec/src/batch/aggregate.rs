@@ -1,0 +1,289 @@
+//! Grouping by the batch program, with the row program behind it.
+
+use std::cmp::Ordering;
+
+use errors::Result;
+use plan::{AggregateCall, AggregateMode, Expr, Physical, Register};
+use plugin_api::Coercion;
+use sys::sync::atomic::AtomicUsize;
+use types::{CollationId, Decimal, TypeKind, Value};
+
+use super::column::Column;
+use super::env::Env;
+use super::expr::{Batch, BatchExpr, Operand};
+use super::groups::Grouped;
+use super::pipeline::{Pipeline, PipelineCompiler, Sink};
+use super::states::{StateKind, StateResult};
+use super::{Fit, Unfit};
+use crate::ops::{AggregateNode, CallKind, NodeCompiler, Operator, build_row_aggregate};
+use crate::run::Run;
+
+/// What the batch program needs besides the row program's node.
+pub(crate) struct BatchAggregateNode {
+    pipeline: Pipeline,
+    keys: Vec<BatchExpr>,
+    collations: Vec<CollationId>,
+    carried: Vec<BatchExpr>,
+    calls: Vec<(StateKind, Option<BatchExpr>)>,
+}
+
+/// How a call's state is kept; `None` when only the row program knows it.
+fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind> {
+    if call.distinct || !call.order_by.is_empty() {
+        return None;
+    }
+    let name = &*call.function;
+    let [arg] = call.args.as_slice() else {
+        return (name == "COUNT" && call.args.is_empty()).then_some(StateKind::Count);
+    };
+    let ty = arg.ty();
+    if coercions.iter().any(|coercion| *coercion != Coercion::AsIs) && name != "COUNT" {
+        return None;
+    }
+    let extreme = |wanted| match ty.kind {
+        TypeKind::Enum | TypeKind::Set => None,
+        _ => Some(StateKind::Extreme(wanted, ty.collation)),
+    };
+    match name {
+        "COUNT" => Some(StateKind::Count),
+        "SUM" | "AVG" if ty.is_integer() || ty.kind == TypeKind::Decimal => Some(StateKind::Sum),
+        "SUM" | "AVG" if ty.kind == TypeKind::Double => Some(StateKind::SumDouble),
+        "MIN" => extreme(Ordering::Less),
+        "MAX" => extreme(Ordering::Greater),
+        _ => None,
+    }
+}
+
+impl BatchAggregateNode {
+    /// Compiles a grouping that the batch program can do. `row`: the row program's node.
+    pub(crate) fn compile(
+        nodes: &mut NodeCompiler<'_>,
+        input: &Physical,
+        keys: &[(Register, Expr)],
+        aggregates: &[AggregateCall],
+        row: &AggregateNode,
+    ) -> Option<BatchAggregateNode> {
+        if row.rollup {
+            return None;
+        }
+        let mut kinds = Vec::with_capacity(aggregates.len());
+        for (call, node) in aggregates.iter().zip(&row.calls) {
+            let coercions: Vec<_> = node.args.iter().map(|(_, _, c)| c.clone()).collect();
+            kinds.push(state_kind(call, &coercions)?);
+        }
+        let (mut compiler, parts) = PipelineCompiler::new(nodes).pipeline(input)?;
+        let keys_of = |compiler: &mut PipelineCompiler<'_, '_>| {
+            keys.iter().map(|(_, key)| compiler.expr(key)).collect::<Option<Vec<_>>>()
+        };
+        let key_exprs = keys_of(&mut compiler)?;
+        let carried = row.carried.iter().map(|register| {
+            let slot = compiler.slot(Register(*register as u32))?;
+            Some(BatchExpr::Column(slot))
+        });
+        let carried = carried.collect::<Option<Vec<_>>>()?;
+        let mut calls = Vec::with_capacity(kinds.len());
+        for (kind, call) in kinds.into_iter().zip(aggregates) {
+            let arg = match call.args.first() {
+                Some(arg) => Some(compiler.expr(arg)?),
+                None => None,
+            };
+            calls.push((kind, arg));
+        }
+        Some(BatchAggregateNode {
+            pipeline: compiler.finish(parts),
+            keys: key_exprs,
+            collations: keys.iter().map(|(_, key)| key.ty().collation).collect(),
+            carried,
+            calls,
+        })
+    }
+
+    fn kinds(&self) -> Vec<StateKind> {
+        self.calls.iter().map(|(kind, _)| *kind).collect()
+    }
+
+    /// All groups in the order of their first rows.
+    fn groups(&self, run: &mut Run<'_>) -> Fit<Grouped> {
+        let kinds = self.kinds();
+        let ordered = kinds.contains(&StateKind::SumDouble);
+        let memory = SharedMemory { used: AtomicUsize::new(0), limit: run.memory.left() };
+        let sinks = self.pipeline.run(ordered, run, || GroupSink {
+            node: self,
+            grouped: Grouped::new(self.collations.clone(), &kinds, !self.keys.is_empty()),
+            charged: 0,
+            memory: &memory,
+        })?;
+        let parts = sinks.into_iter().map(|sink| sink.grouped).collect();
+        Grouped::merged(parts, &kinds)
+    }
+}
+
+/// Bytes that the threads of one pipeline hold.
+struct SharedMemory {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+/// One thread's groups.
+struct GroupSink<'n> {
+    node: &'n BatchAggregateNode,
+    grouped: Grouped,
+    charged: usize,
+    memory: &'n SharedMemory,
+}
+
+impl Sink for GroupSink<'_> {
+    fn take(&mut self, batch: &Batch, env: &Env<'_>, position: u64) -> Fit<()> {
+        let rows = batch.rows;
+        let eval = |expr: &BatchExpr| -> Fit<Operand<'_>> {
+            let value = match expr {
+                BatchExpr::Column(slot) => {
+                    Operand::Column(std::borrow::Cow::Borrowed(batch.column(*slot)?))
+                }
+                expr => Operand::Column(std::borrow::Cow::Owned(
+                    expr.eval(batch, env)?.into_column(rows)?,
+                )),
+            };
+            Ok(value)
+        };
+        let node = self.node;
+        let kept = node.keys.iter().chain(&node.carried).map(eval).collect::<Fit<Vec<_>>>()?;
+        let args = node.calls.iter().map(|(_, arg)| arg.as_ref().map(eval).transpose());
+        let args = args.collect::<Fit<Vec<_>>>()?;
+        let kept: Vec<&Column> = kept.iter().map(Operand::source).collect();
+        let args: Vec<Option<&Column>> =
+            args.iter().map(|arg| arg.as_ref().map(Operand::source)).collect();
+        self.grouped.update(rows, position, &kept, &args)?;
+        self.charge()
+    }
+}
+
+impl GroupSink<'_> {
+    fn charge(&mut self) -> Fit<()> {
+        use sys::sync::atomic::Ordering::Relaxed;
+        let bytes = self.grouped.heap_bytes();
+        if bytes > self.charged {
+            let more = bytes - self.charged;
+            self.charged = bytes;
+            if self.memory.used.fetch_add(more, Relaxed) + more > self.memory.limit {
+                return Err(Unfit);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A running grouping.
+pub(crate) struct BatchAggregate<'r> {
+    node: &'r AggregateNode,
+    batch: &'r BatchAggregateNode,
+    grouped: Option<Grouped>,
+    /// Groups in the order of their first rows.
+    order: Vec<u32>,
+    at: usize,
+    bytes: usize,
+    /// The row program, when it has to do the work.
+    row: Option<Box<dyn Operator<'r> + 'r>>,
+}
+
+impl<'r> BatchAggregate<'r> {
+    pub(crate) fn new(
+        node: &'r AggregateNode,
+        batch: &'r BatchAggregateNode,
+    ) -> BatchAggregate<'r> {
+        BatchAggregate { node, batch, grouped: None, order: Vec::new(), at: 0, bytes: 0, row: None }
+    }
+
+    fn clear(&mut self, run: &mut Run<'r>) {
+        run.memory.release(self.bytes);
+        self.bytes = 0;
+        self.grouped = None;
+        self.order.clear();
+        self.at = 0;
+    }
+
+    fn prepare(&mut self, run: &mut Run<'r>) -> Fit<()> {
+        let grouped = self.batch.groups(run)?;
+        let bytes = grouped.heap_bytes();
+        run.memory.charge(bytes).map_err(|_| run.memory.release(bytes)).map_err(|()| Unfit)?;
+        self.bytes = bytes;
+        self.order = (0..grouped.first.len() as u32).collect();
+        self.order.sort_unstable_by_key(|group| grouped.first[*group as usize]);
+        self.grouped = Some(grouped);
+        Ok(())
+    }
+
+    /// Puts a group into the registers; `None`: the one group of no rows.
+    fn emit(&self, group: Option<usize>, run: &mut Run<'r>) -> Result<()> {
+        let Some(grouped) = &self.grouped else { return Ok(()) };
+        let keys = self.node.keys.iter().map(|(register, _, _)| *register);
+        for (at, register) in keys.chain(self.node.carried.iter().copied()).enumerate() {
+            run.regs[register] = match group {
+                Some(group) => grouped.kept[at].value(group).map_err(|_| damaged())?,
+                None => Value::Null,
+            };
+        }
+        self.node.set_grouping(self.node.keys.len(), run);
+        for (at, call) in self.node.calls.iter().enumerate() {
+            let result = match group {
+                Some(group) => grouped.states[at].result(group).map_err(|_| damaged())?,
+                None if self.batch.calls[at].0 == StateKind::Count => StateResult::Count(0),
+                None => StateResult::Best(None),
+            };
+            let value = match result {
+                StateResult::Count(count) => Value::Int(count),
+                StateResult::Sum(_, 0) | StateResult::Best(None) => Value::Null,
+                StateResult::Sum(Value::Decimal(sum), _) if call.kind == CallKind::SumInteger => {
+                    Value::Decimal(Decimal::from_i128(sum.as_i128().unwrap_or((0, 0)).0, 0))
+                }
+                StateResult::Sum(sum, count) => {
+                    let mut accumulator = (call.function.accumulator)();
+                    accumulator.update_sum(&sum, count)?;
+                    accumulator.result(&mut run.function)?
+                }
+                StateResult::Best(Some(best)) => best,
+            };
+            run.regs[call.output] = value;
+        }
+        Ok(())
+    }
+}
+
+fn damaged() -> errors::Error {
+    errors::Error::internal("a group's value is out of its type's range")
+}
+
+impl<'r> Operator<'r> for BatchAggregate<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.clear(run);
+        if self.row.is_none() && self.prepare(run).is_ok() {
+            return Ok(());
+        }
+        run.cancel.check()?;
+        // Where it was unfit once it will be so again.
+        self.row.get_or_insert_with(|| build_row_aggregate(self.node)).open(run)
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if let Some(row) = &mut self.row {
+            return row.next(run);
+        }
+        let is_scalar = self.node.mode == AggregateMode::Scalar;
+        if self.order.is_empty() && is_scalar && self.at == 0 {
+            self.at = 1;
+            self.emit(None, run)?;
+            return Ok(true);
+        }
+        let Some(group) = self.order.get(self.at) else { return Ok(false) };
+        self.at += 1;
+        self.emit(Some(*group as usize), run)?;
+        Ok(true)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.clear(run);
+        if let Some(row) = &mut self.row {
+            row.close(run);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! States of aggregate calls, for all groups side by side.
+
+use std::cmp::Ordering;
+
+use types::{CollationId, Date, DateTime, Decimal, SqlBytes, Time, Value};
+
+use super::column::{Column, Data};
+use super::{Fit, Unfit};
+
+/// For each row of a batch its group.
+#[derive(Clone, Copy)]
+pub(crate) enum Groups<'a> {
+    /// All rows are of group 0.
+    One,
+    Each(&'a [u32]),
+}
+
+impl Groups<'_> {
+    #[inline]
+    fn of(&self, row: usize) -> usize {
+        match self {
+            Groups::One => 0,
+            Groups::Each(groups) => groups[row] as usize,
+        }
+    }
+}
+
+/// What a call keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateKind {
+    Count,
+    /// SUM and AVG of exact numbers.
+    Sum,
+    /// SUM and AVG of doubles: the order of rows shows in the result.
+    SumDouble,
+    /// MIN (`Less`) and MAX (`Greater`); texts under the collation.
+    Extreme(Ordering, CollationId),
+}
+
+/// The best values so far; `has` tells which groups have one.
+#[derive(Debug)]
+enum Best {
+    Unknown,
+    Ints(Vec<i64>),
+    UInts(Vec<u64>),
+    Doubles(Vec<f64>),
+    Decimals(Vec<i128>),
+    Texts(Vec<Vec<u8>>),
+}
+
+/// States of one call.
+#[derive(Debug)]
+pub(crate) enum States {
+    Count(Vec<i64>),
+    Sum { sums: Vec<i128>, scale: u8, counts: Vec<u64> },
+    SumDouble { sums: Vec<f64>, counts: Vec<u64> },
+    Extreme { wanted: Ordering, collation: CollationId, best: Extremes, has: Vec<bool> },
+}
+
+/// Best values with the kind that they came as.
+#[derive(Debug)]
+pub(crate) struct Extremes {
+    values: Best,
+    kind: Option<Data>,
+}
+
+impl States {
+    pub(crate) fn new(kind: StateKind) -> States {
+        match kind {
+            StateKind::Count => States::Count(Vec::new()),
+            StateKind::Sum => States::Sum { sums: Vec::new(), scale: 0, counts: Vec::new() },
+            StateKind::SumDouble => States::SumDouble { sums: Vec::new(), counts: Vec::new() },
+            StateKind::Extreme(wanted, collation) => States::Extreme {
+                wanted,
+                collation,
+                best: Extremes { values: Best::Unknown, kind: None },
+                has: Vec::new(),
+            },
+        }
+    }
+
+    /// Makes room for `groups` groups.
+    pub(crate) fn grow(&mut self, groups: usize) {
+        match self {
+            States::Count(counts) => counts.resize(groups, 0),
+            States::Sum { sums, counts, .. } => {
+                sums.resize(groups, 0);
+                counts.resize(groups, 0);
+            }
+            States::SumDouble { sums, counts } => {
+                sums.resize(groups, 0.0);
+                counts.resize(groups, 0);
+            }
+            States::Extreme { best, has, .. } => {
+                has.resize(groups, false);
+                best.grow(groups);
+            }
+        }
+    }
+
+    /// Takes in a batch; `column` is the argument, `None` for `COUNT(*)`.
+    pub(crate) fn update(
+        &mut self,
+        groups: Groups<'_>,
+        column: Option<&Column>,
+        rows: usize,
+    ) -> Fit<()> {
+        match (self, column) {
+            (States::Count(counts), None) => match groups {
+                Groups::One => counts[0] += rows as i64,
+                Groups::Each(groups) => groups.iter().for_each(|g| counts[*g as usize] += 1),
+            },
+            (States::Count(counts), Some(column)) => {
+                for row in 0..rows {
+                    counts[groups.of(row)] += i64::from(!column.is_null(row));
+                }
+            }
+            (States::Sum { sums, scale, counts }, Some(column)) => {
+                update_sums(sums, scale, counts, groups, column, rows)?;
+            }
+            (States::SumDouble { sums, counts }, Some(column)) => {
+                let Data::Double(values) = &column.data else { return Err(Unfit) };
+                for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                    let group = groups.of(row);
+                    sums[group] += values[row];
+                    counts[group] += 1;
+                }
+            }
+            (States::Extreme { wanted, collation, best, has }, Some(column)) => {
+                best.take_kind(&column.data, has.len())?;
+                best.update(*wanted, *collation, has, groups, column, rows)?;
+            }
+            _ => return Err(Unfit),
+        }
+        Ok(())
+    }
+
+    /// Takes in group `from` of other states.
+    pub(crate) fn merge(&mut self, into: usize, other: &States, from: usize) -> Fit<()> {
+        match (self, other) {
+            (States::Count(counts), States::Count(others)) => counts[into] += others[from],
+            (
+                States::Sum { sums, scale, counts },
+                States::Sum { sums: other_sums, scale: other_scale, counts: others },
+            ) => {
+                if others[from] > 0 {
+                    if counts.iter().all(|count| *count == 0) {
+                        *scale = *other_scale;
+                    }
+                    if scale != other_scale {
+                        return Err(Unfit);
+                    }
+                    sums[into] = sums[into].checked_add(other_sums[from]).ok_or(Unfit)?;
+                    counts[into] += others[from];
+                }
+            }
+            (
+                States::Extreme { wanted, collation, best, has },
+                States::Extreme { best: other, has: others, .. },
+            ) => {
+                if others[from] {
+                    let column = Column::single(&other.value(from)?)?;
+                    best.take_kind(&column.data, has.len())?;
+                    let group = [into as u32];
+                    best.update(*wanted, *collation, has, Groups::Each(&group), &column, 1)?;
+                }
+            }
+            _ => return Err(Unfit),
+        }
+        Ok(())
+    }
+
+    /// A group's sum, count and best value, as far as the call keeps them.
+    pub(crate) fn result(&self, group: usize) -> Fit<StateResult> {
+        Ok(match self {
+            States::Count(counts) => StateResult::Count(counts[group]),
+            States::Sum { sums, scale, counts } => StateResult::Sum(
+                Value::Decimal(Decimal::from_i128(sums[group], *scale)),
+                counts[group],
+            ),
+            States::SumDouble { sums, counts } => {
+                StateResult::Sum(Value::Double(sums[group]), counts[group])
+            }
+            States::Extreme { best, has, .. } => StateResult::Best(match has[group] {
+                true => Some(best.value(group)?),
+                false => None,
+            }),
+        })
+    }
+}
+
+/// What is known of one group.
+pub(crate) enum StateResult {
+    Count(i64),
+    Sum(Value, u64),
+    Best(Option<Value>),
+}
+
+fn update_sums(
+    sums: &mut [i128],
+    scale: &mut u8,
+    counts: &mut [u64],
+    groups: Groups<'_>,
+    column: &Column,
+    rows: usize,
+) -> Fit<()> {
+    macro_rules! add {
+        ($values:ident) => {
+            match (&column.nulls, groups) {
+                (None, Groups::One) => {
+                    // At most 1,024 rows a batch or so: 64 bits each cannot overflow 128.
+                    let sum: i128 = $values[..rows].iter().map(|value| i128::from(*value)).sum();
+                    sums[0] = sums[0].checked_add(sum).ok_or(Unfit)?;
+                    counts[0] += rows as u64;
+                }
+                _ => {
+                    for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                        let group = groups.of(row);
+                        let value = i128::from($values[row]);
+                        sums[group] = sums[group].checked_add(value).ok_or(Unfit)?;
+                        counts[group] += 1;
+                    }
+                }
+            }
+        };
+    }
+    match &column.data {
+        Data::Int(values) => add!(values),
+        Data::UInt(values) => add!(values),
+        Data::Decimal(values, own) => {
+            if scale != own {
+                if counts.iter().any(|count| *count > 0) {
+                    return Err(Unfit);
+                }
+                *scale = *own;
+            }
+            for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                let group = groups.of(row);
+                sums[group] = sums[group].checked_add(values[row]).ok_or(Unfit)?;
+                counts[group] += 1;
+            }
+        }
+        // Nothing but NULLs.
+        _ if (0..rows).all(|row| column.is_null(row)) => {}
+        _ => return Err(Unfit),
+    }
+    Ok(())
+}
+
+impl Extremes {
+    fn grow(&mut self, groups: usize) {
+        match &mut self.values {
+            Best::Unknown => {}
+            Best::Ints(values) => values.resize(groups, 0),
+            Best::UInts(values) => values.resize(groups, 0),
+            Best::Doubles(values) => values.resize(groups, 0.0),
+            Best::Decimals(values) => values.resize(groups, 0),
+            Best::Texts(values) => values.resize(groups, Vec::new()),
+        }
+    }
+
+    fn take_kind(&mut self, data: &Data, groups: usize) -> Fit<()> {
+        if self.kind.is_none() {
+            self.kind = Some(data.empty_like());
+            self.values = match data {
+                Data::Int(_) | Data::Time(_) => Best::Ints(Vec::new()),
+                Data::UInt(_) | Data::Date(_) | Data::DateTime(_) => Best::UInts(Vec::new()),
+                Data::Double(_) => Best::Doubles(Vec::new()),
+                Data::Decimal(..) => Best::Decimals(Vec::new()),
+                Data::Texts(_) => Best::Texts(Vec::new()),
+            };
+            self.grow(groups);
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        wanted: Ordering,
+        collation: CollationId,
+        has: &mut [bool],
+        groups: Groups<'_>,
+        column: &Column,
+        rows: usize,
+    ) -> Fit<()> {
+        macro_rules! best {
+            ($best:ident, $values:ident, $convert:expr, $compare:expr) => {
+                for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                    let group = groups.of(row);
+                    let value = $convert($values[row]);
+                    if !has[group] || $compare(&value, &$best[group]) == wanted {
+                        has[group] = true;
+                        $best[group] = value;
+                    }
+                }
+            };
+        }
+        match (&mut self.values, &column.data, &self.kind) {
+            (Best::Ints(best), Data::Int(values), Some(Data::Int(_)))
+            | (Best::Ints(best), Data::Time(values), Some(Data::Time(_))) => {
+                best!(best, values, |v: i64| v, i64::cmp)
+            }
+            (Best::UInts(best), Data::UInt(values), Some(Data::UInt(_)))
+            | (Best::UInts(best), Data::DateTime(values), Some(Data::DateTime(_))) => {
+                best!(best, values, |v: u64| v, u64::cmp)
+            }
+            (Best::UInts(best), Data::Date(values), Some(Data::Date(_))) => {
+                best!(best, values, u64::from, u64::cmp)
+            }
+            (Best::Doubles(best), Data::Double(values), _) => {
+                best!(best, values, |v: f64| v, f64::total_cmp)
+            }
+            (Best::Decimals(best), Data::Decimal(values, a), Some(Data::Decimal(_, b)))
+                if a == b =>
+            {
+                best!(best, values, |v: i128| v, i128::cmp)
+            }
+            (Best::Texts(best), Data::Texts(texts), _) => {
+                let collation = charset::collation_or_binary(collation);
+                for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                    let (group, text) = (groups.of(row), texts.get(row));
+                    if !has[group] || collation.compare(text, &best[group]) == wanted {
+                        has[group] = true;
+                        best[group].clear();
+                        best[group].extend_from_slice(text);
+                    }
+                }
+            }
+            _ if (0..rows).all(|row| column.is_null(row)) => {}
+            _ => return Err(Unfit),
+        }
+        Ok(())
+    }
+
+    fn value(&self, group: usize) -> Fit<Value> {
+        Ok(match (&self.values, self.kind.as_ref().ok_or(Unfit)?) {
+            (Best::Ints(values), Data::Time(_)) => {
+                Value::Time(Time::from_micros(values[group]).ok_or(Unfit)?)
+            }
+            (Best::Ints(values), _) => Value::Int(values[group]),
+            (Best::UInts(values), Data::Date(_)) => {
+                Value::Date(Date::from_packed(values[group] as u32).ok_or(Unfit)?)
+            }
+            (Best::UInts(values), Data::DateTime(_)) => {
+                Value::DateTime(DateTime::from_packed(values[group]).ok_or(Unfit)?)
+            }
+            (Best::UInts(values), _) => Value::UInt(values[group]),
+            (Best::Doubles(values), _) => Value::Double(values[group]),
+            (Best::Decimals(values), Data::Decimal(_, scale)) => {
+                Value::Decimal(Decimal::from_i128(values[group], *scale))
+            }
+            (Best::Texts(values), _) => Value::Bytes(SqlBytes::new(&values[group])),
+            (Best::Decimals(_) | Best::Unknown, _) => return Err(Unfit),
+        })
+    }
+}

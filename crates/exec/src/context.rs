@@ -118,6 +118,8 @@ pub struct ExecCounts {
     pub sort_merge_passes: u64,
     /// `Created_tmp_disk_tables`: hash tables that moved to files.
     pub disk_tables: u64,
+    /// Groupings that the batch program did.
+    pub batch_groupings: u64,
 }
 
 /// Everything around one run of a program.

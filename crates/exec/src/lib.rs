@@ -1,7 +1,7 @@
 //! Runs plans: compiles `plan::Plan` into a shareable `Program` and runs it over engine-api transactions.
 //!
-//! Three levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, and typed
-//! shortcuts inside both. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
+//! Four levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, typed
+//! shortcuts inside both, and a batch program for groupings over large scans. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 
 mod batch;
 mod context;

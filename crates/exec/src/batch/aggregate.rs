@@ -257,6 +257,7 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.clear(run);
         if self.row.is_none() && self.prepare(run).is_ok() {
+            run.counts.batch_groupings += 1;
             return Ok(());
         }
         run.cancel.check()?;

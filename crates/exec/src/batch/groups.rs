@@ -161,8 +161,8 @@ impl Grouped {
         }
         for row in 0..rows {
             self.key.clear();
-            for at in 0..key_count {
-                self.append_part(kept[at], at, row);
+            for (at, column) in kept[..key_count].iter().enumerate() {
+                self.append_part(column, at, row);
             }
             let group = match self.by_key.get(self.key.as_slice()) {
                 Some(group) => *group,

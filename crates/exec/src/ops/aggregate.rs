@@ -15,6 +15,7 @@ use crate::batch::{BatchAggregate, BatchAggregateNode};
 use crate::convert;
 use crate::expr::Code;
 use crate::run::Run;
+use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::append_hash_key;
 
 /// Grouping in a program.
@@ -26,6 +27,8 @@ pub(crate) struct AggregateNode {
     pub(crate) carried: Vec<usize>,
     pub(crate) rollup: bool,
     pub(crate) grouping: Vec<Option<usize>>,
+    /// Registers of the input that keys and calls read, and the carried ones: what is kept of a row that moves to a file.
+    pub(crate) input_registers: Vec<usize>,
     /// Where the batch program can do it too.
     pub(crate) batch: Option<Box<BatchAggregateNode>>,
 }
@@ -284,7 +287,8 @@ impl<'r> Operator<'r> for Scalar<'r> {
     }
 }
 
-/// Groups found by hash, delivered in order of first appearance.
+/// Groups found by hash, delivered in order of first appearance. Rows of groups for which there is no memory move to files, divided
+/// by their keys, and are grouped after the others.
 struct Hash<'r> {
     node: &'r AggregateNode,
     input: Box<dyn Operator<'r> + 'r>,
@@ -295,6 +299,8 @@ struct Hash<'r> {
     bytes: usize,
     at: usize,
     registers: Vec<usize>,
+    /// Rows that moved to files, and how often they were divided.
+    parts: Vec<(RowReader, u32)>,
 }
 
 /// Bytes of a group's call state, as far as it is known beforehand.
@@ -313,6 +319,7 @@ impl<'r> Hash<'r> {
             bytes: 0,
             at: 0,
             registers,
+            parts: Vec::new(),
         }
     }
 
@@ -325,26 +332,57 @@ impl<'r> Hash<'r> {
         self.at = 0;
     }
 
-    fn read(&mut self, run: &mut Run<'r>) -> Result<()> {
+    /// The next row of the input or of a part, and its key.
+    fn next_row(
+        &mut self,
+        part: &mut Option<RowReader>,
+        key: &mut Vec<u8>,
+        run: &mut Run<'r>,
+    ) -> Result<bool> {
         let node = self.node;
-        let width = node.calls.len();
-        let mut key = Vec::new();
-        while self.input.next(run)? {
-            run.tick()?;
-            key.clear();
-            for (_, code, ty) in &node.keys {
-                match code.leaf(run) {
-                    Some(value) => append_hash_key(value, ty.collation, &mut key),
-                    None => append_hash_key(&code.eval(run)?, ty.collation, &mut key),
-                }
+        if let Some(part) = part {
+            return part.next_into(key, &node.input_registers, run);
+        }
+        if !self.input.next(run)? {
+            return Ok(false);
+        }
+        key.clear();
+        for (_, code, ty) in &node.keys {
+            match code.leaf(run) {
+                Some(value) => append_hash_key(value, ty.collation, key),
+                None => append_hash_key(&code.eval(run)?, ty.collation, key),
             }
+        }
+        Ok(true)
+    }
+
+    /// Groups the input, or a part of it that was divided `level` times.
+    fn read(&mut self, mut part: Option<RowReader>, level: u32, run: &mut Run<'r>) -> Result<()> {
+        let width = self.node.calls.len();
+        let (mut key, mut files) = (Vec::new(), None);
+        while self.next_row(&mut part, &mut key, run)? {
+            run.tick()?;
             let group = match self.groups.get(key.as_slice()) {
                 Some(group) => *group as usize,
+                None if self.is_full(level, run) => {
+                    let files = files.get_or_insert_with(|| Partitions::new(level, run));
+                    files.push_registers(&key, &self.node.input_registers, run)?;
+                    continue;
+                }
                 None => self.add_group(&key, run)?,
             };
-            node.update_all(&mut self.states[group * width..(group + 1) * width], run)?;
+            self.node.update_all(&mut self.states[group * width..(group + 1) * width], run)?;
+        }
+        if let Some(files) = files {
+            let level = files.next_level();
+            self.parts.extend(files.finish()?.into_iter().flatten().map(|part| (part, level)));
         }
         Ok(())
+    }
+
+    fn is_full(&self, level: u32, run: &Run<'r>) -> bool {
+        let bytes = self.bytes + self.first_rows.bytes();
+        bytes > run.settings.operator_memory_bytes && level < LEVELS_MAX
     }
 
     fn add_group(&mut self, key: &[u8], run: &mut Run<'r>) -> Result<usize> {
@@ -366,15 +404,18 @@ impl<'r> Hash<'r> {
 impl<'r> Operator<'r> for Hash<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.clear(run);
+        self.parts.clear();
         self.input.open(run)?;
-        self.read(run)?;
+        self.read(None, 0, run)?;
         self.input.close(run);
         Ok(())
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        if self.at >= self.first_rows.len() {
-            return Ok(false);
+        while self.at >= self.first_rows.len() {
+            let Some((part, level)) = self.parts.pop() else { return Ok(false) };
+            self.clear(run);
+            self.read(Some(part), level, run)?;
         }
         self.first_rows.restore(self.at, &self.registers, run);
         let width = self.node.calls.len();
@@ -387,6 +428,7 @@ impl<'r> Operator<'r> for Hash<'r> {
 
     fn close(&mut self, run: &mut Run<'r>) {
         self.clear(run);
+        self.parts.clear();
         self.input.close(run);
     }
 }

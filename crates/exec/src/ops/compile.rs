@@ -121,6 +121,7 @@ impl<'a> NodeCompiler<'a> {
                 Node::HashJoin(Box::new(HashJoinNode {
                     kind: *kind,
                     correlated: self.is_correlated(inner),
+                    outer_columns: definitions(outer).iter().map(index).collect(),
                     outer: outer_node,
                     inner: inner_node,
                     keys,
@@ -146,6 +147,7 @@ impl<'a> NodeCompiler<'a> {
                     carried: indexes(carried),
                     rollup: *rollup,
                     grouping: grouping.iter().map(|register| register.map(index)).collect(),
+                    input_registers: self.group_registers(input, keys, aggregates, carried),
                     batch: None,
                 };
                 node.batch =
@@ -219,6 +221,29 @@ impl<'a> NodeCompiler<'a> {
                 }))
             }
         })
+    }
+
+    /// Registers of the input that a grouping reads, and the carried ones.
+    fn group_registers(
+        &self,
+        input: &Physical,
+        keys: &[(Register, Expr)],
+        aggregates: &[AggregateCall],
+        carried: &[Register],
+    ) -> Vec<usize> {
+        let subqueries = self.exprs.subqueries;
+        let outer = |id: plan::SubqueryId| {
+            subqueries.get(id.0 as usize).map_or(&[] as &[Register], |query| query.outer.as_slice())
+        };
+        let mut read: RegisterSet = carried.iter().copied().collect();
+        let calls = aggregates
+            .iter()
+            .flat_map(|call| call.args.iter().chain(call.order_by.iter().map(|key| &key.expr)));
+        for expr in keys.iter().map(|(_, expr)| expr).chain(calls) {
+            expr.add_registers(&outer, &mut read);
+        }
+        let set = definitions(input);
+        set.iter().filter(|register| read.contains(*register)).map(index).collect()
     }
 
     /// Output expressions in the representation of the columns.
@@ -492,6 +517,13 @@ impl<'a> NodeCompiler<'a> {
             }),
         })
     }
+}
+
+/// Registers that an operator or one below it sets.
+fn definitions(plan: &Physical) -> RegisterSet {
+    let mut set = RegisterSet::new();
+    plan.add_definitions(&mut set);
+    set
 }
 
 fn add_reads<'p>(

@@ -8,6 +8,7 @@ use types::Value;
 use super::{Node, Operator, Rows, build};
 use crate::expr::{Code, Truth};
 use crate::run::Run;
+use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::{Domain, Side};
 
 /// A nested loop in a program.
@@ -119,6 +120,8 @@ pub(crate) struct HashJoinNode {
     pub(crate) keys: Vec<HashKey>,
     pub(crate) condition: Option<Truth>,
     pub(crate) inner_columns: Vec<usize>,
+    /// Registers that the outer side sets.
+    pub(crate) outer_columns: Vec<usize>,
     /// The inner side reads registers of outer queries: the table is built at each open.
     pub(crate) correlated: bool,
 }
@@ -141,6 +144,18 @@ pub(crate) struct HashJoin<'r> {
     in_row: bool,
     matched: bool,
     key: Vec<u8>,
+    /// Set while the table is that of a part: its outer rows.
+    part: Option<Part>,
+    /// Parts still to be joined.
+    parts: Vec<Part>,
+}
+
+/// Rows of both sides whose keys fall together, in files because the inner side did not fit memory. The outer rows' keys are
+/// preceded by a byte that tells whether they have no NULL.
+struct Part {
+    inner: Option<RowReader>,
+    outer: Option<RowReader>,
+    level: u32,
 }
 
 impl<'r> HashJoin<'r> {
@@ -158,16 +173,25 @@ impl<'r> HashJoin<'r> {
             in_row: false,
             matched: false,
             key: Vec::new(),
+            part: None,
+            parts: Vec::new(),
         }
     }
 
-    fn forget(&mut self, run: &mut Run<'r>) {
+    /// Forgets the table.
+    fn clear(&mut self, run: &mut Run<'r>) {
         run.memory.release(self.bytes);
         self.bytes = 0;
         self.heads.clear();
         self.chain.clear();
         self.rows.clear(run);
         self.built = false;
+    }
+
+    fn forget(&mut self, run: &mut Run<'r>) {
+        self.clear(run);
+        self.part = None;
+        self.parts.clear();
     }
 
     /// The key of the present row into `self.key`; false when a part is NULL.
@@ -185,34 +209,170 @@ impl<'r> HashJoin<'r> {
         Ok(true)
     }
 
+    /// Keeps the inner row in the registers under `self.key`.
+    fn add_row(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let row = self.rows.len() as u32;
+        self.rows.push_registers(&self.node.inner_columns, run)?;
+        self.chain.push(NO_ROW);
+        match self.heads.get_mut(self.key.as_slice()) {
+            Some((_, last)) => {
+                // Appended at the end, so that equal rows keep their order.
+                self.chain[*last as usize] = row;
+                *last = row;
+            }
+            None => {
+                let bytes = self.key.len() + super::simple::ENTRY_BYTES;
+                self.bytes += bytes;
+                run.memory.charge(bytes)?;
+                self.heads.insert(self.key.as_slice().into(), (row, row));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next inner row of the input or of a part, with its key in `self.key`; rows that can match nothing are left out.
+    fn next_inner(&mut self, part: &mut Option<RowReader>, run: &mut Run<'r>) -> Result<bool> {
+        if let Some(part) = part {
+            return part.next_into(&mut self.key, &self.node.inner_columns, run);
+        }
+        while self.inner.next(run)? {
+            run.tick()?;
+            if self.make_key(false, run)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves the table's rows to files.
+    fn move_table(&mut self, files: &mut Partitions, run: &mut Run<'r>) -> Result<()> {
+        for (key, (first, _)) in &self.heads {
+            let mut row = *first;
+            while row != NO_ROW {
+                files.push(key, self.rows.row(row as usize).iter(), run)?;
+                row = self.chain[row as usize];
+            }
+        }
+        self.clear(run);
+        Ok(())
+    }
+
+    /// Builds the table of the inner rows. When they are too many they are in the files that this returns.
+    fn read_inner(
+        &mut self,
+        mut part: Option<RowReader>,
+        level: u32,
+        run: &mut Run<'r>,
+    ) -> Result<Option<Partitions>> {
+        let mut files: Option<Partitions> = None;
+        while self.next_inner(&mut part, run)? {
+            run.tick()?;
+            if let Some(files) = &mut files {
+                files.push_registers(&self.key, &self.node.inner_columns, run)?;
+                continue;
+            }
+            self.add_row(run)?;
+            let bytes = self.bytes + self.rows.bytes();
+            if bytes > run.settings.operator_memory_bytes && level < LEVELS_MAX {
+                let mut moved = Partitions::new(level, run);
+                self.move_table(&mut moved, run)?;
+                files = Some(moved);
+            }
+        }
+        Ok(files)
+    }
+
     fn build_table(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.forget(run);
         self.inner.open(run)?;
-        while self.inner.next(run)? {
-            run.tick()?;
-            if !self.make_key(false, run)? {
-                continue;
-            }
-            let row = self.rows.len() as u32;
-            self.rows.push_registers(&self.node.inner_columns, run)?;
-            self.chain.push(NO_ROW);
-            match self.heads.get_mut(self.key.as_slice()) {
-                Some((_, last)) => {
-                    // Appended at the end, so that equal rows keep their order.
-                    self.chain[*last as usize] = row;
-                    *last = row;
+        let files = self.read_inner(None, 0, run)?;
+        self.inner.close(run);
+        self.built = files.is_none();
+        if let Some(inner) = files {
+            self.outer.open(run)?;
+            self.divide(inner, None, run)?;
+            self.outer.close(run);
+        }
+        Ok(())
+    }
+
+    /// Divides the outer rows, of the input or of a part, as the inner ones are.
+    fn divide(
+        &mut self,
+        inner: Partitions,
+        mut part: Option<RowReader>,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let level = inner.next_level();
+        let mut outer = Partitions::new(level, run);
+        let mut stored = Vec::new();
+        loop {
+            match &mut part {
+                Some(part) => {
+                    if !part.next_into(&mut stored, &self.node.outer_columns, run)? {
+                        break;
+                    }
                 }
                 None => {
-                    let bytes = self.key.len() + super::simple::ENTRY_BYTES;
-                    self.bytes += bytes;
-                    run.memory.charge(bytes)?;
-                    self.heads.insert(self.key.as_slice().into(), (row, row));
+                    if !self.outer.next(run)? {
+                        break;
+                    }
+                    let has_key = self.make_key(true, run)?;
+                    stored.clear();
+                    stored.push(u8::from(has_key));
+                    stored.extend_from_slice(&self.key);
                 }
             }
+            run.tick()?;
+            outer.push_beside(&inner, &stored, &self.node.outer_columns, run)?;
         }
-        self.inner.close(run);
-        self.built = true;
+        for (inner, outer) in inner.finish()?.into_iter().zip(outer.finish()?) {
+            // Inner rows alone give nothing.
+            if outer.is_some() {
+                self.parts.push(Part { inner, outer, level });
+            }
+        }
         Ok(())
+    }
+
+    /// Makes the table of the next part; false when there is none.
+    fn next_part(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        while let Some(mut part) = self.parts.pop() {
+            self.clear(run);
+            let Some(inner) = part.inner.take() else {
+                self.part = Some(part);
+                return Ok(true);
+            };
+            let Some(files) = self.read_inner(Some(inner), part.level, run)? else {
+                self.part = Some(part);
+                return Ok(true);
+            };
+            self.divide(files, part.outer.take(), run)?;
+        }
+        self.part = None;
+        Ok(false)
+    }
+
+    /// The next outer row; its key is in `self.key` when this answers that it has one.
+    fn next_outer(&mut self, run: &mut Run<'r>) -> Result<Option<bool>> {
+        if self.built {
+            return match self.outer.next(run)? {
+                true => self.make_key(true, run).map(Some),
+                false => Ok(None),
+            };
+        }
+        loop {
+            if let Some(outer) = self.part.as_mut().and_then(|part| part.outer.as_mut())
+                && outer.next_into(&mut self.key, &self.node.outer_columns, run)?
+            {
+                let has_key = self.key.first() == Some(&1);
+                self.key.drain(..1.min(self.key.len()));
+                return Ok(Some(has_key));
+            }
+            if !self.next_part(run)? {
+                return Ok(None);
+            }
+        }
     }
 
     fn next_match(&mut self, run: &mut Run<'r>) -> Result<bool> {
@@ -236,6 +396,11 @@ impl<'r> Operator<'r> for HashJoin<'r> {
         if self.node.correlated || !self.built {
             self.build_table(run)?;
         }
+        if !self.built {
+            // Both sides are in files.
+            self.candidate = NO_ROW;
+            return Ok(());
+        }
         let inner_is_empty = self.rows.is_empty();
         let needs_match = matches!(self.node.kind, JoinKind::Inner | JoinKind::Semi);
         self.candidate = NO_ROW;
@@ -247,19 +412,16 @@ impl<'r> Operator<'r> for HashJoin<'r> {
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        if self.rows.is_empty() && matches!(self.node.kind, JoinKind::Inner | JoinKind::Semi) {
+        let needs_match = matches!(self.node.kind, JoinKind::Inner | JoinKind::Semi);
+        if self.built && self.rows.is_empty() && needs_match {
             return Ok(false);
         }
         loop {
             if !self.in_row {
-                if !self.outer.next(run)? {
-                    return Ok(false);
-                }
+                let Some(has_key) = self.next_outer(run)? else { return Ok(false) };
                 run.tick()?;
                 self.candidate = NO_ROW;
-                if self.make_key(true, run)?
-                    && let Some((first, _)) = self.heads.get(self.key.as_slice())
-                {
+                if has_key && let Some((first, _)) = self.heads.get(self.key.as_slice()) {
                     self.candidate = *first;
                 }
                 self.in_row = true;

@@ -8,6 +8,7 @@ use super::Operator;
 use crate::convert;
 use crate::expr::{Code, Truth};
 use crate::run::Run;
+use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::append_hash_key;
 
 #[derive(Default)]
@@ -137,11 +138,18 @@ impl Seen {
         if self.keys.contains(self.key.as_slice()) {
             return Ok(false);
         }
-        let bytes = self.key.len() + ENTRY_BYTES;
+        let key = std::mem::take(&mut self.key);
+        let added = self.add(&key, memory);
+        self.key = key;
+        added.map(|()| true)
+    }
+
+    fn add(&mut self, key: &[u8], memory: &mut crate::run::Memory) -> Result<()> {
+        let bytes = key.len() + ENTRY_BYTES;
         self.bytes += bytes;
         memory.charge(bytes)?;
-        self.keys.insert(Box::from(self.key.as_slice()));
-        Ok(true)
+        self.keys.insert(Box::from(key));
+        Ok(())
     }
 
     pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
@@ -151,10 +159,19 @@ impl Seen {
     }
 }
 
+/// The first row of each combination. Rows for whose keys there is no memory move to files, divided by their keys, and come after
+/// the others.
 pub(crate) struct Distinct<'r> {
     input: Box<dyn Operator<'r> + 'r>,
     columns: &'r [(usize, DataType)],
+    registers: Vec<usize>,
     seen: Seen,
+    /// Where rows go that find no room now.
+    files: Option<Partitions>,
+    /// The part being read; the input when there is none.
+    part: Option<RowReader>,
+    level: u32,
+    parts: Vec<(RowReader, u32)>,
 }
 
 impl<'r> Distinct<'r> {
@@ -162,28 +179,85 @@ impl<'r> Distinct<'r> {
         input: Box<dyn Operator<'r> + 'r>,
         columns: &'r [(usize, DataType)],
     ) -> Distinct<'r> {
-        Distinct { input, columns, seen: Seen::default() }
+        Distinct {
+            input,
+            columns,
+            registers: columns.iter().map(|(register, _)| *register).collect(),
+            seen: Seen::default(),
+            files: None,
+            part: None,
+            level: 0,
+            parts: Vec::new(),
+        }
+    }
+
+    fn next_row(&mut self, key: &mut Vec<u8>, run: &mut Run<'r>) -> Result<bool> {
+        if let Some(part) = &mut self.part {
+            return part.next_into(key, &self.registers, run);
+        }
+        if !self.input.next(run)? {
+            return Ok(false);
+        }
+        key.clear();
+        for (register, ty) in self.columns {
+            append_hash_key(&run.regs[*register], ty.collation, key);
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the next part; false when there is none.
+    fn next_part(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        if let Some(files) = self.files.take() {
+            let level = files.next_level();
+            self.parts.extend(files.finish()?.into_iter().flatten().map(|part| (part, level)));
+        }
+        let Some((part, level)) = self.parts.pop() else { return Ok(false) };
+        self.seen.clear(run);
+        (self.part, self.level) = (Some(part), level);
+        Ok(true)
+    }
+
+    fn forget(&mut self, run: &mut Run<'r>) {
+        self.seen.clear(run);
+        (self.files, self.part, self.level) = (None, None, 0);
+        self.parts.clear();
     }
 }
 
 impl<'r> Operator<'r> for Distinct<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
-        self.seen.clear(run);
+        self.forget(run);
         self.input.open(run)
     }
+
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        while self.input.next(run)? {
-            run.tick()?;
-            let regs = &run.regs;
-            let values = self.columns.iter().map(|(register, ty)| (&regs[*register], ty));
-            if self.seen.insert(values, &mut run.memory)? {
-                return Ok(true);
+        let mut key = std::mem::take(&mut self.seen.key);
+        loop {
+            if !self.next_row(&mut key, run)? {
+                if self.next_part(run)? {
+                    continue;
+                }
+                return Ok(false);
             }
+            run.tick()?;
+            if self.seen.keys.contains(key.as_slice()) {
+                continue;
+            }
+            let is_full = self.seen.bytes > run.settings.operator_memory_bytes;
+            if is_full && self.level < LEVELS_MAX {
+                let level = self.level;
+                let files = self.files.get_or_insert_with(|| Partitions::new(level, run));
+                files.push_registers(&key, &self.registers, run)?;
+                continue;
+            }
+            self.seen.add(&key, &mut run.memory)?;
+            self.seen.key = key;
+            return Ok(true);
         }
-        Ok(false)
     }
+
     fn close(&mut self, run: &mut Run<'r>) {
-        self.seen.clear(run);
+        self.forget(run);
         self.input.close(run);
     }
 }

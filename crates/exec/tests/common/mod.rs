@@ -31,7 +31,7 @@ pub struct Database {
     pub diagnostics: Diagnostics,
     pub session: FakeSession,
     pub source: Source,
-    scratch: ExecScratch,
+    pub scratch: ExecScratch,
 }
 
 pub struct Source {
@@ -178,7 +178,7 @@ impl Database {
     }
 
     pub fn commit(&mut self) {
-        self.source.txn.commit().expect("commit");
+        self.source.txn.commit().expect("commit").wait().expect("durable");
     }
 
     pub fn run(&mut self, plan: &Plan) -> Result<Answer> {

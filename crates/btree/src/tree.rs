@@ -159,13 +159,31 @@ impl Tree {
         }
     }
 
-    /// The leaf at `seek`, only looked at: what is read of it counts when it validates afterwards.
+    /// The leaf at `seek` for a scan of many, only looked at: what is read of it counts when it validates afterwards. Asks for the
+    /// leaves behind it now and then.
     ///
     /// # Errors
     /// I/O.
-    #[inline]
     pub fn look_at_leaf<'p>(self, pool: &'p Pool, seek: Seek<'_>) -> io::Result<Optimistic<'p>> {
-        Ok(self.descend(pool, seek, 0)?.1)
+        loop {
+            let Some((parent, leaf)) = self.try_descend(pool, seek, 0, Waiting::Passing)? else {
+                pool.give_way();
+                continue;
+            };
+            if let Some(parent) = parent {
+                let page = parent.page();
+                let (slot, count) = (seek.child_slot(page), page.count());
+                // In portions: whoever scans comes by every slot.
+                if slot.is_multiple_of(AHEAD_LEAVES / 2) {
+                    let to = (slot + 1 + AHEAD_LEAVES).min(count);
+                    let children: Vec<PageNo> = (slot + 1..to).map(|at| page.child(at)).collect();
+                    if parent.validate() {
+                        pool.read_ahead(children.into_iter());
+                    }
+                }
+            }
+            return Ok(leaf);
+        }
     }
 
     /// The leaf, latched shared.

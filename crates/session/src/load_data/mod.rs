@@ -28,6 +28,9 @@ use reader::{Field, Reader};
 const PIECE_BYTES: usize = 256 * 1024;
 /// Name of the savepoint that a failed LOAD DATA returns to; no statement can name it.
 const SAVEPOINT: &str = "\0load data";
+/// Records that one INSERT stores at most, and their values.
+const RECORDS_AT_ONCE: usize = 64;
+const VALUES_AT_ONCE: usize = 2048;
 /// Longest text of a field as its parameter's type says.
 const FIELD_CHARS: u32 = 1 << 24;
 
@@ -43,8 +46,14 @@ struct Counts {
 struct Load<'a> {
     statement: &'a LoadData,
     targets: Vec<LoadColumn>,
-    /// Plans by how many fields of the list the record has.
-    plans: HashMap<usize, Arc<Planned>>,
+    /// Plans by how many fields of the list a record has, and how many records go at once.
+    plans: HashMap<(usize, usize), Arc<Planned>>,
+    /// Records that go at once when they have all fields; 1 when each must go alone.
+    at_once: usize,
+    /// Values of records that wait for others.
+    waiting: Vec<Value>,
+    /// So many wait.
+    records_waiting: usize,
     ignore: bool,
     charset: &'static charset::Charset,
     counts: Counts,
@@ -68,7 +77,7 @@ impl Session {
             self.require_global(PrivilegeSet::FILE)?;
         }
         // Planned before the client is asked for its file, so that most mistakes are found without it.
-        self.load_plan(&mut work, running, usize::MAX)?;
+        self.load_plan(&mut work, running, usize::MAX, 1)?;
         self.transactions.savepoint(SAVEPOINT);
         let result = if load.local {
             let mut file = sink.local_file(&load.file)?;
@@ -131,8 +140,19 @@ impl Session {
             LoadDuplicates::Error => load.local,
             LoadDuplicates::Replace => false,
         };
+        let only_columns = load.set.is_empty()
+            && targets.iter().all(|target| matches!(target, LoadColumn::Column(_)));
+        // Otherwise an INSERT of several rows is kinder to NULL than one of a single row.
+        let same_rules = ignore || self.is_strict();
+        let at_once = match only_columns && same_rules {
+            true => (VALUES_AT_ONCE / targets.len().max(1)).clamp(1, RECORDS_AT_ONCE),
+            false => 1,
+        };
         Ok(Load {
             statement: load,
+            at_once,
+            waiting: Vec::new(),
+            records_waiting: 0,
             targets,
             plans: HashMap::new(),
             ignore,
@@ -199,27 +219,54 @@ impl Session {
         }
         while let Some(fields) = reader.record()? {
             self.shared.cancel.check()?;
+            if work.at_once > 1 && fields.len() == work.targets.len() {
+                let values = fields.into_iter().map(|field| field_value(work.charset, field));
+                work.waiting.extend(values);
+                work.records_waiting += 1;
+                if work.records_waiting == work.at_once {
+                    self.load_waiting(work, running)?;
+                }
+                continue;
+            }
+            // What came before goes first.
+            self.load_waiting(work, running)?;
             work.counts.records += 1;
             self.load_record(work, running, fields)?;
         }
+        self.load_waiting(work, running)
+    }
+
+    /// Stores the records that wait: as one INSERT when they are as many as it takes, else one by one.
+    fn load_waiting(&mut self, work: &mut Load<'_>, running: &Running<'_>) -> Result<()> {
+        let values = std::mem::take(&mut work.waiting);
+        let records = std::mem::take(&mut work.records_waiting);
+        let fields = work.targets.len();
+        if records == work.at_once {
+            let planned = self.load_plan(work, running, fields, records)?;
+            self.store_records(work, &planned, &values, records)?;
+        } else if records > 0 {
+            let planned = self.load_plan(work, running, fields, 1)?;
+            for record in values.chunks_exact(fields.max(1)) {
+                self.store_records(work, &planned, record, 1)?;
+            }
+        }
+        work.waiting = values;
+        work.waiting.clear();
         Ok(())
     }
 
-    /// Stores one record. What it raises says "row 1", as every one-row INSERT does: the number is put right.
+    /// Stores one record, whose number is counted already.
     fn load_record(
         &mut self,
         work: &mut Load<'_>,
         running: &Running<'_>,
         fields: Vec<Field>,
     ) -> Result<()> {
-        let row = work.counts.records;
         self.check_field_count(work, fields.len())?;
-        let planned = self.load_plan(work, running, fields.len())?;
+        let planned = self.load_plan(work, running, fields.len(), 1)?;
         let mut values = Vec::with_capacity(work.targets.len());
         for (target, field) in work.targets.iter().zip(fields) {
-            let value = field.map_or(Value::Null, |bytes| {
-                Value::Bytes(work.charset.decode(&bytes).bytes.into())
-            });
+            let value = field_value(work.charset, field);
             match target {
                 LoadColumn::Column(_) => values.push(value),
                 LoadColumn::UserVar(name) => {
@@ -227,27 +274,45 @@ impl Session {
                 }
             }
         }
+        work.counts.records -= 1;
+        self.store_records(work, &planned, &values, 1)
+    }
+
+    /// Runs the INSERT of some records and counts them. The numbers of rows in what it raises are put right.
+    fn store_records(
+        &mut self,
+        work: &mut Load<'_>,
+        planned: &Planned,
+        values: &[Value],
+        records: usize,
+    ) -> Result<()> {
+        let first = work.counts.records;
+        work.counts.records += records as u64;
         let before = std::mem::take(&mut self.working);
         self.working = errors::Diagnostics::new(self.settings.max_error_count);
-        let result = self.run_program(&planned, &values, &mut crate::sink::NoRows);
+        let result = self.run_program(planned, values, &mut crate::sink::NoRows);
         let raised = std::mem::replace(&mut self.working, before);
         for condition in raised.conditions() {
-            let message = at_row(&condition.message, row);
+            let message = at_row(&condition.message, first);
             self.working.push(Condition { message, ..condition.clone() });
         }
         let outcome = result.map_err(|error| {
-            Error::with_sqlstate(error.code(), error.sqlstate(), at_row(error.message(), row))
+            Error::with_sqlstate(error.code(), error.sqlstate(), at_row(error.message(), first))
         })?;
-        match outcome.affected {
-            0 => work.counts.skipped += 1,
-            more => work.counts.deleted += more - 1,
-        }
+        let records = records as u64;
+        work.counts.skipped += records.saturating_sub(outcome.affected);
+        work.counts.deleted += outcome.affected.saturating_sub(records);
         if let Some(generated) = outcome.generated_id
-            && work.counts.records == 1
+            && first == 0
         {
             self.services.last_insert_id = generated;
         }
         Ok(())
+    }
+
+    fn is_strict(&self) -> bool {
+        self.settings.sql_mode.contains(SqlMode::STRICT_TRANS_TABLES)
+            || self.settings.sql_mode.contains(SqlMode::STRICT_ALL_TABLES)
     }
 
     /// 1261, 1262: an error in strict mode, else a warning.
@@ -258,9 +323,7 @@ impl Session {
             std::cmp::Ordering::Less => ErrorCode::WARN_TOO_FEW_RECORDS,
             std::cmp::Ordering::Greater => ErrorCode::WARN_TOO_MANY_RECORDS,
         };
-        let strict = self.settings.sql_mode.contains(SqlMode::STRICT_TRANS_TABLES)
-            || self.settings.sql_mode.contains(SqlMode::STRICT_ALL_TABLES);
-        if strict && !work.ignore {
+        if self.is_strict() && !work.ignore {
             return Err(Error::with(code, &[&row]));
         }
         // One for each column that is missing, or one for the rest of the line.
@@ -270,27 +333,28 @@ impl Session {
         Ok(())
     }
 
-    /// The INSERT for records with `fields` fields.
+    /// The INSERT for `records` records with `fields` fields.
     fn load_plan(
         &mut self,
         work: &mut Load<'_>,
         running: &Running<'_>,
         fields: usize,
+        records: usize,
     ) -> Result<Arc<Planned>> {
         let count = fields.min(work.targets.len());
-        if let Some(planned) = work.plans.get(&count) {
+        if let Some(planned) = work.plans.get(&(count, records)) {
             return Ok(planned.clone());
         }
-        let statement = Statement::Insert(Box::new(insert_of(work, count)));
+        let statement = Statement::Insert(Box::new(insert_of(work, count, records)));
         let columns = work.targets[..count]
             .iter()
             .filter(|target| matches!(target, LoadColumn::Column(_)))
             .count();
-        let parameters = vec![Value::text(""); columns];
+        let parameters = vec![Value::text(""); columns * records];
         let inner =
             Running { source: running.source, parameters: &parameters, origin: Origin::Prepared };
         let planned = self.plan_and_lock(&statement, &inner)?;
-        work.plans.insert(count, planned.clone());
+        work.plans.insert((count, records), planned.clone());
         Ok(planned)
     }
 }
@@ -327,22 +391,22 @@ fn column_name(name: &str) -> ColumnName {
     ColumnName { schema: None, table: None, name: Ident::new(name) }
 }
 
-/// The INSERT for records with `count` fields: a parameter for each column of the list, then the SET clause.
-fn insert_of(work: &Load<'_>, count: usize) -> Insert {
+/// The INSERT for `records` records with `count` fields: a parameter for each column of the list, then the SET clause.
+fn insert_of(work: &Load<'_>, count: usize, records: usize) -> Insert {
     let load = work.statement;
-    let mut columns = Vec::new();
-    let mut values = Vec::new();
-    for target in &work.targets[..count] {
-        if let LoadColumn::Column(column) = target {
-            let parameter = ExprKind::Param(columns.len() as u32);
-            columns.push(column.clone());
-            values.push(Expr { kind: parameter, span: Span::default() });
-        }
-    }
-    for assignment in &load.set {
-        columns.push(assignment.column.clone());
-        values.push(assignment.value.clone());
-    }
+    let listed = work.targets[..count].iter().filter_map(|target| match target {
+        LoadColumn::Column(column) => Some(column.clone()),
+        LoadColumn::UserVar(_) => None,
+    });
+    let mut columns: Vec<ColumnName> = listed.collect();
+    let fields = columns.len();
+    let row = |record: usize| {
+        let parameters = (record * fields..(record + 1) * fields)
+            .map(|number| Expr { kind: ExprKind::Param(number as u32), span: Span::default() });
+        parameters.chain(load.set.iter().map(|assignment| assignment.value.clone())).collect()
+    };
+    let values: Vec<Vec<Expr>> = (0..records).map(row).collect();
+    columns.extend(load.set.iter().map(|assignment| assignment.column.clone()));
     Insert {
         replace: load.duplicates == LoadDuplicates::Replace,
         priority: Priority::Normal,
@@ -351,17 +415,25 @@ fn insert_of(work: &Load<'_>, count: usize) -> Insert {
         table: load.table.clone(),
         partitions: Vec::new(),
         columns: Some(columns),
-        source: InsertSource::Values(vec![values]),
+        source: InsertSource::Values(values),
         row_alias: None,
         on_duplicate: Vec::new(),
         returning: Vec::new(),
     }
 }
 
-/// A message of a one-row INSERT as the message of row `row`.
-fn at_row(message: &str, row: u64) -> String {
-    match message.strip_suffix("at row 1") {
-        Some(start) => format!("{start}at row {row}"),
+/// The value of a field.
+fn field_value(charset: &charset::Charset, field: Field) -> Value {
+    field.map_or(Value::Null, |bytes| Value::Bytes(charset.decode(&bytes).bytes.into()))
+}
+
+/// A message of an INSERT as the message of a load that stored `before` records already.
+fn at_row(message: &str, before: u64) -> String {
+    const PLACE: &str = " at row ";
+    let place = message.rfind(PLACE).map(|at| at + PLACE.len());
+    let row = place.and_then(|at| message[at..].parse::<u64>().ok().map(|row| (at, row)));
+    match row {
+        Some((at, row)) => format!("{}{}", &message[..at], before + row),
         None => message.to_owned(),
     }
 }

@@ -1,5 +1,7 @@
 //! Splits a stream of bytes into records and fields, as FIELDS and LINES say. Knows neither tables nor character sets.
 
+use std::rc::Rc;
+
 use errors::Result;
 
 /// Gives the next piece of a file; empty at its end.
@@ -42,7 +44,9 @@ pub(crate) type Field = Option<Vec<u8>>;
 /// Reads records.
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
-    format: Format,
+    format: Rc<Format>,
+    /// Bytes with which a mark may begin; all others stand for themselves.
+    special: [bool; 256],
     buffer: Vec<u8>,
     position: usize,
     ended: bool,
@@ -60,7 +64,23 @@ enum End {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: Source<'a>, format: Format) -> Reader<'a> {
-        Reader { source, format, buffer: Vec::new(), position: 0, ended: false }
+        let mut special = [false; 256];
+        let firsts = [format.terminated.first(), format.line_end.first()];
+        let marks = [format.escaped, format.enclosed];
+        for byte in firsts.into_iter().flatten().copied().chain(marks.into_iter().flatten()) {
+            special[usize::from(byte)] = true;
+        }
+        let format = Rc::new(format);
+        Reader { source, format, special, buffer: Vec::new(), position: 0, ended: false }
+    }
+
+    /// Moves the bytes up to the next that may begin a mark, as far as they are here, to `field`. Whether there were any.
+    fn take_plain(&mut self, field: &mut Vec<u8>) -> bool {
+        let here = &self.buffer[self.position..];
+        let count = here.iter().take_while(|byte| !self.special[usize::from(**byte)]).count();
+        field.extend_from_slice(&here[..count]);
+        self.position += count;
+        count > 0
     }
 
     /// Makes `count` bytes available unless the file ends before.
@@ -101,9 +121,9 @@ impl<'a> Reader<'a> {
 
     /// Skips a line without looking at its fields; false at the end of the file.
     pub(crate) fn skip_line(&mut self) -> Result<bool> {
-        let end = self.format.line_end.clone();
+        let format = self.format.clone();
         loop {
-            if self.take(&end)? {
+            if self.take(&format.line_end)? {
                 return Ok(true);
             }
             if self.next_byte()?.is_none() {
@@ -114,9 +134,9 @@ impl<'a> Reader<'a> {
 
     /// The next record; `None` at the end of the file.
     pub(crate) fn record(&mut self) -> Result<Option<Vec<Field>>> {
-        let starting = self.format.starting.clone();
-        if !starting.is_empty() {
-            while !self.take(&starting)? {
+        let format = self.format.clone();
+        if !format.starting.is_empty() {
+            while !self.take(&format.starting)? {
                 if self.next_byte()?.is_none() {
                     return Ok(None);
                 }
@@ -138,16 +158,16 @@ impl<'a> Reader<'a> {
     /// The end of a field, when it comes next. The end of the file ends everything.
     fn end(&mut self) -> Result<Option<End>> {
         // A line end may begin with what ends a field, or the other way round: the longer mark is looked for first.
-        let line_end = self.format.line_end.clone();
-        let terminated = self.format.terminated.clone();
+        let format = self.format.clone();
+        let (line_end, terminated) = (&format.line_end, &format.terminated);
         let line_first = line_end.len() >= terminated.len() && line_end != terminated;
-        if line_first && self.take(&line_end)? {
+        if line_first && self.take(line_end)? {
             return Ok(Some(End::Line));
         }
-        if self.take(&terminated)? {
+        if self.take(terminated)? {
             return Ok(Some(End::Field));
         }
-        if !line_first && self.take(&line_end)? {
+        if !line_first && self.take(line_end)? {
             return Ok(Some(End::Line));
         }
         Ok(self.peek()?.is_none().then_some(End::Line))
@@ -162,6 +182,9 @@ impl<'a> Reader<'a> {
         let mut field = Vec::new();
         let mut is_null_mark = false;
         loop {
+            if self.take_plain(&mut field) {
+                continue;
+            }
             if let Some(end) = self.end()? {
                 let word = self.format.enclosed.is_some() || self.format.escaped.is_none();
                 let null = is_null_mark && field.len() == 1 || word && field == b"NULL";
@@ -182,6 +205,9 @@ impl<'a> Reader<'a> {
         let mut field = Vec::new();
         let mut is_null_mark = false;
         loop {
+            if self.take_plain(&mut field) {
+                continue;
+            }
             let Some(byte) = self.next_byte()? else {
                 return Ok((Some(field), End::Line));
             };

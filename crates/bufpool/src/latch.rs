@@ -3,7 +3,7 @@
 //! Bits: 0 exclusive, 1-14 number of shared holders, 15 somebody is parked, 16-63 version.
 
 use sys::sync::atomic::{AtomicU64, Ordering, fence};
-use sys::sync::{park, spin_hint, unpark_all};
+use sys::sync::{park, spin_hint, spin_until_clear, unpark_all};
 
 const EXCLUSIVE: u64 = 1;
 const SHARED_ONE: u64 = 2;
@@ -37,17 +37,14 @@ impl Latch {
 
     /// Waits while `busy` holds of the word; returns the first word for which it does not.
     fn wait_until_not(&self, busy: u64) -> u64 {
-        let mut spins = 0;
+        let mut spins = SPINS;
         loop {
-            let word = self.0.load(Ordering::Acquire);
+            let word = spin_until_clear(&self.0, busy, spins);
             if word & busy == 0 {
                 return word;
             }
-            spins += 1;
-            if spins < SPINS {
-                spin_hint();
-                continue;
-            }
+            // Once it had to park, a waiter does not spin again.
+            spins = 0;
             let marked = word | PARKED;
             if word == marked
                 || self

@@ -208,3 +208,22 @@ fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
     one.release_to(0);
     waiter.join().expect("no panic").expect("granted");
 }
+
+#[test]
+fn dictionary_entries_have_their_golden_bytes() {
+    const TABLE: &str = include_str!("../tests/golden/table.hex");
+    const ACCOUNT: &str = include_str!("../tests/golden/account.hex");
+    golden::check("table.hex", &codec::write_table(&table(1024, "s", "t")), TABLE);
+    let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");
+    assert_eq!(format!("{read:?}"), format!("{:?}", table(1024, "s", "t")));
+    let mut account = Account {
+        name: AccountName::new("u", "%"),
+        plugin: "caching_sha2_password".into(),
+        authentication_string: vec![1, 2, 255],
+        limits: [1, 0, 3, 0],
+        ..Account::default()
+    };
+    account.schemas.insert("s".into(), PrivilegeSet::SELECT | PrivilegeSet::INSERT);
+    golden::check("account.hex", &codec::write_account(&account), ACCOUNT);
+    assert_eq!(codec::read_account(&golden::bytes(ACCOUNT)).expect("readable"), account);
+}

@@ -33,6 +33,12 @@ pub const SLOT_BYTES: usize = 8;
 pub const CHECKSUM_BYTES: usize = 4;
 
 pub(crate) const HEADER_WORDS: usize = HEADER_BYTES / 8;
+// What is on disk. A change of any of these is a change of the format (docs/format/page.md).
+const _: () = assert!(HEADER_BYTES == 64 && SLOT_BYTES == 8 && CHECKSUM_BYTES == 4);
+const _: () = assert!(W_TREE + 1 == HEADER_WORDS);
+const _: () = assert!(size_of::<PageNo>() == 4 && size_of::<Kind>() == 1);
+const _: () = assert!(Kind::Meta as u8 == 1 && Kind::Blob as u8 == 4);
+
 /// Word 0: checksum:32 | kind:8 | level:8 | flags:16.
 pub(crate) const W_KIND: usize = 0;
 /// Word 1: page number:32 | space:32.

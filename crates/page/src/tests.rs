@@ -101,3 +101,31 @@ fn a_sealed_page_knows_its_number() {
     image[100] ^= 1;
     assert!(!verify(&image, PageNo(5)));
 }
+
+#[test]
+fn a_leaf_has_its_golden_bytes() {
+    const GOLDEN: &str = include_str!("../tests/golden/leaf.hex");
+    let page = private_page(512);
+    let mut ops = Vec::new();
+    let mut edit = PageMut::new(&page, &mut ops, 0);
+    let fences = Fences { lower: Some(b"pre".to_vec()), upper: Some(b"prf".to_vec()) };
+    edit.format_node(PageNo(7), 0, 9, &fences);
+    assert!(edit.insert(0, b"prea", b"one") && edit.insert(1, b"preb", &[0xAB; 40]));
+    edit.set_max_txn(0x0102_0304_0506_0708);
+    PageMut::set_lsn(&page, 0x1122_3344);
+    let mut image: Vec<u8> = words(&page).iter().flat_map(|word| word.to_le_bytes()).collect();
+    seal(&mut image);
+    golden::check("leaf.hex", &image, GOLDEN);
+    let read = golden::bytes(GOLDEN);
+    assert!(verify(&read, PageNo(7)));
+    let read: Vec<AtomicU64> = read
+        .chunks_exact(8)
+        .map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("eight bytes"))))
+        .collect();
+    let view = PageRef::new(&read);
+    let mut value = Vec::new();
+    assert_eq!(view.search(b"preb"), (1, true));
+    view.copy_value(0, &mut value);
+    assert_eq!(value, b"one");
+    assert_eq!((view.tree(), view.count(), view.lsn()), (9, 2, 0x1122_3344));
+}

@@ -16,6 +16,7 @@ pub mod mem;
 pub mod net;
 pub mod process;
 pub mod sim;
+mod spin;
 pub mod sync;
 pub mod temporary;
 pub mod threads;

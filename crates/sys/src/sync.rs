@@ -111,14 +111,17 @@ impl Condvar {
     }
 }
 
+pub use crate::spin::spin_until_clear;
+
 /// Tells the processor (or the model) that this thread spins.
+#[inline]
 pub fn spin_hint() {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(shuttle)]
     shuttle::thread::yield_now();
     #[cfg(not(any(loom, shuttle)))]
-    std::hint::spin_loop();
+    core::hint::spin_loop();
 }
 
 /// Sleeps until `unpark_all` on the same address, unless `still_needed` says no under the queue's lock. May wake early.

@@ -8,6 +8,9 @@ const MAGIC: u32 = 0x4C57_5153; // "SQWL"
 /// Bytes in front of a record's body: length of the body:32, kind:8, unused:24, ticket:64.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
+// What is on disk. A change of any of these is a change of the format (docs/format/wal.md).
+const _: () = assert!(HEADER_BYTES == 64 && RECORD_HEADER_BYTES == 16);
+
 /// Header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

@@ -12,6 +12,9 @@ const FILE_NAME: &str = "checkpoint";
 const BLOCK_BYTES: usize = 4096;
 const MAGIC: u32 = 0x4B43_5153; // "SQCK"
 
+// Two blocks, each one sector of any disk (docs/format/wal.md).
+const _: () = assert!(BLOCK_BYTES == 4096);
+
 /// A point from which recovery can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {

@@ -184,3 +184,44 @@ fn the_newest_whole_checkpoint_counts() {
     let (_, found) = CheckpointFile::open(&disk).unwrap();
     assert_eq!(found.unwrap().number, 1);
 }
+
+#[test]
+fn a_batch_has_its_golden_bytes() {
+    const GOLDEN: &str = include_str!("../tests/golden/batch.hex");
+    let header = crate::batch::Header {
+        epoch: 3,
+        number: 5,
+        low: 7,
+        high: 9,
+        length: 0,
+        previous_crc: 0x0A0B_0C0D,
+    };
+    let mut batch = vec![0; crate::batch::HEADER_BYTES];
+    crate::batch::put_record(&mut batch, 1, 7, &[b"ab", b"c"]);
+    crate::batch::put_record(&mut batch, 2, 8, &[]);
+    let length = (batch.len() - crate::batch::HEADER_BYTES) as u32;
+    let crc = crate::batch::Header { length, ..header }.seal(&mut batch);
+    golden::check("batch.hex", &batch, GOLDEN);
+    let parsed = crate::batch::Header::parse(&golden::bytes(GOLDEN));
+    assert_eq!(parsed, Some((crate::batch::Header { length, ..header }, crc)));
+}
+
+#[test]
+fn a_checkpoint_has_its_golden_bytes() {
+    const GOLDEN: &str = include_str!("../tests/golden/checkpoint.hex");
+    let disk = SimDisk::new();
+    let checkpoint = Checkpoint {
+        number: 2,
+        redo_from: 11,
+        position: LogPosition { segment: 4, epoch: 5, batch: 6, previous_crc: 7, low: 8, high: 9 },
+        next_ticket: 10,
+        page_bytes: 16384,
+    };
+    let (file, _) = CheckpointFile::open(&disk).unwrap();
+    file.store(&checkpoint).unwrap();
+    let stored = disk.open("checkpoint", sys::disk::OpenMode::OrCreate).unwrap();
+    let mut block = vec![0; 96];
+    stored.read_at(&mut block, 0).unwrap();
+    golden::check("checkpoint.hex", &block, GOLDEN);
+    assert_eq!(CheckpointFile::open(&disk).unwrap().1, Some(checkpoint));
+}

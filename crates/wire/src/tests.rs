@@ -310,3 +310,45 @@ proptest! {
         prop_assert_eq!(Reader::new(&out).lenenc_int(), Ok(number));
     }
 }
+
+#[test]
+fn packets_have_their_golden_bytes() {
+    let mut out = Vec::new();
+    greeting().encode(&mut out);
+    golden::check("greeting.hex", &out, include_str!("../tests/golden/greeting.hex"));
+    out.clear();
+    let ok = OkPacket {
+        affected_rows: 300,
+        last_insert_id: 1 << 40,
+        status: StatusFlags::AUTOCOMMIT | StatusFlags::SESSION_STATE_CHANGED,
+        warnings: 2,
+        info: b"Records: 1",
+        changes: vec![Change::Schema(b"test"), Change::SystemVariable(b"a", b"b")],
+    };
+    ok.encode(&mut out, ALL);
+    golden::check("ok.hex", &out, include_str!("../tests/golden/ok.hex"));
+    out.clear();
+    ErrPacket::of(&errors::err!(DUP_ENTRY, 1, "t1.PRIMARY")).encode(&mut out, ALL);
+    golden::check("err.hex", &out, include_str!("../tests/golden/err.hex"));
+    out.clear();
+    let text = DataType::varchar(20, CollationId::UTF8MB4_0900_AI_CI);
+    let definition = ColumnDefinition {
+        schema: b"test",
+        table: b"t1",
+        org_table: b"t1",
+        name: b"a",
+        org_name: b"a",
+        ty: TypeOnWire::of(&text, ColumnOrigin::Table, 255, 4),
+    };
+    definition.encode(&mut out);
+    golden::check("column.hex", &out, include_str!("../tests/golden/column.hex"));
+    out.clear();
+    let row = BinaryRowWriter::begin(&mut out, 2);
+    row.put_value(&mut out, 0, &DataType::bigint(), &Value::Int(-5));
+    row.put_value(&mut out, 1, &DataType::double(), &Value::Null);
+    golden::check("binary-row.hex", &out, include_str!("../tests/golden/binary-row.hex"));
+    out.clear();
+    let parameters = [Value::Int(1), Value::text("abc"), Value::Null];
+    put_execute(&mut out, 4, CursorFlags::READ_ONLY, &parameters, ALL);
+    golden::check("execute.hex", &out, include_str!("../tests/golden/execute.hex"));
+}

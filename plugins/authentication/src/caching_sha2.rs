@@ -4,11 +4,12 @@
 //! the password: plainly over TLS or a UNIX socket, else encrypted with the server's RSA key.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use errors::{Error, Result, err};
 use plugin_api::{AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange};
 use sha2::{Digest, Sha256};
+use sys::sync::Mutex;
 
 use crate::equal_in_constant_time;
 use crate::rsa_keys::RsaKeys;
@@ -157,7 +158,7 @@ impl Running {
         if packet.len() != SCRAMBLE_BYTES || self.stored.is_empty() {
             return AuthStep::Refuse;
         }
-        let cache = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.shared.cache.lock();
         let cached = cache.get(&self.stored).copied();
         drop(cache);
         if let Some(digest) = cached
@@ -186,7 +187,7 @@ impl Running {
             return AuthStep::Refuse;
         }
         let digest = sha256(&[&sha256(&[password])]);
-        let mut cache = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.shared.cache.lock();
         if cache.len() >= CACHE_ENTRIES_MAX {
             cache.clear();
         }

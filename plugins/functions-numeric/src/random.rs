@@ -1,12 +1,11 @@
 //! RAND: the session's numbers, or the reference's reproducible sequence from a seed.
 
-use std::sync::Mutex;
-
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{
     ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
+use sys::sync::Mutex;
 use types::{DataType, Value};
 
 /// Modulus of both generators.
@@ -65,7 +64,7 @@ fn bind_rand(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let running: Mutex<Option<(StatementKey, Sequence)>> = Mutex::new(None);
     let bound = BoundFunction::new(ty, vec![Coercion::Integer], move |ctx, args| {
         let key = statement_key(ctx);
-        let mut running = running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut running = running.lock();
         let mut sequence = match *running {
             Some((owner, sequence)) if owner == key => sequence,
             _ => Sequence::seeded(kit::integer(&args[0]) as u32),

@@ -10,14 +10,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine_api::CancelToken;
 use sys::blocking::{Reactor, Turn};
 use sys::interrupt::Waiting;
 use sys::net::{Poller, Waker};
+use sys::sync::Mutex;
 
 use crate::connection::{CloseReason, Connection, Phase, Scratch, Server};
 
@@ -60,7 +61,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn send(&self, message: Message) {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = self.messages.lock();
         messages.push(message);
         let first = messages.len() == 1;
         drop(messages);
@@ -77,7 +78,7 @@ impl Inbox {
     }
 
     fn take(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.messages.lock())
     }
 }
 

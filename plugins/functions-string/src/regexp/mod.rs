@@ -5,13 +5,14 @@ mod engine;
 mod replace;
 mod syntax;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{
     self, UNBOUNDED_CHARACTERS, any_nullable, result_collation, scalar, text_length, text_type,
 };
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use sys::sync::Mutex;
 use types::{CollationId, SqlBytes, Value};
 
 use engine::Pattern;
@@ -69,7 +70,7 @@ impl Compiler {
     fn pattern(&self, pattern: &Value, match_type: Option<&Value>) -> Result<Arc<Pattern>> {
         let pattern = kit::bytes(pattern);
         let flags = match_type.map_or(&b""[..], kit::bytes);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some(known) = &*last
             && known.text == pattern
             && known.flags == flags

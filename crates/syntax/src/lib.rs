@@ -5,6 +5,7 @@ pub mod ast;
 mod caption;
 mod digest;
 mod error;
+mod hints;
 mod keywords;
 mod lexer;
 mod options;
@@ -15,6 +16,7 @@ pub use ast::Statement;
 pub use caption::caption;
 pub use digest::{Digest, LiteralKind, LiteralSpan, Normalizer, digest_text, same_shape};
 pub use error::{ParseError, ParseErrorKind};
+pub use hints::{Hint, HintTable, Hints, IndexHintName, JoinOrderName, parse_hints};
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
 pub use print::{

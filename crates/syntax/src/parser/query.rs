@@ -242,10 +242,31 @@ impl<'a> Parser<'a> {
                 Kw::DISTINCT | Kw::DISTINCTROW | Kw::ALL => {
                     return self.fail_other(1221, "Incorrect usage of ALL and DISTINCT");
                 }
+                _ if self.at_sql_cache() => {
+                    self.bump();
+                    continue;
+                }
                 _ => return Ok(options),
             };
             *flag = true;
             self.bump();
+        }
+    }
+
+    /// `SQL_CACHE` of old drivers, which says nothing here. It is no keyword: where the word can be a column, it is one.
+    fn at_sql_cache(&mut self) -> bool {
+        let word = self.cur.tok;
+        if word.kind != Tok::Word || !self.text_of(word).eq_ignore_ascii_case(b"SQL_CACHE") {
+            return false;
+        }
+        match self.peek().kind {
+            Tok::Word => !ends_item_or_goes_on(self.peek_kw()),
+            // Quoted names and texts could be aliases, `*` a multiplication: seldom, and never in what old drivers send.
+            Tok::Star | Tok::LParen | Tok::Param | Tok::Quoted | Tok::Str | Tok::Int => true,
+            Tok::Decimal | Tok::Float | Tok::HexNum | Tok::HexStr | Tok::UserVar | Tok::AtAt => {
+                true
+            }
+            _ => false,
         }
     }
 
@@ -491,4 +512,38 @@ impl<'a> Parser<'a> {
         self.bump();
         Ok(Some(self.charset_name()?))
     }
+}
+
+/// Words that stand behind a select item or between its operands.
+fn ends_item_or_goes_on(word: Kw) -> bool {
+    const WORDS: &[Kw] = &[
+        Kw::AS,
+        Kw::INTO,
+        Kw::FROM,
+        Kw::WHERE,
+        Kw::GROUP,
+        Kw::HAVING,
+        Kw::WINDOW,
+        Kw::QUALIFY,
+        Kw::ORDER,
+        Kw::LIMIT,
+        Kw::FOR,
+        Kw::LOCK,
+        Kw::UNION,
+        Kw::EXCEPT,
+        Kw::INTERSECT,
+        Kw::AND,
+        Kw::OR,
+        Kw::XOR,
+        Kw::DIV,
+        Kw::MOD,
+        Kw::IS,
+        Kw::IN,
+        Kw::BETWEEN,
+        Kw::LIKE,
+        Kw::RLIKE,
+        Kw::REGEXP,
+        Kw::COLLATE,
+    ];
+    WORDS.contains(&word)
 }

@@ -11,6 +11,7 @@ mod compare;
 mod expr;
 mod from;
 mod grouping;
+pub mod hints;
 mod insert;
 mod literal;
 mod query;
@@ -73,6 +74,12 @@ pub struct Bound {
     pub parameters: Vec<DataType>,
     /// Texts of warnings 1287 that each execution raises: uses of what the reference calls deprecated.
     pub deprecations: Vec<&'static str>,
+    /// Other warnings of each execution: hints that name what is not there.
+    pub notices: Vec<hints::Notice>,
+    /// `MAX_EXECUTION_TIME` of the statement.
+    pub max_execution_millis: Option<u64>,
+    /// `WAIT n`: seconds that locks are waited for in this statement.
+    pub lock_wait_seconds: Option<u64>,
 }
 
 /// Binds one statement.
@@ -101,6 +108,13 @@ pub struct Binder<'a> {
     /// Queries inside queries.
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
+    /// Tables of which the first is to be joined before the second.
+    pub(crate) join_orders: Vec<(InstanceId, InstanceId)>,
+    pub(crate) notices: Vec<hints::Notice>,
+    pub(crate) max_execution_millis: Option<u64>,
+    pub(crate) lock_wait_seconds: Option<u64>,
+    /// The statement is a query.
+    pub(crate) is_query: bool,
     pub(crate) uncacheable: bool,
     pub(crate) deprecations: Vec<&'static str>,
     /// The statement has parameters that a client binds.
@@ -143,6 +157,11 @@ impl<'a> Binder<'a> {
             view_checks: Vec::new(),
             query_depth: 0,
             straight_join: false,
+            join_orders: Vec::new(),
+            notices: Vec::new(),
+            max_execution_millis: None,
+            lock_wait_seconds: None,
+            is_query: false,
             uncacheable: false,
             deprecations: Vec::new(),
             has_placeholders: false,
@@ -175,12 +194,16 @@ impl<'a> Binder<'a> {
                 registers: self.registers,
                 cte_ids: self.next_cte,
                 straight_join: self.straight_join,
+                join_orders: self.join_orders,
                 uncacheable: self.uncacheable,
             },
             tables: self.tables,
             privileges: self.privileges,
             parameters,
             deprecations: self.deprecations,
+            notices: self.notices,
+            max_execution_millis: self.max_execution_millis,
+            lock_wait_seconds: self.lock_wait_seconds,
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use errors::{Error, Result, bail};
+use errors::{Result, bail};
 use plan::{
     CteId, Expr, InstanceId, Logical, LogicalCte, OutputColumn, Register, RegisterSet, RowLocking,
     SetOperation, SortKey,
@@ -567,8 +567,9 @@ impl Binder<'_> {
             (false, ast::LockWait::SkipLocked) => RowLocking::SharedSkipLocked,
             (_, ast::LockWait::Seconds(0)) if exclusive => RowLocking::ExclusiveNoWait,
             (_, ast::LockWait::Seconds(0)) => RowLocking::SharedNoWait,
-            (_, ast::LockWait::Seconds(_)) => {
-                return Err(Error::not_supported("FOR UPDATE WAIT n"));
+            (_, ast::LockWait::Seconds(seconds)) => {
+                self.lock_wait_seconds = Some(seconds);
+                if exclusive { RowLocking::Exclusive } else { RowLocking::Shared }
             }
         };
         if locking.of.is_empty() {

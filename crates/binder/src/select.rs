@@ -38,7 +38,9 @@ impl Binder<'_> {
             );
         }
         self.block().clause = Clause::On;
+        let first = self.instances.len();
         let from = self.bind_from(&select.from)?;
+        self.apply_hints(select.hints.as_deref(), first);
         let parts = self.bind_parts(select, order_by)?;
         self.check_grouping(
             parts.filter.as_ref(),

@@ -11,7 +11,10 @@ use crate::block::Clause;
 impl Binder<'_> {
     pub(crate) fn bind_statement(&mut self, statement: &Statement) -> Result<LogicalStatement> {
         match statement {
-            Statement::Query(query) => self.bind_top_query(query).map(LogicalStatement::Query),
+            Statement::Query(query) => {
+                self.is_query = true;
+                self.bind_top_query(query).map(LogicalStatement::Query)
+            }
             Statement::Insert(insert) => {
                 self.bind_insert(insert).map(|insert| LogicalStatement::Insert(Box::new(insert)))
             }

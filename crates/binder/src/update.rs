@@ -27,6 +27,7 @@ impl Binder<'_> {
         self.push_block();
         self.block().clause = Clause::On;
         let mut root = self.bind_from(&update.tables)?;
+        self.apply_hints(update.hints.as_deref(), 0);
         if multi_table && (!update.order_by.is_empty() || update.limit.is_some()) {
             let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
             bail!(WRONG_USAGE, "UPDATE", clause);

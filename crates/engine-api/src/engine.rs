@@ -256,6 +256,9 @@ pub trait Transaction: Send {
     /// Too many transactions.
     fn start(&mut self, options: &TxnOptions) -> EngineResult<()>;
 
+    /// Row locks are waited for as long from now on.
+    fn set_lock_wait_timeout(&mut self, timeout: Duration);
+
     /// Whether it is started and not ended.
     fn is_started(&self) -> bool;
 

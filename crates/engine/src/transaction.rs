@@ -459,6 +459,10 @@ impl Transaction for Txn {
         Ok(())
     }
 
+    fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.lock_wait_timeout = timeout;
+    }
+
     fn is_started(&self) -> bool {
         self.started
     }

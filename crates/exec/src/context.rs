@@ -8,6 +8,7 @@ use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
 use types::Value;
 
+use crate::measure::{ExecCounts, Measure};
 use crate::ops::ScanBuffers;
 use crate::write::RecordBuffers;
 
@@ -107,19 +108,10 @@ pub struct ExecScratch {
     pub(crate) key: Vec<u8>,
     pub(crate) scans: Vec<ScanBuffers>,
     pub(crate) records: RecordBuffers,
-    /// What the last run did besides its result.
+    /// Work since the session took the counts last.
     pub counts: ExecCounts,
-}
-
-/// Work of a run that status variables show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExecCounts {
-    /// `Sort_merge_passes`: sorted runs written to files.
-    pub sort_merge_passes: u64,
-    /// `Created_tmp_disk_tables`: hash tables that moved to files.
-    pub disk_tables: u64,
-    /// Groupings that the batch program did.
-    pub batch_groupings: u64,
+    /// Measures of the last measured run.
+    pub measures: Vec<Measure>,
 }
 
 /// Everything around one run of a program.

@@ -8,6 +8,7 @@ mod context;
 mod convert;
 mod expr;
 mod layout;
+mod measure;
 mod ops;
 mod output;
 mod program;
@@ -18,7 +19,7 @@ mod value_key;
 mod write;
 
 pub use context::{
-    ExecContext, ExecCounts, ExecScratch, ExecSettings, ExecutionMode, Outcome, RowSink,
-    TransactionSource,
+    ExecContext, ExecScratch, ExecSettings, ExecutionMode, Outcome, RowSink, TransactionSource,
 };
-pub use program::{Program, compile};
+pub use measure::{ExecCounts, Measure, MeasuredNodes};
+pub use program::{Program, compile, compile_measured};

@@ -9,6 +9,7 @@ use types::Value;
 
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::expr::{Code, Compiler};
+use crate::measure::MeasuredNodes;
 use crate::ops::NodeCompiler;
 use crate::output::ValueRow;
 use crate::query::QueryProgram;
@@ -70,6 +71,29 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
 /// # Errors
 /// What the plan asks for is not built (1235), or a function refuses its arguments.
 pub fn compile(plan: &Plan, registry: &Registry, bind: &BindContext) -> Result<Arc<Program>> {
+    compile_with(plan, registry, bind, None).map(|(program, _)| program)
+}
+
+/// As `compile`, with every operator measured: its rows and time are in `ExecScratch::measures` after the run.
+///
+/// # Errors
+/// As `compile`.
+pub fn compile_measured(
+    plan: &Plan,
+    registry: &Registry,
+    bind: &BindContext,
+) -> Result<(Arc<Program>, MeasuredNodes)> {
+    let measured = Some(MeasuredNodes::default());
+    compile_with(plan, registry, bind, measured)
+        .map(|(program, measured)| (program, measured.unwrap_or_default()))
+}
+
+fn compile_with(
+    plan: &Plan,
+    registry: &Registry,
+    bind: &BindContext,
+    measured: Option<MeasuredNodes>,
+) -> Result<(Arc<Program>, Option<MeasuredNodes>)> {
     let none = Shared { subqueries: &[], ctes: &[], registers: 0 };
     let shared = match plan {
         Plan::Query(query) => shared!(query),
@@ -82,7 +106,7 @@ pub fn compile(plan: &Plan, registry: &Registry, bind: &BindContext) -> Result<A
         Plan::Rows { .. } => none,
     };
     let exprs = Compiler::new(registry, bind, shared.subqueries, shared.registers);
-    let mut compiler = NodeCompiler { exprs };
+    let mut compiler = NodeCompiler { exprs, measured };
     let (kind, columns) = match plan {
         Plan::Query(query) => {
             let mut program = QueryProgram::compile(query, &mut compiler)?;
@@ -110,7 +134,7 @@ pub fn compile(plan: &Plan, registry: &Registry, bind: &BindContext) -> Result<A
         }
         Plan::Rows { columns, rows } => (Kind::Rows(rows.clone()), metas(columns)),
     };
-    Ok(Arc::new(Program { columns: columns.into(), kind }))
+    Ok((Arc::new(Program { columns: columns.into(), kind }), compiler.measured))
 }
 
 /// Compiles subqueries and CTEs; last, because it counts registers and slots.
@@ -133,6 +157,7 @@ fn body(shared: &Shared<'_>, compiler: &mut NodeCompiler<'_>) -> Result<Body> {
     body.registers = compiler.exprs.registers;
     body.once_slots = compiler.exprs.once_slots;
     body.set_slots = compiler.exprs.set_slots;
+    body.measured = compiler.measured.as_ref().map_or(0, MeasuredNodes::len);
     Ok(body)
 }
 

@@ -9,8 +9,9 @@ use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
 use types::Value;
 
-use crate::context::{ExecContext, ExecCounts, ExecScratch, ExecSettings, TransactionSource};
+use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
+use crate::measure::{ExecCounts, Measures};
 use crate::ops::{Node, Rows, ScanBuffers};
 use crate::write::RecordBuffers;
 
@@ -39,6 +40,8 @@ pub(crate) struct Body {
     pub(crate) once_slots: usize,
     /// Sets of long IN lists.
     pub(crate) set_slots: usize,
+    /// Operators that are measured: none outside EXPLAIN ANALYZE.
+    pub(crate) measured: usize,
 }
 
 /// Rows of a CTE.
@@ -78,10 +81,11 @@ impl Memory {
 
 /// Memory that outlives a run.
 pub(crate) struct Reusable {
-    counts: ExecCounts,
     registers: Vec<Value>,
     scans: Vec<ScanBuffers>,
     records: RecordBuffers,
+    counts: ExecCounts,
+    measures: Option<Box<Measures>>,
 }
 
 impl Reusable {
@@ -90,7 +94,10 @@ impl Reusable {
         scratch.registers = self.registers;
         scratch.scans = self.scans;
         scratch.records = self.records;
-        scratch.counts = self.counts;
+        scratch.counts.add(&self.counts);
+        if let Some(measures) = self.measures {
+            scratch.measures = measures.list;
+        }
     }
 }
 
@@ -122,8 +129,9 @@ pub(crate) struct Run<'r> {
     pub(crate) is_rolled_back: Cell<bool>,
     /// Rows that LIMIT cut off but SQL_CALC_FOUND_ROWS counts.
     pub(crate) found_rows: Option<u64>,
-    /// What status variables show.
     pub(crate) counts: ExecCounts,
+    /// Set while EXPLAIN ANALYZE runs the statement.
+    pub(crate) measures: Option<Box<Measures>>,
     ticks: u32,
 }
 
@@ -169,6 +177,10 @@ impl<'r> Run<'r> {
             found_rows: None,
             is_strict_write: false,
             counts: ExecCounts::default(),
+            measures: match body.measured {
+                0 => None,
+                count => Some(Box::new(Measures::new(count))),
+            },
             ticks: 0,
         }
     }
@@ -181,10 +193,11 @@ impl<'r> Run<'r> {
             }
         }
         Reusable {
-            counts: self.counts,
             registers: self.regs,
             scans: self.scans,
             records: self.records,
+            counts: self.counts,
+            measures: self.measures,
         }
     }
 

@@ -505,7 +505,7 @@ fn batch_and_row_programs_agree() {
             let answer = sql.run_guessing(text, &GUESSES[0]).map(|answer| answer.rows);
             let warnings = sql.database.diagnostics.conditions().to_vec();
             answers.push((answer.map_err(|error| error.to_string()), warnings));
-            batched += sql.database.scratch.counts.batch_groupings;
+            batched += std::mem::take(&mut sql.database.scratch.counts).batch_groupings;
         }
         assert_eq!(answers[0], answers[1], "{text} on one thread");
         assert_eq!(answers[0], answers[2], "{text} on three threads");

@@ -56,13 +56,46 @@ pub(crate) struct Graph {
     straight: bool,
 }
 
+impl Graph {
+    /// Whether relation `one` cannot come before `other`.
+    fn needs(&self, one: usize, other: usize) -> bool {
+        let (mut reached, mut seen) = (self.relations[one].after | 1 << one, 0);
+        while reached != seen {
+            seen = reached;
+            for (index, relation) in self.relations.iter().enumerate() {
+                if seen >> index & 1 == 1 {
+                    reached |= relation.after;
+                }
+            }
+        }
+        reached >> other & 1 == 1
+    }
+}
+
 impl Planner<'_> {
     /// Takes `node` apart.
     pub(crate) fn graph(&mut self, node: Logical) -> Graph {
         let mut graph = Graph { straight: self.straight_join, ..Graph::default() };
         let hoist = !has_lateral(&node);
         self.flatten(node, &mut graph, hoist);
+        self.order_by_hints(&mut graph);
         graph
+    }
+
+    /// What hints ask of the order, unless the joins themselves ask for the contrary.
+    fn order_by_hints(&self, graph: &mut Graph) {
+        let place = |graph: &Graph, id: plan::InstanceId| {
+            let is_table =
+                |relation: &Relation| matches!(relation.source, Source::Table(own) if own == id);
+            graph.relations.iter().position(is_table)
+        };
+        for (before, after) in &self.join_orders {
+            if let (Some(before), Some(after)) = (place(graph, *before), place(graph, *after))
+                && !graph.needs(before, after)
+            {
+                graph.relations[after].after |= 1 << before;
+            }
+        }
     }
 
     fn flatten(&mut self, node: Logical, graph: &mut Graph, hoist: bool) {

@@ -66,8 +66,49 @@ pub(crate) struct Planner<'a> {
     pub(crate) registers: u32,
     pub(crate) next_cte: u32,
     pub(crate) straight_join: bool,
+    pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
     /// Rows that each CTE is expected to have.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
+}
+
+/// What EXPLAIN needs to know of a statement after it was planned.
+pub struct Explainer {
+    instances: Vec<TableInstance>,
+    subqueries: Vec<LogicalSubquery>,
+}
+
+impl Explainer {
+    /// The answer of EXPLAIN ANALYZE: `actual` tells what an operator of `plan` did.
+    pub fn analysis(
+        &self,
+        plan: &Plan,
+        format: ExplainFormat,
+        input: &OptimizeInput<'_>,
+        actual: explain::Actuals<'_>,
+    ) -> String {
+        let context = explain::Context {
+            instances: &self.instances,
+            tables: input.tables,
+            subqueries: &self.subqueries,
+            statistics: input.statistics,
+            collation: input.collation,
+            actual: Some(actual),
+        };
+        explain::text(plan, format, &context)
+    }
+}
+
+/// Plans the statement of an EXPLAIN ANALYZE, to be run and described afterwards.
+///
+/// # Errors
+/// As `optimize`.
+pub fn optimize_for_analysis(
+    plan: LogicalPlan,
+    input: &OptimizeInput<'_>,
+) -> Result<(Plan, PlanFlags, Explainer)> {
+    let (physical, flags, planner) = optimize_with(plan, input)?;
+    let Planner { instances, subqueries, .. } = planner;
+    Ok((physical, flags, Explainer { instances, subqueries }))
 }
 
 /// Plans a bound statement.
@@ -75,6 +116,13 @@ pub(crate) struct Planner<'a> {
 /// # Errors
 /// 1235 for what cannot be planned yet.
 pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, PlanFlags)> {
+    optimize_with(plan, input).map(|(physical, flags, _)| (physical, flags))
+}
+
+fn optimize_with<'a>(
+    plan: LogicalPlan,
+    input: &OptimizeInput<'a>,
+) -> Result<(Plan, PlanFlags, Planner<'a>)> {
     let uncacheable = plan.uncacheable;
     let uses_tables = !plan.instances.is_empty();
     let locking = plan.instances.iter().any(|instance| instance.locking != RowLocking::None);
@@ -86,6 +134,7 @@ pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, P
         registers: plan.registers,
         next_cte: plan.cte_ids,
         straight_join: plan.straight_join,
+        join_orders: plan.join_orders,
         cte_rows: Vec::new(),
     };
     let (physical, rows) = planner.statement(plan.statement, plan.ctes)?;
@@ -96,7 +145,7 @@ pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, P
         estimated_rows: rows.min(1e18) as u64,
         uncacheable,
     };
-    Ok((physical, flags))
+    Ok((physical, flags, planner))
 }
 
 /// The parts that all plans share.
@@ -136,7 +185,7 @@ impl Planner<'_> {
             }
             LogicalStatement::Explain { statement, format, analyze } => {
                 if analyze {
-                    return Err(errors::Error::not_supported("EXPLAIN ANALYZE"));
+                    return Err(errors::Error::internal("ANALYZE is planned apart"));
                 }
                 let (plan, rows) = self.statement(*statement, ctes)?;
                 Ok((self.explain(&plan, format), rows))
@@ -151,6 +200,7 @@ impl Planner<'_> {
             subqueries: &self.subqueries,
             statistics: self.input.statistics,
             collation: self.input.collation,
+            actual: None,
         };
         explain::explain(plan, format, &context)
     }

@@ -114,6 +114,8 @@ pub struct BoundFunction {
     pub nulls: NullRule,
     /// Code.
     pub kernel: Kernel,
+    /// The last argument is evaluated as often as the first one says before the code runs.
+    pub repeats: bool,
 }
 
 impl BoundFunction {
@@ -128,7 +130,14 @@ impl BoundFunction {
             coercions,
             nulls: NullRule::Propagate,
             kernel: std::sync::Arc::new(kernel),
+            repeats: false,
         }
+    }
+
+    /// The last argument is evaluated as often as the first one says.
+    pub fn repeating(mut self) -> BoundFunction {
+        self.repeats = true;
+        self
     }
 
     /// The kernel handles NULL itself.
@@ -264,6 +273,10 @@ pub trait SessionServices {
     /// `CURRENT_ROLE()`.
     fn current_role(&self) -> String {
         "NONE".into()
+    }
+    /// The contents of a file that the account may read and that is where the server allows; `None` for any other.
+    fn load_file(&self, _name: &str, _bytes_max: u64) -> Option<Vec<u8>> {
+        None
     }
     /// `DATABASE()`.
     fn database(&self) -> Option<String>;

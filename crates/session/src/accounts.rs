@@ -199,13 +199,29 @@ impl Session {
                 PasswordOption::ExpireDefault | PasswordOption::ExpireNever => {
                     account.password_expired = false;
                 }
-                PasswordOption::ExpireInterval(_)
-                | PasswordOption::History(_)
-                | PasswordOption::ReuseInterval(_)
-                | PasswordOption::RequireCurrent(_)
-                | PasswordOption::FailedLoginAttempts(_)
-                | PasswordOption::LockTime(_) => {
-                    self.working.warn(ErrorCode::OPTION_IGNORED, &[&"PASSWORD"]);
+                // What is the default anyway.
+                PasswordOption::History(None | Some(0))
+                | PasswordOption::ReuseInterval(None | Some(0))
+                | PasswordOption::RequireCurrent(None | Some(false))
+                | PasswordOption::FailedLoginAttempts(0)
+                | PasswordOption::LockTime(Some(0)) => {}
+                PasswordOption::ExpireInterval(_) => {
+                    return Err(Error::not_supported("PASSWORD EXPIRE INTERVAL"));
+                }
+                PasswordOption::History(_) => {
+                    return Err(Error::not_supported("PASSWORD HISTORY"));
+                }
+                PasswordOption::ReuseInterval(_) => {
+                    return Err(Error::not_supported("PASSWORD REUSE INTERVAL"));
+                }
+                PasswordOption::RequireCurrent(_) => {
+                    return Err(Error::not_supported("PASSWORD REQUIRE CURRENT"));
+                }
+                PasswordOption::FailedLoginAttempts(_) => {
+                    return Err(Error::not_supported("FAILED_LOGIN_ATTEMPTS"));
+                }
+                PasswordOption::LockTime(_) => {
+                    return Err(Error::not_supported("PASSWORD_LOCK_TIME"));
                 }
             }
         }

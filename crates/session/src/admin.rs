@@ -82,8 +82,8 @@ impl Session {
                 | FlushItem::OptimizerCosts
                 | FlushItem::RelayLogs { .. }
                 | FlushItem::SlowLogs
-                | FlushItem::UserResources
                 | FlushItem::Hosts => {}
+                FlushItem::UserResources => self.server.usages.reset(),
             }
         }
         self.services.row_count = 0;
@@ -287,7 +287,10 @@ impl Session {
         {
             bail!(EXPLAIN_NOT_SUPPORTED);
         }
-        if explain.format.is_some() || explain.analyze {
+        if explain.analyze {
+            return self.explain_analyze(explain, running, sink);
+        }
+        if explain.format.is_some() {
             return self.run_planned_statement(statement, running, sink);
         }
         let format = crate::variables::as_text(&self.value("explain_format"));

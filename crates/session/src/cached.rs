@@ -23,9 +23,9 @@ const TEXT_BYTES_MAX: usize = 32 * 1024;
 const LITERALS_MAX: usize = 512;
 
 /// Table statistics from the engines.
-struct EngineStatistics<'a> {
-    server: &'a Server,
-    tables: &'a [Arc<Table>],
+pub(crate) struct EngineStatistics<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) tables: &'a [Arc<Table>],
 }
 
 impl EngineStatistics<'_> {
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Whether statements of this session may use shared plans now.
-    fn may_share_plans(&self) -> bool {
+    pub(crate) fn may_share_plans(&self) -> bool {
         self.temporary.is_empty() && !self.reads_lock()
     }
 
@@ -205,7 +205,7 @@ impl Session {
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
             _ => false,
         };
-        if !plannable {
+        if !plannable || crate::hinted::sets_variables(&statement) {
             return Ok(None);
         }
         let running = Running { source: text, parameters: values, origin: Origin::Prepared };

@@ -4,12 +4,15 @@
 //! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
 
 mod account_texts;
+mod account_usage;
 mod accounts;
 mod admin;
+mod analyze;
 mod cached;
 mod conditions;
 mod ddl;
 mod deadline;
+mod hinted;
 mod information;
 mod load_data;
 mod lock_tables;
@@ -20,6 +23,7 @@ mod placeholders;
 mod plan_cache;
 mod planned;
 mod prepared;
+mod prepared_texts;
 mod process;
 mod query;
 mod server;

@@ -1,5 +1,7 @@
 //! ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE: a row of outcome for each table.
 
+use std::sync::Arc;
+
 use catalog::PrivilegeSet;
 use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
@@ -37,6 +39,7 @@ impl Session {
         let mut rows = Vec::new();
         for name in &maintenance.tables {
             let (schema, table) = self.qualify(name)?;
+            let (schema, table) = self.information_table(maintenance.kind, schema, table)?;
             let full = format!("{schema}.{table}");
             let mut say = |kind: &str, text: &str| {
                 rows.push(vec![
@@ -46,6 +49,13 @@ impl Session {
                     Value::text(text),
                 ]);
             };
+            if crate::information::system_schema(&schema) == Some("performance_schema") {
+                say(
+                    "note",
+                    &format!("The storage engine for the table doesn't support {operation}"),
+                );
+                continue;
+            }
             match self.maintain_one(maintenance.kind, &schema, &table) {
                 Ok(findings) if findings.is_empty() => match maintenance.kind {
                     MaintenanceKind::Optimize => {
@@ -85,6 +95,31 @@ impl Session {
         send_rows(sink, &columns, &rows, &state)
     }
 
+    /// Tables that are computed: they can be checked, and nothing else can be done to them.
+    fn information_table(
+        &self,
+        kind: MaintenanceKind,
+        schema: Arc<str>,
+        table: Arc<str>,
+    ) -> Result<(Arc<str>, Arc<str>)> {
+        let Some(known) = crate::information::system_schema(&schema) else {
+            return Ok((schema, table));
+        };
+        let may = matches!(kind, MaintenanceKind::Check | MaintenanceKind::Checksum);
+        if !may && known == "information_schema" {
+            let host = self.shown_host(&self.account);
+            errors::bail!(DBACCESS_DENIED_ERROR, self.account.user, host, known);
+        }
+        let exact = self.server.registry.information_table(known, &table);
+        match exact {
+            Some(found) => Ok((known.into(), found.name().into())),
+            None if known == "information_schema" => {
+                Err(errors::err!(UNKNOWN_TABLE, table.to_uppercase(), known))
+            }
+            None => Ok((schema, table)),
+        }
+    }
+
     /// What is wrong with a table; nothing when all is well.
     fn maintain_one(
         &mut self,
@@ -92,6 +127,9 @@ impl Session {
         schema: &str,
         name: &str,
     ) -> Result<Vec<String>> {
+        if crate::information::system_schema(schema).is_some() {
+            return Ok(Vec::new());
+        }
         let Some(relation) = self.view().relation(schema, name) else {
             return Err(errors::err!(NO_SUCH_TABLE, schema, name));
         };
@@ -126,7 +164,10 @@ impl Session {
         let quick = maintenance.options.iter().any(|option| &**option == "QUICK");
         for name in &maintenance.tables {
             let (schema, table) = self.qualify(name)?;
+            let (schema, table) = self.information_table(maintenance.kind, schema, table)?;
+            let computed = crate::information::system_schema(&schema).is_some();
             let sum = match self.checksum(&schema, &table) {
+                Err(_) if computed => Value::Null,
                 // No checksum is kept that could be shown without reading.
                 Ok(_) if quick => Value::Null,
                 Ok(sum) => Value::UInt(sum),

@@ -15,6 +15,8 @@ use crate::planned::Planned;
 
 /// Shards, so that insertions copy little.
 const SHARDS: usize = 64;
+/// How far a limit must move to be followed at once.
+const LIMIT_STEP_BYTES: usize = 1 << 20;
 /// Entries of a session's own front.
 const FRONT_SLOTS: usize = 8;
 /// Hits that a front counts before it tells the shared entry.
@@ -158,6 +160,25 @@ impl PlanCache {
             self.shards[*hand].store(Arc::new(map));
             let total = self.bytes.load(Ordering::Relaxed).saturating_sub(freed);
             self.bytes.store(total, Ordering::Relaxed);
+        }
+    }
+
+    /// A plan, without a session's own slots.
+    pub(crate) fn get(&self, key: &PlanKey, text: &LiftedText<'_>) -> Option<Arc<Planned>> {
+        self.find(key.hash(), key, text).map(|entry| entry.planned.clone())
+    }
+
+    /// Whether plans have to go for new ones to come in.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        self.bytes.load(Ordering::Relaxed) > limit / 8 * 7
+    }
+
+    /// Follows a limit that moves all the time in large steps.
+    pub(crate) fn set_limit_if_far(&self, limit_bytes: usize) {
+        let present = self.limit_bytes.load(Ordering::Relaxed);
+        if present.abs_diff(limit_bytes) > LIMIT_STEP_BYTES {
+            self.set_limit(limit_bytes);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A statement that is ready to run, and what must hold before it may.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use binder::{PrivilegeKind, RequiredPrivilege};
 use catalog::{CatalogVersion, PrivilegeSet, Table, Usage};
@@ -30,6 +31,8 @@ pub(crate) struct Planned {
     pub(crate) program: Arc<Program>,
     pub(crate) kind: PlannedKind,
     pub(crate) counter: Counter,
+    /// Select_scan and the like: how its tables are read.
+    pub(crate) access_counters: Vec<Counter>,
     /// Tables as they were when it was bound.
     pub(crate) tables: Vec<Arc<Table>>,
     /// What the metadata locks are asked for.
@@ -42,6 +45,12 @@ pub(crate) struct Planned {
     pub(crate) cacheable: bool,
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
+    /// Other warnings of each execution.
+    pub(crate) notices: Vec<binder::hints::Notice>,
+    /// `MAX_EXECUTION_TIME` hint.
+    pub(crate) max_execution: Option<Duration>,
+    /// `FOR UPDATE WAIT n`.
+    pub(crate) lock_wait: Option<Duration>,
     /// Rows that the optimizer expects to touch.
     pub(crate) estimated_rows: u64,
     /// Size of the text it was made from.

@@ -1,4 +1,5 @@
-//! Prepared statements: by number for the binary protocol, by name for PREPARE. They keep text, tree and the last plan.
+//! Prepared statements: by number for the binary protocol, by name for PREPARE. A session keeps a reference to the shared text
+//! (`prepared_texts`) and the plans it used last; everything else is found in the server's cache or made again from the text.
 
 use std::sync::Arc;
 
@@ -7,10 +8,12 @@ use hashbrown::HashMap;
 use plugin_api::{ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, ResultSink};
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
-use types::{DataType, TypeKind, Value};
+use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::plan_cache::PlanSettings;
+use crate::account_usage::Resource;
+use crate::plan_cache::{LiftedText, LocalPlan, PlanKey, PlanSettings};
 use crate::planned::Planned;
+use crate::prepared_texts::PreparedText;
 use crate::server::Server;
 use crate::session::Session;
 use crate::sink::ValueRow;
@@ -19,6 +22,14 @@ use crate::status::Counter;
 
 /// Most parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
+/// Statement ids are a slot (these bits, counted from 1) and how often the slot was used before.
+const SLOT_BITS: u32 = 20;
+/// Most statements of one session that are open at a time.
+const SLOTS_MAX: usize = (1 << SLOT_BITS) - 1;
+/// Plans that a session keeps a reference to.
+const HOT_PLANS: usize = 32;
+/// Stands for the types of a statement that is only described.
+const DESCRIBED: u64 = u64::MAX;
 
 /// Rows of an open cursor.
 struct Cursor {
@@ -26,14 +37,20 @@ struct Cursor {
     position: usize,
 }
 
-/// A prepared statement.
-pub(crate) struct Prepared {
-    source: Arc<[u8]>,
-    statement: Arc<Statement>,
-    parameters: usize,
-    /// The plan made last, with the types it was made for.
-    plan: Option<(Vec<DataType>, PlanContext, Arc<Planned>)>,
-    cursor: Option<Cursor>,
+/// A prepared statement of a session: small, because a client may prepare a thousand and never close one.
+#[derive(Default)]
+struct Slot {
+    text: Option<Arc<PreparedText>>,
+    cursor: Option<Box<Cursor>>,
+    generation: u32,
+}
+
+/// A plan that the session used not long ago, with what it was made for.
+struct HotPlan {
+    id: u32,
+    types: Vec<DataType>,
+    context: PlanContext,
+    plan: LocalPlan,
 }
 
 /// What a kept plan was made under.
@@ -46,38 +63,115 @@ struct PlanContext {
 /// A session's prepared statements.
 #[derive(Default)]
 pub(crate) struct PreparedStatements {
-    by_id: HashMap<u32, Box<Prepared>>,
-    by_name: HashMap<String, Prepared>,
-    last_id: u32,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_name: HashMap<String, Arc<PreparedText>>,
+    /// At the slot's position modulo their number; empty until something is executed.
+    hot: Vec<Option<Box<HotPlan>>>,
 }
 
 impl PreparedStatements {
-    fn get(&mut self, id: u32, command: &str) -> Result<&mut Prepared> {
-        let known = self.by_id.get_mut(&id).map(Box::as_mut);
-        known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, command))
+    /// The slot of a statement that is open.
+    fn slot(&mut self, id: u32, command: &str) -> Result<&mut Slot> {
+        let (at, generation) = place_of(id);
+        let slot = self.slots.get_mut(at);
+        slot.filter(|slot| slot.generation == generation && slot.text.is_some())
+            .ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, command))
+    }
+
+    fn add(&mut self, text: Arc<PreparedText>) -> Result<u32> {
+        let at = match self.free.pop() {
+            Some(at) => at as usize,
+            None if self.slots.len() >= SLOTS_MAX => {
+                bail!(MAX_PREPARED_STMT_COUNT_REACHED, SLOTS_MAX)
+            }
+            None => {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[at];
+        slot.text = Some(text);
+        Ok(slot.generation << SLOT_BITS | (at as u32 + 1))
     }
 
     pub(crate) fn parameter_count(&self, id: u32) -> Result<usize> {
-        let known = self.by_id.get(&id).map(|prepared| prepared.parameters);
-        known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, "mysqld_stmt_execute"))
+        let (at, generation) = place_of(id);
+        let slot = self.slots.get(at).filter(|slot| slot.generation == generation);
+        slot.and_then(|slot| slot.text.as_ref())
+            .map(|text| text.parameters as usize)
+            .ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, "mysqld_stmt_execute"))
     }
 
     pub(crate) fn reset(&mut self, id: u32) -> Result<()> {
-        self.get(id, "mysqld_stmt_reset")?.cursor = None;
+        self.slot(id, "mysqld_stmt_reset")?.cursor = None;
         Ok(())
     }
 
     pub(crate) fn close(&mut self, id: u32, server: &Server) {
-        if self.by_id.remove(&id).is_some() {
-            server.prepared_count.fetch_sub(1, Ordering::Relaxed);
+        let Ok(slot) = self.slot(id, "") else { return };
+        slot.cursor = None;
+        let text = slot.text.take();
+        slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
+        let (at, _) = place_of(id);
+        self.free.push(at as u32);
+        if let Some(hot) = self.hot.get_mut(at % HOT_PLANS)
+            && hot.as_ref().is_some_and(|hot| hot.id == id)
+        {
+            *hot = None;
+        }
+        if let Some(text) = text {
+            server.forget_prepared(text);
         }
     }
 
     pub(crate) fn clear(&mut self, server: &Server) {
-        let count = self.by_id.len() + self.by_name.len();
-        server.prepared_count.fetch_sub(count as u64, Ordering::Relaxed);
-        self.by_id.clear();
-        self.by_name.clear();
+        self.hot = Vec::new();
+        self.free = Vec::new();
+        let open = std::mem::take(&mut self.slots).into_iter().filter_map(|slot| slot.text);
+        let named = std::mem::take(&mut self.by_name).into_values();
+        open.chain(named).for_each(|text| server.forget_prepared(text));
+    }
+
+    fn hot(&self, id: u32) -> Option<&HotPlan> {
+        let (at, _) = place_of(id);
+        self.hot.get(at % HOT_PLANS)?.as_deref().filter(|hot| hot.id == id)
+    }
+
+    fn keep_hot(&mut self, hot: HotPlan) {
+        let (at, _) = place_of(hot.id);
+        if self.hot.is_empty() {
+            self.hot.resize_with(HOT_PLANS, || None);
+        }
+        self.hot[at % HOT_PLANS] = Some(Box::new(hot));
+    }
+}
+
+/// Slot and generation of a statement id; the slot of id 0 is none.
+fn place_of(id: u32) -> (usize, u32) {
+    (((id & (SLOTS_MAX as u32)) as usize).wrapping_sub(1), id >> SLOT_BITS)
+}
+
+impl Server {
+    /// Counts a new prepared statement with this text, sharing the text with others that are equal.
+    fn remember_prepared(&self, text: PreparedText) -> Result<Arc<PreparedText>> {
+        let limit = self.globals.integer("max_prepared_stmt_count");
+        let count = self.prepared_count.load(Ordering::Relaxed);
+        let limit_bytes = self.globals.integer("prepared_stmt_memory_limit");
+        let used = self.prepared_texts.bytes() as u64 + count * size_of::<Slot>() as u64;
+        // Plans give way to texts; what is left when no plan is cached must be within the limit.
+        if count >= limit || used + text.size_bytes() as u64 > limit_bytes {
+            bail!(MAX_PREPARED_STMT_COUNT_REACHED, limit.min(count));
+        }
+        self.prepared_count.fetch_add(1, Ordering::Relaxed);
+        let room = limit_bytes.saturating_sub(used) as usize;
+        self.prepared_plans.set_limit_if_far(room / 2);
+        Ok(self.prepared_texts.share(text))
+    }
+
+    fn forget_prepared(&self, text: Arc<PreparedText>) {
+        self.prepared_count.fetch_sub(1, Ordering::Relaxed);
+        self.prepared_texts.release(text);
     }
 }
 
@@ -129,39 +223,63 @@ fn is_preparable(statement: &Statement) -> bool {
 }
 
 impl Session {
-    fn new_prepared(&mut self, sql: &[u8]) -> Result<Prepared> {
-        let limit = self.server.globals.integer("max_prepared_stmt_count");
-        if self.server.prepared_count.load(Ordering::Relaxed) >= limit {
-            bail!(MAX_PREPARED_STMT_COUNT_REACHED, limit);
-        }
-        let source: Arc<[u8]> = if self.settings.charset_client.is_utf8() {
+    /// Reads a text that is to be prepared.
+    fn new_prepared(&mut self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+        let source: Box<[u8]> = if self.settings.charset_client.is_utf8() {
             sql.into()
         } else {
             self.settings.charset_client.decode(sql).bytes.into()
         };
-        let options = syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
-        let (statement, consumed) =
-            syntax::parse_bytes(&source, &options).map_err(|error| parse_error(&error))?;
-        if source[consumed..].iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
-            bail!(PARSE_ERROR, String::from_utf8_lossy(&source[consumed..]), 1);
-        }
+        let statement = self.parse_prepared(&source)?;
         if matches!(statement, Statement::Empty) {
             bail!(EMPTY_QUERY);
         }
         if !is_preparable(&statement) {
             bail!(UNSUPPORTED_PS);
         }
+        let options = self.parse_options();
         let parameters = crate::placeholders::count(&source, options.no_backslash_escapes);
         if parameters > PARAMETERS_MAX {
             bail!(PS_MANY_PARAM);
         }
-        Ok(Prepared {
+        let has_plan = match &statement {
+            Statement::Query(query) => query.into.is_none(),
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Do(_) => true,
+            _ => false,
+        } && !crate::hinted::sets_variables(&statement);
+        let text = PreparedText {
             source,
-            statement: Arc::new(statement),
-            parameters,
-            plan: None,
-            cursor: None,
-        })
+            mode: self.parse_mode(),
+            parameters: parameters as u32,
+            has_plan,
+        };
+        Ok((text, statement))
+    }
+
+    /// The one statement of a text.
+    fn parse_prepared(&self, source: &[u8]) -> Result<Statement> {
+        let options = syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
+        let (statement, consumed) =
+            syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
+        if source[consumed..].iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
+            bail!(PARSE_ERROR, String::from_utf8_lossy(&source[consumed..]), 1);
+        }
+        Ok(statement)
+    }
+
+    /// The settings that decide how a text is read: equal texts are shared only when they are read alike.
+    fn parse_mode(&self) -> u64 {
+        let ignore_space = if self.client.ignore_space { SqlMode::IGNORE_SPACE.0 } else { 0 };
+        let reading = SqlMode::ANSI_QUOTES.0
+            | SqlMode::PIPES_AS_CONCAT.0
+            | SqlMode::NO_BACKSLASH_ESCAPES.0
+            | SqlMode::IGNORE_SPACE.0
+            | SqlMode::HIGH_NOT_PRECEDENCE.0
+            | SqlMode::REAL_AS_FLOAT.0;
+        (self.settings.sql_mode.0 | ignore_space) & reading
     }
 
     /// COM_STMT_PREPARE.
@@ -179,26 +297,42 @@ impl Session {
     }
 
     fn prepare_and_describe(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        let mut prepared = self.new_prepared(sql)?;
-        let statement = prepared.statement.clone();
-        let source = prepared.source.clone();
-        let (parameter_types, columns) = self.describe_statement(&statement, &source)?;
+        let known = if self.settings.charset_client.is_utf8() {
+            self.server.prepared_texts.find(sql, self.parse_mode())
+        } else {
+            None
+        };
+        let (text, planned) = match known {
+            // Somebody has it already: what it looks like is likely in the cache.
+            Some(known) => {
+                let planned = self.find_described(&known)?;
+                (PreparedText::clone(&known), planned)
+            }
+            None => (self.new_prepared(sql)?.0, None),
+        };
+        let (parameter_types, columns) = match planned {
+            Some(planned) => {
+                self.check_plan_privileges(&planned)?;
+                (planned.parameters.clone(), planned.program.columns().to_vec())
+            }
+            None => {
+                let statement = self.parse_prepared(&text.source)?;
+                self.describe_statement(&statement, &text)?
+            }
+        };
         let parameter = |index: usize| {
             let ty = parameter_types.get(index).cloned().unwrap_or_else(DataType::null);
             ColumnMeta::computed("?", ty)
         };
-        let parameters = (0..prepared.parameters).map(parameter).collect();
-        prepared.plan = None;
-        let ids = &mut self.prepared;
-        loop {
-            ids.last_id = ids.last_id.wrapping_add(1).max(1);
-            if !ids.by_id.contains_key(&ids.last_id) {
-                break;
+        let parameters = (0..text.parameters as usize).map(parameter).collect();
+        let text = self.server.remember_prepared(text)?;
+        let statement_id = match self.prepared.add(text.clone()) {
+            Ok(id) => id,
+            Err(error) => {
+                self.server.forget_prepared(text);
+                return Err(error);
             }
-        }
-        let statement_id = ids.last_id;
-        ids.by_id.insert(statement_id, Box::new(prepared));
-        self.server.prepared_count.fetch_add(1, Ordering::Relaxed);
+        };
         Ok(PreparedInfo {
             statement_id,
             parameters,
@@ -207,12 +341,35 @@ impl Session {
         })
     }
 
+    /// The cached plan of a statement whose parameters have no values yet.
+    fn find_described(&mut self, text: &PreparedText) -> Result<Option<LocalPlan>> {
+        if !text.has_plan || !self.may_share_plans() {
+            return Ok(None);
+        }
+        let key = self.prepared_key(text, described_types(text));
+        let server = self.server.clone();
+        let lifted = LiftedText { text: &text.source, literals: &[] };
+        let found = server.prepared_plans.get(&key, &lifted);
+        let found = found.filter(|planned| server.catalog.is_current(planned.version));
+        Ok(found.map(Arc::new))
+    }
+
+    fn prepared_key(&self, text: &PreparedText, types: u64) -> PlanKey {
+        PlanKey {
+            digest: text.digest(self.server.digest_seed),
+            types,
+            schema: self.services.database.clone(),
+            settings: self.plan_settings(),
+        }
+    }
+
     /// Parameter types and result columns, without running anything.
     fn describe_statement(
         &mut self,
         statement: &Statement,
-        source: &[u8],
+        text: &PreparedText,
     ) -> Result<(Vec<DataType>, Vec<ColumnMeta>)> {
+        let source = &*text.source;
         match statement {
             Statement::Query(_)
             | Statement::Insert(_)
@@ -221,6 +378,12 @@ impl Session {
             | Statement::Do(_)
             | Statement::Explain(_) => {
                 let planned = self.plan_statement(statement, source, None)?;
+                self.check_plan_privileges(&planned)?;
+                if text.has_plan && planned.cacheable && self.may_share_plans() {
+                    let key = self.prepared_key(text, described_types(text));
+                    let lifted = LiftedText { text: source, literals: &[] };
+                    self.server.prepared_plans.insert(key, &lifted, planned.clone());
+                }
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
@@ -239,17 +402,35 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
         self.outcome = CommandOutcome::Continue;
-        let text = match self.prepared.get(request.statement_id, "mysqld_stmt_execute") {
-            Ok(prepared) => prepared.source.clone(),
+        // The text leaves its slot while the statement runs: no shared count is touched.
+        let slot = self.prepared.slot(request.statement_id, "mysqld_stmt_execute");
+        let taken = slot.and_then(|slot| {
+            slot.cursor = None;
+            slot.text.take().ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, request.statement_id, ""))
+        });
+        let text = match taken {
+            Ok(text) => text,
             Err(error) => {
                 sink.error(&error)?;
                 return Ok(CommandOutcome::Continue);
             }
         };
-        self.begin_command("Execute", &text);
+        self.begin_command("Execute", &text.source);
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
-        let result = self.guarded(|session| session.execute_prepared_id(request, sink));
+        let result = self.guarded(|session| {
+            session.count_use(Resource::Questions)?;
+            if text.parameters as usize != request.parameters.len() {
+                bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
+            }
+            session.run_prepared(&text, request, sink)
+        });
+        let (at, _) = place_of(request.statement_id);
+        match self.prepared.slots.get_mut(at) {
+            Some(slot) => slot.text = Some(text),
+            // COM_RESET_CONNECTION cannot run within a statement.
+            None => self.server.forget_prepared(text),
+        }
         let sent = match result {
             Ok(()) => {
                 self.end_statement();
@@ -264,83 +445,83 @@ impl Session {
         sent.map(|()| self.outcome)
     }
 
-    fn execute_prepared_id(
+    /// Runs a prepared statement, with a kept plan when one fits.
+    fn run_prepared(
         &mut self,
+        text: &PreparedText,
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let id = request.statement_id;
-        // The statement leaves the map while it runs, so that the session can be borrowed whole.
-        let taken = self.prepared.by_id.remove(&id);
-        let mut prepared =
-            taken.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, id, "mysqld_stmt_execute"))?;
-        prepared.cursor = None;
-        let result = if prepared.parameters != request.parameters.len() {
-            Err(err!(WRONG_ARGUMENTS, "mysqld_stmt_execute"))
-        } else {
-            self.run_prepared(&mut prepared, request.parameters, request.cursor, sink)
-        };
-        self.prepared.by_id.insert(id, prepared);
-        result
-    }
-
-    /// Runs a prepared statement, with its kept plan when that still fits.
-    fn run_prepared(
-        &mut self,
-        prepared: &mut Prepared,
-        parameters: &[Value],
-        cursor: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let statement = prepared.statement.clone();
-        let source = prepared.source.clone();
-        let running = Running { source: &source, parameters, origin: Origin::Prepared };
-        let plannable = match &*statement {
-            Statement::Query(query) => query.into.is_none(),
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Do(_) => true,
-            _ => false,
-        };
-        if !plannable {
-            return self.run_statement(&statement, &running, sink);
+        let parameters = request.parameters;
+        if !text.has_plan {
+            return self.run_prepared_text(text, parameters, sink);
         }
-        let planned = self.plan_prepared(prepared, &running)?;
-        if cursor && !planned.program.columns().is_empty() {
-            return self.open_cursor(prepared, &planned, parameters, sink);
+        let planned = self.plan_prepared(text, Some(request.statement_id), parameters)?;
+        if request.cursor && !planned.program.columns().is_empty() {
+            return self.open_cursor(request, &planned, sink);
         }
         self.run_to_client(&planned, parameters, sink)
     }
 
-    /// The kept plan when it fits, else a new one, with metadata locks taken.
+    /// A plan for these parameters with its metadata locks taken: the session's own, the server's, or a new one.
+    /// `id`: the statement's number when it may become one of the session's own.
     fn plan_prepared(
         &mut self,
-        prepared: &mut Prepared,
-        running: &Running<'_>,
-    ) -> Result<Arc<Planned>> {
-        let context = self.plan_context();
-        if let Some((types, made_under, planned)) = &prepared.plan
-            && types.len() == running.parameters.len()
-            && types.iter().zip(running.parameters).all(|(ty, value)| fits(ty, value))
-            && *made_under == context
-            && self.server.catalog.is_current(planned.version)
-            && self.temporary.is_empty()
-            && !self.reads_lock()
+        text: &PreparedText,
+        id: Option<u32>,
+        parameters: &[Value],
+    ) -> Result<LocalPlan> {
+        let may_share = self.may_share_plans();
+        let settings = self.plan_settings();
+        if let Some(hot) = id.and_then(|id| self.prepared.hot(id))
+            && may_share
+            && hot.types.len() == parameters.len()
+            && hot.types.iter().zip(parameters).all(|(ty, value)| fits(ty, value))
+            && hot.context.settings == settings
+            && hot.context.database == self.services.database
+            && self.server.catalog.is_current(hot.plan.version)
         {
-            let planned = planned.clone();
-            if self.lock_plan(&planned)? {
-                return Ok(planned);
+            let plan = hot.plan.clone();
+            if self.lock_plan(&plan)? {
+                return Ok(plan);
             }
         }
-        let planned = self.plan_and_lock(&prepared.statement, running)?;
-        if planned.cacheable {
-            let collation = self.settings.collation_connection.id;
-            let ty = |value| type_of_value(value, collation);
-            let types = running.parameters.iter().map(ty).collect();
-            prepared.plan = Some((types, context, planned.clone()));
+        let collation = self.settings.collation_connection.id;
+        let types: Vec<DataType> =
+            parameters.iter().map(|value| type_of_value(value, collation)).collect();
+        let lifted = LiftedText { text: &text.source, literals: &[] };
+        let server = self.server.clone();
+        let key = self.prepared_key(text, hash_of_types(&types));
+        let mut cached = if may_share { server.prepared_plans.get(&key, &lifted) } else { None };
+        if let Some(planned) = &cached
+            && !(server.catalog.is_current(planned.version) && self.lock_plan(planned)?)
+        {
+            cached = None;
         }
-        Ok(planned)
+        let planned = match cached {
+            Some(planned) => planned,
+            None => {
+                let statement = self.parse_prepared(&text.source)?;
+                let running =
+                    Running { source: &text.source, parameters, origin: Origin::Prepared };
+                let planned = self.plan_and_lock(&statement, &running)?;
+                if planned.cacheable && may_share {
+                    server.prepared_plans.insert(key, &lifted, planned.clone());
+                }
+                planned
+            }
+        };
+        let cacheable = planned.cacheable && may_share;
+        let plan = Arc::new(planned);
+        if let Some(id) = id.filter(|_| cacheable) {
+            if server.prepared_plans.is_crowded() {
+                // Plans that only a session still holds are not counted: under pressure it holds one.
+                self.prepared.hot.iter_mut().for_each(|hot| *hot = None);
+            }
+            let context = self.plan_context();
+            self.prepared.keep_hot(HotPlan { id, types, context, plan: plan.clone() });
+        }
+        Ok(plan)
     }
 
     fn plan_context(&self) -> PlanContext {
@@ -349,16 +530,18 @@ impl Session {
 
     fn open_cursor(
         &mut self,
-        prepared: &mut Prepared,
+        request: &ExecuteRequest<'_>,
         planned: &Planned,
-        parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.shared.counters.add(planned.counter, 1);
-        let rows = self.run_collecting(planned, parameters)?;
+        let rows = self.run_collecting(planned, request.parameters)?;
         let commit = self.finish_transaction_scope()?;
         sink.columns(planned.program.columns())?;
-        prepared.cursor = Some(Cursor { rows, position: 0 });
+        let (at, _) = place_of(request.statement_id);
+        if let Some(slot) = self.prepared.slots.get_mut(at) {
+            slot.cursor = Some(Box::new(Cursor { rows, position: 0 }));
+        }
         let state = OkInfo { cursor_open: true, commit, ..self.state_info() };
         sink.end(&state)
     }
@@ -373,11 +556,11 @@ impl Session {
         self.shared.counters.add(Counter::STMT_FETCH, 1);
         self.working.clear();
         let state = self.state_info();
-        let prepared = match self.prepared.get(id, "mysqld_stmt_fetch") {
-            Ok(prepared) => prepared,
+        let slot = match self.prepared.slot(id, "mysqld_stmt_fetch") {
+            Ok(slot) => slot,
             Err(error) => return sink.error(&error),
         };
-        let Some(cursor) = &mut prepared.cursor else {
+        let Some(cursor) = &mut slot.cursor else {
             return sink.error(&err!(STMT_HAS_NO_OPEN_CURSOR, id));
         };
         let end = cursor.rows.len().min(cursor.position.saturating_add(count as usize));
@@ -387,7 +570,7 @@ impl Session {
         cursor.position = end;
         let last = end == cursor.rows.len();
         if last {
-            prepared.cursor = None;
+            slot.cursor = None;
         }
         sink.end(&OkInfo { cursor_open: !last, last_row_sent: last, ..state })
     }
@@ -402,16 +585,14 @@ impl Session {
     ) -> Result<()> {
         let key = name.text.to_lowercase();
         // A failed PREPARE leaves no statement of that name behind, as in the reference.
-        if self.prepared.by_name.remove(&key).is_some() {
-            self.server.prepared_count.fetch_sub(1, Ordering::Relaxed);
+        if let Some(old) = self.prepared.by_name.remove(&key) {
+            self.server.forget_prepared(old);
         }
         let text = self.prepare_text(source, running)?;
-        let prepared = self.new_prepared(&text)?;
-        let statement = prepared.statement.clone();
-        let source = prepared.source.clone();
-        self.describe_statement(&statement, &source)?;
-        self.prepared.by_name.insert(key, prepared);
-        self.server.prepared_count.fetch_add(1, Ordering::Relaxed);
+        let (text, statement) = self.new_prepared(&text)?;
+        self.describe_statement(&statement, &text)?;
+        let text = self.server.remember_prepared(text)?;
+        self.prepared.by_name.insert(key, text);
         self.send_ok(sink, OkInfo { info: "Statement prepared".into(), ..OkInfo::default() })
     }
 
@@ -441,8 +622,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let key = name.text.to_lowercase();
-        let taken = self.prepared.by_name.remove(&key);
-        let mut prepared = taken.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
+        let known = self.prepared.by_name.get(&key).cloned();
+        // The statement itself may prepare another of the same name: this one stays whole until it ends.
+        let text = known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
         let parameters: Vec<Value> = using
             .iter()
             .map(|name| {
@@ -450,14 +632,26 @@ impl Session {
                     .map_or(Value::Null, |(value, _)| value)
             })
             .collect();
-        let result = if parameters.len() == prepared.parameters {
-            self.run_prepared(&mut prepared, &parameters, false, sink)
-        } else {
-            Err(err!(WRONG_ARGUMENTS, "EXECUTE"))
-        };
-        // The statement itself may have prepared another of the same name.
-        self.prepared.by_name.entry(key).or_insert(prepared);
-        result
+        if parameters.len() != text.parameters as usize {
+            bail!(WRONG_ARGUMENTS, "EXECUTE");
+        }
+        self.run_prepared_text(&text, &parameters, sink)
+    }
+
+    /// Runs a prepared statement that has no number.
+    fn run_prepared_text(
+        &mut self,
+        text: &PreparedText,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if !text.has_plan {
+            let statement = self.parse_prepared(&text.source)?;
+            let running = Running { source: &text.source, parameters, origin: Origin::Prepared };
+            return self.run_statement(&statement, &running, sink);
+        }
+        let planned = self.plan_prepared(text, None, parameters)?;
+        self.run_to_client(&planned, parameters, sink)
     }
 
     /// EXECUTE 'text' and EXECUTE IMMEDIATE.
@@ -473,11 +667,11 @@ impl Session {
         for expr in using {
             parameters.push(self.evaluate(expr, running)?.0);
         }
-        let mut prepared = self.new_prepared(&text)?;
-        if parameters.len() != prepared.parameters {
+        let (text, _) = self.new_prepared(&text)?;
+        if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }
-        self.run_prepared(&mut prepared, &parameters, false, sink)
+        self.run_prepared_text(&text, &parameters, sink)
     }
 
     /// DEALLOCATE PREPARE.
@@ -486,12 +680,29 @@ impl Session {
         name: &Ident,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if self.prepared.by_name.remove(&name.text.to_lowercase()).is_none() {
+        let Some(text) = self.prepared.by_name.remove(&name.text.to_lowercase()) else {
             bail!(UNKNOWN_STMT_HANDLER, name.text, "DEALLOCATE PREPARE");
-        }
-        self.server.prepared_count.fetch_sub(1, Ordering::Relaxed);
+        };
+        self.server.forget_prepared(text);
         self.send_ok(sink, OkInfo::default())
     }
+}
+
+/// In place of the parameters' types while they have none; a statement without parameters runs by the plan that described it.
+fn described_types(text: &PreparedText) -> u64 {
+    if text.parameters == 0 { hash_of_types(&[]) } else { DESCRIBED }
+}
+
+/// All that tells types apart, in one number.
+fn hash_of_types(types: &[DataType]) -> u64 {
+    types.iter().fold(types.len() as u64, |hash, ty| {
+        let shape = u64::from(ty.length) << 32
+            | u64::from(ty.collation.0) << 16
+            | u64::from(ty.decimals) << 8
+            | u64::from(ty.unsigned) << 7
+            | ty.kind as u64;
+        stdx::mix(hash ^ shape).wrapping_add(hash.rotate_left(17))
+    })
 }
 
 /// Whether a plan for parameters of type `ty` serves `value`.

@@ -1,6 +1,7 @@
 //! Statements that have a plan: binding, planning, running, and reporting what they did.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
 use catalog::{
@@ -8,12 +9,13 @@ use catalog::{
 };
 use engine_api::{IsolationLevel, TableId};
 use errors::{Error, ErrorCode, Result, bail, err};
-use exec::{ExecContext, ExecCounts, ExecSettings, Outcome, RowSink};
-use plan::{Access, Physical, Plan, RowLocking};
-use plugin_api::{BindContext, FunctionContext, OkInfo, Registry, ResultSink};
+use exec::{ExecContext, ExecSettings, Outcome, RowSink};
+use plan::{Access, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
 
+use crate::account_usage::Resource;
 use crate::information::Information;
 use crate::planned::{Planned, PlannedKind, privilege_of};
 use crate::services::Services;
@@ -115,12 +117,34 @@ impl Session {
         source: &[u8],
         parameter_types: Option<&[DataType]>,
     ) -> Result<Arc<Planned>> {
+        let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
+        let (plan, flags) = self.optimize(logical, &context.tables)?;
+        if let Some(limit) = self.settings.max_join_size
+            && flags.estimated_rows > limit
+            && matches!(plan, Plan::Query(_))
+        {
+            bail!(TOO_BIG_SELECT);
+        }
+        if self.settings.sql_safe_updates {
+            refuse_unsafe_update(&plan)?;
+        }
+        let program = exec::compile(&plan, &self.server.registry, &self.bind_context())?;
+        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
+    /// Binds a statement: its logical plan, and what else is known of it.
+    pub(crate) fn bind_in_view(
+        &self,
+        view: &CatalogView,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<(LogicalPlan, BoundContext)> {
         let bind = self.bind_context();
-        let registry: &Registry = &self.server.registry;
         let reader = Reader { view, database: self.services.database.as_deref() };
         let input = BindInput {
             catalog: &reader,
-            registry,
+            registry: &self.server.registry,
             bind: &bind,
             variables: &self.services,
             parameter_types,
@@ -134,52 +158,19 @@ impl Session {
                 }
             }
         }
-        let uncacheable = bound.plan.uncacheable || lock_reads;
-        let tables = bound.tables;
-        let (plan, flags) = self.optimize(bound.plan, &tables)?;
-        if let Some(limit) = self.settings.max_join_size
-            && flags.estimated_rows > limit
-            && matches!(plan, Plan::Query(_))
-        {
-            bail!(TOO_BIG_SELECT);
-        }
-        if self.settings.sql_safe_updates {
-            refuse_unsafe_update(&plan)?;
-        }
-        let program = exec::compile(&plan, registry, &bind)?;
-        let written = written_tables(&plan);
-        let is_stored = |table: &&Arc<Table>| !table.temporary;
-        let uses = tables
-            .iter()
-            .filter(is_stored)
-            .map(|table| {
-                let usage = if written.contains(&table.id) { Usage::Write } else { Usage::Read };
-                (table.id, usage)
-            })
-            .collect();
-        let privilege_mask = bound
-            .privileges
-            .iter()
-            .fold(PrivilegeSet::NONE, |mask, needed| mask | privilege_of(needed.kind));
-        let has_definer = bound.privileges.iter().any(|needed| needed.definer.is_some());
-        Ok(Arc::new(Planned {
-            program,
-            kind: kind_of(&plan),
-            counter: counter_of(statement),
-            cacheable: !uncacheable
-                && !flags.uncacheable
-                && !has_definer
-                && tables.iter().all(|table| !table.temporary),
-            tables,
-            uses,
-            deprecations: bound.deprecations,
+        let context = BoundContext {
+            uncacheable: bound.plan.uncacheable || lock_reads,
+            tables: bound.tables,
             privileges: bound.privileges,
-            privilege_mask,
             parameters: bound.parameters,
+            deprecations: bound.deprecations,
+            notices: bound.notices,
+            max_execution: bound.max_execution_millis.map(Duration::from_millis),
+            lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             version: view.snapshot.version,
-            estimated_rows: flags.estimated_rows,
             text_bytes: source.len(),
-        }))
+        };
+        Ok((bound.plan, context))
     }
 
     /// Runs SELECT, with its INTO.
@@ -244,6 +235,7 @@ impl Session {
         self.check_plan_privileges(planned)?;
         let writes = planned.uses.iter().any(|(_, usage)| *usage == Usage::Write);
         if writes {
+            self.count_use(Resource::Updates)?;
             self.check_writable()?;
         }
         if self.locked.tables.is_some() {
@@ -373,21 +365,21 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
-        for text in &planned.deprecations {
-            self.working.push(errors::Condition {
-                level: errors::Level::Warning,
-                code: ErrorCode::WARN_DEPRECATED_SYNTAX,
-                sqlstate: ErrorCode::WARN_DEPRECATED_SYNTAX.sqlstate(),
-                message: (*text).to_owned(),
-            });
-        }
+        self.raise_notices(planned);
         let limit = match planned.kind {
-            PlannedKind::Query => self.settings.max_execution_time,
+            // A hint of 0 lifts the variable's limit.
+            PlannedKind::Query => match planned.max_execution {
+                Some(limit) => Some(limit).filter(|limit| !limit.is_zero()),
+                None => self.settings.max_execution_time,
+            },
             PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete | PlannedKind::Do => {
                 None
             }
         };
         let _deadline = limit.map(|limit| self.server.deadlines.after(limit, &self.shared.cancel));
+        if let Some(wait) = planned.lock_wait {
+            self.transactions.set_row_lock_timeout(wait);
+        }
         let settings = self.exec_settings();
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
         let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
@@ -424,13 +416,24 @@ impl Session {
             scratch: &mut self.scratch,
         };
         let outcome = planned.program.run(&mut ctx, rows);
-        let counts = std::mem::take(&mut self.scratch.counts);
-        if counts != ExecCounts::default() {
-            let counters = &self.shared.counters;
-            counters.add(Counter::SORT_MERGE_PASSES, counts.sort_merge_passes);
-            counters.add(Counter::CREATED_TMP_DISK_TABLES, counts.disk_tables);
+        if planned.lock_wait.is_some() {
+            self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         }
+        let counters = &self.shared.counters;
+        counters.add_rows(&std::mem::take(&mut self.scratch.counts));
+        planned.access_counters.iter().for_each(|counter| counters.add(*counter, 1));
         outcome
+    }
+
+    /// Warnings that every execution of a plan has.
+    fn raise_notices(&mut self, planned: &Planned) {
+        let deprecated = ErrorCode::WARN_DEPRECATED_SYNTAX;
+        let deprecations = planned.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
+        for (code, message) in deprecations.chain(planned.notices.iter().cloned()) {
+            let sqlstate = code.sqlstate();
+            let level = errors::Level::Warning;
+            self.working.push(errors::Condition { level, code, sqlstate, message });
+        }
     }
 
     fn exec_settings(&self) -> ExecSettings {
@@ -522,7 +525,7 @@ impl Session {
     }
 
     /// Whether the account may do what the plan does.
-    fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
+    pub(crate) fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
         if self.privileges.global().contains(planned.privilege_mask)
             && planned.privileges.iter().all(|needed| needed.definer.is_none())
         {
@@ -623,6 +626,68 @@ impl Session {
             .filter(|column| collation.like(pattern.as_bytes(), column.name.as_bytes(), Some('\\')))
             .cloned()
             .collect())
+    }
+}
+
+/// What binding finds out besides the plan.
+pub(crate) struct BoundContext {
+    pub(crate) uncacheable: bool,
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) privileges: Vec<binder::RequiredPrivilege>,
+    pub(crate) parameters: Vec<DataType>,
+    pub(crate) deprecations: Vec<&'static str>,
+    pub(crate) notices: Vec<binder::hints::Notice>,
+    pub(crate) max_execution: Option<Duration>,
+    pub(crate) lock_wait: Option<Duration>,
+    pub(crate) version: catalog::CatalogVersion,
+    pub(crate) text_bytes: usize,
+}
+
+/// Puts a compiled statement together with what must hold before it runs.
+pub(crate) fn planned(
+    statement: &Statement,
+    plan: &Plan,
+    flags: &PlanFlags,
+    program: Arc<exec::Program>,
+    context: BoundContext,
+) -> Planned {
+    let written = written_tables(plan);
+    let tables = context.tables;
+    let is_stored = |table: &&Arc<Table>| !table.temporary;
+    let uses = tables
+        .iter()
+        .filter(is_stored)
+        .map(|table| {
+            let usage = if written.contains(&table.id) { Usage::Write } else { Usage::Read };
+            (table.id, usage)
+        })
+        .collect();
+    let privilege_mask = context
+        .privileges
+        .iter()
+        .fold(PrivilegeSet::NONE, |mask, needed| mask | privilege_of(needed.kind));
+    let has_definer = context.privileges.iter().any(|needed| needed.definer.is_some());
+    Planned {
+        program,
+        kind: kind_of(plan),
+        counter: counter_of(statement),
+        access_counters: crate::status::access_counters(plan),
+        cacheable: !context.uncacheable
+            && !flags.uncacheable
+            && !has_definer
+            && tables.iter().all(|table| !table.temporary),
+        tables,
+        uses,
+        deprecations: context.deprecations,
+        notices: context.notices,
+        max_execution: context.max_execution,
+        lock_wait: context.lock_wait,
+        privileges: context.privileges,
+        privilege_mask,
+        parameters: context.parameters,
+        version: context.version,
+        estimated_rows: flags.estimated_rows,
+        text_bytes: context.text_bytes,
     }
 }
 

@@ -13,9 +13,11 @@ use plugin_api::{
 use sys::clock::Clock;
 use types::{FixedOffset, Value, ZoneRules};
 
+use crate::account_usage::Usages;
 use crate::deadline::Deadlines;
 use crate::owner::OwnerOrPassword;
 use crate::plan_cache::PlanCache;
+use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
 use crate::session::Session;
 use crate::status::ServerCounters;
@@ -77,7 +79,11 @@ pub struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
+    pub(crate) usages: Usages,
     pub(crate) plan_cache: PlanCache,
+    pub(crate) prepared_texts: PreparedTexts,
+    /// Plans of prepared statements, in what the texts leave of `prepared_stmt_memory_limit`.
+    pub(crate) prepared_plans: PlanCache,
     /// Keeps digests from being guessed.
     pub(crate) digest_seed: u64,
     pub(crate) deadlines: Arc<Deadlines>,
@@ -115,6 +121,9 @@ impl Server {
         let decoy = Self::decoy_secret(&config.registry);
         let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
         let plan_cache = PlanCache::new(globals.integer("plan_cache_size") as usize);
+        let prepared_limit = globals.integer("prepared_stmt_memory_limit") as usize;
+        let prepared_plans = PlanCache::new(prepared_limit / 2);
+        let digest_seed = random_seed(started_micros);
         let server = Arc::new_cyclic(|me| Server {
             me: me.clone(),
             version: config.version,
@@ -131,8 +140,11 @@ impl Server {
             sessions: Sessions::default(),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
+            usages: Usages::default(),
             plan_cache,
-            digest_seed: random_seed(started_micros),
+            prepared_texts: PreparedTexts::new(digest_seed),
+            prepared_plans,
+            digest_seed,
             deadlines,
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,

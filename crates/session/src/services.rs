@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use plugin_api::SessionServices;
 use types::{DataType, Value, ZoneRules};
 
+use crate::load_data::allowed_path;
 use crate::process::SessionShared;
 use crate::server::Server;
 use crate::variables::{SessionValues, Source};
@@ -41,6 +42,8 @@ pub(crate) struct Services {
     pub(crate) warning_count: u32,
     pub(crate) error_count: u32,
     pub(crate) statement_number: u64,
+    /// The account holds FILE.
+    pub(crate) may_read_files: bool,
 }
 
 impl Services {
@@ -104,6 +107,19 @@ impl SessionServices for Services {
 
     fn current_role(&self) -> String {
         self.current_role.clone()
+    }
+
+    fn load_file(&self, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
+        if !self.may_read_files {
+            return None;
+        }
+        let path = allowed_path(&self.server, name)?;
+        let about = std::fs::metadata(&path).ok()?;
+        // Devices and pipes could block or never end.
+        if !about.is_file() || about.len() > bytes_max {
+            return None;
+        }
+        std::fs::read(path).ok()
     }
 
     fn database(&self) -> Option<String> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catalog::{AccountName, CatalogView, EffectivePrivileges, MetadataGuard, MetadataSlot, Table};
+use catalog::{
+    AccountName, CatalogView, EffectivePrivileges, MetadataGuard, MetadataSlot, PrivilegeSet, Table,
+};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
 use plugin_api::{
@@ -13,6 +15,7 @@ use plugin_api::{
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
+use crate::account_usage::{Quota, Resource};
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared};
@@ -73,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) client: ClientInfo,
     pub(crate) account: AccountName,
     pub(crate) active_roles: Vec<AccountName>,
+    /// Set when the account has hourly limits.
+    pub(crate) quota: Option<Quota>,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     /// The accounts that `privileges` was made from.
     pub(crate) privileges_of: Arc<catalog::Accounts>,
@@ -149,6 +154,7 @@ impl Session {
             warning_count: 0,
             error_count: 0,
             statement_number: 0,
+            may_read_files: false,
         };
         let transactions = Transactions::new(server.registry.clone(), info.cancel.clone());
         let mut session = Session {
@@ -156,6 +162,7 @@ impl Session {
             client,
             account: AccountName::default(),
             active_roles: Vec::new(),
+            quota: None,
             privileges: Arc::default(),
             privileges_of: Arc::default(),
             settings,
@@ -201,6 +208,8 @@ impl Session {
         if limit > 0 && others as u64 >= limit {
             bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
         }
+        self.quota = self.server.usages.quota(&account);
+        self.count_use(Resource::Connections)?;
         self.account = account.name.clone();
         let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
         self.active_roles = if all_roles {
@@ -237,6 +246,17 @@ impl Session {
             self.changes.clear();
         }
         self.run_init_connect()
+    }
+
+    /// Counts a use of what the account may use so often in an hour.
+    ///
+    /// # Errors
+    /// 1226.
+    pub(crate) fn count_use(&self, resource: Resource) -> Result<()> {
+        match &self.quota {
+            None => Ok(()),
+            Some(quota) => quota.count(resource, self.server.now_micros()),
+        }
     }
 
     /// `init_connect`, for accounts without administrative rights.
@@ -277,6 +297,7 @@ impl Session {
         } else {
             accounts.effective(&self.account, &self.active_roles)
         };
+        self.services.may_read_files = effective.global().contains(PrivilegeSet::FILE);
         self.privileges = Arc::new(effective);
         self.privileges_of = accounts.clone();
     }
@@ -308,7 +329,7 @@ impl Session {
         let server = self.server.clone();
         self.settings =
             Settings::decode(&server.globals, &self.services.values, &|name| server.zone(name));
-        self.transactions.row_lock_timeout = self.settings.row_lock_timeout;
+        self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         self.local_clock = LocalClock::default();
     }
 

@@ -442,6 +442,9 @@ impl Session {
                 let other = globals.definitions.find("super_read_only");
                 changes.extend(other.map(|id| (id, Value::Int(0))));
             }
+            "prepared_stmt_memory_limit" => {
+                self.server.prepared_plans.set_limit(as_u64(value) as usize / 2);
+            }
             "plan_cache_size" => self.server.plan_cache.set_limit(as_u64(value) as usize),
             _ => {}
         }

@@ -8,6 +8,7 @@ use syntax::ast::Statement;
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
+use crate::account_usage::Resource;
 use crate::session::Session;
 use crate::status::Counter;
 
@@ -121,6 +122,7 @@ impl Session {
 
     /// Parses and runs the first statement of `text`; returns how many bytes it took.
     fn run_next(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
+        self.count_use(Resource::Questions)?;
         if let Some(consumed) = self.run_cached(text, sink)? {
             return Ok(consumed);
         }
@@ -212,7 +214,8 @@ impl Session {
             bail!(PS_NO_RECURSION);
         }
         self.depth += 1;
-        let result = self.dispatch(statement, running, sink);
+        let result =
+            self.under_hints(statement, |session| session.dispatch(statement, running, sink));
         self.depth -= 1;
         result
     }
@@ -228,6 +231,7 @@ impl Session {
             self.shared.counters.add(counter, 1);
         }
         if commits_implicitly(statement) {
+            self.count_use(Resource::Updates)?;
             self.check_lock_mode(statement)?;
             self.commit_implicitly()?;
         }

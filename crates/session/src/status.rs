@@ -1,5 +1,7 @@
 //! Status counters. Each session counts in memory of its own; the sums are made when somebody asks.
 
+use exec::ExecCounts;
+use plan::{Access, InsertSource, Physical, Plan};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,8 +91,27 @@ counters! {
     UPDATE "Com_update",
     UPDATE_MULTI "Com_update_multi",
     CREATED_TMP_DISK_TABLES "Created_tmp_disk_tables",
+    CREATED_TMP_TABLES "Created_tmp_tables",
     HANDLER_COMMIT "Handler_commit",
+    HANDLER_DELETE "Handler_delete",
+    HANDLER_READ_FIRST "Handler_read_first",
+    HANDLER_READ_KEY "Handler_read_key",
+    HANDLER_READ_LAST "Handler_read_last",
+    HANDLER_READ_NEXT "Handler_read_next",
+    HANDLER_READ_PREV "Handler_read_prev",
+    HANDLER_READ_RND_NEXT "Handler_read_rnd_next",
     HANDLER_ROLLBACK "Handler_rollback",
+    HANDLER_SAVEPOINT "Handler_savepoint",
+    HANDLER_SAVEPOINT_ROLLBACK "Handler_savepoint_rollback",
+    HANDLER_UPDATE "Handler_update",
+    HANDLER_WRITE "Handler_write",
+    SELECT_FULL_JOIN "Select_full_join",
+    SELECT_FULL_RANGE_JOIN "Select_full_range_join",
+    SELECT_RANGE "Select_range",
+    SELECT_SCAN "Select_scan",
+    SORT_RANGE "Sort_range",
+    SORT_ROWS "Sort_rows",
+    SORT_SCAN "Sort_scan",
     QUERIES "Queries",
     QUESTIONS "Questions",
     SLOW_QUERIES "Slow_queries",
@@ -114,6 +135,32 @@ impl SessionCounters {
     pub(crate) fn add(&self, counter: Counter, amount: u64) {
         if let Some(cell) = self.0.get(counter.0) {
             cell.store(cell.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds what a statement did with rows; nothing is written for what it did not do.
+    pub(crate) fn add_rows(&self, counts: &ExecCounts) {
+        let pairs = [
+            (Counter::HANDLER_READ_KEY, counts.read_key),
+            (Counter::HANDLER_READ_NEXT, counts.read_next),
+            (Counter::HANDLER_READ_RND_NEXT, counts.read_rnd_next),
+            (Counter::HANDLER_READ_FIRST, counts.read_first),
+            (Counter::HANDLER_READ_LAST, counts.read_last),
+            (Counter::HANDLER_READ_PREV, counts.read_prev),
+            (Counter::HANDLER_WRITE, counts.write),
+            (Counter::HANDLER_UPDATE, counts.update),
+            (Counter::HANDLER_DELETE, counts.delete),
+            (Counter::SORT_RANGE, counts.sort_range),
+            (Counter::SORT_ROWS, counts.sort_rows),
+            (Counter::SORT_SCAN, counts.sort_scan),
+            (Counter::CREATED_TMP_TABLES, counts.temporary_tables),
+            (Counter::SORT_MERGE_PASSES, counts.sort_merge_passes),
+            (Counter::CREATED_TMP_DISK_TABLES, counts.disk_tables),
+        ];
+        for (counter, amount) in pairs {
+            if amount > 0 {
+                self.add(counter, amount);
+            }
         }
     }
 
@@ -159,5 +206,46 @@ impl ServerCounters {
 
     pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
         self.0.lock().clone()
+    }
+}
+
+/// How a statement reads its tables: the counters that every execution adds one to.
+pub(crate) fn access_counters(plan: &Plan) -> Vec<Counter> {
+    let mut counters = Vec::new();
+    match plan {
+        Plan::Query(query) => {
+            note_access(&query.root, false, &mut counters);
+            query.subqueries.iter().for_each(|sub| note_access(&sub.root, false, &mut counters));
+            query.ctes.iter().for_each(|(_, root, _)| note_access(root, false, &mut counters));
+        }
+        Plan::Insert(insert) => {
+            if let InsertSource::Query(query) = &insert.source {
+                note_access(&query.root, false, &mut counters);
+            }
+        }
+        // The reference counts reads of SELECT only.
+        Plan::Update(_) | Plan::Delete(_) | Plan::Do { .. } | Plan::Rows { .. } => {}
+    }
+    counters
+}
+
+/// `inner`: not the first table of its join.
+fn note_access(node: &Physical, inner: bool, counters: &mut Vec<Counter>) {
+    match node {
+        Physical::Scan { access, .. } => match (access, inner) {
+            (Access::Full { .. }, false) => counters.push(Counter::SELECT_SCAN),
+            (Access::Full { .. }, true) => counters.push(Counter::SELECT_FULL_JOIN),
+            (Access::Ranges { ranges, .. }, _)
+                if ranges.iter().all(|range| range.lower.is_none() && range.upper.is_none()) => {}
+            (Access::Ranges { .. }, false) => counters.push(Counter::SELECT_RANGE),
+            (Access::Ranges { .. }, true) => counters.push(Counter::SELECT_FULL_RANGE_JOIN),
+            (Access::Unique { .. }, _) => {}
+        },
+        Physical::NestedLoop { outer, inner: right, .. }
+        | Physical::HashJoin { outer, inner: right, .. } => {
+            note_access(outer, inner, counters);
+            note_access(right, true, counters);
+        }
+        other => other.for_each_input(&mut |input| note_access(input, inner, counters)),
     }
 }

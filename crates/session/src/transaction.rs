@@ -69,6 +69,14 @@ impl Transactions {
         }
     }
 
+    /// How long row locks are waited for from now on, in transactions that have begun as well.
+    pub(crate) fn set_row_lock_timeout(&mut self, timeout: Duration) {
+        self.row_lock_timeout = timeout;
+        for part in &mut self.parts {
+            part.txn.set_lock_wait_timeout(timeout);
+        }
+    }
+
     /// Whether any engine has a started transaction.
     pub(crate) fn is_started(&self) -> bool {
         self.parts.iter().any(|part| part.txn.is_started())

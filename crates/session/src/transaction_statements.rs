@@ -165,6 +165,7 @@ impl Session {
         name: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.shared.counters.add(Counter::HANDLER_SAVEPOINT, 1);
         if self.in_transaction() {
             self.transactions.savepoint(name);
         }
@@ -177,6 +178,7 @@ impl Session {
         name: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.shared.counters.add(Counter::HANDLER_SAVEPOINT_ROLLBACK, 1);
         self.transactions.rollback_to(name)?;
         self.send_ok(sink, OkInfo::default())
     }

@@ -490,4 +490,63 @@ fn diagnostics_can_be_read() {
         ("GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @m = MESSAGE_TEXT, @e = MYSQL_ERRNO", "ok 0"),
         ("SELECT @s, @m, @e", "45000|boom|5000"),
     ]);
+    // A number that no condition has: no error, but a condition more.
+    root.check(&[
+        ("SELECT 1/0", "NULL"),
+        ("GET DIAGNOSTICS CONDITION 5 @x = MESSAGE_TEXT", "ok 0"),
+        ("SELECT @@error_count, @@warning_count", "1|2"),
+        ("SELECT 1/0", "NULL"),
+        ("GET DIAGNOSTICS CONDITION 5 @x = MESSAGE_TEXT", "ok 0"),
+        ("GET DIAGNOSTICS CONDITION 2 @x = MYSQL_ERRNO", "ok 0"),
+        ("SELECT @x", "1758"),
+    ]);
+}
+
+#[test]
+fn prepared_statements_share_texts_within_limits() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    let mut other = harness.root();
+    root.setup("SET GLOBAL max_prepared_stmt_count = 3");
+    let first = root.session.prepare(b"SELECT ?").expect("the first").statement_id;
+    let second = other.session.prepare(b"SELECT ?").expect("the second").statement_id;
+    root.session.prepare(b"SELECT ?").expect("the third");
+    let refused = root.session.prepare(b"SELECT 1").map(|info| info.statement_id);
+    assert_eq!(refused.expect_err("one too many").code().0, 1461);
+    root.session.close_statement(first);
+    assert!(root.session.parameter_count(first).is_err());
+    assert_eq!(other.session.parameter_count(second).expect("still open"), 1);
+    let again = root.session.prepare(b"SELECT ?, ?").expect("room again").statement_id;
+    assert_ne!(again, first, "a closed statement's id names nothing else");
+    assert_eq!(root.session.parameter_count(again).expect("open"), 2);
+    root.setup("SET GLOBAL max_prepared_stmt_count = 4000000");
+    root.setup("SET GLOBAL prepared_stmt_memory_limit = 1048576");
+    let mut count = 0;
+    let error = loop {
+        match root.session.prepare(format!("SELECT {count}").as_bytes()) {
+            Ok(_) => count += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code().0, 1461);
+    assert!(count > 5_000, "{count} fit into a MiB");
+    root.session.reset_connection().expect("closed all");
+    root.session.prepare(b"SELECT 1").expect("room again");
+}
+
+#[test]
+fn hourly_limits_are_kept() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    root.setup("CREATE USER u WITH MAX_QUERIES_PER_HOUR 3 MAX_UPDATES_PER_HOUR 1");
+    root.setup("GRANT ALL ON t.* TO u");
+    root.setup("CREATE TABLE t1 (a INT)");
+    let mut user = harness.connect("u").expect("may connect");
+    user.check(&[("SELECT 1", "1"), ("INSERT INTO t.t1 VALUES (1)", "ok 1")]);
+    user.refuse(&[("INSERT INTO t.t1 VALUES (1)", 1226), ("SELECT 1", 1226)]);
+    root.setup("FLUSH USER_RESOURCES");
+    user.check(&[("SELECT 1", "1")]);
+    root.setup("CREATE USER v WITH MAX_CONNECTIONS_PER_HOUR 1");
+    assert!(harness.connect("v").is_ok());
+    assert_eq!(harness.connect("v").err().map(|error| error.code().0), Some(1226));
 }

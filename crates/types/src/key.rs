@@ -110,7 +110,8 @@ fn encode_value(value: &Value, ty: &DataType, prefix_length: Option<u32>, out: &
             crate::Decimal::from_i64(*number).write_key(ty.length, ty.decimals, out);
         }
         (Float | Double, Value::Double(number)) => push_double(*number, out),
-        (Year | Enum, Value::UInt(number)) => push_unsigned(*number, 2, out),
+        (Year, Value::UInt(number)) => push_unsigned(*number, 2, out),
+        (Enum, Value::UInt(number)) => push_unsigned(*number, enum_bytes(ty), out),
         (Bit | Set, Value::UInt(number)) => push_unsigned(*number, 8, out),
         (Date, Value::Date(date)) => push_unsigned(u64::from(date.packed()), 3, out),
         (Time, Value::Time(time)) => push_signed(time.micros(), 6, out),
@@ -199,7 +200,8 @@ impl<'a> KeyReader<'a> {
             MediumInt => integer(3),
             Int => integer(4),
             BigInt => integer(8),
-            Year | Enum => Err(2),
+            Year => Err(2),
+            Enum => Err(enum_bytes(ty)),
             Bit | Set => Err(8),
             Date => {
                 return crate::Date::from_packed(self.unsigned(3, flip)? as u32).map(Value::Date);
@@ -230,4 +232,9 @@ impl<'a> KeyReader<'a> {
             Err(length) => self.unsigned(length, flip).map(Value::UInt),
         }
     }
+}
+
+/// Bytes of an ENUM's number in a key: three only where two cannot hold it.
+fn enum_bytes(ty: &DataType) -> usize {
+    if ty.member_count() < 1 << 16 { 2 } else { 3 }
 }

@@ -81,7 +81,7 @@ pub struct RecordLayout {
 }
 
 /// Bytes of a type in the fixed part; `None` for the variable part.
-fn fixed_length(ty: &DataType) -> Option<u8> {
+pub fn fixed_length(ty: &DataType) -> Option<u8> {
     use TypeKind::*;
     Some(match ty.kind {
         Null => 0,
@@ -107,13 +107,11 @@ fn fixed_length(ty: &DataType) -> Option<u8> {
                 8
             }
         }
-        Enum => {
-            if ty.member_count() < 256 {
-                1
-            } else {
-                2
-            }
-        }
+        Enum => match ty.member_count() {
+            0..256 => 1,
+            256..65_536 => 2,
+            _ => 3,
+        },
         Set => match ty.member_count().div_ceil(8) {
             0 | 1 => 1,
             2 => 2,

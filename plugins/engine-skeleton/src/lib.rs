@@ -96,6 +96,8 @@ impl Engine for SkeletonEngine {
 
 impl Transaction for SkeletonTransaction {
     // Keep the options: isolation, timeout and the cancel token bound every later wait.
+    fn set_lock_wait_timeout(&mut self, _timeout: std::time::Duration) {}
+
     fn start(&mut self, _options: &TxnOptions) -> EngineResult<()> {
         self.is_started = true;
         Ok(())

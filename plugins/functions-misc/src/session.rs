@@ -51,7 +51,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .stable(),
     scalar("SLEEP", Arity::exactly(1), "SLEEP(duration)\nWaits this many seconds; 1 when interrupted.", bind_sleep)
         .volatile(),
-    scalar("BENCHMARK", Arity::exactly(2), "BENCHMARK(count, expr)\nAlways 0.", bind_benchmark).volatile(),
+    scalar("BENCHMARK", Arity::exactly(2), "BENCHMARK(count, expr)\nEvaluates the expression count times; always 0.", bind_benchmark).volatile(),
     scalar("PS_CURRENT_THREAD_ID", Arity::exactly(0), "PS_CURRENT_THREAD_ID()\nThe session's thread number.", |_, _| {
         Ok(BoundFunction::new(unsigned(), vec![], |ctx, _| Ok(Value::UInt(ctx.session.connection_id()))))
     })
@@ -150,5 +150,5 @@ fn bind_benchmark(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
         }
         Ok(Value::Int(0))
     });
-    Ok(bound.with_nulls())
+    Ok(bound.with_nulls().repeating())
 }

@@ -76,7 +76,13 @@ fn bind_coercibility(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction>
 
 /// Files of the server are not readable through SQL.
 fn bind_load_file(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
-    Ok(BoundFunction::new(kit::binary_type(1 << 24), vec![Coercion::Text], |_, _| Ok(Value::Null)))
+    let ty = kit::binary_type(1 << 24);
+    Ok(BoundFunction::new(ty, vec![Coercion::Text], |ctx, args| {
+        let Value::Bytes(name) = &args[0] else { return Ok(Value::Null) };
+        let name = String::from_utf8_lossy(name.as_slice());
+        let contents = ctx.session.load_file(&name, ctx.max_allowed_packet);
+        Ok(contents.map_or(Value::Null, |bytes| Value::Bytes(bytes.into())))
+    }))
 }
 
 fn bind_units(ctx: &BindContext, args: &[ArgInfo], format: fn(f64) -> String) -> BoundFunction {

@@ -6,7 +6,6 @@
 mod answer;
 mod runner;
 mod script;
-mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,7 +53,7 @@ fn run(options: &Options) -> Result<usize, String> {
     files.sort();
     let started = match &options.server {
         Some(_) => None,
-        None => Some(server::Server::start(&options.squalld, &options.server_option)?),
+        None => Some(sqltest::Server::start(&options.squalld, &options.server_option)?),
     };
     let address = match (&options.server, &started) {
         (Some(address), _) => address.clone(),

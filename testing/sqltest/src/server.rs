@@ -42,6 +42,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Its process, for memory and processor time.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The TCP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// `host:port`.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)

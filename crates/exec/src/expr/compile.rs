@@ -414,11 +414,16 @@ impl<'a> Compiler<'a> {
 
     fn call(&mut self, name: &Arc<str>, args: &[Expr]) -> Result<Code> {
         let function = self.bound_function(name, args)?;
+        // What is to be repeated must not be computed once.
+        let inside_once = self.inside_once;
+        self.inside_once |= function.repeats;
         let args = args.iter().enumerate().map(|(at, arg)| {
             let coercion = function.coercion(at).clone();
             Ok((self.expr(arg)?, arg.ty(), trimmed(coercion, &arg.ty())))
         });
-        let args = args.collect::<Result<Vec<_>>>()?;
+        let args = args.collect::<Result<Vec<_>>>();
+        self.inside_once = inside_once;
+        let args = args?;
         Ok(Code::Call(Box::new(Call { args, function })))
     }
 

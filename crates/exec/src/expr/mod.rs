@@ -299,7 +299,25 @@ impl Code {
 const ARGS_INLINE: usize = 4;
 
 impl Call {
+    /// Evaluates the last argument as often as the first one says.
+    fn repeat(&self, run: &mut Run<'_>) -> Result<Value> {
+        let (Some(count), Some((body, ..))) = (self.args.first(), self.args.last()) else {
+            return Ok(Value::Null);
+        };
+        let count = self.arg(count, run)?.unwrap_or(Value::Null);
+        if let Value::Int(count) = count {
+            for _ in 0..count {
+                run.cancel.check()?;
+                body.eval(run)?;
+            }
+        }
+        (self.function.kernel)(&mut run.function, &[count, Value::Null])
+    }
+
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        if self.function.repeats {
+            return self.repeat(run);
+        }
         if self.args.len() > ARGS_INLINE {
             let mut values = Vec::with_capacity(self.args.len());
             for arg in &self.args {

@@ -405,6 +405,7 @@ impl<'r> Operator<'r> for Hash<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.clear(run);
         self.parts.clear();
+        run.counts.temporary_tables += 1;
         self.input.open(run)?;
         self.read(None, 0, run)?;
         self.input.close(run);

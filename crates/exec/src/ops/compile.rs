@@ -22,11 +22,14 @@ use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
 use crate::batch::BatchAggregateNode;
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
 use crate::layout::Layout;
+use crate::measure::MeasuredNodes;
 use crate::value_key::Domain;
 
 /// Compiles operators; wraps the compiler of expressions.
 pub(crate) struct NodeCompiler<'a> {
     pub(crate) exprs: Compiler<'a>,
+    /// Set when every operator is to be measured.
+    pub(crate) measured: Option<MeasuredNodes>,
 }
 
 pub(crate) fn index(register: Register) -> usize {
@@ -64,6 +67,16 @@ fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
 
 impl<'a> NodeCompiler<'a> {
     pub(crate) fn node(&mut self, plan: &Physical) -> Result<Node> {
+        let mut node = self.bare_node(plan)?;
+        let Some(measured) = &mut self.measured else { return Ok(node) };
+        let place = measured.add(plan);
+        if let Node::Scan(scan) = &mut node {
+            scan.measured = Some(place);
+        }
+        Ok(Node::Measured { place, input: Box::new(node) })
+    }
+
+    fn bare_node(&mut self, plan: &Physical) -> Result<Node> {
         Ok(match plan {
             Physical::OneRow => Node::OneRow,
             Physical::Nothing => Node::Nothing,
@@ -317,6 +330,7 @@ impl<'a> NodeCompiler<'a> {
                 }
             },
             filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
+            measured: None,
         })
     }
 

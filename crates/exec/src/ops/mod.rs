@@ -20,6 +20,7 @@ use plan::CteId;
 use types::DataType;
 
 use crate::expr::{Code, Truth};
+use crate::measure::Measured;
 use crate::run::Run;
 
 pub(crate) use aggregate::{AggregateNode, CallKind, build_row_aggregate};
@@ -80,6 +81,11 @@ pub(crate) enum Node {
         columns: Vec<usize>,
     },
     RecursiveCte(Box<set::RecursiveNode>),
+    /// EXPLAIN ANALYZE only.
+    Measured {
+        place: usize,
+        input: Box<Node>,
+    },
 }
 
 /// A running operator.
@@ -121,5 +127,6 @@ pub(crate) fn build<'r>(node: &'r Node) -> Box<dyn Operator<'r> + 'r> {
         }
         Node::CteScan { id, columns } => Box::new(set::CteScan::new(*id, columns)),
         Node::RecursiveCte(node) => Box::new(set::RecursiveCte::new(node)),
+        Node::Measured { place, input } => Box::new(Measured::new(*place, build(input))),
     }
 }

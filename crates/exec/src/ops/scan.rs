@@ -12,6 +12,7 @@ use types::{SqlBytes, Value};
 use super::{KeySource, Operator, Ranges};
 use crate::expr::Truth;
 use crate::layout::Layout;
+use crate::measure::ExecCounts;
 use crate::run::Run;
 
 /// A stored table in a program.
@@ -40,6 +41,44 @@ pub(crate) struct ScanNode {
     pub(crate) table: TableNode,
     pub(crate) access: AccessNode,
     pub(crate) filter: Option<Truth>,
+    /// The place of its measure.
+    pub(crate) measured: Option<usize>,
+}
+
+impl ScanNode {
+    /// Counts a cursor that is opened.
+    fn count_open(&self, counts: &mut ExecCounts) {
+        counts.read_key += 1;
+        match &self.access {
+            AccessNode::Full { backward: false, .. } => counts.read_first += 1,
+            AccessNode::Full { backward: true, .. } => counts.read_last += 1,
+            AccessNode::Unique { .. } | AccessNode::Ranges { .. } => {}
+        }
+    }
+
+    /// Counts rows that the engine gave; none for the end.
+    fn count_fetched(&self, rows: u64, run: &mut Run<'_>) {
+        let counts = &mut run.counts;
+        match &self.access {
+            AccessNode::Full { backward: false, index: IndexId::CLUSTERED } => {
+                // The look that finds the end counts too.
+                counts.read_rnd_next += rows.max(1);
+            }
+            AccessNode::Full { backward: false, .. }
+            | AccessNode::Ranges { backward: false, .. }
+            | AccessNode::Unique { .. } => counts.read_next += rows,
+            AccessNode::Full { backward: true, .. } | AccessNode::Ranges { backward: true, .. } => {
+                counts.read_prev += rows;
+            }
+        }
+        self.note_examined(rows, run);
+    }
+
+    fn note_examined(&self, rows: u64, run: &mut Run<'_>) {
+        if let (Some(place), Some(measures)) = (self.measured, &mut run.measures) {
+            measures.list[place].examined += rows;
+        }
+    }
 }
 
 impl TableNode {
@@ -104,6 +143,7 @@ impl TableNode {
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let lock = self.effective_lock(run);
+        run.counts.read_key += 1;
         let transaction = run.transactions.transaction(&self.engine)?;
         let outcome = transaction.get(self.table, index, key, lock, self.wait, row);
         match outcome {
@@ -167,6 +207,7 @@ impl<'r> Scan<'r> {
         if !table.get(*index, &self.buffers.key, &mut self.buffers.row, run)? {
             return Ok(false);
         }
+        self.node.note_examined(1, run);
         if table.accept(self.node.filter.as_ref(), self.buffers.row.as_row(), run)? {
             return Ok(true);
         }
@@ -200,7 +241,10 @@ impl<'r> Scan<'r> {
                         wait: self.node.table.wait,
                     };
                     match transaction.open_cursor(&spec) {
-                        Ok(cursor) => *self.cursor.insert(cursor),
+                        Ok(cursor) => {
+                            self.node.count_open(&mut run.counts);
+                            *self.cursor.insert(cursor)
+                        }
                         Err(error) => return Err(run.engine_error(error)),
                     }
                 }
@@ -209,8 +253,10 @@ impl<'r> Scan<'r> {
                 Ok(0) => {
                     transaction.close_cursor(cursor);
                     self.cursor = None;
+                    self.node.count_fetched(0, run);
                 }
-                Ok(_) => {
+                Ok(rows) => {
+                    self.node.count_fetched(rows as u64, run);
                     let max = match lock {
                         RowLock::None => FETCH_MAX,
                         RowLock::Shared | RowLock::Exclusive => LOCKING_FETCH_MAX,

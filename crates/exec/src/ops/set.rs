@@ -151,6 +151,7 @@ fn load_outputs(outputs: &[Code], columns: &[usize], run: &mut Run<'_>) -> Resul
 impl<'r> Operator<'r> for SetOperator<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.close(run);
+        run.counts.temporary_tables += u64::from(self.node.operation != SetOperation::UnionAll);
         match self.node.operation {
             SetOperation::UnionAll | SetOperation::UnionDistinct => Ok(()),
             SetOperation::IntersectAll => self.compute(true, false, run),
@@ -241,6 +242,7 @@ impl<'r> Operator<'r> for Materialize<'r> {
             self.rows = rows.clone();
             return Ok(());
         }
+        run.counts.temporary_tables += 1;
         self.rows = Rc::new(read_all(self.input.as_mut(), self.outputs, run)?);
         run.cte(self.id).result = Some(self.rows.clone());
         Ok(())
@@ -286,6 +288,7 @@ impl<'r> Operator<'r> for CteScan<'r> {
         let Some(cte) = body.ctes.iter().find(|cte| cte.id == self.id) else {
             return Err(Error::internal("a common table expression without a definition"));
         };
+        run.counts.temporary_tables += 1;
         let mut input = build(&cte.root);
         let rows = read_all(input.as_mut(), &cte.outputs, run);
         input.close(run);
@@ -375,6 +378,7 @@ impl<'r> Operator<'r> for RecursiveCte<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.seen.clear(run);
         self.rounds = 0;
+        run.counts.temporary_tables += 1;
         self.compute_round(true, run)
     }
 

@@ -4,7 +4,7 @@ use errors::Result;
 
 use super::merge::{Merge, SpilledRuns};
 use super::simple::row_count;
-use super::{Node, Operator, Rows, build};
+use super::{AccessNode, Node, Operator, Rows, build};
 use crate::expr::Code;
 use crate::run::Run;
 use crate::value_key::append_sort_key;
@@ -22,6 +22,21 @@ pub(crate) struct SortNode {
     pub(crate) keys: Vec<KeyCode>,
     pub(crate) limit: Option<Code>,
     pub(crate) columns: Vec<usize>,
+}
+
+impl SortNode {
+    /// Whether its rows come from ranges of an index.
+    fn reads_ranges(&self) -> bool {
+        let mut node = &self.input;
+        loop {
+            node = match node {
+                Node::Filter { input, .. } | Node::Project { input, .. } => input,
+                Node::Measured { input, .. } => input,
+                Node::Scan(scan) => return matches!(scan.access, AccessNode::Ranges { .. }),
+                _ => return false,
+            };
+        }
+    }
 }
 
 /// Appends the key of the present row.
@@ -193,6 +208,11 @@ impl<'r> Operator<'r> for Sort<'r> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.merge = None;
         self.input.open(run)?;
+        if self.node.reads_ranges() {
+            run.counts.sort_range += 1;
+        } else {
+            run.counts.sort_scan += 1;
+        }
         let runs = self.read(limit, run)?;
         self.input.close(run);
         if let Some(runs) = runs {
@@ -200,6 +220,7 @@ impl<'r> Operator<'r> for Sort<'r> {
         }
         self.order = self.sorter.order();
         self.order.truncate(limit);
+        run.counts.sort_rows += self.order.len() as u64;
         self.at = 0;
         Ok(())
     }

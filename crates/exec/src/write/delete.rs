@@ -170,6 +170,7 @@ impl DeleteState<'_, '_> {
             let related = &self.program.related;
             foreign::handle_children(table, related, &self.values, None, 0, run)?;
         }
+        run.counts.delete += 1;
         match run.transaction(&table.engine)?.delete(table.id, locator) {
             Ok(()) => Ok(true),
             // A cascade of this statement was here first.

@@ -205,6 +205,7 @@ impl Cascade<'_> {
         let (child, related) = (self.child, self.related);
         if action == ForeignKeyAction::Cascade && parent.is_none() {
             handle_children(child, related, &old, None, self.depth + 1, run)?;
+            run.counts.delete += 1;
             let outcome = run.transaction(&child.engine)?.delete(child.id, locator);
             return match outcome {
                 // Another path of the same cascade was here first.
@@ -225,6 +226,7 @@ impl Cascade<'_> {
         handle_children(child, related, &old, Some(&new), self.depth + 1, run)?;
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
+        run.counts.update += 1;
         let outcome = run.transaction(&child.engine)?.update(child.id, locator, &record);
         match written(outcome, run)? {
             Written::Done => Ok(()),

@@ -197,6 +197,8 @@ struct InsertState<'p, 's> {
     buffers: RecordBuffers,
     found: RowBuf,
     cells: Vec<Value>,
+    /// Columns of this row whose default reads other columns.
+    late: Vec<usize>,
 }
 
 impl<'p, 's> InsertState<'p, 's> {
@@ -224,6 +226,7 @@ impl<'p, 's> InsertState<'p, 's> {
             generated_id: None,
             explicit_id: None,
             forced_id: run.settings.insert_id,
+            late: Vec::new(),
             buffers: RecordBuffers::default(),
             found: RowBuf::default(),
             cells: Vec::new(),
@@ -322,6 +325,10 @@ impl<'p, 's> InsertState<'p, 's> {
             let value = match code {
                 Some(code) => evaluate(code, column, number, strictness.mode, run)?,
                 None if program.table.auto_increment == Some(program.targets[at]) => Value::Null,
+                None if column.late_default => {
+                    self.late.push(program.targets[at]);
+                    continue;
+                }
                 None => default_value(column, number, strictness, run)?,
             };
             run.regs[column.register] = self.accept(at, value, run)?;
@@ -341,6 +348,7 @@ impl<'p, 's> InsertState<'p, 's> {
     /// Defaults for all columns that need one before the values are computed.
     fn begin_row(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.row += 1;
+        self.late.clear();
         self.outcome.records += 1;
         let (program, row, strictness) = (self.program, self.row, self.strictness);
         if program.reads_row {
@@ -348,13 +356,19 @@ impl<'p, 's> InsertState<'p, 's> {
             for target in &program.targets {
                 let column = &program.table.columns[*target];
                 run.regs[column.register] = match &column.default {
-                    Some(default) => evaluate(default, column, row, strictness.mode, run)?,
-                    None => Value::Null,
+                    Some(default) if !column.late_default => {
+                        evaluate(default, column, row, strictness.mode, run)?
+                    }
+                    _ => Value::Null,
                 };
             }
         }
         for target in &program.defaulted {
             let column = &program.table.columns[*target];
+            if column.late_default {
+                self.late.push(*target);
+                continue;
+            }
             run.regs[column.register] = if program.table.auto_increment == Some(*target) {
                 Value::Null
             } else {
@@ -397,6 +411,13 @@ impl<'p, 's> InsertState<'p, 's> {
         if let Some(column) = table.auto_increment {
             self.auto_increment(column, run)?;
         }
+        if !self.late.is_empty() {
+            self.late.sort_unstable();
+            for column in self.late.iter().map(|column| &table.columns[*column]) {
+                let value = default_value(column, self.row, self.strictness, run)?;
+                run.regs[column.register] = not_null(value, column, self.strictness, run)?;
+            }
+        }
         table.generate(self.row, self.strictness, run)?;
         table.check(run)?;
         table.encode(&mut self.buffers.new, &mut self.buffers.record, run)?;
@@ -415,6 +436,7 @@ impl<'p, 's> InsertState<'p, 's> {
         let table = &program.table;
         let mut deleted = 0;
         loop {
+            run.counts.write += 1;
             let transaction = run.transaction(&table.engine)?;
             let outcome = transaction.insert(table.id, &self.buffers.record);
             let (index, locator) = match written(outcome, run)? {
@@ -457,6 +479,7 @@ impl<'p, 's> InsertState<'p, 's> {
             let old = table.layout.decode_all(&self.found.record)?;
             foreign::handle_children(table, &self.program.related, &old, None, 0, run)?;
         }
+        run.counts.delete += 1;
         let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
         run.engine(outcome)?;
         Ok(true)

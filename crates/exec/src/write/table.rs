@@ -27,6 +27,8 @@ pub(crate) struct WriteColumn {
     pub(crate) ty: DataType,
     pub(crate) register: usize,
     pub(crate) default: Option<StoreCode>,
+    /// The default reads other columns: it is computed when they have their values.
+    pub(crate) late_default: bool,
     pub(crate) on_update_now: Option<StoreCode>,
     pub(crate) generated: Option<StoreCode>,
 }
@@ -130,6 +132,9 @@ impl TableCompiler {
                 target,
                 ty: column.ty.clone(),
                 register,
+                late_default: column.default.as_ref().is_some_and(|default| {
+                    default.any(&mut |expr| matches!(expr, Expr::Column { .. }))
+                }),
                 default: store_option(column.default.as_ref(), compiler)?,
                 on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
                 generated: store_option(column.generated.as_ref(), compiler)?,

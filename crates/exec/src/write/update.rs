@@ -91,6 +91,7 @@ pub(crate) fn replace_row(
 ) -> Result<()> {
     foreign::check_parents(table, related, Some(&buffers.old), &buffers.new, run)?;
     foreign::handle_children(table, related, &buffers.old, Some(&buffers.new), 0, run)?;
+    run.counts.update += 1;
     let outcome = run.transaction(&table.engine)?.update(table.id, locator, &buffers.record);
     match written(outcome, run)? {
         Written::Done => Ok(()),

@@ -4,6 +4,7 @@ mod table;
 mod tree;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use catalog::Table;
 use plan::{
@@ -26,6 +27,26 @@ pub struct Context<'a> {
     pub statistics: &'a dyn StatisticsSource,
     /// Collation of the texts.
     pub collation: CollationId,
+    /// What each operator did, after it ran.
+    pub actual: Option<Actuals<'a>>,
+}
+
+/// What an operator did; `None` for one that was never run.
+pub type Actuals<'a> = &'a dyn Fn(&Physical) -> Option<Actual>;
+
+/// What one operator did.
+#[derive(Clone, Copy, Debug)]
+pub struct Actual {
+    /// How often it was started.
+    pub loops: u64,
+    /// Rows of all loops.
+    pub rows: u64,
+    /// Rows of all loops before the filter that a scan applies.
+    pub examined: u64,
+    /// Time until the first row, of all loops.
+    pub first: Duration,
+    /// Time until the end, of all loops.
+    pub last: Duration,
 }
 
 impl Context<'_> {
@@ -98,6 +119,14 @@ pub fn explain(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> Pla
         ExplainFormat::Traditional => table::explain(plan, context),
         ExplainFormat::Tree => single(tree::text(plan, context), context),
         ExplainFormat::Json => single(tree::json(plan, context), context),
+    }
+}
+
+/// The text of EXPLAIN FORMAT=TREE and FORMAT=JSON.
+pub fn text(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> String {
+    match format {
+        ExplainFormat::Json => tree::json(plan, context),
+        ExplainFormat::Tree | ExplainFormat::Traditional => tree::text(plan, context),
     }
 }
 

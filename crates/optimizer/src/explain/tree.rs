@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use plan::{Access, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
 
-use super::{Context, ctes, root, subqueries};
+use super::{Actual, Context, ctes, root, subqueries};
 
 /// The plan as an indented list.
 pub(super) fn text(plan: &Plan, context: &Context<'_>) -> String {
@@ -56,15 +56,50 @@ fn heading(plan: &Plan) -> Option<String> {
 
 fn print(node: &Physical, depth: usize, context: &Context<'_>, out: &mut String) {
     let mut depth = depth;
-    for line in describe(node, context) {
+    let lines = describe(node, context);
+    let actual = context.actual.map(|actual| actual(node));
+    for (position, line) in lines.iter().enumerate() {
         _ = write!(out, "{:width$}-> {line}", "", width = depth * 4);
         if let Physical::Scan { table, .. } = node {
             _ = write!(out, "  (rows={})", table.estimated_rows.max(1));
+        }
+        // The scan below its filter gave what it looked at.
+        let below_filter = position > 0;
+        match actual {
+            None => {}
+            Some(None) => out.push_str(" (never executed)"),
+            Some(Some(actual)) => out.push_str(&actual_text(&actual, below_filter)),
         }
         out.push('\n');
         depth += 1;
     }
     node.for_each_input(&mut |input| print(input, depth, context, out));
+}
+
+/// ` (actual time=first..last rows=n loops=n)`: means over the loops, milliseconds.
+fn actual_text(actual: &Actual, below_filter: bool) -> String {
+    let rows = if below_filter { actual.examined } else { actual.rows };
+    format!(
+        " (actual time={}..{} rows={} loops={})",
+        three_digits(millis(actual.first, actual.loops)),
+        three_digits(millis(actual.last, actual.loops)),
+        three_digits(rows as f64 / actual.loops.max(1) as f64),
+        actual.loops
+    )
+}
+
+fn millis(time: std::time::Duration, loops: u64) -> f64 {
+    time.as_secs_f64() * 1e3 / loops.max(1) as f64
+}
+
+/// A number with three significant digits, more only in front of the point.
+fn three_digits(number: f64) -> String {
+    if number >= 100.0 || number.fract() == 0.0 {
+        return format!("{number:.0}");
+    }
+    let before = number.max(1e-9).log10().floor() as i32;
+    let text = format!("{number:.*}", (2 - before).clamp(0, 9) as usize);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// What an operator does, outermost first: a scan with a filter is two.
@@ -305,6 +340,9 @@ fn json_lines(
     let Some((line, rest)) = lines.split_first() else { return };
     out.push_str("{\n");
     _ = write!(out, "{pad}\"operation\": {}", quoted(line));
+    if let Some(actual) = context.actual {
+        json_actual(actual(node), rest.is_empty(), &pad, out);
+    }
     let mut inputs = 0;
     node.for_each_input(&mut |_| inputs += 1);
     if rest.is_empty()
@@ -331,6 +369,20 @@ fn json_lines(
         out.push(']');
     }
     _ = write!(out, "\n{}}}", "  ".repeat(depth));
+}
+
+fn json_actual(actual: Option<Actual>, innermost: bool, pad: &str, out: &mut String) {
+    let Some(actual) = actual else {
+        _ = write!(out, ",\n{pad}\"actual_rows\": null,\n{pad}\"actual_loops\": 0");
+        return;
+    };
+    let is_scan = actual.examined > 0 && innermost;
+    let rows = if is_scan { actual.examined } else { actual.rows };
+    let rows = rows as f64 / actual.loops.max(1) as f64;
+    _ = write!(out, ",\n{pad}\"actual_rows\": {rows:?},\n{pad}\"actual_loops\": {}", actual.loops);
+    let (first, last) = (millis(actual.first, actual.loops), millis(actual.last, actual.loops));
+    _ = write!(out, ",\n{pad}\"actual_first_row_ms\": {first:?}");
+    _ = write!(out, ",\n{pad}\"actual_last_row_ms\": {last:?}");
 }
 
 fn quoted(text: &str) -> String {

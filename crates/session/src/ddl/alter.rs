@@ -846,7 +846,11 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
     match (old.kind, new.kind) {
         (VarChar, VarChar) | (VarBinary, VarBinary) => new.length >= old.length,
         (Enum, Enum) | (Set, Set) => match (&old.members, &new.members) {
-            (Some(old), Some(new)) => new.names.starts_with(&old.names),
+            // More members may take wider numbers.
+            (Some(before), Some(after)) => {
+                after.names.starts_with(&before.names)
+                    && types::record::fixed_length(old) == types::record::fixed_length(new)
+            }
             _ => false,
         },
         (TinyInt, TinyInt)

@@ -12,8 +12,8 @@ use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKin
 const CHAR_LENGTH_MAX: u64 = 255;
 /// Most bytes of VARCHAR and VARBINARY.
 const VARCHAR_BYTES_MAX: u64 = 65_535;
-/// Most members of an ENUM.
-const ENUM_MEMBERS_MAX: usize = 65_535;
+/// Most members of an ENUM when `enum_max_values` is 0: what three bytes count.
+const ENUM_MEMBERS_MAX: usize = (1 << 24) - 1;
 /// Most members of a SET.
 const SET_MEMBERS_MAX: usize = 64;
 /// Most characters of a member.
@@ -29,6 +29,8 @@ pub(crate) struct TypeContext<'a> {
     /// COLLATE attribute of the column.
     pub(crate) collate: Option<&'a str>,
     pub(crate) sql_mode: SqlMode,
+    /// `enum_max_values`; 0 for as many as can be stored.
+    pub(crate) enum_members_max: usize,
     /// Column name, for messages.
     pub(crate) column: &'a str,
 }
@@ -347,8 +349,11 @@ fn binary(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
 fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let collation = text_collation(written, ctx)?;
     let is_set = written.name == TypeName::Set;
-    let (kind, most) =
-        if is_set { (TypeKind::Set, SET_MEMBERS_MAX) } else { (TypeKind::Enum, ENUM_MEMBERS_MAX) };
+    let (kind, most) = match (is_set, ctx.enum_members_max) {
+        (true, _) => (TypeKind::Set, SET_MEMBERS_MAX),
+        (false, 0) => (TypeKind::Enum, ENUM_MEMBERS_MAX),
+        (false, most) => (TypeKind::Enum, most),
+    };
     if written.values.len() > most {
         return Err(match is_set {
             true => err!(TOO_BIG_SET, ctx.column),

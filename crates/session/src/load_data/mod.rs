@@ -18,6 +18,7 @@ use syntax::ast::{
 use types::{CollationId, DataType, SqlMode, Value};
 
 use crate::planned::Planned;
+use crate::server::Server;
 use crate::session::Session;
 use crate::statement::{Origin, Running};
 
@@ -181,28 +182,8 @@ impl Session {
     /// # Errors
     /// 1290.
     pub(crate) fn data_path(&self, name: &str) -> Result<PathBuf> {
-        let allowed = self.value("secure_file_priv");
-        let path = PathBuf::from(name);
-        let path = if path.is_absolute() {
-            path
-        } else {
-            PathBuf::from(self.server.global_text("datadir")).join(path)
-        };
-        let inside = match &allowed {
-            Value::Null => false,
-            value => {
-                let directory = PathBuf::from(crate::variables::as_text(value));
-                let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-                directory.as_os_str().is_empty()
-                    || parent.is_some_and(|parent| {
-                        directory.canonicalize().is_ok_and(|allowed| parent.starts_with(allowed))
-                    })
-            }
-        };
-        if !inside {
-            bail!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv");
-        }
-        Ok(path)
+        allowed_path(&self.server, name)
+            .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
     }
 
     fn load_records(
@@ -461,4 +442,24 @@ fn read_piece(file: &mut std::fs::File) -> Result<Vec<u8>> {
     let read = file.read(&mut piece).map_err(Error::internal)?;
     piece.truncate(read);
     Ok(piece)
+}
+
+/// The path of a file that statements name, when it is where `secure_file_priv` allows.
+pub(crate) fn allowed_path(server: &Server, name: &str) -> Option<PathBuf> {
+    let allowed = server.globals.definitions.find("secure_file_priv")?;
+    let Value::Bytes(allowed) = server.globals.get(allowed) else { return None };
+    let path = PathBuf::from(name);
+    let path = if path.is_absolute() {
+        path
+    } else {
+        PathBuf::from(server.global_text("datadir")).join(path)
+    };
+    let directory = PathBuf::from(String::from_utf8_lossy(allowed.as_slice()).into_owned());
+    if directory.as_os_str().is_empty() {
+        return Some(path);
+    }
+    // A link may lead out of the directory: what it leads to counts, or its folder while there is no such file.
+    let real =
+        path.canonicalize().or_else(|_| path.parent().unwrap_or(&path).canonicalize()).ok()?;
+    directory.canonicalize().is_ok_and(|directory| real.starts_with(directory)).then_some(path)
 }

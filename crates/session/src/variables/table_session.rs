@@ -41,6 +41,7 @@ pub(super) const SESSION: &[Definition] = &[
     Definition::both("default_week_format", uint(0, 7), "0", "Mode of WEEK() without a mode"),
     Definition::both("div_precision_increment", uint(0, 30), "4", "Digits that / adds to the scale"),
     Definition::both("end_markers_in_json", Kind::Bool, "OFF", "Accepted"),
+    Definition::both("enum_max_values", uint(0, 65_535), "65535", "Members that a new ENUM may have; 0 for as many as can be stored"),
     Definition::both("eq_range_index_dive_limit", uint(0, U32), "200", "Ranges that the optimizer counts instead of guessing"),
     Definition::both("explain_format", Kind::Enum(&["TRADITIONAL", "DEFAULT", "JSON", "TREE"]), "TREE", "Form of EXPLAIN that names none"),
     Definition::both("explain_json_format_version", uint(1, 2), "2", "Version of EXPLAIN FORMAT=JSON"),

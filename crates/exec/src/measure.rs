@@ -1,0 +1,161 @@
+//! What a run counts: row operations for status variables, and rows and time of each operator for EXPLAIN ANALYZE. Both live in the
+//! run and are handed to the session at its end; nothing here is shared.
+
+use std::time::Duration;
+
+use errors::Result;
+use plan::Physical;
+use sys::clock::{Clock, RealClock};
+
+use crate::ops::Operator;
+use crate::run::Run;
+
+/// Work of a session since it took the counts last: what status variables show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ExecCounts {
+    pub read_first: u64,
+    pub read_key: u64,
+    pub read_last: u64,
+    pub read_next: u64,
+    pub read_prev: u64,
+    pub read_rnd_next: u64,
+    pub write: u64,
+    pub update: u64,
+    pub delete: u64,
+    pub sort_range: u64,
+    pub sort_rows: u64,
+    pub sort_scan: u64,
+    pub temporary_tables: u64,
+    /// `Sort_merge_passes`: sorted runs written to files.
+    pub sort_merge_passes: u64,
+    /// `Created_tmp_disk_tables`: hash tables that moved to files.
+    pub disk_tables: u64,
+    /// Groupings that the batch program did.
+    pub batch_groupings: u64,
+}
+
+impl ExecCounts {
+    /// Adds the counts of a run.
+    pub(crate) fn add(&mut self, other: &ExecCounts) {
+        self.read_first += other.read_first;
+        self.read_key += other.read_key;
+        self.read_last += other.read_last;
+        self.read_next += other.read_next;
+        self.read_prev += other.read_prev;
+        self.read_rnd_next += other.read_rnd_next;
+        self.write += other.write;
+        self.update += other.update;
+        self.delete += other.delete;
+        self.sort_range += other.sort_range;
+        self.sort_rows += other.sort_rows;
+        self.sort_scan += other.sort_scan;
+        self.temporary_tables += other.temporary_tables;
+        self.sort_merge_passes += other.sort_merge_passes;
+        self.disk_tables += other.disk_tables;
+        self.batch_groupings += other.batch_groupings;
+    }
+}
+
+/// What one operator of a measured plan did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measure {
+    /// How often it was opened.
+    pub loops: u64,
+    /// Rows that it gave.
+    pub rows: u64,
+    /// Rows that a scan looked at before its filter.
+    pub examined: u64,
+    /// Time until the first row, of all loops; opening included.
+    pub first: Duration,
+    /// Time until the end, of all loops.
+    pub last: Duration,
+}
+
+/// Which measure belongs to which operator of the plan that was compiled, by the operator's address: the plan must stay where it is.
+#[derive(Debug, Default)]
+pub struct MeasuredNodes(Vec<usize>);
+
+impl MeasuredNodes {
+    pub(crate) fn add(&mut self, node: &Physical) -> usize {
+        self.0.push(std::ptr::from_ref(node).addr());
+        self.0.len() - 1
+    }
+
+    /// The place of an operator's measure.
+    pub fn place(&self, node: &Physical) -> Option<usize> {
+        let address = std::ptr::from_ref(node).addr();
+        self.0.iter().position(|known| *known == address)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Measures of a run, with their clock.
+pub(crate) struct Measures {
+    clock: RealClock,
+    pub(crate) list: Vec<Measure>,
+}
+
+impl Measures {
+    pub(crate) fn new(count: usize) -> Measures {
+        Measures { clock: RealClock::new(), list: vec![Measure::default(); count] }
+    }
+}
+
+/// Passes rows through and counts them.
+pub(crate) struct Measured<'r> {
+    place: usize,
+    input: Box<dyn Operator<'r> + 'r>,
+    has_row: bool,
+}
+
+impl<'r> Measured<'r> {
+    pub(crate) fn new(place: usize, input: Box<dyn Operator<'r> + 'r>) -> Measured<'r> {
+        Measured { place, input, has_row: false }
+    }
+}
+
+fn now(run: &Run<'_>) -> Duration {
+    run.measures.as_ref().map_or(Duration::ZERO, |measures| measures.clock.monotonic())
+}
+
+fn note(run: &mut Run<'_>, place: usize, change: impl FnOnce(&mut Measure)) {
+    if let Some(measure) = run.measures.as_mut().and_then(|all| all.list.get_mut(place)) {
+        change(measure);
+    }
+}
+
+impl<'r> Operator<'r> for Measured<'r> {
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let started = now(run);
+        self.has_row = false;
+        let opened = self.input.open(run);
+        let took = now(run).saturating_sub(started);
+        note(run, self.place, |measure| {
+            measure.loops += 1;
+            measure.first += took;
+            measure.last += took;
+        });
+        opened
+    }
+
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let started = now(run);
+        let found = self.input.next(run)?;
+        let took = now(run).saturating_sub(started);
+        let first = !std::mem::replace(&mut self.has_row, true);
+        note(run, self.place, |measure| {
+            measure.rows += u64::from(found);
+            measure.first += if first { took } else { Duration::ZERO };
+            measure.last += took;
+        });
+        Ok(found)
+    }
+
+    fn close(&mut self, run: &mut Run<'r>) {
+        self.input.close(run);
+    }
+}

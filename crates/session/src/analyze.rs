@@ -1,0 +1,107 @@
+//! EXPLAIN ANALYZE: the statement runs with every operator measured, its rows go nowhere, and the plan is shown with what it did.
+
+use std::sync::Arc;
+
+use errors::{Error, Result};
+use optimizer::explain::Actual;
+use plan::ExplainFormat;
+use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use syntax::ast::{self, Explain, Statement};
+use types::{DataType, Value};
+
+use crate::cached::EngineStatistics;
+use crate::query::planned;
+use crate::session::Session;
+use crate::sink::{NoRows, ValueRow};
+use crate::statement::Running;
+
+/// How often the plan is made anew because definitions changed under it.
+const REPLAN_MAX: usize = 16;
+
+impl Session {
+    /// Runs the statement and describes what each operator did.
+    pub(crate) fn explain_analyze(
+        &mut self,
+        explain: &Explain,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let format = self.analyze_format(explain)?;
+        let ast::ExplainTarget::Statement(statement) = &explain.target else {
+            return Err(Error::not_supported("EXPLAIN ANALYZE FOR CONNECTION"));
+        };
+        if !matches!(**statement, Statement::Query(_)) {
+            return Err(Error::not_supported("EXPLAIN ANALYZE on this statement"));
+        }
+        for _ in 0..REPLAN_MAX {
+            if let Some(text) = self.analyze(statement, format, running)? {
+                let commit = self.finish_transaction_scope()?;
+                let mut ty = DataType::varchar(
+                    text.chars().count() as u32,
+                    self.settings.collation_connection.id,
+                );
+                ty.nullable = false;
+                sink.columns(&[ColumnMeta::computed("EXPLAIN", ty)])?;
+                sink.row(&ValueRow(&[Value::text(&text)]))?;
+                let state = OkInfo { commit, ..self.state_info() };
+                return sink.end(&state);
+            }
+        }
+        Err(errors::err!(NEED_REPREPARE))
+    }
+
+    fn analyze_format(&self, explain: &Explain) -> Result<ExplainFormat> {
+        let name = explain.format.as_ref().map(|name| name.text.to_ascii_uppercase());
+        match name.as_deref() {
+            None | Some("TREE") => Ok(ExplainFormat::Tree),
+            Some("JSON") => Ok(ExplainFormat::Json),
+            Some("TRADITIONAL") => {
+                Err(Error::not_supported("EXPLAIN ANALYZE with TRADITIONAL format"))
+            }
+            Some(other) => Err(errors::err!(UNKNOWN_EXPLAIN_FORMAT, other)),
+        }
+    }
+
+    /// One attempt; `None` when the plan was out of date.
+    fn analyze(
+        &mut self,
+        statement: &Statement,
+        format: ExplainFormat,
+        running: &Running<'_>,
+    ) -> Result<Option<String>> {
+        let view = self.view();
+        let collation = self.settings.collation_connection.id;
+        let types: Vec<DataType> = running
+            .parameters
+            .iter()
+            .map(|value| crate::prepared::type_of_value(value, collation))
+            .collect();
+        let (logical, context) =
+            self.bind_in_view(&view, statement, running.source, Some(&types))?;
+        let tables = context.tables.clone();
+        let server = self.server.clone();
+        let statistics = EngineStatistics { server: &server, tables: &tables };
+        let input =
+            optimizer::OptimizeInput { tables: &tables, statistics: &statistics, collation };
+        let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
+        let (program, nodes) =
+            exec::compile_measured(&plan, &server.registry, &self.bind_context())?;
+        let planned = Arc::new(planned(statement, &plan, &flags, program, context));
+        if !self.lock_plan(&planned)? {
+            return Ok(None);
+        }
+        self.run_program(&planned, running.parameters, &mut NoRows)?;
+        let measures = std::mem::take(&mut self.scratch.measures);
+        let actual = |node: &plan::Physical| {
+            let measure = measures.get(nodes.place(node)?).filter(|measure| measure.loops > 0)?;
+            Some(Actual {
+                loops: measure.loops,
+                rows: measure.rows,
+                examined: measure.examined,
+                first: measure.first,
+                last: measure.last,
+            })
+        };
+        Ok(Some(explainer.analysis(&plan, format, &input, &actual)))
+    }
+}

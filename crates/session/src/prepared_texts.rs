@@ -1,0 +1,132 @@
+//! Texts of prepared statements, one for all sessions that prepared the same. Knows no plan and no session.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicUsize, Ordering};
+
+/// Shards, so that sessions that prepare at the same time seldom meet.
+const SHARDS: usize = 64;
+
+/// What is kept of a prepared statement: everything else can be made from it.
+#[derive(Clone, Debug)]
+pub(crate) struct PreparedText {
+    pub(crate) source: Box<[u8]>,
+    /// The bits of the SQL mode that decide how it is read.
+    pub(crate) mode: u64,
+    pub(crate) parameters: u32,
+    /// It is planned; other statements are parsed when they run.
+    pub(crate) has_plan: bool,
+}
+
+impl PreparedText {
+    /// Digest for the plan cache, under the server's secret.
+    pub(crate) fn digest(&self, seed: u64) -> u128 {
+        let low = hash_of(&self.source, self.mode ^ seed);
+        let high = stdx::hash_bytes(stdx::mix(low), &self.source);
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    /// Bytes that it takes with its places in tables and allocations.
+    pub(crate) fn size_bytes(&self) -> usize {
+        // Two counts before the value, a place in the table with room for growth, and what allocations round up to.
+        size_of::<Self>()
+            + 2 * size_of::<usize>()
+            + 2 * size_of::<usize>()
+            + self.source.len().next_multiple_of(16)
+    }
+}
+
+fn hash_of(source: &[u8], seed: u64) -> u64 {
+    stdx::hash_bytes(seed, source)
+}
+
+/// All texts that some session has prepared.
+pub(crate) struct PreparedTexts {
+    shards: Vec<Mutex<HashTable<Arc<PreparedText>>>>,
+    bytes: AtomicUsize,
+    seed: u64,
+}
+
+impl PreparedTexts {
+    pub(crate) fn new(seed: u64) -> PreparedTexts {
+        let shards = (0..SHARDS).map(|_| Mutex::new(HashTable::new())).collect();
+        PreparedTexts { shards, bytes: AtomicUsize::new(0), seed }
+    }
+
+    /// Bytes of all texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn hash(&self, source: &[u8], mode: u64) -> u64 {
+        hash_of(source, self.seed ^ mode)
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<Arc<PreparedText>>> {
+        // The table takes its bits from both ends of the hash.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// A text that is known already.
+    pub(crate) fn find(&self, source: &[u8], mode: u64) -> Option<Arc<PreparedText>> {
+        let hash = self.hash(source, mode);
+        let shard = self.shard(hash).lock();
+        shard.find(hash, |known| *known.source == *source && known.mode == mode).cloned()
+    }
+
+    /// The known text that equals `text`, else this one from now on.
+    pub(crate) fn share(&self, text: PreparedText) -> Arc<PreparedText> {
+        let hash = self.hash(&text.source, text.mode);
+        let mut shard = self.shard(hash).lock();
+        let same =
+            |known: &Arc<PreparedText>| known.source == text.source && known.mode == text.mode;
+        if let Some(known) = shard.find(hash, same) {
+            return known.clone();
+        }
+        self.bytes.fetch_add(text.size_bytes(), Ordering::Relaxed);
+        let text = Arc::new(text);
+        shard.insert_unique(hash, text.clone(), |known| self.hash(&known.source, known.mode));
+        text
+    }
+
+    /// Gives a reference back; the last one takes the text with it.
+    pub(crate) fn release(&self, text: Arc<PreparedText>) {
+        let hash = self.hash(&text.source, text.mode);
+        let mut shard = self.shard(hash).lock();
+        let Ok(entry) = shard.find_entry(hash, |known| Arc::ptr_eq(known, &text)) else { return };
+        // The table's and this one: others are made under the shard's lock only, or from one that is still held.
+        if Arc::strong_count(&text) == 2 {
+            self.bytes.fetch_sub(text.size_bytes(), Ordering::Relaxed);
+            entry.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(source: &str, mode: u64) -> PreparedText {
+        PreparedText { source: source.as_bytes().into(), mode, parameters: 0, has_plan: true }
+    }
+
+    #[test]
+    fn equal_texts_are_one_and_go_with_their_last_user() {
+        let texts = PreparedTexts::new(7);
+        let first = texts.share(text("SELECT 1", 0));
+        let bytes = texts.bytes();
+        let second = texts.share(text("SELECT 1", 0));
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(texts.bytes(), bytes);
+        let other = texts.share(text("SELECT 1", 4));
+        assert!(!Arc::ptr_eq(&first, &other));
+        texts.release(first);
+        assert!(texts.find(b"SELECT 1", 0).is_some());
+        texts.release(second);
+        assert!(texts.find(b"SELECT 1", 0).is_none());
+        texts.release(other);
+        assert_eq!(texts.bytes(), 0);
+    }
+}

@@ -1,0 +1,5 @@
+//! What other harnesses share with the runner of SQL scripts: a server of their own.
+
+mod server;
+
+pub use server::Server;

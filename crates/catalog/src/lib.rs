@@ -9,6 +9,7 @@ mod fields;
 mod metadata_lock;
 mod model;
 mod privilege;
+mod shared_map;
 mod snapshot;
 mod store;
 #[cfg(test)]
@@ -21,5 +22,6 @@ pub use edit::Edit;
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
+pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView};
 pub use store::Catalog;

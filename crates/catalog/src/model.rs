@@ -1,11 +1,12 @@
 //! What the catalog knows: immutable descriptions of schemas, tables, views. A change makes a new version; a statement keeps the
 //! version that it was bound with.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine_api::{IndexId, TableDef, TableId};
 use types::{CollationId, DataType};
+
+use crate::shared_map::SharedMap;
 
 /// Grows with every committed change of any object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -19,7 +20,7 @@ pub struct Schema {
     /// Collation of tables that name none.
     pub default_collation: CollationId,
     /// Tables, views and sequences share one name space.
-    pub relations: BTreeMap<Arc<str>, Relation>,
+    pub relations: SharedMap<Arc<str>, Relation>,
 }
 
 /// What a name in a schema stands for.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine_api::TableId;
 use hashbrown::HashMap;
 
+use crate::shared_map::SharedMap;
 use crate::{Accounts, CatalogVersion, Relation, Schema, Table, View};
 
 /// The catalog at one version.
@@ -16,7 +17,7 @@ pub struct CatalogSnapshot {
     /// Which.
     pub version: CatalogVersion,
     pub(crate) schemas: BTreeMap<Arc<str>, Arc<Schema>>,
-    pub(crate) tables: HashMap<TableId, Arc<Table>>,
+    pub(crate) tables: SharedMap<TableId, Arc<Table>>,
     /// Tables with a foreign key to `(schema, table)`, which need not exist.
     pub(crate) children: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
     pub(crate) accounts: Arc<Accounts>,
@@ -60,7 +61,7 @@ impl CatalogSnapshot {
         self.tables.get(&id)
     }
 
-    /// All tables, in no order.
+    /// All tables, in the order in which they were made.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }

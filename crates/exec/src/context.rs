@@ -41,7 +41,7 @@ pub trait RowSink {
 pub struct ExecSettings {
     /// Bytes that sorts, hash tables and materialised rows of one statement may hold.
     pub memory_limit_bytes: usize,
-    /// Bytes that one sort or hash table may hold before it moves to files: the larger of `sort_buffer_size` and `tmp_table_size`.
+    /// Bytes that one sort or hash table may hold before it moves to files.
     pub operator_memory_bytes: usize,
     /// `tmpdir`: where the files are.
     pub temporary_directory: Arc<Path>,

@@ -98,7 +98,8 @@ impl Settings {
             },
             operator_memory_bytes: read
                 .number("sort_buffer_size")
-                .max(read.number("tmp_table_size"))
+                // A row takes several times its stored bytes in memory.
+                .max(read.number("tmp_table_size").saturating_mul(4))
                 .min(isize::MAX as u64) as usize,
             temporary_directory: Path::new(&read.text("tmpdir")).into(),
             sql_safe_updates: read.flag("sql_safe_updates"),

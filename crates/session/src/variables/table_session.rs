@@ -136,7 +136,7 @@ pub(super) const SESSION: &[Definition] = &[
     Definition::both("sql_warnings", Kind::Bool, "OFF", "INSERT of one row tells its warnings"),
     Definition::both("terminology_use_previous", Kind::Enum(&["NONE", "BEFORE_8_0_26", "BEFORE_8_2_0"]), "NONE", "Accepted"),
     Definition::both("time_zone", Kind::TimeZone, "SYSTEM", "Zone of TIMESTAMP columns and NOW()"),
-    Definition::both("tmp_table_size", uint(1024, U64), "16777216", "Bytes of a temporary result in memory"),
+    Definition::both("tmp_table_size", uint(1024, U64), "16777216", "Bytes of a temporary result in memory; a hash table or sort may take four times as much"),
     Definition::both("transaction_alloc_block_size", blocks(1024, 131_072, 1024), "8192", "Accepted"),
     Definition::both("transaction_isolation", ISOLATION, "REPEATABLE-READ", "Isolation level of new transactions"),
     Definition::both("transaction_prealloc_size", blocks(1024, 131_072, 1024), "4096", "Accepted"),

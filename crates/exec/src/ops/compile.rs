@@ -163,8 +163,11 @@ impl<'a> NodeCompiler<'a> {
                     input_registers: self.group_registers(input, keys, aggregates, carried),
                     batch: None,
                 };
-                node.batch =
-                    BatchAggregateNode::compile(self, input, keys, aggregates, &node).map(Box::new);
+                // Only the row program's operators are measured one by one.
+                if self.measured.is_none() {
+                    node.batch = BatchAggregateNode::compile(self, input, keys, aggregates, &node)
+                        .map(Box::new);
+                }
                 Node::Aggregate(Box::new(node))
             }
             Physical::Window { input, partition_by, order_by, calls, columns } => {

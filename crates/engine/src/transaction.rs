@@ -43,7 +43,7 @@ pub(crate) struct Txn {
     snapshot: Option<Snapshot>,
     pub(crate) owner: Option<Arc<Owner>>,
     pub(crate) core: Option<Arc<Core>>,
-    /// E9.
+    /// E9. It outlives the transaction: the next one's snapshot must not be older.
     pub(crate) seen: u64,
     cursors: Vec<Option<Cursor>>,
     /// Tables looked up, valid while the dictionary has `tables_version`.
@@ -241,7 +241,6 @@ impl Txn {
         }
         self.release_snapshot();
         self.core = None;
-        self.seen = 0;
         self.started = false;
         for cursor in std::mem::take(&mut self.cursors).into_iter().flatten() {
             self.keep_leaf(cursor);

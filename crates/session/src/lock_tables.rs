@@ -101,10 +101,9 @@ impl Session {
         let mut commit = None;
         if self.locked.tables.is_some() {
             // Only when tables were locked does UNLOCK TABLES end the transaction.
-            let wrote = self.transactions.has_written();
             let handle = self.transactions.commit()?;
             self.slot.release_to(0);
-            commit = wrote.then_some(handle);
+            commit = crate::transaction_statements::to_wait_for(handle);
         }
         self.release_locked_tables();
         self.locked.global_read = None;

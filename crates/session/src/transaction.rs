@@ -82,11 +82,6 @@ impl Transactions {
         self.parts.iter().any(|part| part.txn.is_started())
     }
 
-    /// Whether anything was written.
-    pub(crate) fn has_written(&self) -> bool {
-        self.parts.iter().any(|part| part.txn.has_written())
-    }
-
     /// A statement begins in the transactions that are started.
     pub(crate) fn begin_statement(&mut self) {
         for part in &mut self.parts {

@@ -11,6 +11,11 @@ use crate::status::Counter;
 use crate::transaction::Characteristics;
 use crate::variables::Origin;
 
+/// A commit that its reply must wait for. Also one without changes, when it read what is not yet durable.
+pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
+    (!handle.is_durable()).then_some(handle)
+}
+
 impl Session {
     /// Whether statements do not commit by themselves.
     fn in_transaction(&self) -> bool {
@@ -40,11 +45,10 @@ impl Session {
             return Ok(None);
         }
         self.next_characteristics = None;
-        let wrote = self.transactions.has_written();
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
-        handle.map(|handle| wrote.then_some(handle))
+        handle.map(to_wait_for)
     }
 
     /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
@@ -116,14 +120,13 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let before = self.transactions.characteristics;
-        let wrote = self.transactions.has_written();
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
         let handle = handle?;
         self.complete(completion, before)?;
         self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: wrote.then_some(handle), ..OkInfo::default() })
+        self.send_ok(sink, OkInfo { commit: to_wait_for(handle), ..OkInfo::default() })
     }
 
     /// ROLLBACK.
@@ -256,10 +259,9 @@ impl Session {
         if before || !self.settings.autocommit {
             return Ok(None);
         }
-        let wrote = self.transactions.has_written();
         let handle = self.transactions.commit();
         self.slot.release_to(0);
-        handle.map(|handle| wrote.then_some(handle))
+        handle.map(to_wait_for)
     }
 
     /// XA: only the question which transactions are prepared has an answer.

@@ -1,0 +1,73 @@
+//! What clients did and saw: transactions of appends to lists and reads of lists. Knows no server.
+
+/// Where a list is.
+pub type Key = u32;
+/// An appended element; each is appended at most once to a key.
+pub type Element = u32;
+
+/// How a list was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Without a lock: from the snapshot where the level has one.
+    Plain,
+    /// FOR SHARE or FOR UPDATE.
+    Locking,
+}
+
+/// One operation that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// An element was put behind the others.
+    Append {
+        /// The list.
+        key: Key,
+        /// What.
+        element: Element,
+        /// Taken back by ROLLBACK TO SAVEPOINT.
+        undone: bool,
+    },
+    /// A list was read whole.
+    Read {
+        /// The list.
+        key: Key,
+        /// What it held.
+        elements: Vec<Element>,
+        /// How.
+        reading: Reading,
+    },
+}
+
+/// How a transaction ended, as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// COMMIT was acknowledged.
+    Committed,
+    /// Rolled back, by itself or by the server.
+    Aborted,
+    /// The answer to COMMIT was an error or never came.
+    Unknown,
+}
+
+/// One transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// What it did, in order.
+    pub ops: Vec<Op>,
+    /// How it ended.
+    pub end: End,
+    /// Before its first statement was sent.
+    pub began: u64,
+    /// After the answer to its last.
+    pub ended: u64,
+}
+
+/// Level under which a history was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Nothing uncommitted is read, nothing else is promised across statements.
+    ReadCommitted,
+    /// As the reference means it: plain reads from one snapshot, writes and locking reads on what is current, all locks kept.
+    RepeatableRead,
+    /// Every read locks.
+    Serializable,
+}

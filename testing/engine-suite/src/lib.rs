@@ -9,6 +9,7 @@ mod harness;
 mod isolation;
 mod locking;
 mod model;
+mod phantoms;
 
 use std::sync::Arc;
 
@@ -24,7 +25,14 @@ pub type Check = (&'static str, fn(Factory<'_>));
 
 /// Every check by name.
 pub fn checks() -> Vec<Check> {
-    let groups = [crud::CHECKS, ddl::CHECKS, isolation::CHECKS, locking::CHECKS, model::CHECKS];
+    let groups = [
+        crud::CHECKS,
+        ddl::CHECKS,
+        isolation::CHECKS,
+        locking::CHECKS,
+        model::CHECKS,
+        phantoms::CHECKS,
+    ];
     groups.concat()
 }
 

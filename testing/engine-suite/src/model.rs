@@ -13,10 +13,14 @@ pub(crate) const CHECKS: &[Check] = &[("random statements against a model", rand
 type Model = BTreeMap<i64, (Option<i64>, String)>;
 
 /// A small generator, so that a printed seed repeats a failure anywhere.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -102,4 +102,5 @@ def main():
     print(f"{options.rounds} passed, 0 failed")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{lines, run, tidy};
+use crate::{lines, models, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -12,6 +12,8 @@ const STEPS: &[Step] = &[
     ("tidy", tidy::tidy),
     ("clippy", clippy),
     ("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"])),
+    ("crash points", crash_points),
+    ("models", models::models),
     ("programs", || {
         run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
     }),
@@ -25,6 +27,14 @@ const STEPS: &[Step] = &[
         run::command("target/debug/sqltest", &["--squalld", "target/fast/squalld"])
     }),
     ("sysbench", || run::command("bash", &["tests/sysbench/run", "target/fast/squalld"])),
+    ("histories", || {
+        let squalld = ["--squalld", "target/debug/squalld"];
+        run::command("target/debug/histories", &[&squalld[..], &["--seconds", "6"]].concat())
+    }),
+    ("damage", || {
+        let script = ["tests/crash/damage.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("clients", || run::command("bash", &["tests/clients/run"])),
     ("size", lines::size),
 ];
@@ -49,6 +59,13 @@ pub fn ci(only: &[String]) -> Result<(), String> {
     println!("ci: all steps in {:.0} s", started.elapsed().as_secs_f64());
     println!("{passed} passed, 0 failed");
     Ok(())
+}
+
+/// The crash loop at its full length, optimised: only the engine is built for it.
+fn crash_points() -> Result<(), String> {
+    let test = ["test", "--profile", "fast", "--locked", "--quiet", "-p", "engine"];
+    let args = [&test[..], &["--test", "crash_points"]].concat();
+    run::command_with(&[("SQUALL_CRASHES", "10000")], "cargo", &args)
 }
 
 fn clippy() -> Result<(), String> {

@@ -6,6 +6,7 @@ mod ci;
 mod compat;
 mod layers;
 mod lines;
+mod models;
 mod run;
 mod tidy;
 mod tour;
@@ -16,6 +17,7 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
+  models  loom and shuttle on the engine's concurrent parts
   tidy    layers, file headers, banned calls, names in documents
   compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let result = match task.as_str() {
         "ci" => ci::ci(&rest),
+        "models" => models::models(),
         "tidy" => tidy::tidy(),
         "compat" => compat::write(),
         "size" => lines::size(),

@@ -14,10 +14,23 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// It cannot be started or does not exit with 0.
 pub fn command<A: AsRef<str>>(program: &str, args: &[A]) -> Result<(), String> {
+    command_with(&[], program, args)
+}
+
+/// As `command`, with variables of its environment set.
+///
+/// # Errors
+/// As `command`.
+pub fn command_with<A: AsRef<str>>(
+    environment: &[(&str, &str)],
+    program: &str,
+    args: &[A],
+) -> Result<(), String> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let line = format!("{program} {}", args.join(" "));
     let status = Command::new(program)
         .args(&args)
+        .envs(environment.iter().copied())
         .current_dir(root())
         .status()
         .map_err(|error| format!("cannot start {line}: {error}"))?;

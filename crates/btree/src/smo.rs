@@ -7,7 +7,10 @@ use bufpool::{Exclusive, Pool};
 use page::{Fences, HEADER_BYTES, NodeBuilder, PageMut, PageNo, PageRef, private_page};
 
 use crate::mtr::{KIND_PAGES, Mtr};
-use crate::tree::{Seek, Tree};
+use crate::tree::{Seek, Tree, record_bytes_max};
+
+/// What a record takes beyond key and value: its slot, and padding of each to words.
+const RECORD_OVERHEAD_BYTES: usize = page::SLOT_BYTES + 16;
 
 /// A node that uses less than 30 % of its bytes is merged when a neighbour has room.
 pub fn is_small(page: PageRef<'_>) -> bool {
@@ -74,7 +77,7 @@ fn split(pool: &Pool, tree: Tree, key: &[u8], level: u8) -> io::Result<()> {
         let mut records = NodeBuilder::new();
         records.take_page(node.page());
         let Some(cut) = choose_cut(pool, &records, node.page(), key) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "record too large for a page"));
+            return room_was_made(pool, node.page());
         };
         let needed = page::record_bytes(cut.separator.len(), 8) + page::SLOT_BYTES;
         if parent.page().free_bytes() < needed {
@@ -84,6 +87,14 @@ fn split(pool: &Pool, tree: Tree, key: &[u8], level: u8) -> io::Result<()> {
         }
         return split_below(pool, tree, parent, node, &records, cut);
     }
+}
+
+/// A page with nothing to divide: others removed its records since the caller looked, so there is room now for any record that is not too large.
+fn room_was_made(pool: &Pool, page: PageRef<'_>) -> io::Result<()> {
+    if page.free_bytes() >= record_bytes_max(pool.page_bytes()) + RECORD_OVERHEAD_BYTES {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "record too large for a page"))
 }
 
 fn split_below<'p>(
@@ -156,7 +167,7 @@ fn split_root<'p>(pool: &'p Pool, tree: Tree, root: Exclusive<'p>, key: &[u8]) -
     let mut records = NodeBuilder::new();
     records.take_page(root.page());
     let Some(cut) = choose_cut(pool, &records, root.page(), key) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "record too large for a page"));
+        return room_was_made(pool, root.page());
     };
     let mut mtr = Mtr::new(pool);
     let root = mtr.add(root);

@@ -2,6 +2,7 @@
 //!
 //! Bits: 0 exclusive, 1-14 number of shared holders, 15 somebody is parked, 16-63 version.
 
+use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, Ordering, fence};
 use sys::sync::{park, spin_hint, spin_until_clear, unpark_all};
 
@@ -13,7 +14,7 @@ const VERSION_ONE: u64 = 0x1_0000;
 const VERSION: u64 = !0xFFFF;
 
 /// Spins before a waiter parks: about a microsecond, the length of a usual page change.
-const SPINS: u32 = 64;
+const SPINS: u32 = sized(64, 1) as u32;
 
 /// The latch of one page number.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Latch {
             {
                 park(self.address(), || {
                     let now = self.0.load(Ordering::Relaxed);
-                    now & PARKED != 0 && now & busy != 0
+                    breaks("park looks again") || now & PARKED != 0 && now & busy != 0
                 });
             }
         }
@@ -81,12 +82,16 @@ impl Latch {
     #[inline]
     pub fn validate(&self, version: u64) -> bool {
         // Pairs with the release fence in `acquired`: a reader that saw a new word sees the exclusive bit or a new version.
-        fence(Ordering::Acquire);
+        if !breaks("fence before validating") {
+            fence(Ordering::Acquire);
+        }
         self.0.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version
     }
 
     fn acquired() {
-        fence(Ordering::Release);
+        if !breaks("fence after locking") {
+            fence(Ordering::Release);
+        }
     }
 
     /// Takes the exclusive mode when the page is still at `version`; waits for shared holders only.

@@ -9,6 +9,7 @@ use sys::blocking::blocking;
 use sys::disk::File;
 use sys::histogram::{Histogram, Summary};
 use sys::mem::Region;
+use sys::model::sized;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
@@ -19,7 +20,7 @@ use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
 
 /// Entries of one translation segment: 4,096 * 16 bytes = 64 KiB.
-const SEGMENT_ENTRIES: usize = 4096;
+const SEGMENT_ENTRIES: usize = sized(4096, 64);
 pub(crate) const NO_FRAME: u32 = u32::MAX;
 
 /// Settings.

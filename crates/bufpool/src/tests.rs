@@ -4,8 +4,16 @@
 mod model {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering};
+    use sys::model::{check, is_caught};
 
     use crate::Latch;
+
+    #[test]
+    fn a_latch_without_its_fences_is_caught() {
+        for rule in ["fence after locking", "fence before validating"] {
+            assert!(is_caught("tests::model::a_validated_read_is_one_state", rule), "{rule}");
+        }
+    }
 
     #[test]
     fn a_validated_read_is_one_state() {
@@ -52,6 +60,36 @@ mod model {
                 .collect();
             let done: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
             assert_eq!(page.1.load(Ordering::Relaxed), done);
+        });
+    }
+
+    #[test]
+    fn a_sleeper_that_does_not_look_again_is_caught() {
+        assert!(is_caught("tests::model::whoever_parks_is_woken", "park looks again"));
+    }
+
+    /// Two writers and a reader that all wait: nobody may sleep for ever, and the reader sees whole changes.
+    #[test]
+    fn whoever_parks_is_woken() {
+        check(|| {
+            let page = Arc::new((Latch::new(), AtomicU64::new(0), AtomicU64::new(0)));
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let page = Arc::clone(&page);
+                    loom::thread::spawn(move || {
+                        page.0.lock_exclusive();
+                        for word in [&page.1, &page.2] {
+                            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                        }
+                        page.0.unlock_exclusive();
+                    })
+                })
+                .collect();
+            page.0.lock_shared();
+            assert_eq!(page.1.load(Ordering::Relaxed), page.2.load(Ordering::Relaxed));
+            page.0.unlock_shared();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(page.1.load(Ordering::Relaxed), 2);
         });
     }
 }

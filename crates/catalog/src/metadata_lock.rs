@@ -10,6 +10,7 @@ use std::time::Duration;
 use engine_api::{CancelToken, TableId};
 use errors::{Result, bail};
 use hashbrown::HashMap;
+use sys::model::breaks;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -117,6 +118,8 @@ impl MetadataLocks {
         timeout: Duration,
         cancel: &CancelToken,
     ) -> Result<bool> {
+        let unannounced =
+            breaks("enter before looking") && self.announced.load(Ordering::Relaxed) == 0;
         let mark = {
             let mut held = slot.held.lock();
             let mark = held.len();
@@ -125,7 +128,7 @@ impl MetadataLocks {
         };
         // Pairs with the fence in `announce`.
         fence(Ordering::SeqCst);
-        if self.announced.load(Ordering::Relaxed) == 0 {
+        if unannounced || self.announced.load(Ordering::Relaxed) == 0 {
             return Ok(false);
         }
         sys::blocking::blocking(|| self.use_tables_slowly(slot, tables, mark, timeout, cancel))

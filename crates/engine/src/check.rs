@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use btree::{LeafCopy, Seek, Tree, check_tree, pages_in_use};
-use engine_api::EngineResult;
+use engine_api::{EngineError, EngineResult};
+use errors::ErrorCode;
 use page::{HEADER_BYTES, PageNo};
 
 use crate::dictionary::io_error;
@@ -40,8 +41,17 @@ fn entry_word(value: &[u8]) -> u64 {
     value.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Trees are sound, every live row has its live entries, every live entry has its row.
+/// Trees are sound, every live row has its live entries, every live entry has its row. A page that cannot be read is a finding too.
 pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
+    match find_wrong(shared, table) {
+        Err(EngineError::Other(error)) if error.code() == ErrorCode::ERROR_ON_READ => {
+            Ok(vec![error.message().to_owned()])
+        }
+        outcome => outcome,
+    }
+}
+
+fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
     let pool = &shared.system.pool;
     let mut wrong = check_tree(pool, table.clustered).map_err(io_error)?.wrong;
     for index in &table.indexes {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
 use sys::histogram::{Histogram, Summary};
+use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
 
@@ -130,7 +131,7 @@ impl Entry {
 }
 
 /// A power of two.
-const SHARDS: usize = 1024;
+const SHARDS: usize = sized(1024, 2);
 /// A waiting thread asks whether it was cancelled this often.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
@@ -271,7 +272,9 @@ impl LockTable {
                 }
                 return Ok(());
             }
-            *owner.wait.lock() = WaitState::Waiting;
+            if !breaks("waiting before queued") {
+                *owner.wait.lock() = WaitState::Waiting;
+            }
             // An upgrade stands before the others: they wait for this transaction anyway.
             match entry.mode_of(owner) {
                 Some(_) => entry.waiting.push_front((owner.clone(), mode)),
@@ -279,6 +282,9 @@ impl LockTable {
             }
             blockers
         };
+        if breaks("waiting before queued") {
+            *owner.wait.lock() = WaitState::Waiting;
+        }
         let outcome = self.wait(owner, blockers, patience);
         if outcome.is_err() {
             let mut entries = shard.entries.lock();

@@ -1,4 +1,4 @@
-//! The lock table under random schedules: `RUSTFLAGS="--cfg shuttle" cargo test -p locks --test shuttle`. A failure prints a schedule that
+//! The lock table under random schedules: `cargo xtask models`. A failure prints a schedule that
 //! `shuttle::replay` repeats.
 #![cfg(shuttle)]
 
@@ -9,7 +9,7 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
-const SCHEDULES: usize = 300;
+const SCHEDULES: usize = 3000;
 /// Nobody times out: a wait that nobody ends is a deadlock that shuttle reports.
 const PATIENCE: Patience<'static> =
     Patience { timeout: Duration::from_secs(3600), is_cancelled: &|| false };
@@ -70,6 +70,12 @@ fn exclusive_locks_exclude_and_every_deadlock_ends() {
         },
         SCHEDULES,
     );
+}
+
+#[test]
+fn a_waiter_that_queues_before_it_says_so_is_caught() {
+    let model = "exclusive_locks_exclude_and_every_deadlock_ends";
+    assert!(sys::model::is_caught(model, "waiting before queued"));
 }
 
 #[test]

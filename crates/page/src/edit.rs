@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use stdx::bytes::Reader;
+use sys::model::step;
 
 use crate::layout::{
     FLAG_LOWER, FLAG_UPPER, Fences, HEADER_WORDS, Kind, PageNo, SLOT_BYTES, W_FENCES, W_KIND,
@@ -24,6 +25,7 @@ pub struct PageMut<'a> {
 }
 
 fn store_bytes(words: &[AtomicU64], offset: usize, bytes: &[u8]) {
+    step();
     // Callers pass word-aligned offsets; the last word is padded with zeros.
     let (chunks, rest) = bytes.as_chunks::<8>();
     let target = &words[offset / 8..][..bytes.len().div_ceil(8)];
@@ -38,6 +40,7 @@ fn store_bytes(words: &[AtomicU64], offset: usize, bytes: &[u8]) {
 }
 
 fn move_words(words: &[AtomicU64], to: usize, from: usize, count: usize) {
+    step();
     let (source, target) = (&words[from..from + count], &words[to..to + count]);
     let copy = |index: usize| target[index].store(source[index].load(Relaxed), Relaxed);
     if to <= from {
@@ -100,6 +103,7 @@ impl<'a> PageMut<'a> {
         if self.words[index].load(Relaxed) == value {
             return;
         }
+        step();
         self.words[index].store(value, Relaxed);
         self.op(OP_WORD);
         self.ops.extend_from_slice(&(index as u16).to_le_bytes());

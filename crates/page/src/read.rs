@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use sys::model::step;
+
 use crate::layout::{
     FLAG_LOWER, FLAG_UPPER, Fences, HEADER_WORDS, Kind, PageNo, W_FENCES, W_KIND, W_LINK, W_LSN,
     W_PAGE, W_SPACE, W_TREE, W_TXN, padded,
@@ -59,6 +61,7 @@ impl<'a> PageRef<'a> {
 
     #[inline]
     pub(crate) fn word(self, index: usize) -> u64 {
+        step();
         self.words[index & (self.words.len() - 1)].load(Relaxed)
     }
 

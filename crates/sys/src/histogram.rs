@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use crate::clock::{Clock as _, RealClock};
+// Counts that nothing depends on are kept from models.
+#[cfg(not(any(loom, shuttle)))]
 use crate::sync::atomic::{AtomicU64, Ordering};
+#[cfg(any(loom, shuttle))]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bucket n holds what took less than 2^n microseconds and not less than half of it; the last one everything longer.
 const BUCKETS: usize = 28;

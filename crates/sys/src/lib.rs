@@ -13,6 +13,7 @@ pub mod fault;
 pub mod histogram;
 pub mod interrupt;
 pub mod mem;
+pub mod model;
 pub mod net;
 pub mod process;
 pub mod sim;

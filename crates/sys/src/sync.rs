@@ -1,6 +1,6 @@
 //! Locks, atomics and parking behind one name, so that a model checker can stand in for the standard library.
 //!
-//! With `--cfg loom` the types are loom's, with `--cfg shuttle` shuttle's. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
+//! With `--cfg loom` the types are loom's, with `--cfg shuttle` shuttle's; `crate::model` has what else the models need. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
 //! statement boundary reports, and the data under our mutexes is valid at every await of the lock.
 
 #[cfg(loom)]
@@ -12,7 +12,9 @@ use std::sync as backend;
 
 use std::time::Duration;
 
-pub use backend::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use backend::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+/// Counting references is the standard library's business: no model looks into it.
+pub use std::sync::Arc;
 
 /// Atomic integers and fences.
 pub mod atomic {
@@ -21,7 +23,11 @@ pub mod atomic {
         AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     #[cfg(loom)]
-    pub use loom::sync::atomic::*;
+    pub use crate::model::AtomicU64;
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+    };
     #[cfg(shuttle)]
     pub use shuttle::sync::atomic::*;
     #[cfg(all(not(any(loom, shuttle)), not(feature = "count")))]
@@ -149,12 +155,5 @@ pub fn unpark_all(address: usize) {
     }
 }
 
-/// Under a model: gives way to other threads.
 #[cfg(any(loom, shuttle))]
-pub fn park(_address: usize, _still_needed: impl FnOnce() -> bool) {
-    spin_hint();
-}
-
-/// Under a model: nothing sleeps.
-#[cfg(any(loom, shuttle))]
-pub fn unpark_all(_address: usize) {}
+pub use crate::model::{park, unpark_all};

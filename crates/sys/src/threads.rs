@@ -1,6 +1,7 @@
 //! Threads: named, joined, and numbered for structures that are divided by thread.
 
 use std::io;
+#[cfg(not(shuttle))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -22,25 +23,52 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thr
     std::thread::Builder::new().name(name.to_string()).spawn(body).map(Thread)
 }
 
+#[cfg(not(any(loom, shuttle)))]
 static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
+#[cfg(loom)]
+loom::lazy_static! {
+    // Anew in each execution of a model, which must go the same way when it is repeated.
+    static ref NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
+}
+
+#[cfg(not(any(loom, shuttle)))]
 thread_local! {
     static NUMBER: usize = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
 }
 
+#[cfg(loom)]
+loom::thread_local! {
+    static NUMBER: usize = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+}
+
 /// A small number that is this thread's own for its life: spreads threads over lanes and shards, names nothing.
+#[cfg(not(shuttle))]
 pub fn number() -> usize {
     NUMBER.with(|number| *number)
 }
 
+/// Under shuttle the model's own numbers, which are the same each time.
+#[cfg(shuttle)]
+pub fn number() -> usize {
+    shuttle::current::me().into()
+}
+
 /// Gives the processor to another thread.
 pub fn yield_now() {
+    #[cfg(any(loom, shuttle))]
+    crate::sync::spin_hint();
+    #[cfg(not(any(loom, shuttle)))]
     std::thread::yield_now();
 }
 
-/// Sleeps.
+/// Sleeps; under a model only gives way.
 pub fn sleep(time: Duration) {
-    std::thread::sleep(time);
+    if cfg!(any(loom, shuttle)) {
+        yield_now();
+    } else {
+        std::thread::sleep(time);
+    }
 }
 
 /// Processors this process may use, at least 1.

@@ -16,5 +16,7 @@ pub use recovery::{Progress, Recovered, Recovery, RecoveryPhase, recover};
 pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
 pub use system::{KIND_PAGES, TxnSystem};
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod model_tests;
+#[cfg(all(test, not(loom)))]
 mod tests;

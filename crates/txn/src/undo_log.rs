@@ -10,8 +10,10 @@ use sys::disk::{Disk, File, OpenMode};
 
 use crate::filed::{SharedFile, shared_name};
 
-/// Bytes in front of a payload: length:32, pointer to the entry before:64.
-const ENTRY_HEADER_BYTES: usize = 12;
+/// Bytes in front of a payload: length:32, checksum of what follows:32, pointer to the entry before:64.
+const ENTRY_HEADER_BYTES: usize = 16;
+/// Seed of the checksum.
+const CHECKSUM_SEED: u64 = 2;
 /// Bytes read from the file at a time.
 const WINDOW_BYTES: u64 = 64 << 10;
 /// Names of the files start with it.
@@ -39,6 +41,19 @@ pub(crate) struct UndoSpace {
     pub disk: Arc<dyn Disk>,
     /// Bytes that one transaction keeps in memory.
     pub memory_bytes: usize,
+}
+
+/// What stands in front of a payload. The checksum is believed only where the entry comes from the file.
+fn header(previous: u64, payload: &[u8]) -> [u8; ENTRY_HEADER_BYTES] {
+    let mut out = [0; ENTRY_HEADER_BYTES];
+    out[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    out[4..8].copy_from_slice(&checksum(previous, payload).to_le_bytes());
+    out[8..].copy_from_slice(&previous.to_le_bytes());
+    out
+}
+
+fn checksum(previous: u64, payload: &[u8]) -> u32 {
+    stdx::hash_bytes(CHECKSUM_SEED ^ previous, payload) as u32
 }
 
 /// See the file's head.
@@ -120,8 +135,7 @@ impl UndoLog {
     pub fn push(&mut self, payload: &[u8]) -> u64 {
         let pointer = self.next();
         self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
-        self.bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(&self.last.to_le_bytes());
+        self.bytes.extend_from_slice(&header(self.last, payload));
         self.bytes.extend_from_slice(payload);
         self.last = pointer;
         pointer
@@ -136,9 +150,9 @@ impl UndoLog {
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
-        self.bytes[start..start + 4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-        self.bytes[start + 4..start + 12].copy_from_slice(&previous.to_le_bytes());
-        self.bytes[start + 12..end].copy_from_slice(payload);
+        let body = start + ENTRY_HEADER_BYTES;
+        self.bytes[start..body].copy_from_slice(&header(previous, payload));
+        self.bytes[body..end].copy_from_slice(payload);
     }
 
     /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
@@ -187,19 +201,34 @@ impl UndoLog {
         self.window.get((start - self.window_start) as usize..)?.get(..length)
     }
 
-    fn header(&mut self, pointer: u64) -> Option<(usize, u64)> {
-        let mut reader = Reader::new(self.slice(pointer.checked_sub(1)?, ENTRY_HEADER_BYTES)?);
-        Some((reader.u32()? as usize, reader.u64()?))
+    /// Length of an entry's payload and the entry before it; `None` when there is no such entry, or the file's bytes are not those
+    /// that were written.
+    fn look(&mut self, pointer: u64) -> Option<(usize, u64)> {
+        let start = pointer.checked_sub(1)?;
+        let in_file = start < self.base;
+        let mut reader = Reader::new(self.slice(start, ENTRY_HEADER_BYTES)?);
+        let (length, sum) = (reader.u32()? as usize, reader.u32()?);
+        let previous = reader.u64()?;
+        // A damaged length must not ask for memory that no entry needs.
+        if in_file && length as u64 > self.base - start {
+            return None;
+        }
+        if in_file
+            && sum != checksum(previous, self.slice(start + ENTRY_HEADER_BYTES as u64, length)?)
+        {
+            return None;
+        }
+        Some((length, previous))
     }
 
-    /// The entry before one; `None` when there is no such entry.
+    /// The entry before one; `None` as for `look`.
     pub fn previous(&mut self, pointer: u64) -> Option<u64> {
-        self.header(pointer).map(|(_, previous)| previous)
+        self.look(pointer).map(|(_, previous)| previous)
     }
 
     /// Replaces `out` with a payload and returns the entry before it.
     pub fn read(&mut self, pointer: u64, out: &mut Vec<u8>) -> Option<u64> {
-        let (length, previous) = self.header(pointer)?;
+        let (length, previous) = self.look(pointer)?;
         out.clear();
         out.extend_from_slice(self.slice(pointer - 1 + ENTRY_HEADER_BYTES as u64, length)?);
         Some(previous)

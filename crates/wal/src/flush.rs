@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use sys::model::breaks;
 use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex, MutexGuard};
 
@@ -195,8 +196,9 @@ impl Log {
             landed.is_done = true;
         }
         while let Some(first) = flusher.pending.pop_front_if(|first| first.is_done) {
-            self.durable.0.fetch_max(first.low, Ordering::AcqRel);
+            // In this order: whoever hears that a commit is durable sees it in the next snapshot.
             self.visible.0.fetch_max(first.low, Ordering::AcqRel);
+            self.durable.0.fetch_max(first.low, Ordering::AcqRel);
         }
     }
 
@@ -205,9 +207,12 @@ impl Log {
         let flight = {
             let mut writer = self.writer.lock();
             // W2: `low` before the lanes.
-            let low = self.next_ticket();
+            let mut low = self.next_ticket();
             let flight = writer.gather(&self.files, &self.lanes, low, &self.config);
             let flight = flight.or_else(|error| self.fail(error))?;
+            if breaks("W2") {
+                low = self.next_ticket();
+            }
             let pending = Pending { number: flight.number(), low, is_done: false };
             // Under the writer's mutex: in the order of the batches.
             self.flush.flusher.lock().pending.push_back(pending);

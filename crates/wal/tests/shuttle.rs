@@ -1,4 +1,4 @@
-//! Group commit under random schedules: `RUSTFLAGS="--cfg shuttle" cargo test -p wal --test shuttle`. A failure prints a schedule that
+//! Group commit under random schedules: `cargo xtask models`. A failure prints a schedule that
 //! `shuttle::replay` repeats.
 #![cfg(shuttle)]
 
@@ -9,7 +9,7 @@ use shuttle::thread;
 use sys::sim::SimDisk;
 use wal::{Durability, FailurePolicy, Log, LogConfig, LogPosition, replay};
 
-const SCHEDULES: usize = 200;
+const SCHEDULES: usize = 1000;
 const START: LogPosition =
     LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
 
@@ -60,6 +60,12 @@ fn what_is_acknowledged_survives_a_crash_at_that_moment() {
         },
         SCHEDULES,
     );
+}
+
+#[test]
+fn a_horizon_read_after_the_lanes_is_caught() {
+    let model = "what_is_acknowledged_survives_a_crash_at_that_moment";
+    assert!(sys::model::is_caught(model, "W2"));
 }
 
 #[test]

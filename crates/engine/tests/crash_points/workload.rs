@@ -1,0 +1,332 @@
+//! What the crash loop does to an engine, and the model of it: rows with out-of-line values and secondary indexes, savepoints, DDL,
+//! transactions that hang, checkpoints and purge in between.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::DurableEngine;
+use engine_api::{
+    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef,
+    IndexId, IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
+};
+use sys::entropy::SplitMix;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, Value};
+
+/// The table that is always there.
+const MAIN: TableId = TableId(2000);
+const UNIQUE: IndexId = IndexId(1);
+const PREFIX: IndexId = IndexId(2);
+/// Built and dropped by the workload.
+const EXTRA: IndexId = IndexId(3);
+/// Rows of hanging transactions have keys from here on, a hundred for each.
+const HANGING: i64 = 10_000;
+
+type Rows = BTreeMap<i64, (Option<i64>, Vec<u8>)>;
+
+/// What is committed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    rows: Rows,
+    /// Whether MAIN has the extra index.
+    has_extra: bool,
+    /// A second table, which comes, goes and is truncated.
+    other: Option<(TableId, Rows)>,
+}
+
+/// Committed states in order, how many of them are acknowledged, and what is used up.
+pub struct History {
+    pub states: Vec<State>,
+    pub acknowledged: usize,
+    pub next_table: u64,
+    /// Keys that changes choose from.
+    pub keys: u64,
+}
+
+fn types() -> [DataType; 3] {
+    [
+        DataType::bigint().with_nullable(false),
+        DataType::bigint(),
+        DataType::varbinary(10_000).with_nullable(false),
+    ]
+}
+
+fn index(id: IndexId, unique: bool, column: usize, prefix_length: Option<u32>) -> IndexDef {
+    let part = KeyPart { column, prefix_length, descending: false };
+    IndexDef { id, name: format!("i{}", id.0), unique, parts: vec![part] }
+}
+
+fn definition(id: TableId, name: &str) -> TableDef {
+    TableDef {
+        id,
+        name: name.into(),
+        columns: types()
+            .into_iter()
+            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
+            .collect(),
+        indexes: vec![
+            index(IndexId::CLUSTERED, true, 0, None),
+            index(UNIQUE, true, 1, None),
+            index(PREFIX, false, 2, Some(20)),
+        ],
+    }
+}
+
+fn record(a: i64, b: Option<i64>, c: &[u8]) -> Vec<u8> {
+    let b = b.map_or(Value::Null, Value::Int);
+    let mut out = Vec::new();
+    let values = [Value::Int(a), b, Value::Bytes(types::SqlBytes::new(c))];
+    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
+    out
+}
+
+fn key(a: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
+    out
+}
+
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    let options = TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: Duration::from_millis(1),
+        cancel: CancelToken::new(),
+    };
+    txn.start(&options).unwrap();
+    txn.begin_statement();
+    txn
+}
+
+/// Makes MAIN.
+pub fn set_up(engine: &DurableEngine) {
+    let mut txn = begin(engine);
+    txn.create_table(&definition(MAIN, "test.main")).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+}
+
+fn read_all(engine: &DurableEngine, table: TableId, index: IndexId) -> EngineResult<Rows> {
+    let mut txn = begin(engine);
+    let spec = ScanSpec {
+        table,
+        index,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut rows, mut batch, mut values) = (Rows::new(), RowBatch::new(), Vec::new());
+    while txn.fetch(cursor, 10, &mut batch)? > 0 {
+        for row in batch.iter() {
+            values.clear();
+            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
+            let [Value::Int(a), b, Value::Bytes(c)] = &values[..] else { panic!("{values:?}") };
+            let b = match b {
+                Value::Int(b) => Some(*b),
+                _ => None,
+            };
+            assert!(rows.insert(*a, (b, c.as_slice().to_vec())).is_none(), "a row came twice");
+        }
+        batch.clear();
+    }
+    Ok(rows)
+}
+
+/// Everything the engine has, read through every index, all invariants checked.
+pub fn read_state(engine: &DurableEngine, history: &History) -> State {
+    let mut state =
+        State { rows: read_all(engine, MAIN, IndexId::CLUSTERED).unwrap(), ..State::default() };
+    state.has_extra = read_all(engine, MAIN, EXTRA).is_ok();
+    let extra = state.has_extra.then_some(EXTRA);
+    for index in [UNIQUE, PREFIX].into_iter().chain(extra) {
+        assert_eq!(read_all(engine, MAIN, index).unwrap(), state.rows, "index {index:?}");
+    }
+    assert_eq!(engine.check_table(MAIN).unwrap(), Vec::<String>::new());
+    for id in (MAIN.0 + 1..history.next_table).map(TableId) {
+        if !engine.has_table(id) {
+            continue;
+        }
+        assert!(state.other.is_none(), "half of a DROP and CREATE");
+        let rows = read_all(engine, id, IndexId::CLUSTERED).unwrap();
+        for index in [UNIQUE, PREFIX] {
+            assert_eq!(read_all(engine, id, index).unwrap(), rows, "index {index:?} of {id:?}");
+        }
+        assert_eq!(engine.check_table(id).unwrap(), Vec::<String>::new());
+        state.other = Some((id, rows));
+    }
+    state
+}
+
+/// One change of a row; errors of the contract that change nothing are fine.
+fn change(
+    txn: &mut dyn Transaction,
+    table: TableId,
+    rows: &mut Rows,
+    keys: std::ops::Range<i64>,
+    random: &mut SplitMix,
+) -> EngineResult<()> {
+    let span = (keys.end - keys.start) as u64;
+    let mut pick = || keys.start + random.below(span) as i64;
+    let (a, target) = (pick(), pick());
+    let b = (random.below(3) > 0).then(|| keys.start + random.below(span * 3 / 2) as i64);
+    let length = match random.below(12) {
+        0 => random.below(6000),
+        _ => random.below(60),
+    };
+    let c = vec![b'a' + random.below(5) as u8; length as usize];
+    let outcome = match random.below(4) {
+        0 => txn.delete(table, &key(a)).map(|()| drop(rows.remove(&a))),
+        1 => txn.insert(table, &record(a, b, &c)).map(|()| drop(rows.insert(a, (b, c)))),
+        2 => txn.update(table, &key(a), &record(a, b, &c)).map(|()| drop(rows.insert(a, (b, c)))),
+        _ => txn.update(table, &key(a), &record(target, b, &c)).map(|()| {
+            rows.remove(&a);
+            rows.insert(target, (b, c));
+        }),
+    };
+    match outcome {
+        Err(EngineError::DuplicateKey { .. } | EngineError::RowNotFound) => Ok(()),
+        other => other,
+    }
+}
+
+/// A few changes, some of them taken back.
+fn changes(
+    txn: &mut dyn Transaction,
+    state: &mut State,
+    history: &History,
+    random: &mut SplitMix,
+) -> EngineResult<()> {
+    let keys = 0..history.keys as i64;
+    let mut saved = None;
+    for _ in 0..1 + random.below(8) {
+        match random.below(12) {
+            0 => saved = Some((txn.savepoint(), state.clone())),
+            1 => {
+                if let Some((savepoint, before)) = saved.take() {
+                    txn.rollback_to(savepoint)?;
+                    *state = before;
+                }
+            }
+            2 | 3 => {
+                if let Some((id, rows)) = &mut state.other {
+                    change(txn, *id, rows, keys.clone(), random)?;
+                }
+            }
+            _ => change(txn, MAIN, &mut state.rows, keys.clone(), random)?,
+        }
+    }
+    Ok(())
+}
+
+/// One definition: a table made, dropped, truncated, renamed; an index built or dropped. At the transaction's end, as sessions do it.
+fn define(
+    txn: &mut dyn Transaction,
+    state: &mut State,
+    history: &mut History,
+    random: &mut SplitMix,
+) -> EngineResult<()> {
+    let mut fresh = || {
+        history.next_table += 1;
+        TableId(history.next_table - 1)
+    };
+    match (random.below(4), state.other.take()) {
+        (0, None) => {
+            let id = fresh();
+            txn.create_table(&definition(id, "test.other"))?;
+            state.other = Some((id, Rows::new()));
+        }
+        (0, Some((id, _))) => txn.drop_table(id)?,
+        (1, Some((id, _))) => {
+            txn.drop_table(id)?;
+            let id = fresh();
+            txn.create_table(&definition(id, "test.other"))?;
+            state.other = Some((id, Rows::new()));
+        }
+        (2, other) => {
+            state.other = other;
+            let mut def = definition(MAIN, &format!("test.main{}", random.below(100)));
+            def.indexes.extend(state.has_extra.then(|| index(EXTRA, false, 1, None)));
+            txn.alter_table(&def)?;
+        }
+        (_, other) => {
+            state.other = other;
+            match state.has_extra {
+                true => txn.drop_index(MAIN, EXTRA)?,
+                false => txn.create_index(MAIN, &index(EXTRA, false, 1, None))?,
+            }
+            state.has_extra = !state.has_extra;
+        }
+    }
+    Ok(())
+}
+
+/// Transactions that never end, on rows of their own.
+#[derive(Default)]
+pub struct Hanging(Vec<Box<dyn Transaction>>);
+
+impl Hanging {
+    fn go_on(&mut self, engine: &DurableEngine, random: &mut SplitMix) -> EngineResult<()> {
+        const MAX: usize = 3;
+        let at = random.below(MAX as u64) as usize;
+        while self.0.len() <= at {
+            self.0.push(begin(engine));
+        }
+        let start = HANGING + at as i64 * 100;
+        // What they do is to be gone after the crash, so nobody keeps account.
+        (0..random.below(5)).try_for_each(|_| {
+            change(&mut *self.0[at], MAIN, &mut Rows::new(), start..start + 30, random)
+        })
+    }
+}
+
+/// Random transactions until the disk crashes, or for a while.
+pub fn work(
+    engine: &DurableEngine,
+    random: &mut SplitMix,
+    history: &mut History,
+    hanging: &mut Hanging,
+) -> EngineResult<()> {
+    for _ in 0..random.below(60) {
+        let mut txn = begin(engine);
+        let mut state = history.states.last().cloned().unwrap_or_default();
+        match changes(&mut *txn, &mut state, history, random) {
+            // A row of what a crash left and nobody has undone yet.
+            Err(EngineError::LockWaitTimeout) => {
+                txn.rollback()?;
+                engine.tick()?;
+                continue;
+            }
+            outcome => outcome?,
+        }
+        if random.below(8) == 0 && hanging.0.is_empty() {
+            define(&mut *txn, &mut state, history, random)?;
+        }
+        if random.below(20) == 0 {
+            engine.checkpoint()?;
+        }
+        if random.below(6) == 0 {
+            txn.rollback()?;
+        } else {
+            // Decided, and from here on possible after a crash.
+            history.states.push(state);
+            let has_written = txn.has_written();
+            let handle: CommitHandle = txn.commit()?;
+            // A commit without changes waits for nobody, so it proves nothing of those before it.
+            if random.below(3) > 0 && has_written {
+                handle.wait()?;
+                history.acknowledged = history.states.len() - 1;
+            }
+        }
+        match random.below(8) {
+            0 => engine.tick()?,
+            1 => engine.checkpoint()?,
+            2 => hanging.go_on(engine, random)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! Purge against scans, DDL against changes, under random schedules: `cargo xtask models`. A failure prints a schedule that
+//! `shuttle::replay` repeats.
+#![cfg(shuttle)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use catalog::{LockMode, MetadataLocks, Usage};
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
+    IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction,
+    TxnOptions, WaitPolicy,
+};
+use shuttle::thread;
+use sys::entropy::SplitMix;
+use sys::model::is_caught;
+use sys::sim::SimDisk;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, Value};
+use wal::{Durability, FailurePolicy, LogConfig};
+
+const SCHEDULES: usize = 200;
+const TABLE: TableId = TableId(2000);
+const BY_VALUE: IndexId = IndexId(1);
+const FOREVER: Duration = Duration::from_secs(100_000);
+
+fn types() -> [DataType; 2] {
+    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
+}
+
+fn index(id: IndexId, unique: bool, column: usize) -> IndexDef {
+    let part = KeyPart { column, prefix_length: None, descending: false };
+    IndexDef { id, name: "i".into(), unique, parts: vec![part] }
+}
+
+fn definition() -> TableDef {
+    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
+    TableDef {
+        id: TABLE,
+        name: "test.t".into(),
+        columns: types().into_iter().map(column).collect(),
+        indexes: vec![index(IndexId::CLUSTERED, true, 0), index(BY_VALUE, false, 1)],
+    }
+}
+
+fn record(id: i64, value: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
+    out
+}
+
+fn key(id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
+    out
+}
+
+fn open() -> Arc<DurableEngine> {
+    let config = EngineConfig {
+        page_bytes: 512,
+        pool_bytes: 32 << 10,
+        pages_max: 64,
+        log: LogConfig {
+            segment_bytes: 64 << 10,
+            block_bytes: 512,
+            lanes: 2,
+            flights: 2,
+            durability: Durability::Synced,
+            failure: FailurePolicy::Report,
+        },
+        background: false,
+        ..EngineConfig::default()
+    };
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, &|_| {}).unwrap();
+    let mut txn = begin(&engine);
+    txn.create_table(&definition()).unwrap();
+    for id in 0..8 {
+        txn.insert(TABLE, &record(id, 100)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    Arc::new(engine)
+}
+
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    let options = TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: FOREVER,
+        cancel: CancelToken::new(),
+    };
+    txn.start(&options).unwrap();
+    txn.begin_statement();
+    txn
+}
+
+fn read(txn: &mut dyn Transaction, index: IndexId) -> EngineResult<BTreeMap<i64, i64>> {
+    let spec = ScanSpec {
+        table: TABLE,
+        index,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut rows, mut batch, mut values) = (BTreeMap::new(), RowBatch::new(), Vec::new());
+    while txn.fetch(cursor, 3, &mut batch)? > 0 {
+        for row in batch.iter() {
+            values.clear();
+            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
+            let [Value::Int(id), Value::Int(value)] = &values[..] else { panic!("{values:?}") };
+            assert!(rows.insert(*id, *value).is_none(), "row {id} came twice");
+        }
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    Ok(rows)
+}
+
+/// Moves value from one row to another; now and then a row goes and comes back in one transaction.
+fn transfer(engine: &DurableEngine, random: &mut SplitMix) -> EngineResult<()> {
+    let mut txn = begin(engine);
+    let (from, to) = (random.below(4) as i64, 4 + random.below(4) as i64);
+    let mut values = Vec::new();
+    for id in [from, to] {
+        let mut out = engine_api::RowBuf::default();
+        let lock = RowLock::Exclusive;
+        txn.get(TABLE, IndexId::CLUSTERED, &key(id), lock, WaitPolicy::Wait, &mut out)?;
+        RecordLayout::new(&types()).decode_all(&out.record, &mut values).unwrap();
+    }
+    let [_, Value::Int(left), _, Value::Int(right)] = &values[..] else { panic!("{values:?}") };
+    txn.update(TABLE, &key(from), &record(from, left - 1))?;
+    if random.below(2) == 0 {
+        txn.delete(TABLE, &key(to))?;
+        txn.insert(TABLE, &record(to, right + 1))?;
+    } else {
+        txn.update(TABLE, &key(to), &record(to, right + 1))?;
+    }
+    txn.commit()?.wait()
+}
+
+#[test]
+fn a_snapshot_stays_while_purge_and_writers_work() {
+    shuttle::check_random(
+        || {
+            let engine = open();
+            let writer = {
+                let engine = engine.clone();
+                thread::spawn(move || {
+                    let mut random = SplitMix::new(1);
+                    (0..4).for_each(|_| transfer(&engine, &mut random).unwrap());
+                })
+            };
+            let purger = {
+                let engine = engine.clone();
+                thread::spawn(move || (0..3).for_each(|_| engine.tick().unwrap()))
+            };
+            let mut reader = begin(&engine);
+            let first = read(&mut *reader, IndexId::CLUSTERED).unwrap();
+            assert_eq!((first.len(), first.values().sum::<i64>()), (8, 800));
+            for index in [BY_VALUE, IndexId::CLUSTERED] {
+                assert_eq!(read(&mut *reader, index).unwrap(), first, "{index:?}");
+            }
+            reader.rollback().unwrap();
+            writer.join().unwrap();
+            purger.join().unwrap();
+            engine.tick().unwrap();
+            assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+        },
+        SCHEDULES,
+    );
+}
+
+#[test]
+fn purge_that_forgets_the_snapshots_is_caught() {
+    let model = "a_snapshot_stays_while_purge_and_writers_work";
+    assert!(is_caught(model, "pins hold purge back"));
+}
+
+/// Sessions change rows under metadata locks while another drops the index and builds it again.
+#[test]
+fn definitions_change_between_statements_not_under_them() {
+    shuttle::check_random(definitions_beside_changes, SCHEDULES);
+    // Few switches at awkward places find what many random ones miss.
+    shuttle::check_pct(definitions_beside_changes, SCHEDULES, 3);
+}
+
+fn definitions_beside_changes() {
+    let (engine, locks) = (open(), Arc::new(MetadataLocks::new()));
+    let inside = Arc::new(AtomicUsize::new(0));
+    let sessions: Vec<_> = (1..3)
+        .map(|session| {
+            let (engine, locks) = (engine.clone(), locks.clone());
+            let inside = inside.clone();
+            thread::spawn(move || {
+                let (slot, cancel) = (locks.register(session), CancelToken::new());
+                let mut random = SplitMix::new(session);
+                for _ in 0..3 {
+                    let tables = [(TABLE, Usage::Write)];
+                    locks.use_tables(&slot, &tables, FOREVER, &cancel).unwrap();
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    match transfer(&engine, &mut random) {
+                        Ok(()) | Err(EngineError::Deadlock) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    slot.release_to(0);
+                }
+            })
+        })
+        .collect();
+    let cancel = CancelToken::new();
+    for round in 0..2 {
+        let wanted = [(Some(TABLE), LockMode::Exclusive)];
+        let guard = locks.lock(9, &wanted, FOREVER, &cancel).unwrap();
+        assert_eq!(inside.load(Ordering::SeqCst), 0, "a statement runs on the table");
+        let mut txn = begin(&engine);
+        txn.drop_index(TABLE, BY_VALUE).unwrap();
+        thread::yield_now();
+        match round {
+            0 => txn.rollback().unwrap(),
+            _ => {
+                txn.commit().unwrap().wait().unwrap();
+                let mut txn = begin(&engine);
+                txn.create_index(TABLE, &index(BY_VALUE, false, 1)).unwrap();
+                txn.commit().unwrap().wait().unwrap();
+            }
+        }
+        assert_eq!(inside.load(Ordering::SeqCst), 0, "a statement began on the table");
+        drop(guard);
+    }
+    sessions.into_iter().for_each(|session| session.join().unwrap());
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    let mut reader = begin(&engine);
+    let rows = read(&mut *reader, BY_VALUE).unwrap();
+    assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
+}
+
+#[test]
+fn statements_that_look_before_they_enter_are_caught() {
+    let model = "definitions_change_between_statements_not_under_them";
+    assert!(is_caught(model, "enter before looking"));
+}

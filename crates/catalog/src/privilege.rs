@@ -156,6 +156,7 @@ impl BitAnd for PrivilegeSet {
 
 /// Dynamic privileges that exist here. Names in upper case.
 const DYNAMIC: &[&str] = &[
+    "ALLOW_NONEXISTENT_DEFINER",
     "APPLICATION_PASSWORD_ADMIN",
     "AUDIT_ABORT_EXEMPT",
     "AUDIT_ADMIN",
@@ -177,6 +178,7 @@ const DYNAMIC: &[&str] = &[
     "GROUP_REPLICATION_STREAM",
     "INNODB_REDO_LOG_ARCHIVE",
     "INNODB_REDO_LOG_ENABLE",
+    "MANAGE_DATA_MASKING_POLICY",
     "OPTIMIZE_LOCAL_TABLE",
     "PASSWORDLESS_USER_ADMIN",
     "PERSIST_RO_VARIABLES_ADMIN",

@@ -286,6 +286,20 @@ pub struct AccountView {
     pub schema_privileges: Vec<(String, Vec<String>)>,
     /// Table privileges: schema, table, names.
     pub table_privileges: Vec<(String, String, Vec<String>)>,
+    /// Column privileges: schema, table, column, names.
+    pub column_privileges: Vec<(String, String, String, Vec<String>)>,
+    /// Dynamic privileges, and whether they come with GRANT OPTION.
+    pub dynamic_privileges: Vec<(String, bool)>,
+    /// Granted roles: user, host, WITH ADMIN OPTION.
+    pub roles: Vec<(String, String, bool)>,
+    /// Roles active after log-in: user, host.
+    pub default_roles: Vec<(String, String)>,
+    /// `ANY`, `X509`, `SPECIFIED` or empty: what of TLS the account requires.
+    pub tls: &'static str,
+    /// MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR, MAX_USER_CONNECTIONS.
+    pub limits: [u64; 4],
+    /// PASSWORD EXPIRE.
+    pub password_expired: bool,
     /// WITH GRANT OPTION, global.
     pub grant_option: bool,
     /// ACCOUNT LOCK.

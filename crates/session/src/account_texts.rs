@@ -38,9 +38,46 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
                 (schema.to_string(), table.to_string(), names(grant.table))
             })
             .collect(),
+        column_privileges: column_privileges(account, names),
+        dynamic_privileges: account
+            .dynamic
+            .iter()
+            .map(|(name, grantable)| (name.to_string(), *grantable))
+            .collect(),
+        roles: account
+            .roles
+            .iter()
+            .map(|grant| (grant.role.user.to_string(), grant.role.host.to_string(), grant.admin))
+            .collect(),
+        default_roles: account
+            .default_roles
+            .iter()
+            .map(|role| (role.user.to_string(), role.host.to_string()))
+            .collect(),
+        tls: match account.tls {
+            TlsRequirement::None => "",
+            TlsRequirement::Ssl => "ANY",
+            TlsRequirement::X509 => "X509",
+            TlsRequirement::Specified { .. } => "SPECIFIED",
+        },
+        limits: account.limits,
+        password_expired: account.password_expired,
         grant_option: account.global.contains(PrivilegeSet::GRANT_OPTION),
         locked: account.locked,
     }
+}
+
+fn column_privileges(
+    account: &Account,
+    names: impl Fn(PrivilegeSet) -> Vec<String>,
+) -> Vec<(String, String, String, Vec<String>)> {
+    let mut rows = Vec::new();
+    for ((schema, table), grant) in &account.tables {
+        for (column, set) in &grant.columns {
+            rows.push((schema.to_string(), table.to_string(), column.to_string(), names(*set)));
+        }
+    }
+    rows
 }
 
 /// An account with what its roles, and theirs, bring.

@@ -445,19 +445,34 @@ fn statements_can_be_stopped() {
     let harness = Harness::new();
     let mut root = harness.root();
     root.setup("SET max_execution_time = 50");
-    root.refuse(&[("SELECT SLEEP(5)", 3024)]);
+    // SLEEP answers 1 when it is stopped; the statement fails at its next row.
+    root.check(&[("SELECT SLEEP(5), 7", "1|7")]);
+    root.refuse(&[("SELECT SLEEP(5) FROM (SELECT 1 UNION ALL SELECT 2) AS two", 3024)]);
     root.setup("SET max_execution_time = 0");
     let mut victim = harness.root();
     let id = victim.id;
+    let (begin, begun) = std::sync::mpsc::channel();
     let killer = std::thread::spawn(move || {
-        // The statement may not have begun yet: ask until it is gone.
-        for _ in 0..100 {
-            std::thread::sleep(Duration::from_millis(20));
+        for sql in begun {
+            let running = format!(
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO = '{sql}'"
+            );
+            while root.run(&running) != "1" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             root.run(&format!("KILL QUERY {id}"));
         }
     });
-    let stopped = victim.run("SELECT SLEEP(60)");
-    assert!(stopped == "1" || stopped.starts_with("error 1317"), "{stopped}");
+    for (sql, expected) in [
+        ("SELECT SLEEP(60)", "1"),
+        ("DO SLEEP(60)", "ok 0"),
+        ("SELECT SLEEP(60) FROM (SELECT 1 UNION ALL SELECT 2) AS two", "error 1317"),
+    ] {
+        begin.send(sql).expect("the killer waits");
+        let stopped = victim.run(sql);
+        assert!(stopped == expected || stopped.starts_with(&format!("{expected}:")), "{stopped}");
+    }
+    drop(begin);
     killer.join().expect("the killer ends");
     assert_eq!(victim.run("SELECT 1"), "1");
 }

@@ -120,9 +120,9 @@ fn bind_sleep(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
             return wrong_sleep(ctx);
         }
         let duration = std::time::Duration::from_secs_f64(seconds.min(SLEEP_SECONDS_MAX));
-        let waited = duration.is_zero() || ctx.session.sleep(duration);
+        // Being stopped in its sleep is an answer, not an error; the next call of a stopped statement is one.
         ctx.session.check_cancelled()?;
-        Ok(Value::bool(!waited))
+        Ok(Value::bool(!duration.is_zero() && !ctx.session.sleep(duration)))
     });
     Ok(bound.with_nulls())
 }

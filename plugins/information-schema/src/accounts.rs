@@ -22,8 +22,10 @@ pub fn user_privileges(
         let usage = ["USAGE".to_owned()];
         let names = if account.privileges.is_empty() { &usage[..] } else { &account.privileges };
         for name in names {
+            let dynamic = account.dynamic_privileges.iter().find(|(known, _)| known == name);
+            let grantable = dynamic.map_or(account.grant_option, |(_, grantable)| *grantable);
             let row = [grantee(&account), Value::text("def"), Value::text(name)];
-            emit(&[row.as_slice(), &[yes_no(account.grant_option)]].concat())?;
+            emit(&[row.as_slice(), &[yes_no(grantable)]].concat())?;
         }
     }
     Ok(())
@@ -49,6 +51,40 @@ pub fn schema_privileges(
         }
     }
     Ok(())
+}
+
+/// `COLUMN_PRIVILEGES`.
+pub fn column_privileges(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (schema, table, column, names) in &account.column_privileges {
+            for name in names {
+                emit(&[
+                    grantee(&account),
+                    Value::text("def"),
+                    Value::text(schema),
+                    Value::text(table),
+                    Value::text(column),
+                    Value::text(name),
+                    yes_no(holds_grant_option(&account, schema, table)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// WITH GRANT OPTION on a table: columns have none of their own.
+fn holds_grant_option(account: &AccountView, schema: &str, table: &str) -> bool {
+    let mut tables = account.table_privileges.iter();
+    tables.any(|(known_schema, known_table, names)| {
+        known_schema == schema
+            && known_table == table
+            && names.iter().any(|name| name == "GRANT OPTION")
+    })
 }
 
 /// `TABLE_PRIVILEGES`.
@@ -144,11 +180,13 @@ pub fn user(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -
         let mut row = vec![Value::text(&account.host), Value::text(&account.user)];
         row.extend(USER_COLUMNS.iter().map(|name| flag(has(name))));
         // ssl_type, ssl_cipher, x509_issuer, x509_subject, then the four resource limits.
-        row.extend(std::iter::repeat_n(Value::text(""), 4));
-        row.extend(std::iter::repeat_n(Value::UInt(0), 4));
+        row.push(Value::text(account.tls));
+        row.extend(std::iter::repeat_n(Value::text(""), 3));
+        row.extend(account.limits.map(Value::UInt));
         row.push(Value::text(&account.plugin));
         row.push(Value::text(&account.authentication_string));
-        row.extend([flag(false), Value::Null, Value::Null, flag(account.locked)]);
+        let expired = flag(account.password_expired);
+        row.extend([expired, Value::Null, Value::Null, flag(account.locked)]);
         row.extend([flag(has("CREATE ROLE")), flag(has("DROP ROLE"))]);
         row.extend(std::iter::repeat_n(Value::Null, 4));
         emit(&row)?;
@@ -165,6 +203,120 @@ pub fn db(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> 
             let has = |name: &str| names.iter().any(|held| held == name);
             row.extend(DB_COLUMNS.iter().map(|name| flag(has(name))));
             emit(&row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names as the SET columns of the grant tables have them: `Select,Insert`.
+fn set_text(names: &[String]) -> Value {
+    let words = names.iter().map(|name| match name.as_str() {
+        "GRANT OPTION" => "Grant".to_owned(),
+        name => name
+            .split(' ')
+            .enumerate()
+            .map(|(position, word)| match position {
+                0 => word[..1].to_owned() + &word[1..].to_lowercase(),
+                _ => word.to_lowercase(),
+            })
+            .collect::<Vec<_>>()
+            .join(" "),
+    });
+    Value::text(&words.collect::<Vec<_>>().join(","))
+}
+
+/// `mysql.tables_priv`.
+pub fn tables_priv(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (schema, table, names) in &account.table_privileges {
+            let columns = account.column_privileges.iter();
+            let of_table = columns.filter(|(s, t, ..)| s == schema && t == table);
+            let mut of_columns: Vec<String> =
+                of_table.flat_map(|(.., held)| held.iter().cloned()).collect();
+            of_columns.sort();
+            of_columns.dedup();
+            emit(&[
+                Value::text(&account.host),
+                Value::text(schema),
+                Value::text(&account.user),
+                Value::text(table),
+                Value::text(""),
+                Value::DateTime(types::DateTime::ZERO),
+                set_text(names),
+                set_text(&of_columns),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `mysql.columns_priv`.
+pub fn columns_priv(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (schema, table, column, names) in &account.column_privileges {
+            emit(&[
+                Value::text(&account.host),
+                Value::text(schema),
+                Value::text(&account.user),
+                Value::text(table),
+                Value::text(column),
+                Value::DateTime(types::DateTime::ZERO),
+                set_text(names),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `mysql.role_edges`: from role to account.
+pub fn role_edges(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for account in ctx.accounts() {
+        for (user, host, admin) in &account.roles {
+            emit(&[
+                Value::text(host),
+                Value::text(user),
+                Value::text(&account.host),
+                Value::text(&account.user),
+                flag(*admin),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `mysql.default_roles`.
+pub fn default_roles(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (user, host) in &account.default_roles {
+            let own = [Value::text(&account.host), Value::text(&account.user)];
+            emit(&[own.as_slice(), &[Value::text(host), Value::text(user)]].concat())?;
+        }
+    }
+    Ok(())
+}
+
+/// `mysql.global_grants`: dynamic privileges.
+pub fn global_grants(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (name, grantable) in &account.dynamic_privileges {
+            let own = [Value::text(&account.user), Value::text(&account.host)];
+            emit(&[own.as_slice(), &[Value::text(name), flag(*grantable)]].concat())?;
         }
     }
     Ok(())

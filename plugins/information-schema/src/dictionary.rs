@@ -171,12 +171,17 @@ pub fn privilege_names(
 ) -> Result<()> {
     PRIVILEGES.iter().try_for_each(|(name, context, comment)| {
         emit(&[Value::text(name), Value::text(context), Value::text(comment)])
+    })?;
+    DYNAMIC_PRIVILEGES.split_whitespace().try_for_each(|name| {
+        emit(&[Value::text(name), Value::text("Server Admin"), Value::text("")])
     })
 }
 
 const PRIVILEGES: &[(&str, &str, &str)] = &[
     ("Alter", "Tables", "To alter the table"),
+    ("Alter routine", "Functions,Procedures", "To alter or drop stored functions/procedures"),
     ("Create", "Databases,Tables,Indexes", "To create new databases and tables"),
+    ("Create routine", "Databases", "To use CREATE FUNCTION/PROCEDURE"),
     ("Create role", "Server Admin", "To create new roles"),
     ("Create temporary tables", "Databases", "To use CREATE TEMPORARY TABLE"),
     ("Create view", "Tables", "To create new views"),
@@ -184,19 +189,39 @@ const PRIVILEGES: &[(&str, &str, &str)] = &[
     ("Delete", "Tables", "To delete existing rows"),
     ("Drop", "Databases,Tables", "To drop databases, tables, and views"),
     ("Drop role", "Server Admin", "To drop roles"),
+    ("Event", "Server Admin", "To create, alter, drop and execute events"),
+    ("Execute", "Functions,Procedures", "To execute stored routines"),
     ("File", "File access on server", "To read and write files on the server"),
-    ("Grant option", "Databases,Tables", "To give to other users those privileges you possess"),
+    ("Grant option", "Databases,Tables,Functions,Procedures", "To give to other users those privileges you possess"),
     ("Index", "Tables", "To create or drop indexes"),
     ("Insert", "Tables", "To insert data into tables"),
     ("Lock tables", "Databases", "To use LOCK TABLES (together with SELECT privilege)"),
     ("Process", "Server Admin", "To view the plain text of currently executing queries"),
+    ("Proxy", "Server Admin", "To make proxy user possible"),
     ("References", "Databases,Tables", "To have references on tables"),
     ("Reload", "Server Admin", "To reload or refresh tables, logs and privileges"),
+    ("Replication client", "Server Admin", "To ask where the slave or master servers are"),
+    ("Replication slave", "Server Admin", "To read binary log events from the master"),
     ("Select", "Tables", "To retrieve rows from table"),
     ("Show databases", "Server Admin", "To see all databases with SHOW DATABASES"),
     ("Show view", "Tables", "To see views with SHOW CREATE VIEW"),
     ("Shutdown", "Server Admin", "To shut down the server"),
     ("Super", "Server Admin", "To use KILL thread, SET GLOBAL, CHANGE REPLICATION SOURCE, etc."),
+    ("Trigger", "Tables", "To use triggers"),
+    ("Create tablespace", "Server Admin", "To create/alter/drop tablespaces"),
     ("Update", "Tables", "To update existing rows"),
     ("Usage", "Server Admin", "No privileges - allow connect only"),
 ];
+
+const DYNAMIC_PRIVILEGES: &str = "ALLOW_NONEXISTENT_DEFINER APPLICATION_PASSWORD_ADMIN AUDIT_ABORT_EXEMPT AUDIT_ADMIN \
+    AUTHENTICATION_POLICY_ADMIN BACKUP_ADMIN BINLOG_ADMIN BINLOG_ENCRYPTION_ADMIN \
+    CLONE_ADMIN CONNECTION_ADMIN CREATE_SPATIAL_REFERENCE_SYSTEM ENCRYPTION_KEY_ADMIN \
+    FIREWALL_EXEMPT FLUSH_OPTIMIZER_COSTS FLUSH_PRIVILEGES FLUSH_STATUS FLUSH_TABLES \
+    FLUSH_USER_RESOURCES GROUP_REPLICATION_ADMIN GROUP_REPLICATION_STREAM \
+    INNODB_REDO_LOG_ARCHIVE INNODB_REDO_LOG_ENABLE MANAGE_DATA_MASKING_POLICY \
+    OPTIMIZE_LOCAL_TABLE PASSWORDLESS_USER_ADMIN PERSIST_RO_VARIABLES_ADMIN \
+    REPLICATION_APPLIER REPLICATION_SLAVE_ADMIN RESOURCE_GROUP_ADMIN RESOURCE_GROUP_USER \
+    ROLE_ADMIN SENSITIVE_VARIABLES_OBSERVER SERVICE_CONNECTION_ADMIN \
+    SESSION_VARIABLES_ADMIN SET_ANY_DEFINER SHOW_ROUTINE SYSTEM_USER \
+    SYSTEM_VARIABLES_ADMIN TABLE_ENCRYPTION_ADMIN TELEMETRY_LOG_ADMIN \
+    TRANSACTION_GTID_TAG XA_RECOVER_ADMIN";

@@ -220,6 +220,28 @@ pub fn session_variables(
     })
 }
 
+/// `performance_schema.variables_info`: where each value came from.
+pub fn variables_info(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for variable in ctx.variables() {
+        // Path, limits, time and account of the last change are not kept.
+        emit(&[
+            Value::text(&variable.name),
+            Value::text(variable.source),
+            Value::text(""),
+            Value::text("0"),
+            Value::text("0"),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ])?;
+    }
+    Ok(())
+}
+
 /// `performance_schema.persisted_variables`.
 pub fn persisted_variables(
     ctx: &dyn InformationContext,

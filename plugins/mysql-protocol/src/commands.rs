@@ -111,7 +111,9 @@ impl Connection {
                 return false;
             }
         };
-        if lost {
+        if lost || (!close && self.cancel.is_connection_killed()) {
+            // A connection that another one killed ends without an answer.
+            scratch.output.clear();
             self.phase = Phase::Closed;
         } else if commits.is_empty() {
             self.send_output(scratch);

@@ -19,11 +19,17 @@ pub fn user_privileges(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        let usage = ["USAGE".to_owned()];
-        let names = if account.privileges.is_empty() { &usage[..] } else { &account.privileges };
-        for name in names {
-            let dynamic = account.dynamic_privileges.iter().find(|(known, _)| known == name);
-            let grantable = dynamic.map_or(account.grant_option, |(_, grantable)| *grantable);
+        let dynamic = &account.dynamic_privileges;
+        let is_dynamic = |name: &String| dynamic.iter().any(|(known, _)| known == name);
+        let mut rows: Vec<(&str, bool)> = Vec::new();
+        for name in account.privileges.iter().filter(|name| !is_dynamic(name)) {
+            rows.push((name, account.grant_option));
+        }
+        if rows.is_empty() {
+            rows.push(("USAGE", account.grant_option));
+        }
+        rows.extend(dynamic.iter().map(|(name, grantable)| (name.as_str(), *grantable)));
+        for (name, grantable) in rows {
             let row = [grantee(&account), Value::text("def"), Value::text(name)];
             emit(&[row.as_slice(), &[yes_no(grantable)]].concat())?;
         }
@@ -210,7 +216,10 @@ pub fn db(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> 
 
 /// Names as the SET columns of the grant tables have them: `Select,Insert`.
 fn set_text(names: &[String]) -> Value {
-    let words = names.iter().map(|name| match name.as_str() {
+    let mut names: Vec<&String> = names.iter().collect();
+    names.sort_by_key(|name| DB_COLUMNS.iter().position(|known| known == name));
+    names.dedup();
+    let words = names.into_iter().map(|name| match name.as_str() {
         "GRANT OPTION" => "Grant".to_owned(),
         name => name
             .split(' ')
@@ -235,10 +244,8 @@ pub fn tables_priv(
         for (schema, table, names) in &account.table_privileges {
             let columns = account.column_privileges.iter();
             let of_table = columns.filter(|(s, t, ..)| s == schema && t == table);
-            let mut of_columns: Vec<String> =
+            let of_columns: Vec<String> =
                 of_table.flat_map(|(.., held)| held.iter().cloned()).collect();
-            of_columns.sort();
-            of_columns.dedup();
             emit(&[
                 Value::text(&account.host),
                 Value::text(schema),

@@ -192,7 +192,11 @@ const PRIVILEGES: &[(&str, &str, &str)] = &[
     ("Event", "Server Admin", "To create, alter, drop and execute events"),
     ("Execute", "Functions,Procedures", "To execute stored routines"),
     ("File", "File access on server", "To read and write files on the server"),
-    ("Grant option", "Databases,Tables,Functions,Procedures", "To give to other users those privileges you possess"),
+    (
+        "Grant option",
+        "Databases,Tables,Functions,Procedures",
+        "To give to other users those privileges you possess",
+    ),
     ("Index", "Tables", "To create or drop indexes"),
     ("Insert", "Tables", "To insert data into tables"),
     ("Lock tables", "Databases", "To use LOCK TABLES (together with SELECT privilege)"),

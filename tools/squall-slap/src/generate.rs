@@ -1,12 +1,10 @@
 //! Invents a table, its rows and the statements of a load.
 
-use crate::options::{LoadType, Options};
+use crate::options::{CHAR_LENGTH, LoadType, Options};
 use crate::random::Random;
 
 /// Table of the invented load.
 const TABLE: &str = "t1";
-/// Length of invented character values.
-const CHAR_LENGTH: usize = 128;
 
 /// CREATE TABLE of the invented table.
 pub fn create_table(options: &Options, engine: Option<&str>) -> String {
@@ -19,11 +17,13 @@ pub fn create_table(options: &Options, engine: Option<&str>) -> String {
     for index in 1..=options.auto_generate_sql_secondary_indexes {
         columns.push(format!("id{index} VARCHAR(36) UNIQUE"));
     }
-    columns.extend((1..=options.number_int_cols).map(|n| format!("intcol{n} INT")));
-    columns.extend(
-        (1..=options.number_char_cols).map(|n| format!("charcol{n} VARCHAR({CHAR_LENGTH})")),
-    );
-    columns.extend((1..=options.number_blob_cols).map(|n| format!("blobcol{n} BLOB")));
+    let (ints, chars, blobs) =
+        (options.number_int_cols, options.number_char_cols, options.number_blob_cols);
+    columns.extend((1..=ints.count).map(|n| format!("intcol{n} INT")));
+    columns.extend((1..=chars.count).map(|n| format!("charcol{n} VARCHAR({CHAR_LENGTH})")));
+    columns.extend((1..=blobs.count).map(|n| format!("blobcol{n} LONGBLOB")));
+    columns.extend((1..=ints.indexed).map(|n| format!("INDEX (intcol{n})")));
+    columns.extend((1..=chars.indexed).map(|n| format!("INDEX (charcol{n})")));
     let engine = engine.map_or_else(String::new, |engine| format!(" ENGINE={engine}"));
     format!("CREATE TABLE {TABLE} ({}){engine}", columns.join(","))
 }
@@ -43,9 +43,14 @@ pub fn insert(options: &Options, random: &mut Random) -> String {
     }
     let indexes = 0..options.auto_generate_sql_secondary_indexes;
     values.extend(indexes.map(|_| "uuid()".to_owned()));
-    values.extend((0..options.number_int_cols).map(|_| random.below(1 << 31).to_string()));
-    let strings = options.number_char_cols + options.number_blob_cols;
-    values.extend((0..strings).map(|_| format!("'{}'", random.word(CHAR_LENGTH))));
+    values.extend((0..options.number_int_cols.count).map(|_| random.below(1 << 31).to_string()));
+    let chars = 0..options.number_char_cols.count;
+    values.extend(chars.map(|_| format!("'{}'", random.word(CHAR_LENGTH))));
+    let blobs = options.number_blob_cols;
+    values.extend((0..blobs.count).map(|_| {
+        let spread = random.below((blobs.max - blobs.min + 1) as u64) as usize;
+        format!("'{}'", random.word(blobs.min + spread))
+    }));
     format!("INSERT INTO {TABLE} VALUES ({})", values.join(","))
 }
 
@@ -70,8 +75,8 @@ fn key(options: &Options, random: &mut Random) -> u64 {
 
 fn select(options: &Options, key: Option<u64>) -> String {
     let columns = options.auto_generate_sql_select_columns.clone().unwrap_or_else(|| {
-        let ints = (1..=options.number_int_cols).map(|n| format!("intcol{n}"));
-        let chars = (1..=options.number_char_cols).map(|n| format!("charcol{n}"));
+        let ints = (1..=options.number_int_cols.count).map(|n| format!("intcol{n}"));
+        let chars = (1..=options.number_char_cols.count).map(|n| format!("charcol{n}"));
         ints.chain(chars).collect::<Vec<_>>().join(",")
     });
     let condition = key.map_or_else(String::new, |key| format!(" WHERE id = '{key}'"));
@@ -79,9 +84,10 @@ fn select(options: &Options, key: Option<u64>) -> String {
 }
 
 fn update(options: &Options, random: &mut Random) -> String {
-    let ints = (1..=options.number_int_cols).map(|n| format!("intcol{n} = {n} + intcol{n} % 1000"));
+    let ints =
+        (1..=options.number_int_cols.count).map(|n| format!("intcol{n} = {n} + intcol{n} % 1000"));
     let mut sets: Vec<String> = ints.collect();
-    let chars = 1..=options.number_char_cols;
+    let chars = 1..=options.number_char_cols.count;
     sets.extend(chars.map(|n| format!("charcol{n} = '{}'", random.word(CHAR_LENGTH))));
     format!("UPDATE {TABLE} SET {} WHERE id = '{}'", sets.join(", "), key(options, random))
 }

@@ -15,8 +15,8 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let options = options::Options::parse();
-    let result = if options.workload.is_some() { oltp::run(&options) } else { slap::run(&options) };
-    match result {
+    let run = if options.workload.is_some() { oltp::run } else { slap::run };
+    match options.check().and_then(|()| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("squall-slap: {message}");

@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         measure(options, workload, *clients)?;
     }
     if options.cleanup {
-        let mut admin = Connection::open(&options.login(None)).map_err(|e| e.to_string())?;
+        let mut admin = options.open(None).map_err(|e| e.to_string())?;
         let drop = format!("DROP SCHEMA IF EXISTS `{}`", options.create_schema);
         admin.query(drop.as_bytes(), &mut ()).map_err(|error| error.to_string())?;
     }
@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 
 /// Makes and fills the tables.
 fn fill(options: &Options) -> client::Result<()> {
-    let mut admin = Connection::open(&options.login(None))?;
+    let mut admin = options.open(None)?;
     let schema = &options.create_schema;
     for sql in [
         format!("DROP SCHEMA IF EXISTS `{schema}`"),
@@ -178,7 +178,7 @@ impl<'a> Client<'a> {
     fn open(run: &'a Run<'a>, number: u64) -> client::Result<Client<'a>> {
         let schema = Some(run.options.create_schema.as_str());
         let schema = schema.filter(|_| run.workload != Workload::Select1);
-        let connection = Connection::open(&run.options.login(schema))?;
+        let connection = run.options.open(schema)?;
         let random = Random::new(run.options.set_random_seed.wrapping_mul(1_000_003) ^ number);
         Ok(Client { run, connection, random, prepared: Default::default(), statements: 0 })
     }

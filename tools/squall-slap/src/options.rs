@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use client::Target;
+use client::{Connection, Target};
 
 /// What auto-generated statements do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -20,25 +20,97 @@ pub enum LoadType {
     Read,
 }
 
+/// How to reach the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// By host and port.
+    Tcp,
+    /// By `--socket`.
+    Socket,
+    /// MySQL's protocol by whichever of the two is given.
+    Mysql,
+}
+
+/// Columns of an invented table: `N`, or `N:I` with I of them indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    pub count: u32,
+    pub indexed: u32,
+}
+
+/// BLOB columns: `N`, `N:LENGTH` or `N:MIN/MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobColumns {
+    pub count: u32,
+    pub min: usize,
+    pub max: usize,
+}
+
+/// Longest BLOB that is invented.
+const BLOB_LENGTH_MAX: usize = 1 << 26;
+
+fn columns(text: &str) -> Result<Columns, String> {
+    let number = |text: &str| text.parse().map_err(|_| format!("{text} is no number"));
+    let (count, indexed) = match text.split_once(':') {
+        None => (number(text)?, 0),
+        Some((count, indexed)) => (number(count)?, number(indexed)?),
+    };
+    if indexed > count {
+        return Err(format!("{indexed} indexes on {count} columns"));
+    }
+    Ok(Columns { count, indexed })
+}
+
+fn blob_columns(text: &str) -> Result<BlobColumns, String> {
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));
+    let (count, lengths) = match text.split_once(':') {
+        None => (text, None),
+        Some((count, lengths)) => (count, Some(lengths)),
+    };
+    let count = count.parse().map_err(|_| format!("{count} is no number"))?;
+    let (min, max) = match lengths.map(|lengths| (lengths, lengths.split_once('/'))) {
+        None => (CHAR_LENGTH, CHAR_LENGTH),
+        Some((length, None)) => (number(length)?, number(length)?),
+        Some((_, Some((min, max)))) => (number(min)?, number(max)?),
+    };
+    if min > max || max > BLOB_LENGTH_MAX {
+        return Err(format!("lengths must be in order and at most {BLOB_LENGTH_MAX}"));
+    }
+    Ok(BlobColumns { count, min, max })
+}
+
+/// Length of invented character values.
+pub const CHAR_LENGTH: usize = 128;
+
 /// sysbench's OLTP workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Workload {
     Select1,
+    #[value(alias = "oltp_point_select")]
     PointSelect,
+    #[value(alias = "oltp_read_only")]
     ReadOnly,
+    #[value(alias = "oltp_read_write")]
     ReadWrite,
+    #[value(alias = "oltp_write_only")]
     WriteOnly,
+    #[value(alias = "oltp_update_index")]
     UpdateIndex,
+    #[value(alias = "oltp_update_non_index")]
     UpdateNonIndex,
+    #[value(alias = "oltp_insert")]
     Insert,
+    #[value(alias = "oltp_delete")]
     Delete,
+    #[value(alias = "select_random_points")]
     RandomPoints,
+    #[value(alias = "select_random_ranges")]
     RandomRanges,
 }
 
 #[derive(Clone, Debug, Parser)]
-#[command(about = "Load generator for MySQL-compatible servers", disable_help_flag = true)]
+#[command(about = "Load generator for MySQL-compatible servers", version, disable_help_flag = true)]
 pub struct Options {
     #[arg(short = '?', long, action = ArgAction::Help, help = "Print help")]
     help: Option<bool>,
@@ -60,6 +132,18 @@ pub struct Options {
     /// Encrypt connections.
     #[arg(long)]
     pub ssl: bool,
+    /// How to reach the server.
+    #[arg(long, value_enum, ignore_case = true, default_value = "mysql")]
+    pub protocol: Protocol,
+    /// Statement that every connection begins with.
+    #[arg(long)]
+    pub init_command: Option<String>,
+    /// Character set of the connections.
+    #[arg(long)]
+    pub default_character_set: Option<String>,
+    /// Print sums at the end.
+    #[arg(short = 'T', long, visible_alias = "debug-info")]
+    pub info: bool,
 
     /// Invent a table and statements.
     #[arg(short = 'a', long)]
@@ -133,15 +217,15 @@ pub struct Options {
     /// Leave the schema there afterwards.
     #[arg(long)]
     pub no_drop: bool,
-    /// BLOB columns of the invented table.
-    #[arg(long, default_value_t = 0)]
-    pub number_blob_cols: u32,
-    /// VARCHAR columns of the invented table.
-    #[arg(short = 'x', long, default_value_t = 1)]
-    pub number_char_cols: u32,
-    /// INT columns of the invented table.
-    #[arg(short = 'y', long, default_value_t = 1)]
-    pub number_int_cols: u32,
+    /// BLOB columns of the invented table: N, N:LENGTH or N:MIN/MAX.
+    #[arg(long, default_value = "0", value_parser = blob_columns)]
+    pub number_blob_cols: BlobColumns,
+    /// VARCHAR columns of the invented table: N, or N:I with I of them indexed.
+    #[arg(short = 'x', long, default_value = "1", value_parser = columns)]
+    pub number_char_cols: Columns,
+    /// INT columns of the invented table: N, or N:I with I of them indexed.
+    #[arg(short = 'y', long, default_value = "1", value_parser = columns)]
+    pub number_int_cols: Columns,
     /// Statements over all clients; 0 for the given ones once each client.
     #[arg(long, default_value_t = 0)]
     pub number_of_queries: u64,
@@ -200,11 +284,40 @@ pub struct Options {
 }
 
 impl Options {
+    /// What the parser cannot see.
+    ///
+    /// # Errors
+    /// Options that contradict each other.
+    pub fn check(&self) -> Result<(), String> {
+        if self.protocol == Protocol::Socket && self.socket.is_none() {
+            return Err("--protocol=socket needs --socket".into());
+        }
+        if self.auto_generate_sql_guid_primary && self.auto_generate_sql_add_autoincrement {
+            return Err("the table has one primary key: a GUID or AUTO_INCREMENT".into());
+        }
+        Ok(())
+    }
+
+    /// A connection on which the first statements have run.
+    ///
+    /// # Errors
+    /// The server cannot be reached or refuses.
+    pub fn open(&self, database: Option<&str>) -> client::Result<Connection> {
+        let mut connection = Connection::open(&self.login(database))?;
+        if let Some(name) = &self.default_character_set {
+            connection.query(format!("SET NAMES {name}").as_bytes(), &mut ())?;
+        }
+        if let Some(first) = &self.init_command {
+            connection.query(first.as_bytes(), &mut ())?;
+        }
+        Ok(connection)
+    }
+
     /// How to log in, with a schema or without.
     pub fn login(&self, database: Option<&str>) -> client::Options {
-        let target = match &self.socket {
-            Some(path) => Target::Socket(path.clone()),
-            None => Target::Tcp(self.host.clone(), self.port),
+        let target = match (&self.socket, self.protocol) {
+            (Some(path), Protocol::Socket | Protocol::Mysql) => Target::Socket(path.clone()),
+            (None, _) | (Some(_), Protocol::Tcp) => Target::Tcp(self.host.clone(), self.port),
         };
         client::Options {
             target,
@@ -218,9 +331,20 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_numbers_and_sizes() {
+        assert_eq!(columns("3:2"), Ok(Columns { count: 3, indexed: 2 }));
+        assert!(columns("1:2").is_err() && columns("x").is_err());
+        assert_eq!(blob_columns("2:10/20"), Ok(BlobColumns { count: 2, min: 10, max: 20 }));
+        assert_eq!(blob_columns("2:9"), Ok(BlobColumns { count: 2, min: 9, max: 9 }));
+        assert!(blob_columns("2:20/10").is_err() && blob_columns("2:0/999999999").is_err());
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
-        super::Options::command().debug_assert();
+        Options::command().debug_assert();
     }
 }

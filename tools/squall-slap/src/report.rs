@@ -51,8 +51,11 @@ impl Report<'_> {
         println!("\tNumber of clients running queries: {}", self.clients);
         println!("\tAverage number of queries per client: {}", self.statements_per_client);
         println!("\tQueries per second: {:.0}", self.statements as f64 / total.max(1e-9));
-        if self.errors > 0 {
+        if self.errors > 0 || self.options.info {
             println!("\tErrors: {}", self.errors);
+        }
+        if self.options.info {
+            println!("\tStatements: {}, in seconds: {total:.3}", self.statements);
         }
         println!();
         Ok(())

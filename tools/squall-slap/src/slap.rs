@@ -78,9 +78,15 @@ fn test(
         setup.iter().chain(statements).for_each(|sql| println!("{sql};"));
         return Ok(());
     }
+    if options.verbose > 0 {
+        println!("Running {} statements with {clients} clients", statements.len());
+    }
+    if options.verbose > 1 {
+        setup.iter().chain(statements).for_each(|sql| println!("{sql};"));
+    }
     let (mut seconds, mut total, mut errors) = (Vec::new(), 0, 0);
     for _ in 0..options.iterations {
-        let mut admin = Connection::open(&options.login(None)).map_err(|e| e.to_string())?;
+        let mut admin = options.open(None).map_err(|e| e.to_string())?;
         setup.iter().try_for_each(|sql| execute(&mut admin, sql))?;
         system(options.pre_system.as_deref())?;
         let load = Load {
@@ -197,7 +203,7 @@ fn run_clients(load: &Load<'_>, clients: u64) -> f64 {
 }
 
 fn client(load: &Load<'_>, number: u64) {
-    let opened = Connection::open(&load.options.login(Some(&load.options.create_schema)));
+    let opened = load.options.open(Some(&load.options.create_schema));
     load.start.wait();
     let result = opened.and_then(|connection| run_statements(load, connection, number));
     if let Err(error) = result {
@@ -234,7 +240,7 @@ fn run_statements(load: &Load<'_>, mut connection: Connection, number: u64) -> c
             connection.query(b"COMMIT", &mut ())?;
         }
         if options.detach > 0 && count % options.detach == 0 {
-            connection = Connection::open(&options.login(Some(&options.create_schema)))?;
+            connection = options.open(Some(&options.create_schema))?;
         }
     }
     if options.commit > 0 {

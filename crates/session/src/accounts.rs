@@ -478,7 +478,11 @@ impl Session {
             Level::Global => {
                 let (set, dynamic) = global_set(privileges)?;
                 self.require_grantable(self.privileges.global(), set)?;
-                account.global |= set | option;
+                account.global |= set;
+                // Dynamic privileges have a GRANT OPTION each.
+                if dynamic.is_empty() || !set.is_empty() {
+                    account.global |= option;
+                }
                 for name in dynamic {
                     self.require_dynamic(&name)?;
                     *account.dynamic.entry(name).or_default() |= grant_option;

@@ -512,8 +512,8 @@ impl InformationContext for Information<'_> {
                 .information_tables()
                 .iter()
                 .filter(|table| table.schema() == system)
-                // Dumps copy what `mysql` lists as if it were rows of tables: its facts are found by name only.
-                .filter(|_| name.is_some() || system != "mysql")
+                // Dumps copy what these list as if it were rows of tables: their facts are found by name only.
+                .filter(|_| name.is_some() || !matches!(system, "mysql" | "sys"))
                 .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
                 .map(|table| Arc::new(self.information_view(table)))
                 .collect();

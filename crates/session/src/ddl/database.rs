@@ -54,8 +54,8 @@ impl Session {
         check_schema_name(&create.name)?;
         let name: Arc<str> = Arc::from(&*create.name.text);
         let may_create = self.privileges.on_schema(&name).contains(PrivilegeSet::CREATE);
-        if &*name == "mysql" && create.flags.if_not_exists && may_create {
-            // It is always there: dumps begin with this.
+        if matches!(&*name, "mysql" | "sys") && create.flags.if_not_exists && may_create {
+            // They are always there: dumps begin with this.
             self.working.note(ErrorCode::DB_CREATE_EXISTS, &[&name]);
             return self.send_ok(sink, OkInfo { affected_rows: 1, ..OkInfo::default() });
         }

@@ -17,7 +17,7 @@ pub use bulk::TreeBuilder;
 pub use check::{TreeEstimate, TreeShape, check_tree, estimate_tree, fraction_below};
 pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};
-pub use redo::{RedoBody, redo};
+pub use redo::{Piece, RedoBody, Touch, redo, redo_page};
 pub use smo::{is_small, make_room, merge_if_small};
 pub use split_keys::split_keys;
 pub use tree::{LeafCopy, Seek, Tree, create_tree, record_bytes_max};

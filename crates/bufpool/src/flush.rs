@@ -123,8 +123,15 @@ impl Pool {
                 candidates.push((oldest, frame as u32));
             }
         }
+        if candidates.len() > limit {
+            candidates.select_nth_unstable(limit);
+            candidates.truncate(limit);
+        }
+        // In the order of the file, so that neighbours go out in one write. The page is read once: it may change meanwhile.
+        for (key, frame) in &mut candidates {
+            *key = u64::from(self.descriptor(*frame).page.load(Ordering::Relaxed));
+        }
         candidates.sort_unstable();
-        candidates.truncate(limit);
         let frames: Vec<u32> = candidates.into_iter().map(|(_, frame)| frame).collect();
         self.flush_frames(&frames)
     }
@@ -240,7 +247,7 @@ impl Pool {
         let mut bytes = vec![0; doublewrite.size_bytes()? as usize];
         let count = doublewrite.read_at(&mut bytes, 0)?;
         bytes.truncate(count);
-        let Some(images) = whole_batch(&bytes, page_bytes) else { return Ok(0) };
+        let images = whole_batch(&bytes, page_bytes).unwrap_or_default();
         let mut restored = 0;
         let mut present = vec![0; page_bytes];
         for image in images {

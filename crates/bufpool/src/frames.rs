@@ -116,6 +116,18 @@ impl Pool {
         self.partitions.iter().map(|partition| partition.free.lock().len()).sum()
     }
 
+    /// Takes up to `count` frames that hold no page, those first that would be used last: their memory was never touched.
+    pub(crate) fn take_untouched(&self, count: usize) -> Vec<u32> {
+        let mut taken = Vec::new();
+        let each = count.div_ceil(self.partitions.len());
+        for partition in &self.partitions {
+            let mut free = partition.free.lock();
+            let here = each.min(free.len()).min(count - taken.len());
+            taken.extend(free.drain(..here));
+        }
+        taken
+    }
+
     pub(crate) fn give_back_frame(&self, frame: u32) {
         let at = self.partitions.partition_point(|part| part.start <= frame as usize) - 1;
         self.partitions[at].free.lock().push(frame);

@@ -102,6 +102,8 @@ pub struct Pool {
     directory: Box<[OnceLock<Segment>]>,
     pub(crate) partitions: Box<[Partition]>,
     pub(crate) service: Service,
+    /// Frames that `set_aside` took from the free ones.
+    aside: Mutex<Vec<u32>>,
     pub(crate) file: Arc<dyn File>,
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,
@@ -144,6 +146,7 @@ impl Pool {
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
             partitions: divide(frames),
             service: Service::default(),
+            aside: Mutex::new(Vec::new()),
             file,
             writer: Mutex::new(PageWriter::new(doublewrite, config.page_bytes)),
             log: OnceLock::new(),
@@ -160,6 +163,38 @@ impl Pool {
     /// Connects the log. Before, during redo, every page's changes are durable already.
     pub fn connect(&self, log: Arc<Log>) {
         assert!(self.log.set(log).is_ok(), "a pool has one log");
+    }
+
+    /// Keeps frames of `bytes` in all from being used, so that their memory may serve something else. At most half of the pool.
+    pub fn set_aside(&self, bytes: usize) {
+        let count = (bytes / self.config.page_bytes).min(self.descriptors.len() / 2);
+        self.aside.lock().extend(self.take_untouched(count));
+    }
+
+    /// Ends `set_aside`.
+    pub fn give_back_set_aside(&self) {
+        let aside = std::mem::take(&mut *self.aside.lock());
+        aside.into_iter().for_each(|frame| self.give_back_frame(frame));
+    }
+
+    /// Frames that may be used now.
+    pub fn usable_frames(&self) -> usize {
+        self.descriptors.len() - self.aside.lock().len()
+    }
+
+    /// Frames with changes not yet on disk.
+    pub fn dirty_frames(&self) -> usize {
+        self.dirty.load(Ordering::Relaxed) as usize
+    }
+
+    /// Says that a page will be looked at soon. Does not wait.
+    pub fn will_need(&self, no: PageNo) {
+        let is_missing =
+            self.entry(no).is_ok_and(|entry| entry.frame.load(Ordering::Relaxed) == NO_FRAME);
+        if is_missing {
+            let size = self.config.page_bytes as u64;
+            self.file.will_read(u64::from(no.0) * size, size);
+        }
     }
 
     /// The log, once connected.

@@ -12,7 +12,7 @@ use engine_api::{
     KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction,
     TxnOptions, WaitPolicy,
 };
-use sys::disk::RealDisk;
+use sys::disk::{RealDisk, SyncPolicy};
 use sys::entropy::SplitMix;
 use types::key::encode_part;
 use types::record::RecordLayout;
@@ -248,9 +248,9 @@ fn run(engine: &DurableEngine, rows: i64) -> EngineResult<()> {
 
 fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "pace-data".into());
-    let disk = RealDisk::open(Path::new(&directory)).expect("a directory");
+    let disk = RealDisk::open(Path::new(&directory), SyncPolicy::Device).expect("a directory");
     let since = Instant::now();
-    let engine = DurableEngine::open(Arc::new(disk), EngineConfig::default(), &|_| {});
+    let engine = DurableEngine::open(Arc::new(disk), EngineConfig::default(), |_| {});
     let engine = engine.unwrap_or_else(|error| panic!("{error:?}"));
     println!("open: {} ms, {:?}", since.elapsed().as_millis(), engine.recovery());
     if !engine.has_table(TABLE) {

@@ -10,6 +10,7 @@ use sys::clock::{Clock as _, RealClock};
 use sys::threads::{Thread, spawn};
 use wal::{Durability, FailurePolicy};
 
+use crate::checkpointer::{Checkpointer, Round};
 use crate::engine::Shared;
 
 /// Pause between rounds when there is little to do.
@@ -20,15 +21,15 @@ const WRITE_ROUND: Duration = Duration::from_millis(50);
 const READERS_AHEAD: usize = 4;
 /// Rounds of the page writer in a row whose writes fail: about a minute, time enough to make room on the device.
 const WRITE_FAILURES_MAX: u32 = 1200;
-/// Log segments after which a checkpoint does not wait for its time.
-const LOG_SEGMENTS_MAX: u64 = 8;
 /// In relaxed mode the log is synced this often.
 const RELAXED_SYNC: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<Thread>> {
     let log = shared.system.log.clone();
     let (purger, writer, framer) = (shared.clone(), shared.clone(), shared.clone());
+    let undoer = shared.clone();
     let mut threads = vec![
+        spawn("rollback", move || roll_back_rounds(&undoer))?,
         spawn("log", move || log.serve())?,
         spawn("purge", move || purge_rounds(&purger))?,
         spawn("pages", move || write_rounds(&writer))?,
@@ -79,34 +80,23 @@ fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
     }
 }
 
-/// Writes pages when many are dirty, and before each checkpoint those that were dirty at the one before, so that redo starts at most
-/// two intervals back. A log that grows fast brings the checkpoint forward.
+/// Writes pages and takes checkpoints, so that what a restart would have to do stays within its time.
 fn write_rounds(shared: &Shared) {
     let clock = RealClock::new();
-    let log = &shared.system.log;
-    let (mut checkpointed, mut synced) = (clock.monotonic(), clock.monotonic());
-    let mut previous = log.next_ticket();
+    let mut checkpointer = Checkpointer::new(shared, clock.monotonic());
+    let mut synced = clock.monotonic();
     let mut failures = 0;
     while !is_over(shared) {
         let now = clock.monotonic();
-        let pool = shared.system.pool.stats();
         let mut failure = None;
-        // Made when it is needed at the latest, and a failure shows then.
-        let _ahead_of_need = log.prepare_segment();
-        if pool.dirty_frames * 4 > pool.frames {
-            failure = shared.system.flush_pages(pool.frames as usize / 8).err();
-        }
-        let is_due = now - checkpointed >= shared.config.checkpoint_interval;
-        if (is_due && log.next_ticket() != previous) || log.stats().segments > LOG_SEGMENTS_MAX {
-            failure = failure.or(shared.system.pool.flush(usize::MAX, previous).err());
-            // What the checkpoint itself draws must not make the next one due.
-            if failure.is_none() && shared.checkpoint().is_err() {
-                failure = Some(io::Error::other("the checkpoint cannot be stored"));
-            }
-            previous = log.next_ticket();
-            checkpointed = now;
-        }
+        let outcome = checkpointer.round(now).unwrap_or_else(|error| {
+            failure = Some(error);
+            Round::Rest
+        });
+        // Without a spare segment a commit would have to make one; it is made next time when there is no room now.
+        let _ = shared.system.log.prepare_segment();
         if shared.config.log.durability == Durability::Relaxed && now - synced >= RELAXED_SYNC {
+            let log = &shared.system.log;
             failure = failure.or(log.flush_to(log.next_ticket() - 1).err());
             synced = now;
         }
@@ -117,6 +107,19 @@ fn write_rounds(shared: &Shared) {
             }
             None => failures = 0,
         }
-        pause(shared, WRITE_ROUND);
+        if outcome == Round::Rest {
+            pause(shared, WRITE_ROUND);
+        }
+    }
+}
+
+/// Undoes what a crash left. What fails is tried again.
+fn roll_back_rounds(shared: &Shared) {
+    while let Err(error) = shared.roll_back_losers() {
+        if is_over(shared) {
+            return;
+        }
+        eprintln!("squall: rolling back what a crash left failed: {error:?}; trying again");
+        pause(shared, RELAXED_SYNC);
     }
 }

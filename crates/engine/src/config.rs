@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sys::sync::atomic::{AtomicU64, Ordering};
+use txn::RedoCrew;
 use wal::LogConfig;
 
 /// Settings fixed at open.
@@ -19,8 +21,10 @@ pub struct EngineConfig {
     pub log: LogConfig,
     /// Whether threads purge, write pages and take checkpoints. Without them, tests call `tick` and `checkpoint`.
     pub background: bool,
-    /// Time between checkpoints.
+    /// After this long without a change everything is written and a checkpoint taken.
     pub checkpoint_interval: Duration,
+    /// Who replays the log after a crash.
+    pub redo: RedoCrew,
 }
 
 impl Default for EngineConfig {
@@ -34,6 +38,30 @@ impl Default for EngineConfig {
             log: LogConfig::default(),
             background: true,
             checkpoint_interval: Duration::from_secs(5),
+            redo: RedoCrew::default(),
         }
+    }
+}
+
+/// Settings that may change while the engine runs.
+#[derive(Debug)]
+pub struct Settings {
+    /// How long a restart after a crash may take, as far as pages and log decide it, seconds.
+    recovery_seconds: AtomicU64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { recovery_seconds: AtomicU64::new(5) }
+    }
+}
+
+impl Settings {
+    pub(crate) fn recovery_target(&self) -> Duration {
+        Duration::from_secs(self.recovery_seconds.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_recovery_target(&self, seconds: u64) {
+        self.recovery_seconds.store(seconds, Ordering::Relaxed);
     }
 }

@@ -81,6 +81,7 @@ impl Txn {
     }
 
     pub(crate) fn drop_table_at_commit(&mut self, table: &Table) -> EngineResult<()> {
+        self.wait_for_losers(table.id)?;
         let mark = self.undo_mark();
         self.define(table.id, None)?;
         for stored in table.trees() {
@@ -105,6 +106,7 @@ impl Txn {
     }
 
     pub(crate) fn replace_definition(&mut self, table: &Table, def: &TableDef) -> EngineResult<()> {
+        self.wait_for_losers(table.id)?;
         if !is_instant(&table.def, def) {
             return Err(Error::not_supported("this ALTER TABLE without a copy").into());
         }
@@ -112,6 +114,7 @@ impl Txn {
     }
 
     pub(crate) fn build_index(&mut self, table: &Arc<Table>, index: &IndexDef) -> EngineResult<()> {
+        self.wait_for_losers(table.id)?;
         let keys = IndexKeys::new(&table.def, index, &IndexKeys::layout(&table.def))?;
         let stored = self.new_tree(index.id)?;
         self.fill_index(table, index, &keys, stored.tree)?;
@@ -208,6 +211,7 @@ impl Txn {
     }
 
     pub(crate) fn drop_index_of(&mut self, table: &Table, index: IndexId) -> EngineResult<()> {
+        self.wait_for_losers(table.id)?;
         let tree = table.indexes[table.index_at(index)?].tree;
         let mut def = TableDef::clone(&table.def);
         def.indexes.retain(|other| other.id != index);

@@ -1,25 +1,26 @@
 //! The engine: what all transactions share, opening, and the contract's methods.
 
-use std::sync::{Arc, OnceLock};
-use sys::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    Engine, EngineError, EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableId,
-    TableStats, Transaction,
+    Engine, EngineError, EngineResult, EngineStat, IndexId, IoBucket, KeyRange, RangeEstimate,
+    TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
+use sys::blocking::blocking;
 use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
-use txn::{Progress, Recovery, RecoveryPhase, TxnSystem, recover, take_checkpoint};
+use txn::{Progress, RecoverConfig, Recovery, TxnSystem, recover, take_checkpoint};
 use wal::CheckpointFile;
 
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, Settings};
 use crate::dictionary::{Dictionary, io_error, setup};
+use crate::losers::Losers;
 use crate::sorter::{FILE_PREFIX, Sorter};
 use crate::transaction::Txn;
-use crate::undo::KeepLocks;
 
 /// What transactions share.
 pub(crate) struct Shared {
@@ -33,7 +34,10 @@ pub(crate) struct Shared {
     pub stopping: AtomicBool,
     pub pause: Mutex<()>,
     pub wake: Condvar,
-    recovery: OnceLock<Recovery>,
+    pub losers: Losers,
+    pub settings: Settings,
+    /// Microseconds that a change waits because the log outgrew what recovery may take.
+    pub brake_micros: AtomicU64,
 }
 
 /// Ended transactions above which committers purge themselves.
@@ -42,6 +46,7 @@ const PURGE_BACKLOG_MAX: usize = 4096;
 impl Shared {
     /// Back-pressure: when purge falls behind, committers help.
     pub(crate) fn after_commit(&self) {
+        self.brake();
         if self.system.purge_is_behind(PURGE_BACKLOG_MAX) {
             // A failure stays queued and is met again by the background.
             let _ = self.purge(64);
@@ -53,6 +58,15 @@ impl Shared {
         /// Enough for runs that merge in one pass.
         const MEMORY_BYTES_MAX: usize = 32 << 20;
         Sorter::new(self.disk.clone(), id, MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2))
+    }
+
+    /// Waits a little when the log outgrew what a restart may replay (E11). Called without latches.
+    #[inline]
+    pub(crate) fn brake(&self) {
+        let micros = self.brake_micros.load(Ordering::Relaxed);
+        if micros > 0 {
+            blocking(|| sys::threads::sleep(std::time::Duration::from_micros(micros)));
+        }
     }
 
     /// Takes a checkpoint now. Redo of a crash from here on starts no later.
@@ -71,14 +85,15 @@ pub struct DurableEngine {
 }
 
 impl DurableEngine {
-    /// Opens the files on `disk`, recovering what a crash left, or sets them up. `progress` hears of recovery's work.
+    /// Opens the files on `disk`, recovering what a crash left, or sets them up. `progress` hears of recovery's work; what was not
+    /// committed is undone while the engine is in use already.
     ///
     /// # Errors
     /// I/O, damaged files.
     pub fn open(
         disk: Arc<dyn Disk>,
         config: EngineConfig,
-        progress: &dyn Fn(&Recovery),
+        progress: impl Fn(&Recovery) + Send + Sync + 'static,
     ) -> EngineResult<DurableEngine> {
         let pool = PoolConfig {
             page_bytes: config.page_bytes,
@@ -91,10 +106,13 @@ impl DurableEngine {
             }
         }
         let mut progress = Progress::new(progress);
-        let (log, undo_bytes) = (config.log.clone(), config.undo_memory_bytes);
-        let opened =
-            recover(&disk, log, pool, undo_bytes, setup, &mut progress).map_err(io_error)?;
-        let mut report = opened.report;
+        let recovery = RecoverConfig {
+            log: config.log.clone(),
+            pool,
+            undo_memory_bytes: config.undo_memory_bytes,
+            redo: config.redo,
+        };
+        let opened = recover(&disk, recovery, setup, &mut progress).map_err(io_error)?;
         let shared = Arc::new(Shared {
             dictionary: Dictionary::load(&opened.system.pool)?,
             system: opened.system,
@@ -106,40 +124,34 @@ impl DurableEngine {
             stopping: AtomicBool::new(false),
             pause: Mutex::new(()),
             wake: Condvar::new(),
-            recovery: OnceLock::new(),
+            losers: Losers::new(opened.report, progress),
+            settings: Settings::default(),
+            brake_micros: AtomicU64::new(0),
         });
-        let total = opened.losers.len() as u64;
-        for core in opened.losers {
-            let done = report.losers_done as u64;
-            progress.tell(&mut report, RecoveryPhase::Rollback, done, total);
-            shared.undo_to(&core, 0, KeepLocks::No)?;
-            shared.system.finish_rollback(&core);
-            report.losers_done += 1;
-        }
+        shared.take_losers(opened.losers)?;
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
-        // Nobody has a snapshot: drops that were decided before the crash happen before anybody looks.
-        while shared.purge(usize::MAX)? > 0 {}
-        if !report.is_new {
-            progress.tell(&mut report, RecoveryPhase::Done, 1, 1);
-        }
-        let _first = shared.recovery.set(report);
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
-            false => Vec::new(),
+            false => {
+                // Nobody has a snapshot: nothing holds purge back.
+                while shared.purge(usize::MAX)? > 0 {}
+                Vec::new()
+            }
         };
         Ok(DurableEngine { shared, threads: Mutex::new(threads) })
     }
 
-    /// What recovery did at open.
+    /// What recovery did, and how far it is.
     pub fn recovery(&self) -> Recovery {
-        self.shared.recovery.get().copied().unwrap_or_default()
+        self.shared.losers.report()
     }
 
-    /// Purges and writes some pages: what the background threads do all the time.
+    /// Undoes what a crash left, purges and writes some pages: what the background threads do.
     ///
     /// # Errors
     /// I/O.
     pub fn tick(&self) -> EngineResult<()> {
+        self.shared.roll_back_losers()?;
         self.shared.purge(usize::MAX)?;
         self.shared.system.flush_pages(64).map_err(io_error)?;
         Ok(())
@@ -296,6 +308,26 @@ impl Engine for DurableEngine {
 
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
         crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
+    }
+
+    fn io_times(&self) -> Vec<IoBucket> {
+        let buckets = self.shared.disk.io_times().into_iter();
+        buckets
+            .map(|sys::disk::IoBucket { call, below_micros, count, total_micros }| IoBucket {
+                call,
+                below_micros,
+                count,
+                total_micros,
+            })
+            .collect()
+    }
+
+    fn set_option(&self, name: &str, value: u64) {
+        match name {
+            "recovery_time_target_sec" => self.shared.settings.set_recovery_target(value),
+            "commit_delay_us" => self.shared.system.log.set_commit_delay(value),
+            _ => {}
+        }
     }
 
     fn shutdown(&self) -> EngineResult<()> {

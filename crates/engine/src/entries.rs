@@ -50,6 +50,12 @@ pub(crate) fn entry_value(sql: usize) -> [u8; 8] {
     ((sql as u64) << 16).to_le_bytes()
 }
 
+/// Space of the locks on the keys of a unique index (E5).
+pub(crate) fn unique_space(tree: Tree) -> u64 {
+    const UNIQUE_NAMES: u64 = 1 << 63;
+    tree.id | UNIQUE_NAMES
+}
+
 /// Length of the columns of an entry, and whether it is marked, from its value.
 pub(crate) fn read_entry(value: u64) -> (usize, bool) {
     ((value >> 16) as usize & 0xFFFF, value & MARKED != 0)
@@ -178,12 +184,15 @@ impl Txn {
 
     /// Locks the name of a unique key.
     pub(crate) fn lock_unique_name(&mut self, tree: Tree, entry: &Entry) -> EngineResult<Vec<u8>> {
-        const UNIQUE_NAMES: u64 = 1 << 63;
         let mut name = Vec::new();
-        locks::lock_name(tree.id | UNIQUE_NAMES, entry.sql_key(), &mut name);
+        locks::lock_name(unique_space(tree), entry.sql_key(), &mut name);
         let owner = self.owner();
         while !self.shared.system.locks.try_lock(&owner, &name, Mode::Exclusive) {
             self.wait_for(Obstacle::Row(name.clone()), Mode::Exclusive)?;
+        }
+        // E10: losers of a crash have a range instead of names.
+        while let Err(obstacle) = self.may_insert(unique_space(tree), entry.sql_key()) {
+            self.wait_for(obstacle, Mode::Exclusive)?;
         }
         Ok(name)
     }

@@ -5,6 +5,7 @@
 
 mod background;
 mod check;
+mod checkpointer;
 mod codec;
 mod config;
 mod cursor;
@@ -14,6 +15,7 @@ mod engine;
 mod entries;
 mod keys;
 mod locking;
+mod losers;
 mod purge;
 mod read;
 mod row;
@@ -25,5 +27,6 @@ mod transaction;
 mod undo;
 mod write;
 
-pub use config::EngineConfig;
+pub use config::{EngineConfig, Settings};
 pub use engine::DurableEngine;
+pub use stats::recovery_stats;

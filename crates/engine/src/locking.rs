@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use btree::Seek;
-use engine_api::{EngineError, EngineResult, WaitPolicy};
+use engine_api::{EngineError, EngineResult, TableId, WaitPolicy};
 use locks::{Mode, Owner, Patience, WaitError, lock_name};
 use sys::blocking::blocking;
 
@@ -94,6 +94,17 @@ impl Txn {
         let owner = self.owner.as_deref();
         let blockers = self.shared.system.locks.range_blockers(owner, space, key);
         if blockers.is_empty() { Ok(()) } else { Err(Obstacle::Transactions(blockers)) }
+    }
+
+    /// Before a table's definition changes: waits for losers of a crash that changed its rows. Live writers are kept away by the caller.
+    pub(crate) fn wait_for_losers(&mut self, table: TableId) -> EngineResult<()> {
+        loop {
+            let owners = self.shared.losers.owners_in(table);
+            if owners.is_empty() {
+                return Ok(());
+            }
+            self.wait_for(Obstacle::Transactions(owners), Mode::Exclusive)?;
+        }
     }
 
     /// Waits for what is in the way. The caller holds no latch.

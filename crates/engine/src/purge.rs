@@ -26,6 +26,7 @@ impl Shared {
         /// Transactions purged under one horizon: looking at every snapshot costs more than a small transaction's purge.
         const HORIZON_USES: usize = 64;
         let (mut count, mut horizon) = (0, 0);
+        let mut settled = Vec::new();
         while count < limit {
             if count.is_multiple_of(HORIZON_USES) {
                 horizon = self.system.horizon();
@@ -33,11 +34,14 @@ impl Shared {
             let Some(core) = self.system.next_to_purge(horizon) else { break };
             if let Err(error) = self.purge_core(&core, horizon) {
                 self.system.requeue(&core);
+                self.system.log_settled(&settled);
                 return Err(error);
             }
             self.system.retire(&core);
+            settled.push(core.id);
             count += 1;
         }
+        self.system.log_settled(&settled);
         self.system.advance_low();
         // What an old snapshot keeps from being purged does not stay in memory. A full device leaves it there.
         let _ = self.system.file_ended();

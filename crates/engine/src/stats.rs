@@ -131,6 +131,30 @@ fn count_in_leaf(shared: &Shared, tree: Tree, span: &Span) -> EngineResult<Optio
     Ok(Some(last.saturating_sub(first) as u64))
 }
 
+/// What recovery did or is doing, as counters of the group `recovery`.
+pub fn recovery_stats(recovery: &Recovery) -> Vec<EngineStat> {
+    let text =
+        |name: &str, value: String| EngineStat { group: "recovery", name: name.to_owned(), value };
+    let stat = |name: &str, value: u64| text(name, value.to_string());
+    let eta = recovery.eta_seconds().map_or_else(String::new, |seconds| seconds.to_string());
+    vec![
+        text("phase", recovery.phase.as_str().to_owned()),
+        stat("percent", u64::from(recovery.percent)),
+        stat("pages_done", recovery.pages_done),
+        stat("pages_total", recovery.pages_total),
+        text("eta_seconds", eta),
+        stat("milliseconds", recovery.elapsed.as_millis() as u64),
+        stat("records_replayed", recovery.records),
+        stat("log_bytes", recovery.log_bytes),
+        stat("log_bytes_total", recovery.log_bytes_total),
+        stat("undo_done", recovery.undo_done),
+        stat("undo_total", recovery.undo_total),
+        stat("torn_pages_restored", recovery.torn_pages as u64),
+        stat("transactions_rolled_back", recovery.losers_done as u64),
+        stat("transactions_to_roll_back", recovery.losers as u64),
+    ]
+}
+
 pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineStat> {
     let system = &shared.system;
     let (pool, log, locks) = (system.pool.stats(), system.log.stats(), system.locks.events());
@@ -140,11 +164,6 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         name: name.to_owned(),
         value: value.to_string(),
     };
-    let text = |group, name: &str, value: &str| EngineStat {
-        group,
-        name: name.to_owned(),
-        value: value.to_owned(),
-    };
     let mut stats = vec![
         stat("pool", "pages_total", pool.frames),
         stat("pool", "pages_data", pool.used_frames),
@@ -153,7 +172,12 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("pool", "pages_written_total", pool.writes),
         stat("pool", "evictions_total", pool.evictions),
         stat("log", "written_bytes", log.written_bytes),
+        stat("log", "groups_total", log.groups),
+        stat("log", "commits_total", system.commits()),
         stat("log", "syncs_total", log.syncs),
+        stat("log", "kept_bytes", log.kept_bytes),
+        stat("log", "redo_bytes_per_second", system.redo_rate()),
+        stat("log", "brake_microseconds", shared.brake_micros.load(Ordering::Relaxed)),
         stat("log", "segments", log.segments),
         stat("log", "next_ticket", system.log.next_ticket()),
         stat("log", "durable_ticket", system.log.durable()),
@@ -164,16 +188,6 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         stat("locks", "row_locks", locks.entries),
         stat("locks", "waits_total", locks.waits),
         stat("locks", "deadlocks_total", locks.deadlocks),
-        text("recovery", "phase", recovery.phase.as_str()),
-        stat("recovery", "percent", u64::from(recovery.percent)),
-        stat("recovery", "pages_done", recovery.pages_done),
-        stat("recovery", "pages_total", recovery.pages_total),
-        stat("recovery", "eta_seconds", recovery.eta_seconds().unwrap_or(0)),
-        stat("recovery", "milliseconds", recovery.elapsed.as_millis() as u64),
-        stat("recovery", "records_replayed", recovery.records),
-        stat("recovery", "log_bytes", recovery.log_bytes),
-        stat("recovery", "torn_pages_restored", recovery.torn_pages as u64),
-        stat("recovery", "transactions_rolled_back", recovery.losers as u64),
     ];
     let (pages, around) = system.pool.memory_bytes();
     let memory = [
@@ -186,6 +200,7 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         ("log", system.log.memory_bytes() as u64),
     ];
     stats.extend(memory.map(|(owner, bytes)| stat("memory", &format!("{owner}_bytes"), bytes)));
+    stats.extend(recovery_stats(recovery));
     let (reads, writes) = system.pool.io_times();
     let times = [
         ("log", "flush", system.log.flush_times()),

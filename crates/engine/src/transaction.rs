@@ -45,6 +45,8 @@ pub(crate) struct Txn {
     pub(crate) core: Option<Arc<Core>>,
     /// E9. It outlives the transaction: the next one's snapshot must not be older.
     pub(crate) seen: u64,
+    /// Changes of the object's life.
+    changes: u64,
     cursors: Vec<Option<Cursor>>,
     /// Tables looked up, valid while the dictionary has `tables_version`.
     tables: Vec<Arc<Table>>,
@@ -124,6 +126,7 @@ impl Txn {
             owner: None,
             core: None,
             seen: 0,
+            changes: 0,
             cursors: Vec::new(),
             tables: Vec::new(),
             tables_version: 0,
@@ -210,7 +213,13 @@ impl Txn {
     }
 
     /// As `undo_mark`, where a change begins.
-    pub(crate) fn start_change(&self) -> u64 {
+    pub(crate) fn start_change(&mut self) -> u64 {
+        /// Changes between two waits of a transaction that makes many: commits of small ones wait for themselves.
+        const BRAKE_EVERY: u64 = 256;
+        self.changes += 1;
+        if self.changes.is_multiple_of(BRAKE_EVERY) {
+            self.shared.brake();
+        }
         self.core.as_ref().map_or(0, |core| core.start_change().0)
     }
 

@@ -31,16 +31,21 @@ pub(crate) enum KeepLocks {
 impl Shared {
     /// Undoes every entry of `core` above `mark`.
     pub(crate) fn undo_to(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<()> {
-        let mut payload = Vec::new();
-        loop {
-            let last = core.last_undo();
-            if last.0 <= mark {
-                return Ok(());
-            }
-            let left = core.read_undo(last, &mut payload).ok_or_else(damaged)?;
-            let entry = UndoEntry::decode(&payload).ok_or_else(damaged)?;
-            self.undo_one(core, entry, left, keep)?;
+        while self.undo_last(core, mark, keep)? {}
+        Ok(())
+    }
+
+    /// Undoes the newest entry of `core` above `mark`; false when there is none.
+    pub(crate) fn undo_last(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<bool> {
+        let last = core.last_undo();
+        if last.0 <= mark {
+            return Ok(false);
         }
+        let mut payload = Vec::new();
+        let left = core.read_undo(last, &mut payload).ok_or_else(damaged)?;
+        let entry = UndoEntry::decode(&payload).ok_or_else(damaged)?;
+        self.undo_one(core, entry, left, keep)?;
+        Ok(true)
     }
 
     fn undo_one(

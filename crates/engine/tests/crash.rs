@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineResult, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction,
-    TxnOptions, WaitPolicy,
+    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef,
+    IndexId, IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
 };
 use sys::disk::Disk;
 use sys::entropy::SplitMix;
 use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
+use sys::threads::Crew;
+use txn::RedoCrew;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
@@ -44,6 +46,7 @@ fn config() -> EngineConfig {
         // Small, so that undo goes to files all the time.
         undo_memory_bytes: 200,
         background: false,
+        redo: RedoCrew { workers: 3, crew: Crew::InTurn },
         ..EngineConfig::default()
     }
 }
@@ -168,6 +171,33 @@ struct History {
     acknowledged: usize,
 }
 
+/// The changes of one transaction; `true` when it is to go on to its end.
+fn transact(
+    txn: &mut dyn Transaction,
+    model: &mut Model,
+    random: &mut SplitMix,
+) -> EngineResult<bool> {
+    let mut changes = || -> EngineResult<()> {
+        for _ in 0..1 + random.below(6) {
+            if random.below(6) == 0 {
+                let (savepoint, saved) = (txn.savepoint(), model.clone());
+                change(txn, model, random)?;
+                change(txn, model, random)?;
+                txn.rollback_to(savepoint)?;
+                *model = saved;
+            } else {
+                change(txn, model, random)?;
+            }
+        }
+        Ok(())
+    };
+    match changes() {
+        // A row or a unique key of what a crash left and nobody has undone yet.
+        Err(EngineError::LockWaitTimeout) => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
 fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) -> EngineResult<()> {
     let extra = |unique| IndexDef {
         id: IndexId(3),
@@ -192,16 +222,10 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
         }
         let mut txn = begin(engine);
         let mut model = history.states.last().cloned().unwrap_or_default();
-        for _ in 0..1 + random.below(6) {
-            if random.below(6) == 0 {
-                let (savepoint, saved) = (txn.savepoint(), model.clone());
-                change(&mut *txn, &mut model, random)?;
-                change(&mut *txn, &mut model, random)?;
-                txn.rollback_to(savepoint)?;
-                model = saved;
-            } else {
-                change(&mut *txn, &mut model, random)?;
-            }
+        if !transact(&mut *txn, &mut model, random)? {
+            txn.rollback()?;
+            engine.tick()?;
+            continue;
         }
         if random.below(8) == 0 {
             match random.below(3) {
@@ -267,11 +291,15 @@ fn check(engine: &DurableEngine, history: &History, seed: u64) -> Model {
 type Build<'a> = &'a dyn Fn(SimDisk) -> Arc<dyn Disk>;
 
 fn one_run(seed: u64, build: Build<'_>) {
+    run_with(seed, build, &config);
+}
+
+fn run_with(seed: u64, build: Build<'_>, config: &dyn Fn() -> EngineConfig) {
     let mut random = SplitMix::new(seed);
     let mut disk = SimDisk::new();
     let mut history = History { states: vec![Model::new()], acknowledged: 0 };
     {
-        let engine = DurableEngine::open(build(disk.clone()), config(), &|_| {}).unwrap();
+        let engine = DurableEngine::open(build(disk.clone()), config(), |_| {}).unwrap();
         let mut txn = begin(&engine);
         txn.create_table(&definition(TABLE)).unwrap();
         txn.commit().unwrap().wait().unwrap();
@@ -283,16 +311,21 @@ fn one_run(seed: u64, build: Build<'_>) {
             disk.fail_sync_after(random.below(400));
         }
         // It may crash during recovery already.
-        if let Ok(engine) = DurableEngine::open(build(disk.clone()), config(), &|_| {}) {
+        if let Ok(engine) = DurableEngine::open(build(disk.clone()), config(), |_| {}) {
             let _ = work(&engine, &mut random, &mut history);
             disk.crash_now();
         }
         disk = disk.after_crash(seed * 7 + crash);
         // What recovers must recover again to the same state.
         let probe = disk.after_crash(seed);
-        let engine = DurableEngine::open(build(probe), config(), &|_| {})
+        let engine = DurableEngine::open(build(probe), config(), |_| {})
             .unwrap_or_else(|error| panic!("seed {seed}, crash {crash}: {error:?}"));
+        // What is not committed is hidden before it is undone, and gone afterwards.
+        let hidden = read_all(&engine, IndexId::CLUSTERED).unwrap();
+        engine.tick().unwrap();
         let model = check(&engine, &history, seed);
+        assert_eq!(hidden, model, "seed {seed}, crash {crash}");
+        assert_eq!(engine.recovery().percent, 100, "seed {seed}");
         drop(engine);
         let at = history.states.iter().rposition(|state| *state == model).unwrap();
         history.states.truncate(at + 1);
@@ -305,6 +338,14 @@ fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
     let (first, crashes) = (number("SQUALL_SEED", 1), number("SQUALL_CRASHES", 300));
     for seed in first..first + crashes.div_ceil(4) {
         one_run(seed, &|disk| Arc::new(disk));
+    }
+}
+
+#[test]
+fn workers_on_threads_of_their_own_find_the_same() {
+    let crew = || RedoCrew { workers: 3, crew: Crew::Threads };
+    for seed in 1000..1020 {
+        run_with(seed, &|disk| Arc::new(disk), &|| EngineConfig { redo: crew(), ..config() });
     }
 }
 
@@ -408,7 +449,7 @@ fn a_clean_shutdown_loses_nothing_and_no_page() {
         let mut random = SplitMix::new(seed);
         let mut history = History { states: vec![Model::new()], acknowledged: 0 };
         for round in 0..3 {
-            let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+            let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
             if round == 0 {
                 let mut txn = begin(&engine);
                 txn.create_table(&definition(TABLE)).unwrap();

@@ -146,7 +146,7 @@ impl Fault {
 }
 
 fn open(disk: impl Disk + 'static) -> EngineResult<DurableEngine> {
-    DurableEngine::open(Arc::new(disk), config(), &|_| {})
+    DurableEngine::open(Arc::new(disk), config(), |_| {})
 }
 
 /// EIO, and the device that is full.
@@ -429,7 +429,7 @@ fn an_old_snapshot_keeps_small_transactions_in_files() {
     const MEMORY: usize = 64;
     let disk = SimDisk::new();
     let small = || EngineConfig { undo_memory_bytes: MEMORY, ..config() };
-    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), |_| {}).unwrap();
     create(&engine);
     insert(&engine, TABLE, 0..10).unwrap();
     let old = 45 * 3;
@@ -452,7 +452,7 @@ fn an_old_snapshot_keeps_small_transactions_in_files() {
     assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), new);
     for seed in 0..4 {
         let again = disk.after_crash(seed);
-        let engine = DurableEngine::open(Arc::new(again.clone()), small(), &|_| {}).unwrap();
+        let engine = DurableEngine::open(Arc::new(again.clone()), small(), |_| {}).unwrap();
         assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), new);
         assert!(engine.check_table(TABLE).unwrap().is_empty());
         engine.checkpoint().unwrap();
@@ -470,7 +470,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     const MEMORY: usize = 4096;
     let disk = SimDisk::new();
     let small = || EngineConfig { undo_memory_bytes: MEMORY, pool_bytes: 1 << 20, ..config() };
-    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), small(), |_| {}).unwrap();
     create(&engine);
     insert(&engine, TABLE, 0..ROWS).unwrap();
     let old = ROWS * (ROWS - 1) / 2 * 3;
@@ -497,7 +497,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     for seed in 0..4 {
         let again = disk.after_crash(seed);
         for _ in 0..2 {
-            let engine = DurableEngine::open(Arc::new(again.clone()), small(), &|_| {}).unwrap();
+            let engine = DurableEngine::open(Arc::new(again.clone()), small(), |_| {}).unwrap();
             assert_eq!(sum(&mut *begin(&engine), TABLE).unwrap(), old);
             assert_eq!(count(&engine, OTHER).unwrap(), 1);
             assert!(engine.check_table(TABLE).unwrap().is_empty());
@@ -523,18 +523,18 @@ fn recovery_tells_how_far_it_is() {
     let mut loser = begin(&engine);
     loser.insert(TABLE, &record(5000, 0)).unwrap();
     insert(&engine, OTHER, 0..10).unwrap();
-    let told = Mutex::new(Vec::new());
-    let listen = |report: &txn::Recovery| told.lock().unwrap().push(*report);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    let listen = move |report: &txn::Recovery| listener.lock().unwrap().push(*report);
     let crashed = disk.after_crash(1);
-    let engine = DurableEngine::open(Arc::new(crashed), config(), &listen).unwrap();
-    let told: Vec<(&str, u8)> = told
-        .into_inner()
-        .unwrap()
-        .iter()
-        .map(|report| (report.phase.as_str(), report.percent))
-        .collect();
+    let engine = DurableEngine::open(Arc::new(crashed), config(), listen).unwrap();
+    assert!(stat(&engine, "recovery", "percent") < 100, "the rollback is left");
+    assert_eq!(count(&engine, TABLE).unwrap(), 3000, "what is not committed is hidden");
+    engine.tick().unwrap();
+    let told: Vec<(&str, u8)> =
+        told.lock().unwrap().iter().map(|report| (report.phase.as_str(), report.percent)).collect();
     let phases: Vec<&str> = told.iter().map(|(phase, _)| *phase).collect();
-    for wanted in ["redo", "write", "rollback", "done"] {
+    for wanted in ["redo", "analysis", "rollback", "done"] {
         assert!(phases.contains(&wanted), "{told:?}");
     }
     assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{told:?}");

@@ -22,7 +22,7 @@ fn fresh(page_bytes: usize) -> Arc<dyn Engine> {
         },
         ..EngineConfig::default()
     };
-    Arc::new(DurableEngine::open(Arc::new(SimDisk::new()), config, &|_| {}).expect("open"))
+    Arc::new(DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).expect("open"))
 }
 
 #[test]

@@ -24,6 +24,7 @@ const START: i64 = 100;
 
 fn config() -> EngineConfig {
     EngineConfig {
+        redo: txn::RedoCrew::default(),
         page_bytes: 1024,
         pool_bytes: 128 << 10,
         pages_max: 1 << 16,
@@ -181,7 +182,7 @@ fn read(engine: &DurableEngine, random: &mut SplitMix) {
 #[test]
 fn transfers_keep_the_sum() {
     let disk = SimDisk::new();
-    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
     let mut txn = engine.new_transaction();
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
@@ -224,7 +225,7 @@ fn transfers_keep_the_sum() {
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
     disk.crash_now();
     drop(engine);
-    let engine = DurableEngine::open(Arc::new(disk.after_crash(1)), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.after_crash(1)), config(), |_| {}).unwrap();
     read(&engine, &mut SplitMix::new(1));
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
     engine.shutdown().unwrap();
@@ -233,7 +234,7 @@ fn transfers_keep_the_sum() {
 
 #[test]
 fn many_inserters_one_table() {
-    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), |_| {}).unwrap();
     let mut txn = engine.new_transaction();
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
@@ -266,7 +267,7 @@ fn many_inserters_one_table() {
 fn crash_while_working(seed: u64) {
     const WRITERS: i64 = 3;
     let disk = SimDisk::new();
-    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
     let mut txn = engine.new_transaction();
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
@@ -310,7 +311,7 @@ fn crash_while_working(seed: u64) {
     });
     disk.crash_now();
     drop(engine);
-    let engine = DurableEngine::open(Arc::new(disk.after_crash(seed)), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(disk.after_crash(seed)), config(), |_| {}).unwrap();
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new(), "seed {seed}");
     let mut txn = engine.new_transaction();
     start(&mut *txn);
@@ -372,7 +373,7 @@ fn read_twice(txn: &mut dyn Transaction, random: &mut SplitMix) -> EngineResult<
 
 #[test]
 fn locked_ranges_have_no_phantoms() {
-    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), |_| {}).unwrap();
     let mut txn = engine.new_transaction();
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();

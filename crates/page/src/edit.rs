@@ -388,14 +388,33 @@ pub fn apply_ops(words: &[AtomicU64], ops: &[u8], place: u8) -> Option<()> {
     Some(())
 }
 
-/// Code of the first operation for page `place`.
-fn first_op(ops: &[u8], place: u8) -> Option<u8> {
+/// Places of a mini-transaction's pages at most: they fit a mask.
+const PLACES_MAX: u8 = 64;
+
+/// What operations do to the pages of a mini-transaction, as masks of places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Pages with any operation.
+    pub any: u64,
+    /// Pages whose first operation empties them, so that their former content does not matter.
+    pub blank: u64,
+}
+
+/// Looks through operations; `None` when they are malformed.
+pub fn touched(ops: &[u8]) -> Option<Touched> {
     let mut reader = Reader::new(ops);
-    loop {
+    let mut touched = Touched::default();
+    while !reader.is_empty() {
         let code = reader.u8()?;
-        if reader.u8()? == place {
-            return Some(code);
+        let place = reader.u8()?;
+        if place >= PLACES_MAX {
+            return None;
         }
+        let bit = 1 << place;
+        if code == OP_ZERO && touched.any & bit == 0 {
+            touched.blank |= bit;
+        }
+        touched.any |= bit;
         match code {
             OP_WRITE => {
                 reader.u16()?;
@@ -411,14 +430,5 @@ fn first_op(ops: &[u8], place: u8) -> Option<u8> {
             _ => {}
         }
     }
-}
-
-/// Whether the first operation for page `place` empties it, so that its former content does not matter.
-pub fn starts_with_zero(ops: &[u8], place: u8) -> bool {
-    first_op(ops, place) == Some(OP_ZERO)
-}
-
-/// Whether any operation is for page `place`.
-pub fn ops_touch(ops: &[u8], place: u8) -> bool {
-    first_op(ops, place).is_some()
+    Some(touched)
 }

@@ -92,9 +92,14 @@ impl Fences {
     }
 }
 
+/// CRC-32C, the checksum of pages and of the log.
+pub fn crc(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
 /// Checksum of a page image, over everything but the checksum itself.
 pub fn checksum(image: &[u8]) -> u32 {
-    crc32c::crc32c(&image[CHECKSUM_BYTES..])
+    crc(&image[CHECKSUM_BYTES..])
 }
 
 /// Writes the checksum into a page image that is about to be stored.

@@ -243,6 +243,10 @@ pub trait InformationContext {
 
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
+    /// Engines' calls to files by how long they took.
+    fn io_times(&self) -> Vec<engine_api::IoBucket> {
+        Vec::new()
+    }
     /// Plugins.
     fn plugins(&self) -> Vec<(crate::PluginInfo, Vec<(&'static str, String)>)>;
     /// Functions: name, help text.

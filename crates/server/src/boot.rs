@@ -5,14 +5,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plugin_api::{Listener, ListenerContext, Registry, RunningListener};
+use plugin_api::{Listener, ListenerContext, Registry, RunningListener, SessionFactory};
 use session::{RootAccount, Server, ServerConfig};
 use sys::clock::RealClock;
+use sys::disk::SyncPolicy;
+use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
 use crate::data_directory::DataDirectory;
+use crate::door::{Door, Entrance};
 use crate::engines::Engines;
 use crate::options::{HELP, Options, Request};
+use crate::recovery::RecoveryState;
 use crate::stop::Stop;
 use crate::{VERSION, log, options, plugins};
 
@@ -66,20 +70,42 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     info!(version = VERSION, datadir = %directory.path.display(), "starting");
     let stop = Stop::default();
     stop.on_signals()?;
-    let engines = if options.in_memory {
-        Engines::in_memory()
-    } else {
-        Engines::open(&directory.path.join("storage"), options.pool_bytes)?
+    let state = Arc::new(RecoveryState::new());
+    if options.unsafe_no_sync {
+        warn!("################################################################");
+        warn!("# --unsafe-no-sync: nothing waits for the disk. A crash of the  #");
+        warn!("# machine will lose commits and may destroy the data directory. #");
+        warn!("################################################################");
+    }
+    let Some((engines, early)) = open_engines(options, directory, &state, &stop)? else {
+        info!("stopped while recovering; the next start begins anew");
+        return Ok(());
     };
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
     let registry = Arc::new(plugins::registry(&engines));
     let server = open_server(options, directory, &engines, registry.clone(), &stop)?;
-    let listeners = listen(options, directory, &server, &registry)?;
+    server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
+    let listeners = match early {
+        Some((door, listeners)) => {
+            tell_port(&listeners, &server)?;
+            door.open_to(server.clone());
+            listeners
+        }
+        None => {
+            let listeners = listen(options, directory, server.clone(), &registry)?;
+            tell_port(&listeners, &server)?;
+            listeners
+        }
+    };
+    let port = server.global_text("port");
+    info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
+    state.tell_manager("READY=1\nSTATUS=Ready for connections");
     std::fs::write(&options.pid_file, format!("{}\n", sys::process::id()))?;
     let reason = stop.wait();
     info!(reason, "stopping");
+    state.tell_manager("STOPPING=1");
     for listener in listeners {
         listener.stop(STOP_GRACE);
     }
@@ -93,6 +119,81 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     Ok(())
 }
 
+type Listeners = Vec<Box<dyn RunningListener>>;
+/// The engines, and when opening them took long the listeners that answered meanwhile.
+type Opened = (Engines, Option<(Arc<Door>, Listeners)>);
+
+/// Opens storage. When that takes longer than a moment, connections are accepted and told how far it is. `None`: it was to stop.
+fn open_engines(
+    options: &Options,
+    directory: &DataDirectory,
+    state: &Arc<RecoveryState>,
+    stop: &Stop,
+) -> BootResult<Option<Opened>> {
+    /// Opening without much to recover is over by then.
+    const MOMENT: Duration = Duration::from_millis(100);
+    if options.in_memory {
+        return Ok(Some((Engines::in_memory(), None)));
+    }
+    let policy = match options.unsafe_no_sync {
+        true => SyncPolicy::Never,
+        false => SyncPolicy::Device,
+    };
+    let (path, pool_bytes) = (directory.path.join("storage"), options.pool_bytes);
+    let opening = Arc::new(Opening::default());
+    let (result, told) = (opening.clone(), state.clone());
+    sys::threads::spawn("open", move || {
+        result.finish(Engines::open(&path, pool_bytes, policy, &told));
+    })?;
+    if let Some(engines) = opening.wait_for(MOMENT) {
+        return Ok(Some((engines?, None)));
+    }
+    let waiting = Engines::recovering(state);
+    let registry = Arc::new(plugins::registry(&waiting));
+    let root = RootAccount { os_user: directory.owner(), password: Some(nobody_knows()?) };
+    let server = make_server(options, &waiting, registry.clone(), stop, root)?;
+    let door = Door::new(server, state.clone());
+    let listeners = listen(options, directory, Arc::new(Entrance(door.clone())), &registry)?;
+    info!("accepting connections; storage is being recovered");
+    loop {
+        if stop.is_asked() {
+            return Ok(None);
+        }
+        if let Some(engines) = opening.wait_for(MOMENT) {
+            return Ok(Some((engines?, Some((door, listeners)))));
+        }
+    }
+}
+
+/// A password for an account that nobody shall use with one.
+fn nobody_knows() -> BootResult<String> {
+    let mut noise = [0; 16];
+    sys::entropy::fill(&mut noise)?;
+    Ok(noise.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The result of opening storage, from the thread that does it.
+#[derive(Default)]
+struct Opening {
+    result: Mutex<Option<errors::Result<Engines>>>,
+    done: Condvar,
+}
+
+impl Opening {
+    fn finish(&self, result: errors::Result<Engines>) {
+        *self.result.lock() = Some(result);
+        self.done.notify_all();
+    }
+
+    fn wait_for(&self, limit: Duration) -> Option<errors::Result<Engines>> {
+        let mut result = self.result.lock();
+        if result.is_none() {
+            result = self.done.wait_for(result, limit);
+        }
+        result.take()
+    }
+}
+
 fn open_server(
     options: &Options,
     directory: &DataDirectory,
@@ -101,6 +202,28 @@ fn open_server(
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
     let root = root_account(options, directory, engines)?;
+    let server = make_server(options, engines, registry, stop, root)?;
+    let facts = [
+        ("datadir", format!("{}/", directory.path.display())),
+        ("socket", options.socket.display().to_string()),
+        ("pid_file", options.pid_file.display().to_string()),
+        ("hostname", sys::process::host_name()),
+        ("server_uuid", directory.server_uuid()?),
+        ("system_time_zone", system_zone_name()),
+    ];
+    for (name, value) in facts {
+        server.set_fact(name, &value)?;
+    }
+    Ok(server)
+}
+
+fn make_server(
+    options: &Options,
+    engines: &Engines,
+    registry: Arc<Registry>,
+    stop: &Stop,
+    root: RootAccount,
+) -> BootResult<Arc<Server>> {
     let zone_name = system_zone_name();
     let utc: Arc<dyn types::ZoneRules> = Arc::new(types::FixedOffset::utc());
     let shutdown = stop.clone();
@@ -117,17 +240,6 @@ fn open_server(
         root,
         insecure_root: options.insecure_root,
     })?;
-    let facts = [
-        ("datadir", format!("{}/", directory.path.display())),
-        ("socket", options.socket.display().to_string()),
-        ("pid_file", options.pid_file.display().to_string()),
-        ("hostname", sys::process::host_name()),
-        ("server_uuid", directory.server_uuid()?),
-        ("system_time_zone", zone_name),
-    ];
-    for (name, value) in facts {
-        server.set_fact(name, &value)?;
-    }
     Ok(server)
 }
 
@@ -153,11 +265,11 @@ fn root_account(
 fn listen(
     options: &Options,
     directory: &DataDirectory,
-    server: &Arc<Server>,
+    sessions: Arc<dyn SessionFactory>,
     registry: &Registry,
-) -> BootResult<Vec<Box<dyn RunningListener>>> {
+) -> BootResult<Listeners> {
     let context = ListenerContext {
-        sessions: server.clone(),
+        sessions,
         bind_addresses: options.bind_addresses.clone(),
         port: options.port,
         socket: Some(options.socket.clone()),
@@ -167,11 +279,12 @@ fn listen(
         tls_disabled: options.tls_disabled,
     };
     let start = |listener: &Arc<dyn Listener>| listener.start(context.clone());
-    let running: Vec<_> = registry.listeners().iter().map(start).collect::<Result<_, _>>()?;
-    let port = running.iter().find_map(|listener| listener.port()).unwrap_or(0);
-    server.set_fact("port", &port.to_string())?;
-    info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
-    Ok(running)
+    Ok(registry.listeners().iter().map(start).collect::<Result<_, _>>()?)
+}
+
+fn tell_port(listeners: &Listeners, server: &Server) -> BootResult<()> {
+    let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
+    Ok(server.set_fact("port", &port.to_string())?)
 }
 
 /// Name of the machine's time zone in the tz database.

@@ -8,8 +8,10 @@ use engine_api::{CancelToken, Engine};
 use engine_memory::MemoryEngine;
 use errors::{Error, Result};
 use plugin_api::{Plugin, PluginInfo, Registrar};
-use sys::disk::RealDisk;
-use tracing::info;
+use sys::disk::{RealDisk, SyncPolicy};
+use tracing::{info, warn};
+
+use crate::recovery::{RecoveryState, RecoveryView};
 
 /// Least memory for pages, bytes.
 const POOL_BYTES_MIN: usize = 5 << 20;
@@ -24,9 +26,14 @@ pub(crate) fn default_pool_bytes() -> u64 {
     (share / STEP).max(POOL_BYTES_MIN as u64 / STEP) * STEP
 }
 
+/// Microseconds: no device of blocks makes anything durable in less.
+const SYNC_MICROS_MIN: u64 = 20;
+
 /// Engines of a running server.
 #[derive(Clone)]
 pub(crate) struct Engines {
+    /// How long a sync took at start, microseconds.
+    pub(crate) sync_micros: u64,
     /// Keeps the dictionary and tables that name no engine.
     pub(crate) default: Arc<dyn Engine>,
     /// Keeps temporary tables.
@@ -38,28 +45,38 @@ impl Engines {
     ///
     /// # Errors
     /// I/O, damaged files.
-    pub(crate) fn open(directory: &Path, pool_bytes: u64) -> Result<Engines> {
+    pub(crate) fn open(
+        directory: &Path,
+        pool_bytes: u64,
+        policy: SyncPolicy,
+        state: &Arc<RecoveryState>,
+    ) -> Result<Engines> {
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let pool_bytes = usize::try_from(pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
         let config = EngineConfig { pool_bytes, ..EngineConfig::default() };
-        let disk = Arc::new(RealDisk::open(directory).map_err(Error::internal)?);
-        let durable = DurableEngine::open(disk, config, &|now| {
-            info!(
-                phase = now.phase.as_str(),
-                percent = now.percent,
-                eta_seconds = now.eta_seconds(),
-                "recovering"
-            );
+        let disk = RealDisk::open(directory, policy).map_err(Error::internal)?;
+        let sync_micros = probe(&disk, policy);
+        let state = state.clone();
+        let durable = DurableEngine::open(Arc::new(disk), config, move |now| {
+            let stats = engine::recovery_stats(now);
+            state.tell(now.phase.as_str(), now.percent, now.eta_seconds(), stats);
         })
         .map_err(|error| error.into_error(&CancelToken::new()))?;
         info!(recovery = ?durable.recovery(), "storage is open");
-        Ok(Engines { default: Arc::new(durable), temporary })
+        Ok(Engines { sync_micros, default: Arc::new(durable), temporary })
+    }
+
+    /// Engines of the server that answers until storage is open.
+    pub(crate) fn recovering(state: &Arc<RecoveryState>) -> Engines {
+        let view = RecoveryView { state: state.clone(), memory: MemoryEngine::new() };
+        let temporary = Arc::new(MemoryEngine::new());
+        Engines { sync_micros: 0, default: Arc::new(view), temporary }
     }
 
     /// Engines without a file: everything is lost when the server stops.
     pub(crate) fn in_memory() -> Engines {
         let memory: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        Engines { default: memory.clone(), temporary: memory }
+        Engines { sync_micros: 0, default: memory.clone(), temporary: memory }
     }
 
     /// All of them, each once, the default one first.
@@ -75,6 +92,22 @@ impl Engines {
     pub(crate) fn plugin(&self) -> Box<dyn Plugin> {
         Box::new(EnginePlugin(self.clone()))
     }
+}
+
+/// Times a sync, and says so when it cannot have reached a device.
+fn probe(disk: &RealDisk, policy: SyncPolicy) -> u64 {
+    let Ok(time) = disk.probe_sync() else { return 0 };
+    let micros = time.as_micros() as u64;
+    let is_suspicious = policy == SyncPolicy::Device
+        && micros < SYNC_MICROS_MIN
+        && disk.is_on_block_device().unwrap_or(false);
+    if is_suspicious {
+        warn!(
+            storage_sync_us = micros,
+            "a sync of the data directory is too fast to reach its device: a power failure may lose commits"
+        );
+    }
+    micros
 }
 
 struct EnginePlugin(Engines);

@@ -4,10 +4,12 @@
 
 mod boot;
 mod data_directory;
+mod door;
 mod engines;
 mod log;
 mod options;
 mod plugins;
+mod recovery;
 mod stop;
 #[cfg(test)]
 mod tests;

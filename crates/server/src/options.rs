@@ -27,6 +27,8 @@ Usage: squalld [--NAME=VALUE]...
   --in-memory              keep nothing on disk: data is lost at shutdown
   --innodb-buffer-pool-size=N[K|M|G]  memory for pages (128M)
   --skip-ssl               no TLS
+  --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
+  --i-know                 allows --unsafe-no-sync in a release build
   --version, --help
 
 Every system variable that can be set at start is also an option: --NAME=VALUE.
@@ -56,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) insecure_root: bool,
     /// No files: data is lost at shutdown.
     pub(crate) in_memory: bool,
+    /// Syncs do nothing.
+    pub(crate) unsafe_no_sync: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
     pub(crate) tls_disabled: bool,
@@ -190,6 +194,7 @@ impl Options {
             verbosity: last("log_error_verbosity").and_then(|text| text.parse().ok()).unwrap_or(3),
             insecure_root: is_on(last("insecure_root")),
             in_memory: is_on(last("in_memory")),
+            unsafe_no_sync: is_on(last("unsafe_no_sync")),
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
@@ -197,6 +202,12 @@ impl Options {
             bind_addresses,
             datadir,
         };
+        let is_release = !cfg!(debug_assertions);
+        if options.unsafe_no_sync && is_release && !is_on(last("i_know")) {
+            return Err("--unsafe-no-sync destroys data when the machine stops; \
+                a release build wants --i-know with it"
+                .into());
+        }
         let exposed = options.bind_addresses.iter().find(|address| !address.is_loopback());
         match exposed.filter(|_| options.insecure_root) {
             Some(address) => Err(format!(
@@ -208,9 +219,11 @@ impl Options {
 }
 
 /// Options that are no system variables.
-const OWN: [&str; 11] = [
+const OWN: [&str; 13] = [
     "insecure_root",
     "in_memory",
+    "unsafe_no_sync",
+    "i_know",
     "ssl",
     "user",
     "console",

@@ -24,6 +24,11 @@ impl Stop {
         self.0.asked.notify_all();
     }
 
+    /// Whether somebody asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.reason.lock().is_some()
+    }
+
     /// Waits until somebody asks.
     pub(crate) fn wait(&self) -> &'static str {
         let mut reason = self.0.reason.lock();

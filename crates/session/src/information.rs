@@ -669,6 +669,10 @@ impl InformationContext for Information<'_> {
         rows
     }
 
+    fn io_times(&self) -> Vec<engine_api::IoBucket> {
+        self.server.registry.engines().iter().flat_map(|engine| engine.io_times()).collect()
+    }
+
     fn plugins(&self) -> Vec<(PluginInfo, Vec<(&'static str, String)>)> {
         self.server.registry.plugins().to_vec()
     }

@@ -96,6 +96,8 @@ pub struct Server {
     owner: Option<String>,
 }
 
+/// Global variables that engines are told of.
+pub(crate) const ENGINE_OPTIONS: &[&str] = &["commit_delay_us", "recovery_time_target_sec"];
 /// The method of accounts that name none.
 pub(crate) const DEFAULT_METHOD: &str = "caching_sha2_password";
 /// The method that trusts the operating system's user; only over the UNIX socket.
@@ -152,8 +154,16 @@ impl Server {
             insecure_root: config.insecure_root,
             owner: config.root.os_user.clone(),
         });
+        for name in ENGINE_OPTIONS {
+            server.set_engine_option(name, server.global_integer(name));
+        }
         server.first_start(&config.root)?;
         Ok(server)
+    }
+
+    /// Passes a global variable on to the engines.
+    pub(crate) fn set_engine_option(&self, name: &str, value: u64) {
+        self.registry.engines().iter().for_each(|engine| engine.set_option(name, value));
     }
 
     /// Accounts and schemas of a data directory that has none.

@@ -9,6 +9,7 @@ use plugin_api::{OkInfo, ResultSink, SessionServices, StateChange};
 use syntax::ast::{Expr, ExprKind, Ident, SetItem, SystemVar, VarScope};
 use types::{DataType, SqlMode, Value};
 
+use crate::server::ENGINE_OPTIONS;
 use crate::session::Session;
 use crate::statement::Running;
 use crate::variables::{
@@ -446,6 +447,9 @@ impl Session {
                 self.server.prepared_plans.set_limit(as_u64(value) as usize / 2);
             }
             "plan_cache_size" => self.server.plan_cache.set_limit(as_u64(value) as usize),
+            name if ENGINE_OPTIONS.contains(&name) => {
+                self.server.set_engine_option(name, as_u64(value));
+            }
             _ => {}
         }
         globals.set(&changes, Origin::Dynamic);

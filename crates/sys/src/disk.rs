@@ -6,7 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::clock::{Clock as _, RealClock};
+pub use crate::io_times::IoBucket;
+use crate::io_times::{Call, IoTimes};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,6 +50,8 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn set_size(&self, size_bytes: u64) -> io::Result<()>;
+    /// Says that this part will be read soon. A hint: it does not wait, and nothing depends on it.
+    fn will_read(&self, _offset: u64, _length: u64) {}
 }
 
 /// A directory of files.
@@ -89,6 +95,10 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// I/O.
     fn sync_dir(&self) -> io::Result<()>;
+    /// How long calls took so far; nothing for a disk that makes none.
+    fn io_times(&self) -> Vec<IoBucket> {
+        Vec::new()
+    }
 }
 
 /// Offset and length of writes that go past the page cache are multiples of it.
@@ -133,9 +143,20 @@ impl BlockBuffer {
 /// File that a process holds locked while it uses the directory.
 const LOCK_NAME: &str = "lock";
 
+/// What a sync does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Waits for the device.
+    Device,
+    /// Nothing: a crash of the machine loses or destroys data. For tests.
+    Never,
+}
+
 /// Files in a directory of the operating system.
 pub struct RealDisk {
     root: PathBuf,
+    policy: SyncPolicy,
+    times: Arc<IoTimes>,
     /// Held locked for the life of the value: two processes on one directory would destroy it.
     _lock: std::fs::File,
 }
@@ -145,23 +166,84 @@ impl RealDisk {
     ///
     /// # Errors
     /// `WouldBlock` when another process uses it; I/O.
-    pub fn open(root: &Path) -> io::Result<RealDisk> {
+    pub fn open(root: &Path, policy: SyncPolicy) -> io::Result<RealDisk> {
         use rustix::fs::{FlockOperation, flock};
         std::fs::create_dir_all(root)?;
         let lock = std::fs::File::create(root.join(LOCK_NAME))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(RealDisk { root: root.to_path_buf(), _lock: lock })
+        let times = Arc::new(IoTimes::new());
+        Ok(RealDisk { root: root.to_path_buf(), policy, times, _lock: lock })
+    }
+
+    /// How long a write of a block and its sync take: the median of a few.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn probe_sync(&self) -> io::Result<Duration> {
+        const NAME: &str = "sync-probe";
+        const TIMES: usize = 9;
+        let file = self.open_cached(NAME, OpenMode::OrCreate)?;
+        let clock = RealClock::new();
+        let mut times = Vec::with_capacity(TIMES);
+        // The first one makes the file longer, which costs more than what is asked for.
+        for round in 0..=TIMES {
+            file.write_at(&[round as u8; BLOCK_BYTES], 0)?;
+            let start = clock.monotonic();
+            file.sync()?;
+            times.push(clock.monotonic().saturating_sub(start));
+        }
+        times.remove(0);
+        times.sort_unstable();
+        self.remove(NAME)?;
+        Ok(times[TIMES / 2])
+    }
+
+    /// Whether the directory lies on a device of blocks, as opposed to memory or a network.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn is_on_block_device(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(rustix::fs::major(std::fs::metadata(&self.root)?.dev()) != 0)
     }
 }
 
-struct RealFile(std::fs::File);
+struct RealFile {
+    file: std::fs::File,
+    policy: SyncPolicy,
+    times: Arc<IoTimes>,
+}
+
+/// Writes all of `buf`; each call counts.
+fn write_all(
+    file: &std::fs::File,
+    times: &IoTimes,
+    mut buf: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    while !buf.is_empty() {
+        match times.time(Call::Pwrite, || file.write_at(buf, offset)) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                buf = &buf[count..];
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
 
 impl File for RealFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
         let mut done = 0;
         while done < buf.len() {
-            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+            let rest = &mut buf[done..];
+            let read = || self.file.read_at(rest, offset + done as u64);
+            match self.times.time(Call::Pread, read) {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
@@ -178,20 +260,27 @@ impl File for RealFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
-        self.0.write_all_at(buf, offset)
+        write_all(&self.file, &self.times, buf, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        match self.policy {
+            SyncPolicy::Device => self.times.time(Call::Fdatasync, || self.file.sync_data()),
+            SyncPolicy::Never => Ok(()),
+        }
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
-        self.0.set_len(size_bytes)
+        self.times.time(Call::Ftruncate, || self.file.set_len(size_bytes))
+    }
+
+    fn will_read(&self, offset: u64, length: u64) {
+        let length = std::num::NonZero::new(length);
+        let _hint = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
     }
 }
 
@@ -210,15 +299,14 @@ const BOUNCE_BYTES: usize = 1 << 20;
 
 impl DirectFile {
     fn write_direct(&self, buf: &[u8], mut offset: u64) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
         if buf.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
-            return self.direct.write_all_at(buf, offset);
+            return write_all(&self.direct, &self.cached.times, buf, offset);
         }
         let mut bounce = self.bounce.lock();
         for chunk in buf.chunks(BOUNCE_BYTES) {
             let aligned = bounce.reset(chunk.len());
             aligned.copy_from_slice(chunk);
-            self.direct.write_all_at(aligned, offset)?;
+            write_all(&self.direct, &self.cached.times, aligned, offset)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -307,7 +395,7 @@ impl RealDisk {
             .create(mode == OpenMode::OrCreate)
             .truncate(false)
             .open(self.root.join(name))?;
-        Ok(RealFile(file))
+        Ok(RealFile { file, policy: self.policy, times: self.times.clone() })
     }
 }
 
@@ -319,6 +407,9 @@ impl Disk for RealDisk {
     fn open_log(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         use std::os::unix::fs::OpenOptionsExt;
         let cached = self.open_cached(name, mode)?;
+        if self.policy == SyncPolicy::Never {
+            return Ok(Arc::new(cached));
+        }
         let flags = libc::O_DIRECT | libc::O_DSYNC;
         let direct =
             std::fs::OpenOptions::new().write(true).custom_flags(flags).open(self.root.join(name));
@@ -340,7 +431,10 @@ impl Disk for RealDisk {
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_DIRECT);
         Ok(match options.open(self.root.join(name)) {
-            Ok(direct) => Arc::new(PageFile { cached, direct: RealFile(direct) }),
+            Ok(file) => {
+                let (policy, times) = (self.policy, self.times.clone());
+                Arc::new(PageFile { cached, direct: RealFile { file, policy, times } })
+            }
             // Not every file system can.
             Err(_) => Arc::new(cached),
         })
@@ -366,6 +460,16 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        std::fs::File::open(&self.root)?.sync_all()
+        match self.policy {
+            SyncPolicy::Device => {
+                let directory = std::fs::File::open(&self.root)?;
+                self.times.time(Call::Fsync, || directory.sync_all())
+            }
+            SyncPolicy::Never => Ok(()),
+        }
+    }
+
+    fn io_times(&self) -> Vec<IoBucket> {
+        self.times.buckets()
     }
 }

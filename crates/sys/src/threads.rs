@@ -113,3 +113,35 @@ fn lower_priority() {
     // The number of a thread is what the priority calls take for one thread.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), HELPER_NICENESS);
 }
+
+/// How the pieces of one job are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crew {
+    /// Each on a thread of its own.
+    Threads,
+    /// One after another on the caller's thread, so that a test sees the same order each time.
+    InTurn,
+}
+
+/// Runs `piece(0)` to `piece(count - 1)` beside `meanwhile`, which stays on the caller's thread, and returns when all are done.
+pub fn alongside<R: Send, T>(
+    crew: Crew,
+    count: usize,
+    piece: impl Fn(usize) -> R + Sync,
+    meanwhile: impl FnOnce() -> T,
+) -> (Vec<R>, T) {
+    if crew == Crew::InTurn {
+        let results = (0..count).map(piece).collect();
+        return (results, meanwhile());
+    }
+    let piece = &piece;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..count).map(|index| scope.spawn(move || piece(index))).collect();
+        let other = meanwhile();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        (running.into_iter().map(join).collect(), other)
+    })
+}

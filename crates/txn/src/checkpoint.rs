@@ -74,7 +74,9 @@ fn store(
     system.log.flush_to(next_ticket - 1)?; // X7
     let position = system.log.position_for(redo_from);
     let page_bytes = system.pool.page_bytes() as u32;
-    file.store(&Checkpoint { number, redo_from, position, next_ticket, page_bytes })?;
+    let redo_rate = system.redo_rate();
+    let checkpoint = Checkpoint { number, redo_from, position, next_ticket, page_bytes, redo_rate };
+    file.store(&checkpoint)?;
     system.log.forget_before(position)?;
     remove_straddles_except(disk, number)?;
     Ok(number)

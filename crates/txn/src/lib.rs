@@ -6,13 +6,15 @@ mod checkpoint;
 mod core;
 mod filed;
 mod recovery;
+mod redo;
 mod snapshot;
 mod system;
 mod undo_log;
 
 pub use checkpoint::take_checkpoint;
 pub use core::{ABORTED, Core, UndoPointer};
-pub use recovery::{Progress, Recovered, Recovery, RecoveryPhase, recover};
+pub use recovery::{Progress, RecoverConfig, Recovered, Recovery, RecoveryPhase, recover};
+pub use redo::RedoCrew;
 pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
 pub use system::{KIND_PAGES, TxnSystem};
 

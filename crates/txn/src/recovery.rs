@@ -1,12 +1,12 @@
-//! From files to a running system: torn pages, redo, who was active, a fresh log, a first checkpoint.
+//! From files to a running system: torn pages, redo, who was active, the log goes on, a first checkpoint.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use sys::sync::atomic::Ordering;
 
-use btree::{RedoBody, redo};
 use bufpool::{Pool, PoolConfig};
 use stdx::bytes::Reader;
 use sys::clock::{Clock as _, RealClock};
@@ -15,7 +15,10 @@ use wal::{Checkpoint, CheckpointFile, Log, LogConfig, LogPosition, Record, Repla
 
 use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_checkpoint};
 use crate::core::Core;
-use crate::system::{KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_UNDONE, TxnSystem};
+use crate::redo::{RedoCrew, replay};
+use crate::system::{
+    KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_SETTLED, KIND_UNDONE, TxnSystem,
+};
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
 /// What recovery did.
@@ -31,16 +34,22 @@ pub struct Recovery {
     pub log_bytes: u64,
     /// Transactions to roll back.
     pub losers: usize,
+    /// Their undo entries, and how many of them are undone.
+    pub undo_total: u64,
+    /// See `undo_total`.
+    pub undo_done: u64,
     /// What is being done.
     pub phase: RecoveryPhase,
     /// Of the whole, 0 to 100; it never goes back.
     pub percent: u8,
     /// Bytes of log to read at most.
     pub log_bytes_total: u64,
-    /// Pages with replayed changes written to their places.
+    /// Pages brought up to date, each counted once for every stretch of the log that changes it.
     pub pages_done: u64,
-    /// Pages with replayed changes.
+    /// The same for the whole log, extrapolated until it is read.
     pub pages_total: u64,
+    /// Log read and replayed in a second, bytes; 0 when there was too little to tell.
+    pub redo_rate: u64,
     /// Transactions rolled back.
     pub losers_done: usize,
     /// Time since the start.
@@ -53,11 +62,11 @@ pub enum RecoveryPhase {
     /// Reading the log and replaying page changes.
     #[default]
     Redo,
-    /// Writing the changed pages to their places.
-    Write,
-    /// Undoing what was not committed.
+    /// Looking at what was not committed.
+    Analysis,
+    /// Undoing it. The engine is open.
     Rollback,
-    /// The engine is open.
+    /// Nothing is left.
     Done,
 }
 
@@ -66,7 +75,7 @@ impl RecoveryPhase {
     pub fn as_str(self) -> &'static str {
         match self {
             RecoveryPhase::Redo => "redo",
-            RecoveryPhase::Write => "write",
+            RecoveryPhase::Analysis => "analysis",
             RecoveryPhase::Rollback => "rollback",
             RecoveryPhase::Done => "done",
         }
@@ -87,40 +96,41 @@ impl Recovery {
 }
 
 /// Tells the listener how far recovery is, not more often than is of use.
-pub struct Progress<'a> {
-    listener: &'a dyn Fn(&Recovery),
+pub struct Progress {
+    listener: Box<dyn Fn(&Recovery) + Send + Sync>,
     clock: RealClock,
     started: Duration,
-    told: Option<(Duration, RecoveryPhase, u8)>,
+    told: Option<(Duration, RecoveryPhase)>,
 }
 
-impl<'a> Progress<'a> {
-    /// For a recovery that starts now.
-    pub fn new(listener: &'a dyn Fn(&Recovery)) -> Progress<'a> {
+impl Progress {
+    /// For a recovery that starts now. The listener asks nothing of the engine.
+    pub fn new(listener: impl Fn(&Recovery) + Send + Sync + 'static) -> Progress {
         let clock = RealClock::new();
-        Progress { listener, started: clock.monotonic(), clock, told: None }
+        Progress { listener: Box::new(listener), started: clock.monotonic(), clock, told: None }
     }
 
     /// Enters or continues a phase of which `done` of `total` is done.
     pub fn tell(&mut self, report: &mut Recovery, phase: RecoveryPhase, done: u64, total: u64) {
-        const EVERY: Duration = Duration::from_millis(500);
+        const EVERY: Duration = Duration::from_millis(50);
         // Shares of the whole: reading and replaying takes most of the time.
         let (from, to) = match phase {
-            RecoveryPhase::Redo => (0, 70),
-            RecoveryPhase::Write => (70, 90),
-            RecoveryPhase::Rollback => (90, 100),
+            RecoveryPhase::Redo => (0, 80),
+            RecoveryPhase::Analysis => (80, 85),
+            RecoveryPhase::Rollback => (85, 100),
             RecoveryPhase::Done => (100, 100),
         };
         let share = (done.min(total) * (to - from)).checked_div(total).unwrap_or(0);
+        if report.phase == RecoveryPhase::Done {
+            return;
+        }
         let now = self.clock.monotonic();
         report.phase = phase;
         report.percent = report.percent.max((from + share) as u8);
         report.elapsed = now.saturating_sub(self.started);
-        let is_news = self.told.is_none_or(|(at, told, percent)| {
-            told != phase || now >= at + EVERY && percent != report.percent
-        });
+        let is_news = self.told.is_none_or(|(at, told)| told != phase || now >= at + EVERY);
         if is_news {
-            self.told = Some((now, phase, report.percent));
+            self.told = Some((now, phase));
             (self.listener)(report);
         }
     }
@@ -140,18 +150,29 @@ pub struct Recovered {
     pub report: Recovery,
 }
 
-/// Opens the files on `disk`, or sets them up. `setup` fills a new space. `progress` hears of records replayed so far.
+/// What recovery is told.
+pub struct RecoverConfig {
+    /// The log.
+    pub log: LogConfig,
+    /// The pool.
+    pub pool: PoolConfig,
+    /// Undo that one transaction keeps in memory.
+    pub undo_memory_bytes: usize,
+    /// Who replays.
+    pub redo: RedoCrew,
+}
+
+/// Opens the files on `disk`, or sets them up. `setup` fills a new space. `progress` hears of the log replayed so far.
 ///
 /// # Errors
 /// I/O; `InvalidData` for damage that cannot be repaired.
 pub fn recover(
     disk: &Arc<dyn Disk>,
-    log_config: LogConfig,
-    pool_config: PoolConfig,
-    undo_memory_bytes: usize,
+    config: RecoverConfig,
     setup: impl FnOnce(&Pool) -> io::Result<()>,
-    progress: &mut Progress<'_>,
+    progress: &mut Progress,
 ) -> io::Result<Recovered> {
+    let RecoverConfig { log: log_config, pool: pool_config, undo_memory_bytes, redo } = config;
     let space = UndoSpace { disk: disk.clone(), memory_bytes: undo_memory_bytes };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
     let file = disk.open_pages("space", OpenMode::OrCreate)?;
@@ -176,23 +197,23 @@ pub fn recover(
     progress.tell(&mut report, RecoveryPhase::Redo, 0, 1);
     let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
     let mut found = Found::new(read_straddle(&space, checkpoint.number)?, space);
-    let block = log_config.block_bytes;
-    let end = wal::replay(&**disk, checkpoint.position, checkpoint.redo_from, block, |record| {
-        report.records += 1;
-        if report.records.is_multiple_of(10_000) {
-            report.log_bytes = record.read_bytes;
-            let (done, total) = (report.log_bytes, report.log_bytes_total);
-            progress.tell(&mut report, RecoveryPhase::Redo, done, total);
-        }
-        let body = RedoBody::parse(record.body).ok_or_else(damaged)?;
-        redo(&pool, record.ticket, &body)?;
-        found.apply(&record, body.extra).ok_or_else(damaged)
-    })?;
+    let started = progress.clock.monotonic();
+    let place = (&checkpoint, log_config.block_bytes);
+    let telling = (&mut report, &mut *progress);
+    let end = replay(&**disk, &pool, place, redo, &mut found, telling)?;
     report.log_bytes = end.read_bytes;
-    restart(log_config, pool, checkpoints, checkpoint, end, found, report, progress)
+    let took = progress.clock.monotonic().saturating_sub(started);
+    report.redo_rate = match report.log_bytes >= RATE_BYTES_MIN {
+        true => (report.log_bytes as f64 / took.as_secs_f64().max(1e-6)) as u64,
+        false => checkpoint.redo_rate,
+    };
+    restart(log_config, pool, checkpoints, &checkpoint, end, found, report)
 }
 
-fn damaged() -> io::Error {
+/// A replay of less log says little of how fast a longer one would be.
+const RATE_BYTES_MIN: u64 = 32 << 20;
+
+pub(crate) fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "damaged log record")
 }
 
@@ -205,7 +226,7 @@ fn create(
 ) -> io::Result<Recovered> {
     let disk = space.disk.clone();
     // Whatever a first start that failed left behind is of no use.
-    wal::remove_segments_before(&*disk, u64::MAX)?;
+    wal::remove_segments_except(&*disk, &[])?;
     let start = LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
     let log = Arc::new(Log::start(disk.clone(), log_config, start, 1)?);
     pool.connect(log.clone());
@@ -217,36 +238,25 @@ fn create(
     Ok(Recovered { system, checkpoints, checkpoint, losers: Vec::new(), report })
 }
 
-#[allow(clippy::too_many_arguments)]
+/// The log goes on behind what was replayed (W10): pages that changed stay in memory, and the checkpoint still names the old part of the
+/// log until they are written. Recovery can be repeated at any moment.
 fn restart(
     log_config: LogConfig,
     pool: Arc<Pool>,
     checkpoints: CheckpointFile,
-    checkpoint: Checkpoint,
+    checkpoint: &Checkpoint,
     end: ReplayEnd,
     found: Found,
     mut report: Recovery,
-    progress: &mut Progress<'_>,
 ) -> io::Result<Recovered> {
-    /// Pages written between two looks at the progress.
-    const STEP_PAGES: usize = 1024;
     let space = found.space.clone();
     let disk = space.disk.clone();
     let next_ticket = end.next_ticket.max(checkpoint.next_ticket);
-    let next = LogPosition { low: next_ticket, high: next_ticket, ..end.next };
-    // Everything replayed goes to its place before the old log is given up: recovery can be repeated at any moment until then.
-    report.pages_total = pool.stats().dirty_frames;
-    loop {
-        let (done, total) = (report.pages_done, report.pages_total);
-        progress.tell(&mut report, RecoveryPhase::Write, done, total);
-        match pool.flush(STEP_PAGES, u64::MAX)? {
-            0 => break,
-            count => report.pages_done += count as u64,
-        }
-    }
-    let log = Arc::new(Log::start(disk.clone(), log_config, next, next_ticket)?);
+    wal::remove_segments_except(&*disk, &end.segments)?;
+    let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
     pool.connect(log.clone());
     let system = Arc::new(TxnSystem::new(pool, log, space));
+    system.set_redo_rate(report.redo_rate);
     let (mut losers, mut kept_files) = (Vec::new(), Vec::new());
     for (id, straddler) in found.cores {
         if let Some((shared, _)) = &straddler.undo.shared {
@@ -264,7 +274,6 @@ fn restart(
     losers.sort_by_key(|core| std::cmp::Reverse(core.id));
     report.losers = losers.len();
     let number = take_checkpoint(&system, &*disk, &checkpoints, checkpoint.number)?;
-    wal::remove_segments_before(&*disk, next.segment)?;
     remove_straddles_except(&*disk, number)?;
     for name in disk.list()? {
         if name.starts_with(FILE_PREFIX) && !kept_files.contains(&name) {
@@ -274,10 +283,28 @@ fn restart(
     Ok(Recovered { system, checkpoints, checkpoint: number, losers, report })
 }
 
-/// Transactions that are not settled, as far as the log was read.
-struct Found {
+/// Transaction ids are numbers of our own; they only need spreading.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = stdx::hash_bytes(self.0, bytes);
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = stdx::mix(id);
+    }
+}
+
+/// Transactions that are not settled, as far as the log was read (X13).
+pub(crate) struct Found {
     space: UndoSpace,
-    cores: HashMap<u64, Straddler>,
+    cores: HashMap<u64, Straddler, BuildHasherDefault<IdHasher>>,
 }
 
 impl Found {
@@ -291,7 +318,7 @@ impl Found {
         self.cores.get_mut(&id)
     }
 
-    fn apply(&mut self, record: &Record<'_>, extra: &[u8]) -> Option<()> {
+    pub(crate) fn apply(&mut self, record: &Record<'_>, extra: &[u8]) -> Option<()> {
         const FIRST_POINTER: u64 = 1;
         let mut reader = Reader::new(extra);
         match record.kind {
@@ -325,6 +352,11 @@ impl Found {
                 let (id, done) = (reader.u64()?, reader.u64()?);
                 if let Some(core) = self.core(id) {
                     core.purged = core.purged.max(done);
+                }
+            }
+            KIND_SETTLED => {
+                while !reader.is_empty() {
+                    self.cores.remove(&reader.u64()?);
                 }
             }
             _ => {}

@@ -6,6 +6,7 @@ use btree::Mtr;
 use bufpool::PoolConfig;
 use sys::disk::Disk;
 use sys::sim::SimDisk;
+use sys::threads::Crew;
 use wal::{Durability, FailurePolicy, LogConfig};
 
 use crate::*;
@@ -21,8 +22,10 @@ fn open(disk: &SimDisk) -> Recovered {
     };
     let pool = PoolConfig { page_bytes: 1024, frames: 64, pages_max: 10_000 };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let progress = &mut Progress::new(&|_| {});
-    recover(&disk, log, pool, 16, btree::format_space, progress).unwrap()
+    let progress = &mut Progress::new(|_| {});
+    let redo = RedoCrew { workers: 3, crew: Crew::InTurn };
+    let config = RecoverConfig { log, pool, undo_memory_bytes: 16, redo };
+    recover(&disk, config, btree::format_space, progress).unwrap()
 }
 
 fn change(system: &TxnSystem, core: &Core, payload: &[u8]) -> u64 {

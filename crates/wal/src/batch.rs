@@ -22,6 +22,8 @@ pub(crate) struct Header {
     pub high: u64,
     pub length: u32,
     pub previous_crc: u32,
+    /// Checksum of the batch: what the next one carries. Not part of what is checked.
+    pub crc: u32,
 }
 
 impl Header {
@@ -39,13 +41,13 @@ impl Header {
         head.resize(HEADER_BYTES, 0);
         batch[..HEADER_BYTES].copy_from_slice(&head);
         let end = HEADER_BYTES + self.length as usize;
-        let crc = crc32c::crc32c(&batch[8..end]);
+        let crc = page::crc(&batch[8..end]);
         batch[4..8].copy_from_slice(&crc.to_le_bytes());
         crc
     }
 
-    /// Reads a header; `None` when it is none. The checksum is the second result, not verified here.
-    pub fn parse(bytes: &[u8]) -> Option<(Header, u32)> {
+    /// Reads a header; `None` when it is none. The checksum is not verified here.
+    pub fn parse(bytes: &[u8]) -> Option<Header> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != MAGIC {
             return None;
@@ -53,7 +55,7 @@ impl Header {
         let crc = reader.u32()?;
         let (number, low, high) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (epoch, length, previous_crc) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        Some((Header { epoch, number, low, high, length, previous_crc }, crc))
+        Some(Header { epoch, number, low, high, length, previous_crc, crc })
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Checkpoint {
     pub next_ticket: u64,
     /// Bytes of a page; fixed at creation.
     pub page_bytes: u32,
+    /// Bytes of log that the last recovery replayed in a second; 0 unknown.
+    pub redo_rate: u64,
 }
 
 /// The open file.
@@ -48,8 +50,9 @@ impl Checkpoint {
         put_u32(&mut out, self.position.epoch);
         put_u32(&mut out, self.position.previous_crc);
         put_u32(&mut out, self.page_bytes);
+        put_u64(&mut out, self.redo_rate);
         out.resize(BLOCK_BYTES, 0);
-        let crc = crc32c::crc32c(&out[8..]);
+        let crc = page::crc(&out[8..]);
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4..8].copy_from_slice(&crc.to_le_bytes());
         out
@@ -59,7 +62,7 @@ impl Checkpoint {
         let mut reader = Reader::new(block);
         let magic = reader.u32()?;
         let crc = reader.u32()?;
-        if magic != MAGIC || crc != crc32c::crc32c(block.get(8..)?) {
+        if magic != MAGIC || crc != page::crc(block.get(8..)?) {
             return None;
         }
         let (number, redo_from, next_ticket) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -67,7 +70,8 @@ impl Checkpoint {
         let (low, high) = (reader.u64()?, reader.u64()?);
         let (epoch, previous_crc) = (reader.u32()?, reader.u32()?);
         let position = LogPosition { segment, epoch, batch, previous_crc, low, high };
-        Some(Checkpoint { number, redo_from, position, next_ticket, page_bytes: reader.u32()? })
+        let (page_bytes, redo_rate) = (reader.u32()?, reader.u64()?);
+        Some(Checkpoint { number, redo_from, position, next_ticket, page_bytes, redo_rate })
     }
 }
 

@@ -165,6 +165,10 @@ impl Log {
     ) -> MutexGuard<'a, Flusher> {
         flusher.writing += 1;
         drop(flusher);
+        let delay_micros = self.delay_micros.load(Ordering::Relaxed);
+        if delay_micros > 0 {
+            sys::threads::sleep(Duration::from_micros(delay_micros));
+        }
         let (outcome, took) = self.flushes.measure(|| self.gather_and_write());
         self.flush.note(took);
         let mut flusher = self.flush.flusher.lock();

@@ -12,7 +12,9 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
 pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPosition, LogStats};
-pub use replay::{Record, ReplayEnd, remove_segments_before, replay, replay_bytes};
+pub use replay::{
+    LogReader, Record, ReplayEnd, Window, remove_segments_except, replay, replay_bytes,
+};
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::put_record;
 use crate::flush::FlushState;
+use crate::replay::ReplayEnd;
 use crate::writer::{SegmentFiles, Writer};
 
 /// When a commit counts as done.
@@ -82,19 +83,27 @@ pub struct LogPosition {
 pub struct LogStats {
     /// Bytes of batches written, padding included.
     pub written_bytes: u64,
+    /// Groups of records made durable together.
+    pub groups: u64,
     /// Syncs.
     pub syncs: u64,
     /// Segments kept.
     pub segments: u64,
+    /// Bytes of the segments kept.
+    pub kept_bytes: u64,
 }
 
 /// A lane larger than this asks its appender to flush.
 const LANE_BYTES_MAX: usize = 4 << 20;
+/// Kinds of records that are counted.
+pub(crate) const KINDS: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct LaneState {
     pub bytes: Vec<u8>,
     pub high: u64,
+    /// Records so far, by kind.
+    pub counts: [u64; KINDS],
 }
 
 #[repr(align(128))]
@@ -115,6 +124,8 @@ pub struct Log {
     pub(crate) flush: FlushState,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) files: SegmentFiles,
+    /// Microseconds that whoever flushes for a commit waits for others first.
+    pub(crate) delay_micros: AtomicU64,
     pub(crate) config: LogConfig,
     pub(crate) flushes: Histogram,
 }
@@ -130,9 +141,33 @@ impl Log {
         start: LogPosition,
         next: u64,
     ) -> io::Result<Log> {
+        Log::start_behind(disk, config, &[], start, next)
+    }
+
+    /// Goes on where a replay ended: its segments are kept until a checkpoint needs them no more. `next` is the first ticket.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn resume(
+        disk: Arc<dyn Disk>,
+        config: LogConfig,
+        end: &ReplayEnd,
+        next: u64,
+    ) -> io::Result<Log> {
+        let start = LogPosition { low: next, high: next, ..end.next };
+        Log::start_behind(disk, config, &end.segments, start, next)
+    }
+
+    fn start_behind(
+        disk: Arc<dyn Disk>,
+        config: LogConfig,
+        older: &[LogPosition],
+        start: LogPosition,
+        next: u64,
+    ) -> io::Result<Log> {
         assert!(config.lanes.is_power_of_two());
         let files = SegmentFiles::new(disk, config.segment_bytes, start.segment);
-        let writer = Writer::start(&files, start, next)?;
+        let writer = Writer::start(&files, older, start, next)?;
         Ok(Log {
             next: Padded(AtomicU64::new(next)),
             durable: Padded(AtomicU64::new(next)),
@@ -141,6 +176,7 @@ impl Log {
             flush: FlushState::default(),
             writer: Mutex::new(writer),
             files,
+            delay_micros: AtomicU64::new(0),
             flushes: Histogram::new(),
             config,
         })
@@ -186,6 +222,7 @@ impl Log {
         on_ticket(ticket);
         put_record(&mut state.bytes, kind, ticket, parts);
         state.high = ticket + 1;
+        state.counts[usize::from(kind) % KINDS] += 1;
         (ticket, state.bytes.len() > LANE_BYTES_MAX)
     }
 
@@ -244,6 +281,11 @@ impl Log {
         self.files.prepare()
     }
 
+    /// How long a flush for a commit waits for other commits to join it.
+    pub fn set_commit_delay(&self, micros: u64) {
+        self.delay_micros.store(micros, Ordering::Relaxed);
+    }
+
     /// The latest segment start from which every record at or above `ticket` can be read.
     pub fn position_for(&self, ticket: u64) -> LogPosition {
         self.writer.lock().position_for(ticket)
@@ -256,6 +298,21 @@ impl Log {
     pub fn forget_before(&self, position: LogPosition) -> io::Result<()> {
         let old = self.writer.lock().forget_before(position);
         self.files.recycle(old)
+    }
+
+    /// Bytes of log behind the start of the segment from which records at or above `ticket` can be read: what a replay would read.
+    pub fn bytes_since(&self, ticket: u64) -> u64 {
+        self.writer.lock().bytes_since(ticket)
+    }
+
+    /// Changes below this ticket keep a replay from reading less than `bytes`.
+    pub fn ticket_before(&self, bytes: u64) -> u64 {
+        self.writer.lock().ticket_before(bytes)
+    }
+
+    /// Records of a kind so far.
+    pub fn count_of(&self, kind: u8) -> u64 {
+        self.lanes.iter().map(|lane| lane.0.lock().counts[usize::from(kind) % KINDS]).sum()
     }
 
     /// How long writing and syncing a flush took.

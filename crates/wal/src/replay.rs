@@ -1,8 +1,11 @@
-//! Reading a log back: verifies the chain, finds the cut, hands out records in ticket order.
+//! Reading a log back: verifies the chain, finds the cuts, hands out records in ticket order, a window at a time.
+//!
+//! Knows nothing of what a record means. Records stay where they were read to: a window owns the bytes of its stretch of the log.
 
 use std::io;
+use std::sync::Arc;
 
-use sys::disk::{Disk, OpenMode};
+use sys::disk::{Disk, File, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
 use crate::log::LogPosition;
@@ -17,12 +20,10 @@ pub struct Record<'a> {
     pub ticket: u64,
     /// The caller's bytes.
     pub body: &'a [u8],
-    /// Bytes of log read so far.
-    pub read_bytes: u64,
 }
 
 /// Where a log ended, and where the next run must start (W8).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReplayEnd {
     /// Records below it were handed out.
     pub cut: u64,
@@ -32,15 +33,361 @@ pub struct ReplayEnd {
     pub next_ticket: u64,
     /// Bytes of batches read.
     pub read_bytes: u64,
+    /// Starts of the segments that hold what was read, oldest first.
+    pub segments: Vec<LogPosition>,
 }
 
-struct Pending {
+#[derive(Clone, Copy, Debug)]
+struct Place {
     ticket: u64,
-    start: usize,
-    length: usize,
+    start: u32,
+    length: u32,
 }
 
-/// Hands every record with `from <= ticket < cut` to `apply`, in ticket order.
+/// A stretch of the log in memory. Reused from one stretch to the next.
+#[derive(Default)]
+pub struct Window {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+impl Window {
+    /// Nothing.
+    pub fn new() -> Window {
+        Window::default()
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The bytes that `body_start` points into.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The records in ticket order, each with the place of its body in `bytes`.
+    pub fn records(&self) -> impl Iterator<Item = (usize, Record<'_>)> {
+        self.places.iter().map(|place| {
+            let start = place.start as usize;
+            let bytes = &self.bytes[start..start + place.length as usize];
+            let body = &bytes[RECORD_HEADER_BYTES..];
+            let record = Record { kind: bytes[4], ticket: place.ticket, body };
+            (start + RECORD_HEADER_BYTES, record)
+        })
+    }
+
+    fn collect(&mut self, mut start: usize, end: usize) {
+        while let Some(length) = record_length(&self.bytes[start..end]) {
+            let ticket = self.bytes[start + 8..start + 16].try_into();
+            let ticket = ticket.map_or(0, u64::from_le_bytes);
+            self.places.push(Place { ticket, start: start as u32, length: length as u32 });
+            start += length;
+        }
+    }
+}
+
+/// What stands at a place of a segment.
+enum Found {
+    /// The next batch of the chain.
+    Batch(Header),
+    /// Perhaps one, of which this many bytes are needed to tell.
+    Part(usize),
+    Nothing,
+}
+
+/// The batch that must come next (W4).
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    epoch: u32,
+    batch: u64,
+    crc: u32,
+}
+
+impl Chain {
+    fn look(self, rest: &[u8]) -> Found {
+        if rest.len() < HEADER_BYTES {
+            return Found::Part(HEADER_BYTES);
+        }
+        let Some(header) = Header::parse(rest) else { return Found::Nothing };
+        let expected = header.number == self.batch
+            && header.previous_crc == self.crc
+            && header.epoch == self.epoch;
+        if !expected {
+            return Found::Nothing;
+        }
+        let end = HEADER_BYTES + header.length as usize;
+        match rest.get(8..end) {
+            None => Found::Part(end),
+            Some(sealed) if page::crc(sealed) == header.crc => Found::Batch(header),
+            Some(_) => Found::Nothing,
+        }
+    }
+}
+
+/// A segment that is being read.
+struct Open {
+    file: Arc<dyn File>,
+    size_bytes: u64,
+    offset: u64,
+    has_batches: bool,
+}
+
+/// Reads a log from a position to its end, over the ends of runs that a crash cut short.
+pub struct LogReader<'d> {
+    disk: &'d dyn Disk,
+    block_bytes: usize,
+    from: u64,
+    chain: Chain,
+    low: u64,
+    high: u64,
+    segment: u64,
+    open: Option<Open>,
+    /// Records at or above `low`: they wait for those before them.
+    held: Window,
+    segments: Vec<LogPosition>,
+    read_bytes: u64,
+    is_over: bool,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Goes,
+    Ended,
+}
+
+impl<'d> LogReader<'d> {
+    /// Reads from `position`; records below `from` are left out.
+    pub fn new(
+        disk: &'d dyn Disk,
+        position: LogPosition,
+        from: u64,
+        block_bytes: usize,
+    ) -> LogReader<'d> {
+        let LogPosition { segment, epoch, batch, previous_crc, low, high } = position;
+        LogReader {
+            disk,
+            block_bytes,
+            from,
+            chain: Chain { epoch, batch, crc: previous_crc },
+            low,
+            high,
+            segment,
+            open: None,
+            held: Window::new(),
+            segments: Vec::new(),
+            read_bytes: 0,
+            is_over: false,
+        }
+    }
+
+    /// Bytes of batches read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Fills `window` with the next records, about `bytes_max` of log; false when there are no more.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn next(&mut self, window: &mut Window, bytes_max: usize) -> io::Result<bool> {
+        std::mem::swap(window, &mut self.held);
+        self.held.bytes.clear();
+        self.held.places.clear();
+        if self.is_over {
+            window.places.clear();
+            return Ok(false);
+        }
+        // A large group of records moves `low` with its last batch only: what is held may be more than a window.
+        let bytes_max = window.bytes.len() + bytes_max;
+        let mut run = Run::Goes;
+        while run == Run::Goes && window.bytes.len() < bytes_max {
+            run = self.read_more(window, bytes_max)?;
+        }
+        // Lanes come one after another in each batch, each in order: a merge of runs.
+        window.places.sort_by_key(|place| place.ticket);
+        let ready = window.places.partition_point(|place| place.ticket < self.low);
+        if run == Run::Ended {
+            let last = window.places.last().map_or(0, |place| place.ticket + 1);
+            self.high = self.next_ticket(last);
+            self.is_over = !self.find_next_run()?;
+        } else {
+            self.hold(&window.bytes, &window.places[ready..]);
+        }
+        window.places.truncate(ready);
+        let below = window.places.partition_point(|place| place.ticket < self.from);
+        window.places.drain(..below);
+        Ok(true)
+    }
+
+    fn hold(&mut self, bytes: &[u8], places: &[Place]) {
+        for place in places {
+            let start = self.held.bytes.len() as u32;
+            let from = place.start as usize;
+            self.held.bytes.extend_from_slice(&bytes[from..from + place.length as usize]);
+            self.held.places.push(Place { start, ..*place });
+        }
+    }
+
+    /// First ticket that no record has, `last` being one more than the largest of those dropped.
+    fn next_ticket(&self, last: u64) -> u64 {
+        self.high.max(self.low).max(last).max(self.from)
+    }
+
+    /// Reads and verifies what fits `window`, of one segment.
+    fn read_more(&mut self, window: &mut Window, bytes_max: usize) -> io::Result<Run> {
+        let Some(mut open) = self.opened()? else { return Ok(Run::Ended) };
+        let base = window.bytes.len();
+        let left = open.size_bytes - open.offset;
+        let wanted = left.min(bytes_max.saturating_sub(base).max(self.block_bytes) as u64);
+        let mut available = append(&*open.file, open.offset, wanted as usize, &mut window.bytes)?;
+        let mut at = 0;
+        let is_chain_here = loop {
+            match self.chain.look(&window.bytes[base + at..]) {
+                Found::Batch(header) => {
+                    self.take(header, window, base + at, &mut open);
+                    let length = HEADER_BYTES + header.length as usize;
+                    at += length.next_multiple_of(self.block_bytes);
+                }
+                // The rest of it may not have been read yet.
+                Found::Part(needed) if at == available && needed == HEADER_BYTES => {
+                    break available < left as usize;
+                }
+                Found::Part(needed) => {
+                    let wanted = (at + needed).next_multiple_of(self.block_bytes) - available;
+                    let offset = open.offset + available as u64;
+                    let more = append(&*open.file, offset, wanted, &mut window.bytes)?;
+                    available += more;
+                    if more == 0 || available < at + needed {
+                        break false;
+                    }
+                }
+                Found::Nothing => break false,
+            }
+            if at >= available {
+                break at < left as usize;
+            }
+        };
+        window.bytes.truncate(base + at.min(available));
+        open.offset += at as u64;
+        self.read_bytes += at as u64;
+        let has_batches = open.has_batches;
+        match (is_chain_here, has_batches) {
+            (true, _) => self.open = Some(open),
+            (false, true) => self.segment += 1,
+            (false, false) => return Ok(Run::Ended),
+        }
+        Ok(Run::Goes)
+    }
+
+    fn take(&mut self, header: Header, window: &mut Window, start: usize, open: &mut Open) {
+        if !open.has_batches {
+            open.has_batches = true;
+            self.segments.push(self.position());
+        }
+        let start = start + HEADER_BYTES;
+        window.collect(start, start + header.length as usize);
+        self.chain.batch += 1;
+        self.chain.crc = header.crc;
+        (self.low, self.high) = (header.low, self.high.max(header.high));
+    }
+
+    fn position(&self) -> LogPosition {
+        LogPosition {
+            segment: self.segment,
+            epoch: self.chain.epoch,
+            batch: self.chain.batch,
+            previous_crc: self.chain.crc,
+            low: self.low,
+            high: self.high,
+        }
+    }
+
+    /// The segment that is to be read; `None` when there is no such file.
+    fn opened(&mut self) -> io::Result<Option<Open>> {
+        if let Some(open) = self.open.take() {
+            return Ok(Some(open));
+        }
+        let file = match self.disk.open(&segment_name(self.segment), OpenMode::Existing) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // W10: what is believed now must be there after the next crash too.
+        file.sync()?;
+        let size_bytes = file.size_bytes()?;
+        Ok(Some(Open { file, size_bytes, offset: 0, has_batches: false }))
+    }
+
+    /// W10: the run after this one, whose first segment continues the chain under the next epoch.
+    fn find_next_run(&mut self) -> io::Result<bool> {
+        let chain = Chain { epoch: self.chain.epoch + 1, ..self.chain };
+        let last = self.segments.last().map_or(0, |start| start.segment);
+        let mut numbers = segment_numbers(self.disk)?;
+        numbers.retain(|number| *number > last);
+        for number in numbers {
+            let file = self.disk.open(&segment_name(number), OpenMode::Existing)?;
+            let mut start = Vec::new();
+            append(&*file, 0, HEADER_BYTES, &mut start)?;
+            if let Found::Part(needed) = chain.look(&start) {
+                let more = needed.saturating_sub(start.len());
+                append(&*file, start.len() as u64, more, &mut start)?;
+            }
+            if let Found::Batch(_) = chain.look(&start) {
+                self.chain = chain;
+                self.segment = number;
+                self.low = self.high;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the end of the log says, once `next` said that there is no more.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn end(self) -> io::Result<ReplayEnd> {
+        let last = segment_numbers(self.disk)?.last().copied().unwrap_or(0);
+        let next_ticket = self.next_ticket(0);
+        let next = LogPosition {
+            segment: last.max(self.segment) + 1,
+            epoch: self.chain.epoch + 1,
+            batch: self.chain.batch,
+            previous_crc: self.chain.crc,
+            low: next_ticket,
+            high: next_ticket,
+        };
+        let (cut, read_bytes) = (self.low, self.read_bytes);
+        Ok(ReplayEnd { cut, next, next_ticket, read_bytes, segments: self.segments })
+    }
+}
+
+/// Reads up to `count` bytes of a file behind what `out` holds; returns how many there were.
+fn append(file: &dyn File, offset: u64, count: usize, out: &mut Vec<u8>) -> io::Result<usize> {
+    let start = out.len();
+    out.resize(start + count, 0);
+    let read = file.read_at(&mut out[start..], offset)?;
+    out.truncate(start + read);
+    Ok(read)
+}
+
+/// Numbers of the segments present, ascending.
+fn segment_numbers(disk: &dyn Disk) -> io::Result<Vec<u64>> {
+    let mut numbers: Vec<u64> =
+        disk.list()?.iter().filter_map(|name| segment_number(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Hands every record with `from <= ticket` to `apply`, in ticket order within each run.
 ///
 /// # Errors
 /// I/O; errors of `apply`.
@@ -51,115 +398,13 @@ pub fn replay(
     block_bytes: usize,
     mut apply: impl FnMut(Record<'_>) -> io::Result<()>,
 ) -> io::Result<ReplayEnd> {
-    let mut chain = Chain { position, batch: position.batch, crc: position.previous_crc };
-    let (mut low, mut high) = (position.low, position.high);
-    let mut held = Vec::new();
-    let mut pending: Vec<Pending> = Vec::new();
-    let mut read_bytes = 0;
-    let mut segment = position.segment;
-    while let Some(bytes) = read_segment(disk, segment)? {
-        let mut offset = 0;
-        let mut found = false;
-        while let Some(header) = chain.accept(&bytes, offset) {
-            found = true;
-            let records = &bytes[offset + HEADER_BYTES..][..header.length as usize];
-            collect(records, held.len(), &mut pending);
-            held.extend_from_slice(records);
-            (low, high) = (header.low, high.max(header.high));
-            let length =
-                (HEADER_BYTES + header.length as usize).div_ceil(block_bytes) * block_bytes;
-            offset += length;
-            read_bytes += length as u64;
-            release(&mut held, &mut pending, (low, from, read_bytes), &mut apply)?;
-        }
-        if !found {
-            break;
-        }
-        segment += 1;
+    const WINDOW_BYTES: usize = 1 << 20;
+    let mut reader = LogReader::new(disk, position, from, block_bytes);
+    let mut window = Window::new();
+    while reader.next(&mut window, WINDOW_BYTES)? {
+        window.records().try_for_each(|(_, record)| apply(record))?;
     }
-    let last = disk.list()?.iter().filter_map(|name| segment_number(name)).max().unwrap_or(segment);
-    let highest = pending.iter().map(|record| record.ticket + 1).max().unwrap_or(0);
-    let next_ticket = high.max(low).max(highest).max(from);
-    let next = LogPosition {
-        segment: last.max(segment) + 1,
-        epoch: position.epoch + 1,
-        batch: chain.batch,
-        previous_crc: chain.crc,
-        low: next_ticket,
-        high: next_ticket,
-    };
-    Ok(ReplayEnd { cut: low, next, next_ticket, read_bytes })
-}
-
-struct Chain {
-    position: LogPosition,
-    batch: u64,
-    crc: u32,
-}
-
-impl Chain {
-    /// The batch at `offset`, when it continues the chain (W4).
-    fn accept(&mut self, bytes: &[u8], offset: usize) -> Option<Header> {
-        let rest = bytes.get(offset..)?;
-        let (header, crc) = Header::parse(rest)?;
-        let end = HEADER_BYTES.checked_add(header.length as usize)?;
-        let expected = header.number == self.batch
-            && header.previous_crc == self.crc
-            && header.epoch == self.position.epoch;
-        if !expected || crc32c::crc32c(rest.get(8..end)?) != crc {
-            return None;
-        }
-        self.batch += 1;
-        self.crc = crc;
-        Some(header)
-    }
-}
-
-fn read_segment(disk: &dyn Disk, number: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match disk.open(&segment_name(number), OpenMode::Existing) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = vec![0; file.size_bytes()? as usize];
-    let count = file.read_at(&mut bytes, 0)?;
-    bytes.truncate(count);
-    Ok(Some(bytes))
-}
-
-fn collect(records: &[u8], base: usize, pending: &mut Vec<Pending>) {
-    let mut start = 0;
-    while let Some(length) = record_length(&records[start..]) {
-        let ticket = records[start + 8..start + 16].try_into().map_or(0, u64::from_le_bytes);
-        pending.push(Pending { ticket, start: base + start, length });
-        start += length;
-    }
-}
-
-/// Hands out what is below `low` and keeps the rest for the next batch.
-fn release(
-    held: &mut Vec<u8>,
-    pending: &mut Vec<Pending>,
-    (low, from, read_bytes): (u64, u64, u64),
-    apply: &mut impl FnMut(Record<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    pending.sort_by_key(|record| record.ticket);
-    let ready = pending.partition_point(|record| record.ticket < low);
-    for record in pending.drain(..ready) {
-        if record.ticket >= from {
-            let bytes = &held[record.start..record.start + record.length];
-            let body = &bytes[RECORD_HEADER_BYTES..];
-            apply(Record { kind: bytes[4], ticket: record.ticket, body, read_bytes })?;
-        }
-    }
-    let mut kept = Vec::new();
-    for record in pending.iter_mut() {
-        let start = kept.len();
-        kept.extend_from_slice(&held[record.start..record.start + record.length]);
-        record.start = start;
-    }
-    *held = kept;
-    Ok(())
+    reader.end()
 }
 
 /// Bytes of the segment files from `position` on: what a replay reads at most.
@@ -168,21 +413,23 @@ fn release(
 /// I/O.
 pub fn replay_bytes(disk: &dyn Disk, position: LogPosition) -> io::Result<u64> {
     let mut total = 0;
-    for name in disk.list()? {
-        if segment_number(&name).is_some_and(|number| number >= position.segment) {
-            total += disk.open(&name, OpenMode::Existing)?.size_bytes()?;
+    for number in segment_numbers(disk)? {
+        if number >= position.segment {
+            total += disk.open(&segment_name(number), OpenMode::Existing)?.size_bytes()?;
         }
     }
     Ok(total)
 }
 
-/// Removes segments that no checkpoint needs any more: those numbered below `segment`.
+/// Removes every log file but the segments in `kept`: old ones that no checkpoint needs, those without a batch, those prepared for use.
 ///
 /// # Errors
 /// I/O.
-pub fn remove_segments_before(disk: &dyn Disk, segment: u64) -> io::Result<()> {
+pub fn remove_segments_except(disk: &dyn Disk, kept: &[LogPosition]) -> io::Result<()> {
     for name in disk.list()? {
-        if segment_number(&name).is_some_and(|number| number < segment) {
+        let is_kept = segment_number(&name)
+            .is_some_and(|number| kept.iter().any(|start| start.segment == number));
+        if name.starts_with("wal-") && !is_kept {
             disk.remove(&name)?;
         }
     }

@@ -11,7 +11,7 @@ use crate::batch::{HEADER_BYTES, Header, record_length};
 use crate::log::{Lane, LogConfig, LogPosition, LogStats};
 
 /// Files kept for reuse.
-const SPARE_MAX: usize = 2;
+const SPARE_MAX: usize = 8;
 /// A flight's memory that is larger is not kept.
 const BUFFER_KEPT_MAX: usize = 8 << 20;
 
@@ -93,12 +93,12 @@ impl SegmentFiles {
         Ok(())
     }
 
-    pub fn recycle(&self, old: Vec<(u64, Arc<dyn File>)>) -> io::Result<()> {
+    pub fn recycle(&self, old: Vec<OldSegment>) -> io::Result<()> {
         let mut unused = Vec::new();
         {
             let mut files = self.files.lock();
-            for (number, file) in old {
-                match files.spare.len() < SPARE_MAX {
+            for OldSegment { number, file, size_bytes } in old {
+                match size_bytes == self.size_bytes && files.spare.len() < SPARE_MAX {
                     true => files.spare.push((number, file)),
                     false => unused.push(number),
                 }
@@ -111,6 +111,14 @@ impl SegmentFiles {
 struct Segment {
     start: LogPosition,
     file: Arc<dyn File>,
+    size_bytes: u64,
+}
+
+/// A segment that no checkpoint needs.
+pub(crate) struct OldSegment {
+    number: u64,
+    file: Arc<dyn File>,
+    size_bytes: u64,
 }
 
 /// A batch in its place: a part of the flight's memory.
@@ -158,10 +166,23 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn start(files: &SegmentFiles, start: LogPosition, next: u64) -> io::Result<Writer> {
-        let file = files.take()?;
+    /// `older`: the segments of earlier runs that are still needed.
+    pub fn start(
+        files: &SegmentFiles,
+        older: &[LogPosition],
+        start: LogPosition,
+        next: u64,
+    ) -> io::Result<Writer> {
+        let mut segments = VecDeque::new();
+        for start in older {
+            let file = files.disk.open_log(&segment_name(start.segment), OpenMode::Existing)?;
+            let size_bytes = file.size_bytes()?;
+            segments.push_back(Segment { start: *start, file, size_bytes });
+        }
+        let (file, size_bytes) = (files.take()?, files.size_bytes);
+        segments.push_back(Segment { start, file, size_bytes });
         Ok(Writer {
-            segments: VecDeque::from([Segment { start, file }]),
+            segments,
             offset: 0,
             batch: start.batch,
             previous_crc: start.previous_crc,
@@ -259,6 +280,7 @@ impl Writer {
             high,
             length: records.len() as u32,
             previous_crc: self.previous_crc,
+            crc: 0,
         };
         let crc = header.seal(batch);
         let file = self.current().file.clone();
@@ -290,8 +312,8 @@ impl Writer {
             low: self.low,
             high: self.high,
         };
-        let file = files.take()?;
-        self.segments.push_back(Segment { start, file });
+        let (file, size_bytes) = (files.take()?, files.size_bytes);
+        self.segments.push_back(Segment { start, file, size_bytes });
         self.offset = 0;
         Ok(())
     }
@@ -310,17 +332,41 @@ impl Writer {
     }
 
     /// Takes out the segments before `position`.
-    pub fn forget_before(&mut self, position: LogPosition) -> Vec<(u64, Arc<dyn File>)> {
+    pub fn forget_before(&mut self, position: LogPosition) -> Vec<OldSegment> {
         let mut old = Vec::new();
         while self.segments.len() > 1 && self.segments[0].start.segment < position.segment {
             let first = self.segments.pop_front().expect("checked above");
-            old.push((first.start.segment, first.file));
+            let Segment { start, file, size_bytes } = first;
+            old.push(OldSegment { number: start.segment, file, size_bytes });
         }
         old
     }
 
+    pub fn bytes_since(&self, ticket: u64) -> u64 {
+        let (mut bytes, mut at) = (self.offset, self.segments.len() - 1);
+        while at > 0 && self.segments[at].start.high > ticket {
+            at -= 1;
+            bytes += self.segments[at].size_bytes;
+        }
+        bytes
+    }
+
+    pub fn ticket_before(&self, bytes: u64) -> u64 {
+        let (mut behind, mut at) = (self.offset, self.segments.len() - 1);
+        while at > 0 && behind < bytes {
+            at -= 1;
+            behind += self.segments[at].size_bytes;
+        }
+        match behind < bytes {
+            true => 0,
+            false => self.segments.get(at + 1).map_or(self.high, |next| next.start.high),
+        }
+    }
+
     pub fn stats(&self) -> LogStats {
-        LogStats { segments: self.segments.len() as u64, ..self.stats }
+        let kept_bytes = self.segments.iter().map(|segment| segment.size_bytes).sum();
+        let groups = self.flights;
+        LogStats { segments: self.segments.len() as u64, kept_bytes, groups, ..self.stats }
     }
 }
 

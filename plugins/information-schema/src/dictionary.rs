@@ -101,7 +101,7 @@ pub fn memory_by_owner(
     emit(&[Value::text("server"), Value::text("process"), whole])
 }
 
-/// `RECOVERY_PROGRESS`: the engines' own account of their last recovery.
+/// `RECOVERY_PROGRESS`: how far the recovery of each engine is that has one.
 pub fn recovery_progress(
     ctx: &dyn InformationContext,
     _: &InfoFilter,
@@ -109,14 +109,43 @@ pub fn recovery_progress(
 ) -> Result<()> {
     let stats = ctx.engine_stats();
     let recovery: Vec<_> = stats.iter().filter(|(_, group, ..)| group == "recovery").collect();
-    let find = |wanted: &str| recovery.iter().find(|(_, _, name, _)| name == wanted);
-    let phase = find("phase").map_or("done", |(.., value)| value.as_str());
-    let percent = find("percent").and_then(|(.., value)| value.parse().ok());
-    for (_, _, name, value) in &recovery {
-        let percent = percent.map_or(Value::Null, Value::Double);
-        emit(&[Value::text(phase), percent, Value::text(name), Value::text(value)])?;
+    for engine in recovery.chunk_by(|left, right| left.0 == right.0) {
+        let text = |wanted: &str| {
+            let found = engine.iter().find(|(_, _, name, _)| name == wanted);
+            found.map_or("", |(.., value)| value.as_str())
+        };
+        let optional = |wanted: &str| text(wanted).parse().map_or(Value::Null, Value::UInt);
+        let number = |wanted: &str| Value::UInt(text(wanted).parse().unwrap_or(0));
+        emit(&[
+            Value::text(text("phase")),
+            Value::Double(text("percent").parse().unwrap_or(0.0)),
+            number("pages_done"),
+            number("pages_total"),
+            optional("eta_seconds"),
+            number("milliseconds"),
+            number("log_bytes"),
+            number("log_bytes_total"),
+            number("undo_done"),
+            number("undo_total"),
+        ])?;
     }
     Ok(())
+}
+
+/// `IO_HISTOGRAM`: how long calls to files took.
+pub fn io_histogram(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.io_times().iter().try_for_each(|bucket| {
+        emit(&[
+            Value::text(bucket.call),
+            Value::UInt(bucket.below_micros),
+            Value::UInt(bucket.count),
+            Value::UInt(bucket.total_micros),
+        ])
+    })
 }
 
 /// `CONDITIONS`: what SHOW WARNINGS shows.

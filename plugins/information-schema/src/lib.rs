@@ -138,6 +138,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("data_dictionary", "CREATE_STATEMENTS") => dictionary::create_statements,
         ("data_dictionary", "CREATE_SCHEMA_STATEMENTS") => dictionary::create_schema_statements,
         ("data_dictionary", "RECOVERY_PROGRESS") => dictionary::recovery_progress,
+        ("data_dictionary", "IO_HISTOGRAM") => dictionary::io_histogram,
         ("data_dictionary", "PRIVILEGE_NAMES") => dictionary::privilege_names,
         _ => return None,
     };
@@ -155,6 +156,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 55);
+        assert_eq!(produced.count(), 56);
     }
 }

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Recovery after kill -9, per gigabyte of log, of Squall and of a peer in one run.
+
+    benches/recovery.py --squalld target/release/squalld --peer mariadbd --dir DIR [--log-mb 1024] [--rows 1000000]
+
+Each server gets its own data directory under DIR and a pool of --pool-mb. Rows have a payload of 32 to 200 bytes; transactions of 1,000
+rows give each row another payload of its length, until the log behind the last checkpoint has --log-mb; checkpoints are held off
+(`recovery_time_target_sec`, a large log file). Then kill -9, start, and the time until a query on the table is answered. Printed: seconds,
+seconds and megabytes a second per gigabyte, peak resident memory, and for Squall what `data_dictionary.recovery_progress` said on the
+socket meanwhile. The data directories are removed at the end. Needs the `mariadb` or `mysql` client.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+MB = 1 << 20
+
+
+class Server:
+    def __init__(self, options, name, port):
+        self.options, self.name, self.port = options, name, port
+        self.dir = pathlib.Path(options.dir) / name
+        self.process = None
+
+    def start(self):
+        log = open(self.dir.parent / f"{self.name}.log", "ab")
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def query(self, sql, check=True):
+        client = [self.options.client, "--no-defaults", "-h127.0.0.1", f"-P{self.port}", "-uroot", "-N", "-B", "-e", sql]
+        done = subprocess.run(client, capture_output=True, text=True)
+        if check and done.returncode:
+            raise RuntimeError(f"{self.name}: {sql[:80]}: {done.stderr}")
+        return done.stdout if done.returncode == 0 else None
+
+    def wait(self, sql, seconds=900):
+        """Seconds until `sql` is answered."""
+        started = time.perf_counter()
+        while self.query(sql, check=False) is None:
+            if self.process.poll() is not None or time.perf_counter() - started > seconds:
+                raise RuntimeError(f"{self.name} does not answer")
+            time.sleep(0.02)
+        return time.perf_counter() - started
+
+    def peak_mb(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) >> 10
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+class Squall(Server):
+    def command(self):
+        return [self.options.squalld, f"--datadir={self.dir}", f"--port={self.port}", "--insecure-root",
+                f"--innodb-buffer-pool-size={self.options.pool_mb}M", "--recovery-time-target-sec=86400"]
+
+    def init(self):
+        pass
+
+    def log_bytes(self):
+        sql = "SELECT statistic_value FROM data_dictionary.engine_statistics WHERE statistic_name = 'kept_bytes'"
+        return int(self.query(sql).split()[0])
+
+    def progress(self):
+        return self.query("SELECT PHASE, PERCENT, PAGES_DONE, PAGES_TOTAL, ETA_SEC FROM data_dictionary.recovery_progress", check=False)
+
+
+class Peer(Server):
+    def command(self):
+        return [self.options.peer, "--no-defaults", "--user=root", f"--datadir={self.dir}", "--bind-address=127.0.0.1",
+                f"--port={self.port}", f"--socket={self.dir}/s.sock", f"--pid-file={self.dir}/pid",
+                f"--innodb-buffer-pool-size={self.options.pool_mb}M", "--innodb-flush-method=O_DIRECT",
+                "--innodb-flush-log-at-trx-commit=1", "--skip-log-bin", "--performance-schema=OFF",
+                f"--innodb-log-file-size={self.options.log_mb * 3 // 2 + 256}M", "--innodb-max-dirty-pages-pct=99"]
+
+    def init(self):
+        subprocess.run(["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={self.dir}",
+                        "--auth-root-authentication-method=normal", "--skip-test-db"], check=True, capture_output=True)
+
+    def log_bytes(self):
+        return int(self.query("SHOW GLOBAL STATUS LIKE 'Innodb_checkpoint_age'").split()[1])
+
+    def progress(self):
+        return None
+
+
+def load(server, rows):
+    server.query("CREATE DATABASE bench; CREATE TABLE bench.t (id INT PRIMARY KEY, c VARBINARY(200) NOT NULL)")
+    server.query("INSERT INTO bench.t VALUES (0, REPEAT('a', 32))")
+    have = 1
+    while have < rows:
+        step = min(have, rows - have, 50_000)
+        server.query(f"INSERT INTO bench.t SELECT id + {have}, REPEAT('a', 32 + (id + {have}) % 169) FROM bench.t WHERE id < {step}")
+        have += step
+
+
+def grow_log(server, rows, log_mb):
+    number = 0
+    while server.log_bytes() < log_mb * MB:
+        statements = []
+        for _ in range(200):
+            number += 1
+            first = number * 7919 * 1000 % rows
+            statements.append(f"UPDATE bench.t SET c = REPEAT(CHAR(97 + {number} % 26), 32 + id % 169) "
+                              f"WHERE id >= {first} AND id < {first + 1000}")
+        server.query("; ".join(statements))
+
+
+def measure(server, options):
+    server.dir.mkdir(parents=True)
+    server.init()
+    server.start()
+    server.wait("SELECT 1")
+    load(server, options.rows)
+    grow_log(server, options.rows, options.log_mb)
+    log_bytes = server.log_bytes()
+    expected = server.query("SELECT MIN(c), MAX(c) FROM bench.t WHERE id % 1000 = 7")
+    server.kill()
+    started = time.perf_counter()
+    server.start()
+    seen = []
+    while server.query("SELECT c FROM bench.t WHERE id = 7", check=False) is None:
+        line = server.progress()
+        if line and (not seen or seen[-1] != line):
+            seen.append(line)
+        if server.process.poll() is not None:
+            raise RuntimeError(f"{server.name} ended")
+        time.sleep(0.02)
+    seconds = time.perf_counter() - started
+    cpu, peak = server.cpu_seconds(), server.peak_mb()
+    assert server.query("SELECT MIN(c), MAX(c) FROM bench.t WHERE id % 1000 = 7") == expected, "rows differ"
+    gigabytes = log_bytes / (1 << 30)
+    print(f"{server.name}: {gigabytes:.2f} GB of log, {seconds:.2f} s, {seconds / gigabytes:.2f} s/GB, "
+          f"{log_bytes / MB / seconds:.0f} MB/s, {cpu:.2f} s CPU, peak {peak} MB", flush=True)
+    for line in seen:
+        print("   ", line.strip().replace("\t", " "))
+    server.kill()
+    shutil.rmtree(server.dir)
+    return seconds / gigabytes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--squalld", required=True)
+    parser.add_argument("--peer", help="mariadbd; left out: Squall alone")
+    parser.add_argument("--client", default="mariadb")
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--port", type=int, default=4160)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--log-mb", type=int, default=1024)
+    parser.add_argument("--pool-mb", type=int, default=1024)
+    options = parser.parse_args()
+    squall = measure(Squall(options, "squall", options.port), options)
+    if options.peer:
+        peer = measure(Peer(options, "peer", options.port + 1), options)
+        print(f"per gigabyte, peer to Squall: {peer / squall:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+//! Connections while storage is being recovered: they are accepted, may ask how far it is, and are sent away from everything else.
+//!
+//! Until storage is open the door leads to a small server of its own, without accounts and tables, whose engine only tells of recovery.
+//! Only the administrator is let in. Sessions opened then never reach storage: once it is open they are asked to connect again.
+
+use std::sync::{Arc, OnceLock};
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::{
+    AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
+    ConnectionKind, ExecuteRequest, LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink,
+    RowSource, SessionFactory, SessionHandle, SessionState,
+};
+use session::Server;
+
+use crate::recovery::RecoveryState;
+
+/// Statements that a session may run while storage is closed.
+const ALLOWED: [&str; 5] = ["SELECT", "SHOW", "SET", "DO", "SHUTDOWN"];
+/// What shows how far recovery is; answered also after it is over.
+const PROGRESS_TABLE: &str = "recovery_progress";
+
+/// Opens sessions of whichever server there is.
+pub(crate) struct Door {
+    waiting: Arc<Server>,
+    open: OnceLock<Arc<Server>>,
+    state: Arc<RecoveryState>,
+}
+
+impl Door {
+    /// Leads to `waiting`.
+    pub(crate) fn new(waiting: Arc<Server>, state: Arc<RecoveryState>) -> Arc<Door> {
+        Arc::new(Door { waiting, open: OnceLock::new(), state })
+    }
+
+    /// Leads to `server` from now on.
+    pub(crate) fn open_to(&self, server: Arc<Server>) {
+        let _first = self.open.set(server);
+    }
+
+    fn server(&self) -> &Arc<Server> {
+        self.open.get().unwrap_or(&self.waiting)
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.get().is_some()
+    }
+
+    /// Why a statement or a login is refused now.
+    fn refusal(&self) -> Error {
+        let text = match self.is_open() {
+            true => {
+                "Server isn't available on this connection: it has recovered, connect again".into()
+            }
+            false => format!(
+                "Server isn't available: it is recovering, {} percent done",
+                self.state.percent()
+            ),
+        };
+        Error::new(ErrorCode::SERVER_ISNT_AVAILABLE, text)
+    }
+}
+
+/// What listeners are given: the door, and a way to hand itself to sessions.
+pub(crate) struct Entrance(pub(crate) Arc<Door>);
+
+impl SessionFactory for Entrance {
+    fn server_version(&self) -> String {
+        self.0.server().server_version()
+    }
+
+    fn server_collation(&self) -> u16 {
+        self.0.server().server_collation()
+    }
+
+    fn default_authentication(&self) -> String {
+        self.0.server().default_authentication()
+    }
+
+    fn find_account(
+        &self,
+        request: &AuthRequest,
+        kind: &ConnectionKind,
+    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
+        // Accounts are in storage; the administrator alone is known without it.
+        if !self.0.is_open() && request.user != "root" {
+            return Err(self.0.refusal());
+        }
+        self.0.server().find_account(request, kind)
+    }
+
+    fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
+        if let Some(server) = self.0.open.get() {
+            return server.open(info, request);
+        }
+        let request = AuthRequest { database: None, multi_statements: false, ..request.clone() };
+        let inner = self.0.waiting.open(info, &request)?;
+        Ok(Box::new(WaitingSession { door: self.0.clone(), inner }))
+    }
+
+    fn kill(&self, connection_id: u64) {
+        self.0.waiting.kill(connection_id);
+        if let Some(server) = self.0.open.get() {
+            server.kill(connection_id);
+        }
+    }
+
+    fn global_integer(&self, variable: &str) -> u64 {
+        self.0.server().global_integer(variable)
+    }
+
+    fn count_status(&self, name: &'static str, amount: u64) {
+        self.0.server().count_status(name, amount);
+    }
+}
+
+/// A session opened while storage was closed.
+struct WaitingSession {
+    door: Arc<Door>,
+    inner: Box<dyn SessionHandle>,
+}
+
+/// The first word of a statement, behind comments and parentheses.
+fn first_word(sql: &str) -> &str {
+    let mut rest = sql;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        rest = match rest.strip_prefix("/*") {
+            Some(comment) => comment.split_once("*/").map_or("", |(_, rest)| rest),
+            None if rest.starts_with("-- ") || rest.starts_with('#') => {
+                rest.split_once('\n').map_or("", |(_, rest)| rest)
+            }
+            None => break,
+        };
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+impl WaitingSession {
+    fn may_run(&self, sql: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(sql);
+        if self.door.is_open() {
+            return text.to_ascii_lowercase().contains(PROGRESS_TABLE);
+        }
+        let word = first_word(&text);
+        ALLOWED.iter().any(|allowed| word.eq_ignore_ascii_case(allowed))
+    }
+
+    /// A schema or table that is not found here may well be in storage.
+    fn explain(&self, error: Error) -> Error {
+        let missing = [ErrorCode::NO_SUCH_TABLE, ErrorCode::BAD_DB_ERROR, ErrorCode::NO_DB_ERROR];
+        match missing.contains(&error.code()) {
+            true => self.door.refusal(),
+            false => error,
+        }
+    }
+
+    fn refuse(&self, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
+        sink.error(&self.door.refusal())?;
+        Ok(match self.door.is_open() {
+            true => CommandOutcome::Close,
+            false => CommandOutcome::Continue,
+        })
+    }
+}
+
+impl SessionHandle for WaitingSession {
+    fn query(
+        &mut self,
+        sql: &[u8],
+        attributes: &[QueryAttribute],
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        if !self.may_run(sql) {
+            return self.refuse(sink);
+        }
+        let mut sink = Explaining { sink, refusal: self.door.refusal() };
+        self.inner.query(sql, attributes, &mut sink)
+    }
+
+    fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
+        match self.may_run(sql) {
+            true => self.inner.prepare(sql).map_err(|error| self.explain(error)),
+            false => Err(self.door.refusal()),
+        }
+    }
+
+    fn parameter_count(&self, statement_id: u32) -> Result<usize> {
+        self.inner.parameter_count(statement_id)
+    }
+
+    fn execute(
+        &mut self,
+        request: &ExecuteRequest<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<CommandOutcome> {
+        self.inner.execute(request, sink)
+    }
+
+    fn fetch(&mut self, statement_id: u32, rows: u32, sink: &mut dyn ResultSink) -> Result<()> {
+        self.inner.fetch(statement_id, rows, sink)
+    }
+
+    fn reset_statement(&mut self, statement_id: u32) -> Result<OkInfo> {
+        self.inner.reset_statement(statement_id)
+    }
+
+    fn close_statement(&mut self, statement_id: u32) {
+        self.inner.close_statement(statement_id);
+    }
+
+    fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
+        self.inner.init_db(schema).map_err(|error| self.explain(error))
+    }
+
+    fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
+        self.inner.field_list(table, wildcard).map_err(|error| self.explain(error))
+    }
+
+    fn statistics(&mut self) -> String {
+        self.inner.statistics()
+    }
+
+    fn kill(&mut self, connection_id: u64) -> Result<OkInfo> {
+        self.inner.kill(connection_id)
+    }
+
+    fn reset_connection(&mut self) -> Result<OkInfo> {
+        self.inner.reset_connection()
+    }
+
+    fn change_user(&mut self, _: &AuthRequest) -> Result<OkInfo> {
+        Err(self.door.refusal())
+    }
+
+    fn set_multi_statements(&mut self, _: bool) {}
+
+    fn integer_variable(&self, name: &str) -> u64 {
+        self.inner.integer_variable(name)
+    }
+
+    fn result_collation(&self) -> u16 {
+        self.inner.result_collation()
+    }
+
+    fn state(&self) -> OkInfo {
+        self.inner.state()
+    }
+}
+
+/// Passes results on, and says why a table is not there.
+struct Explaining<'s> {
+    sink: &'s mut dyn ResultSink,
+    refusal: Error,
+}
+
+impl ResultSink for Explaining<'_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.sink.columns(columns)
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        self.sink.row(row)
+    }
+
+    fn end(&mut self, state: &SessionState) -> Result<()> {
+        self.sink.end(state)
+    }
+
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.sink.ok(ok)
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        let missing = [ErrorCode::NO_SUCH_TABLE, ErrorCode::BAD_DB_ERROR, ErrorCode::NO_DB_ERROR];
+        match missing.contains(&error.code()) {
+            true => self.sink.error(&self.refusal),
+            false => self.sink.error(error),
+        }
+    }
+
+    fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
+        self.sink.local_file(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_word;
+
+    #[test]
+    fn the_first_word_stands_behind_comments() {
+        assert_eq!(first_word("  /* a */ (SELECT 1)"), "SELECT");
+        assert_eq!(first_word("-- x\n# y\nshow tables"), "show");
+        assert_eq!(first_word("/* never ends"), "");
+        assert_eq!(first_word("é"), "");
+    }
+}

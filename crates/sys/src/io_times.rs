@@ -1,0 +1,102 @@
+//! How long calls to the operating system's files took: counts by powers of two of microseconds, for each kind of call.
+//!
+//! Every thread counts in one of a few shards, so that threads that do I/O do not meet on a cache line. Each system call counts once, also
+//! those of a loop, so that the sums are what a tracer of system calls shows.
+
+use std::time::Duration;
+
+use crate::clock::{Clock as _, RealClock};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Pread,
+    Pwrite,
+    Fdatasync,
+    Fsync,
+    Ftruncate,
+}
+
+const CALLS: [(Call, &str); 5] = [
+    (Call::Pread, "pread"),
+    (Call::Pwrite, "pwrite"),
+    (Call::Fdatasync, "fdatasync"),
+    (Call::Fsync, "fsync"),
+    (Call::Ftruncate, "ftruncate"),
+];
+/// Bucket n holds what took less than 2^n microseconds and not less than half of it; the last one everything longer.
+const BUCKETS: usize = 28;
+/// A power of two.
+const SHARDS: usize = 16;
+
+#[derive(Default)]
+struct Bucket {
+    count: AtomicU64,
+    micros: AtomicU64,
+}
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Shard([[Bucket; BUCKETS]; CALLS.len()]);
+
+/// One line of the histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoBucket {
+    /// Name of the call.
+    pub call: &'static str,
+    /// The calls took less than this.
+    pub below_micros: u64,
+    /// How many.
+    pub count: u64,
+    /// Their time in all.
+    pub total_micros: u64,
+}
+
+/// See the file's head.
+pub(crate) struct IoTimes {
+    shards: Box<[Shard]>,
+    clock: RealClock,
+}
+
+impl IoTimes {
+    pub fn new() -> IoTimes {
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        IoTimes { shards, clock: RealClock::new() }
+    }
+
+    /// Makes one call and counts it.
+    pub fn time<T>(&self, call: Call, make: impl FnOnce() -> T) -> T {
+        let start = self.clock.monotonic();
+        let result = make();
+        self.add(call, self.clock.monotonic().saturating_sub(start));
+        result
+    }
+
+    fn add(&self, call: Call, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let bucket = ((u64::BITS - micros.leading_zeros()) as usize).min(BUCKETS - 1);
+        let shard = &self.shards[crate::threads::number() & (SHARDS - 1)];
+        let bucket = &shard.0[call as usize][bucket];
+        bucket.count.fetch_add(1, Ordering::Relaxed);
+        bucket.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// The buckets that are not empty, by call and time.
+    pub fn buckets(&self) -> Vec<IoBucket> {
+        let mut found = Vec::new();
+        for (call, name) in CALLS {
+            for at in 0..BUCKETS {
+                let buckets = self.shards.iter().map(|shard| &shard.0[call as usize][at]);
+                let (count, total_micros) = buckets.fold((0, 0), |(count, micros), bucket| {
+                    let more = bucket.count.load(Ordering::Relaxed);
+                    (count + more, micros + bucket.micros.load(Ordering::Relaxed))
+                });
+                if count > 0 {
+                    found.push(IoBucket { call: name, below_micros: 1 << at, count, total_micros });
+                }
+            }
+        }
+        found
+    }
+}

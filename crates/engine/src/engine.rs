@@ -307,6 +307,8 @@ impl Engine for DurableEngine {
     }
 
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
+        // What a crash left half done is no damage.
+        self.shared.roll_back_losers()?;
         crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
     }
 

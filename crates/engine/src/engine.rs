@@ -130,13 +130,14 @@ impl DurableEngine {
         });
         shared.take_losers(opened.losers)?;
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
+        if shared.config.background {
+            shared.roll_back_losers()?;
+        }
+        // Nobody has a snapshot: nothing holds purge back.
+        while shared.purge(usize::MAX)? > 0 {}
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
-            false => {
-                // Nobody has a snapshot: nothing holds purge back.
-                while shared.purge(usize::MAX)? > 0 {}
-                Vec::new()
-            }
+            false => Vec::new(),
         };
         Ok(DurableEngine { shared, threads: Mutex::new(threads) })
     }

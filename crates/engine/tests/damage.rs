@@ -125,7 +125,7 @@ fn values(txn: &mut dyn Transaction) -> EngineResult<Vec<i64>> {
 }
 
 fn open(disk: impl Disk + 'static) -> EngineResult<DurableEngine> {
-    DurableEngine::open(Arc::new(disk), config(), &|_| {})
+    DurableEngine::open(Arc::new(disk), config(), |_| {})
 }
 
 /// A disk as a crash leaves it: rows 0 to 300 committed, all changed by a transaction whose undo is in its file and which did not end.
@@ -251,7 +251,7 @@ fn pages_that_cannot_be_written_are_written_when_the_device_takes_them_again() {
             log: LogConfig { failure: FailurePolicy::Abort, ..config().log },
             ..config()
         };
-        let engine = DurableEngine::open(faulty, settings, &|_| {}).unwrap();
+        let engine = DurableEngine::open(faulty, settings, |_| {}).unwrap();
         let mut txn = begin(&engine);
         txn.create_table(&definition()).unwrap();
         txn.commit().unwrap().wait().unwrap();
@@ -287,7 +287,7 @@ fn fail_a_sync_of(file: &str) {
         log: LogConfig { failure: FailurePolicy::Abort, ..config().log },
         ..config()
     };
-    let engine = DurableEngine::open(faulty, settings, &|_| {}).unwrap();
+    let engine = DurableEngine::open(faulty, settings, |_| {}).unwrap();
     let mut txn = begin(&engine);
     txn.create_table(&definition()).unwrap();
     txn.commit().unwrap().wait().unwrap();

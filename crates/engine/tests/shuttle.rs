@@ -75,7 +75,7 @@ fn open() -> Arc<DurableEngine> {
         background: false,
         ..EngineConfig::default()
     };
-    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, &|_| {}).unwrap();
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
     let mut txn = begin(&engine);
     txn.create_table(&definition()).unwrap();
     for id in 0..8 {

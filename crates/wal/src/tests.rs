@@ -245,6 +245,7 @@ fn a_batch_has_its_golden_bytes() {
         high: 9,
         length: 0,
         previous_crc: 0x0A0B_0C0D,
+        crc: 0,
     };
     let mut batch = vec![0; crate::batch::HEADER_BYTES];
     crate::batch::put_record(&mut batch, 1, 7, &[b"ab", b"c"]);
@@ -253,7 +254,7 @@ fn a_batch_has_its_golden_bytes() {
     let crc = crate::batch::Header { length, ..header }.seal(&mut batch);
     golden::check("batch.hex", &batch, GOLDEN);
     let parsed = crate::batch::Header::parse(&golden::bytes(GOLDEN));
-    assert_eq!(parsed, Some((crate::batch::Header { length, ..header }, crc)));
+    assert_eq!(parsed, Some(crate::batch::Header { length, crc, ..header }));
 }
 
 #[test]
@@ -266,6 +267,7 @@ fn a_checkpoint_has_its_golden_bytes() {
         position: LogPosition { segment: 4, epoch: 5, batch: 6, previous_crc: 7, low: 8, high: 9 },
         next_ticket: 10,
         page_bytes: 16384,
+        redo_rate: 0,
     };
     let (file, _) = CheckpointFile::open(&disk).unwrap();
     file.store(&checkpoint).unwrap();

@@ -46,7 +46,7 @@ fn config() -> EngineConfig {
 type Build<'a> = &'a (dyn Fn(SimDisk) -> Arc<dyn Disk> + Sync);
 
 fn try_open(build: Build<'_>, disk: &SimDisk) -> engine_api::EngineResult<DurableEngine> {
-    DurableEngine::open(build(disk.clone()), config(), &|_| {})
+    DurableEngine::open(build(disk.clone()), config(), |_| {})
 }
 
 fn open(build: Build<'_>, disk: &SimDisk) -> DurableEngine {

@@ -47,7 +47,7 @@ impl Sql {
             ..engine::EngineConfig::default()
         };
         let disk = Arc::new(sys::sim::SimDisk::new());
-        Sql::on(Arc::new(engine::DurableEngine::open(disk, config, &|_| {}).expect("open")))
+        Sql::on(Arc::new(engine::DurableEngine::open(disk, config, |_| {}).expect("open")))
     }
 
     fn on(engine: Arc<dyn engine_api::Engine>) -> Sql {

@@ -15,9 +15,13 @@ fn names_take_dashes_and_underscores_and_values_two_forms() {
     assert_eq!(options.datadir.to_str(), Some("/d"));
     assert_eq!(options.socket.to_str(), Some("/d/squall.sock"));
     assert_eq!(options.port, 0);
-    let options = run(&["--max-connections=7", "--skip-ssl", "--loose-sql_mode=ANSI"]).unwrap();
+    // Without this one the pool gets a share of the machine's memory.
+    let pool = "--innodb-buffer-pool-size=64M";
+    let options = run(&["--max-connections=7", "--skip-ssl", "--loose-sql_mode=ANSI", pool]);
+    let options = options.unwrap();
     assert!(options.tls_disabled);
-    let expected = [("max_connections", "7"), ("sql_mode", "ANSI")];
+    let expected =
+        [("max_connections", "7"), ("sql_mode", "ANSI"), ("innodb_buffer_pool_size", "64M")];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(options.variables, expected);
 }

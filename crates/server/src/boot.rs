@@ -123,14 +123,16 @@ type Listeners = Vec<Box<dyn RunningListener>>;
 /// The engines, and when opening them took long the listeners that answered meanwhile.
 type Opened = (Engines, Option<(Arc<Door>, Listeners)>);
 
-/// Opens storage. When that takes longer than a moment, connections are accepted and told how far it is. `None`: it was to stop.
+/// Opens storage. When that takes longer than clients like to try again, connections are accepted and told how far it is. `None`: it was to stop.
 fn open_engines(
     options: &Options,
     directory: &DataDirectory,
     state: &Arc<RecoveryState>,
     stop: &Stop,
 ) -> BootResult<Option<Opened>> {
-    /// Opening without much to recover is over by then.
+    /// A start without much to recover is over by then. Until then connections are refused, which every client takes for a server
+    /// that is not up yet; a session that is accepted earlier has to connect again.
+    const SHORT_START: Duration = Duration::from_secs(2);
     const MOMENT: Duration = Duration::from_millis(100);
     if options.in_memory {
         return Ok(Some((Engines::in_memory(), None)));
@@ -145,7 +147,7 @@ fn open_engines(
     sys::threads::spawn("open", move || {
         result.finish(Engines::open(&path, pool_bytes, policy, &told));
     })?;
-    if let Some(engines) = opening.wait_for(MOMENT) {
+    if let Some(engines) = opening.wait_for(SHORT_START) {
         return Ok(Some((engines?, None)));
     }
     let waiting = Engines::recovering(state);

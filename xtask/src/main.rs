@@ -4,6 +4,7 @@
 
 mod ci;
 mod compat;
+mod dependencies;
 mod layers;
 mod lines;
 mod models;

@@ -19,7 +19,7 @@ pub fn models() -> Result<(), String> {
         let flags = format!("--cfg {model}");
         let folder = format!("target/{model}");
         let environment = [("RUSTFLAGS", flags.as_str()), ("CARGO_TARGET_DIR", folder.as_str())];
-        let args = [&["test", "--profile", "fast", "--locked", "--quiet"], *tests].concat();
+        let args = [&["test", "--profile", "models", "--locked", "--quiet"], *tests].concat();
         run::command_with(&environment, "cargo", &args)?;
     }
     Ok(())

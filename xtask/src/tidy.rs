@@ -78,6 +78,7 @@ pub fn tidy() -> Result<(), String> {
         }
     }
     findings.extend(ascii_names(&root)?);
+    findings.extend(crate::dependencies::unused(&root)?);
     findings.extend(crate::tour::outdated(&root)?);
     findings.extend(crate::compat::outdated(&root)?);
     longest.sort_unstable_by(|a, b| b.cmp(a));

@@ -10,7 +10,7 @@ use bufpool::{Pool, PoolConfig};
 use shuttle::thread;
 use sys::disk::{Disk, OpenMode};
 use sys::entropy::SplitMix;
-use sys::model::is_caught;
+use sys::model::{check, is_caught};
 use sys::sim::SimDisk;
 use wal::{Durability, FailurePolicy, Log, LogConfig, LogPosition};
 
@@ -93,9 +93,7 @@ fn scan(pool: &Pool, tree: Tree) {
 
 #[test]
 fn every_thread_finds_its_keys_while_pages_split_and_merge() {
-    shuttle::check_random(changes_beside_each_other, SCHEDULES);
-    // Few switches at awkward places find what many random ones miss.
-    shuttle::check_pct(changes_beside_each_other, SCHEDULES, 3);
+    check(SCHEDULES, changes_beside_each_other);
 }
 
 fn changes_beside_each_other() {

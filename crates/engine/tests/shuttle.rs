@@ -16,7 +16,7 @@ use engine_api::{
 };
 use shuttle::thread;
 use sys::entropy::SplitMix;
-use sys::model::is_caught;
+use sys::model::{check, is_caught};
 use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
@@ -146,34 +146,31 @@ fn transfer(engine: &DurableEngine, random: &mut SplitMix) -> EngineResult<()> {
 
 #[test]
 fn a_snapshot_stays_while_purge_and_writers_work() {
-    shuttle::check_random(
-        || {
-            let engine = open();
-            let writer = {
-                let engine = engine.clone();
-                thread::spawn(move || {
-                    let mut random = SplitMix::new(1);
-                    (0..4).for_each(|_| transfer(&engine, &mut random).unwrap());
-                })
-            };
-            let purger = {
-                let engine = engine.clone();
-                thread::spawn(move || (0..3).for_each(|_| engine.tick().unwrap()))
-            };
-            let mut reader = begin(&engine);
-            let first = read(&mut *reader, IndexId::CLUSTERED).unwrap();
-            assert_eq!((first.len(), first.values().sum::<i64>()), (8, 800));
-            for index in [BY_VALUE, IndexId::CLUSTERED] {
-                assert_eq!(read(&mut *reader, index).unwrap(), first, "{index:?}");
-            }
-            reader.rollback().unwrap();
-            writer.join().unwrap();
-            purger.join().unwrap();
-            engine.tick().unwrap();
-            assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
-        },
-        SCHEDULES,
-    );
+    check(SCHEDULES, || {
+        let engine = open();
+        let writer = {
+            let engine = engine.clone();
+            thread::spawn(move || {
+                let mut random = SplitMix::new(1);
+                (0..4).for_each(|_| transfer(&engine, &mut random).unwrap());
+            })
+        };
+        let purger = {
+            let engine = engine.clone();
+            thread::spawn(move || (0..3).for_each(|_| engine.tick().unwrap()))
+        };
+        let mut reader = begin(&engine);
+        let first = read(&mut *reader, IndexId::CLUSTERED).unwrap();
+        assert_eq!((first.len(), first.values().sum::<i64>()), (8, 800));
+        for index in [BY_VALUE, IndexId::CLUSTERED] {
+            assert_eq!(read(&mut *reader, index).unwrap(), first, "{index:?}");
+        }
+        reader.rollback().unwrap();
+        writer.join().unwrap();
+        purger.join().unwrap();
+        engine.tick().unwrap();
+        assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    });
 }
 
 #[test]
@@ -185,9 +182,7 @@ fn purge_that_forgets_the_snapshots_is_caught() {
 /// Sessions change rows under metadata locks while another drops the index and builds it again.
 #[test]
 fn definitions_change_between_statements_not_under_them() {
-    shuttle::check_random(definitions_beside_changes, SCHEDULES);
-    // Few switches at awkward places find what many random ones miss.
-    shuttle::check_pct(definitions_beside_changes, SCHEDULES, 3);
+    check(SCHEDULES, definitions_beside_changes);
 }
 
 fn definitions_beside_changes() {

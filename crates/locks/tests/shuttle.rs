@@ -8,6 +8,7 @@ use locks::{LockTable, Mode, Patience, WaitError};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
+use sys::model::check;
 
 const SCHEDULES: usize = 3000;
 /// Nobody times out: a wait that nobody ends is a deadlock that shuttle reports.
@@ -52,24 +53,21 @@ fn count_once(table: &LockTable, counters: &[AtomicU64; 2], order: [usize; 2]) -
 
 #[test]
 fn exclusive_locks_exclude_and_every_deadlock_ends() {
-    shuttle::check_random(
-        || {
-            let table = Arc::new(LockTable::new());
-            let counters = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-            let threads: Vec<_> = [[0, 1], [1, 0], [0, 1]]
-                .into_iter()
-                .map(|order| {
-                    let (table, counters) = (table.clone(), counters.clone());
-                    thread::spawn(move || count_once(&table, &counters, order))
-                })
-                .collect();
-            let lost: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-            assert_eq!(counters.each_ref().map(|counter| counter.load(Ordering::SeqCst)), [3, 3]);
-            assert_eq!(table.events().deadlocks, lost);
-            assert_eq!(table.events().entries, 0);
-        },
-        SCHEDULES,
-    );
+    check(SCHEDULES, || {
+        let table = Arc::new(LockTable::new());
+        let counters = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let threads: Vec<_> = [[0, 1], [1, 0], [0, 1]]
+            .into_iter()
+            .map(|order| {
+                let (table, counters) = (table.clone(), counters.clone());
+                thread::spawn(move || count_once(&table, &counters, order))
+            })
+            .collect();
+        let lost: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(counters.each_ref().map(|counter| counter.load(Ordering::SeqCst)), [3, 3]);
+        assert_eq!(table.events().deadlocks, lost);
+        assert_eq!(table.events().entries, 0);
+    });
 }
 
 #[test]
@@ -80,32 +78,29 @@ fn a_waiter_that_queues_before_it_says_so_is_caught() {
 
 #[test]
 fn readers_share_and_a_writer_gets_its_turn() {
-    shuttle::check_random(
-        || {
-            let table = Arc::new(LockTable::new());
-            let value = Arc::new(AtomicU64::new(0));
-            let readers: Vec<_> = (0..2)
-                .map(|_| {
-                    let (table, value) = (table.clone(), value.clone());
-                    thread::spawn(move || {
-                        let owner = table.new_owner();
-                        table.wait_lock(&owner, b"k", Mode::Shared, &PATIENCE).unwrap();
-                        let before = value.load(Ordering::SeqCst);
-                        thread::yield_now();
-                        assert_eq!(value.load(Ordering::SeqCst), before);
-                        table.release_all(&owner);
-                    })
+    check(SCHEDULES, || {
+        let table = Arc::new(LockTable::new());
+        let value = Arc::new(AtomicU64::new(0));
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let (table, value) = (table.clone(), value.clone());
+                thread::spawn(move || {
+                    let owner = table.new_owner();
+                    table.wait_lock(&owner, b"k", Mode::Shared, &PATIENCE).unwrap();
+                    let before = value.load(Ordering::SeqCst);
+                    thread::yield_now();
+                    assert_eq!(value.load(Ordering::SeqCst), before);
+                    table.release_all(&owner);
                 })
-                .collect();
-            let owner = table.new_owner();
-            table.wait_lock(&owner, b"k", Mode::Exclusive, &PATIENCE).unwrap();
-            value.store(1, Ordering::SeqCst);
-            thread::yield_now();
-            value.store(2, Ordering::SeqCst);
-            table.release_all(&owner);
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
-            assert_eq!(table.events().entries, 0);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        let owner = table.new_owner();
+        table.wait_lock(&owner, b"k", Mode::Exclusive, &PATIENCE).unwrap();
+        value.store(1, Ordering::SeqCst);
+        thread::yield_now();
+        value.store(2, Ordering::SeqCst);
+        table.release_all(&owner);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(table.events().entries, 0);
+    });
 }

@@ -42,7 +42,7 @@ mod modelled {
     use crate::sync::{Condvar, Mutex};
 
     /// Environment variable that names the rule to break.
-    const BREAKS: &str = "SQUALL_BREAKS";
+    pub(super) const BREAKS: &str = "SQUALL_BREAKS";
 
     /// See above.
     pub fn breaks(rule: &str) -> bool {
@@ -93,6 +93,36 @@ mod modelled {
             *sleeper.woken.lock() = true;
             sleeper.wake.notify_all();
         }
+    }
+}
+
+#[cfg(shuttle)]
+pub use random::check;
+
+#[cfg(shuttle)]
+mod random {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+    use shuttle::{Config, Runner};
+
+    /// Where the schedules begin; `SHUTTLE_RANDOM_SEED` gives another.
+    const SEED: u64 = 0x5eed;
+    /// Switches of a schedule with few of them.
+    const FEW: usize = 3;
+    /// How much longer a build that breaks a rule is searched: chance must not hide what it has to find.
+    const PATIENCE: usize = 20;
+
+    /// Runs `model` under `schedules` random schedules, and as many with few switches at awkward places, which find what many random ones
+    /// miss. The same ones each time: a failure comes again, and no other run meets a new one.
+    pub fn check(schedules: usize, model: impl Fn() + Copy + Send + Sync + 'static) {
+        let broken = std::env::var_os(super::modelled::BREAKS).is_some();
+        let schedules = if broken { schedules * PATIENCE } else { schedules };
+        println!("{schedules} schedules of each kind from seed {SEED:#x}");
+        run(RandomScheduler::new_from_seed(SEED, schedules), model);
+        run(PctScheduler::new_from_seed(SEED, FEW, schedules), model);
+    }
+
+    fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) {
+        Runner::new(scheduler, Config::default()).run(model);
     }
 }
 

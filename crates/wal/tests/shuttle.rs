@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
+use sys::model::check;
 use sys::sim::SimDisk;
 use wal::{Durability, FailurePolicy, Log, LogConfig, LogPosition, replay};
 
@@ -38,28 +39,25 @@ fn survivors(disk: &SimDisk, seed: u64) -> Vec<u64> {
 
 #[test]
 fn what_is_acknowledged_survives_a_crash_at_that_moment() {
-    shuttle::check_random(
-        || {
-            let disk = SimDisk::new();
-            let log = start(&disk);
-            let threads: Vec<_> = (0..3_u64)
-                .map(|number| {
-                    let (disk, log) = (disk.clone(), log.clone());
-                    thread::spawn(move || {
-                        for at in 0..2 {
-                            let ticket = log.append(1, &[&[number as u8; 40]], |_| {});
-                            log.commit_wait(ticket).unwrap();
-                            assert!(log.durable() > ticket && log.visible() > ticket);
-                            assert!(survivors(&disk, number * 2 + at).contains(&ticket));
-                        }
-                    })
+    check(SCHEDULES, || {
+        let disk = SimDisk::new();
+        let log = start(&disk);
+        let threads: Vec<_> = (0..3_u64)
+            .map(|number| {
+                let (disk, log) = (disk.clone(), log.clone());
+                thread::spawn(move || {
+                    for at in 0..2 {
+                        let ticket = log.append(1, &[&[number as u8; 40]], |_| {});
+                        log.commit_wait(ticket).unwrap();
+                        assert!(log.durable() > ticket && log.visible() > ticket);
+                        assert!(survivors(&disk, number * 2 + at).contains(&ticket));
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            assert_eq!(survivors(&disk, 9).len(), 6);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(survivors(&disk, 9).len(), 6);
+    });
 }
 
 #[test]
@@ -70,63 +68,57 @@ fn a_horizon_read_after_the_lanes_is_caught() {
 
 #[test]
 fn everybody_who_asked_to_be_told_is_told_once() {
-    shuttle::check_random(
-        || {
-            let disk = SimDisk::new();
-            let log = start(&disk);
-            let told = Arc::new(AtomicU64::new(0));
-            let server = {
-                let log = log.clone();
-                thread::spawn(move || log.serve())
-            };
-            let threads: Vec<_> = (0..2)
-                .map(|_| {
-                    let (log, told) = (log.clone(), told.clone());
-                    thread::spawn(move || {
-                        for _ in 0..2 {
-                            let ticket = log.append(1, &[b"record"], |_| {});
-                            let (log_then, told) = (log.clone(), told.clone());
-                            let wake = move || {
-                                assert!(log_then.is_acknowledged(ticket));
-                                told.fetch_add(1, Ordering::SeqCst);
-                            };
-                            log.notify(ticket, Box::new(wake));
-                        }
-                    })
+    check(SCHEDULES, || {
+        let disk = SimDisk::new();
+        let log = start(&disk);
+        let told = Arc::new(AtomicU64::new(0));
+        let server = {
+            let log = log.clone();
+            thread::spawn(move || log.serve())
+        };
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (log, told) = (log.clone(), told.clone());
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        let ticket = log.append(1, &[b"record"], |_| {});
+                        let (log_then, told) = (log.clone(), told.clone());
+                        let wake = move || {
+                            assert!(log_then.is_acknowledged(ticket));
+                            told.fetch_add(1, Ordering::SeqCst);
+                        };
+                        log.notify(ticket, Box::new(wake));
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            log.stop();
-            server.join().unwrap();
-            assert_eq!(told.load(Ordering::SeqCst), 4);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        log.stop();
+        server.join().unwrap();
+        assert_eq!(told.load(Ordering::SeqCst), 4);
+    });
 }
 
 #[test]
 fn leaders_write_side_by_side_and_nobody_is_forgotten() {
-    shuttle::check_random(
-        || {
-            let disk = SimDisk::new();
-            let log = start(&disk);
-            let threads: Vec<_> = (0..3_u64)
-                .map(|number| {
-                    let (disk, log) = (disk.clone(), log.clone());
-                    thread::spawn(move || {
-                        for at in 0..2 {
-                            let ticket = log.append(1, &[&[number as u8; 40]], |_| {});
-                            lead_until_durable(&log, ticket);
-                            assert!(survivors(&disk, number * 2 + at).contains(&ticket));
-                        }
-                    })
+    check(SCHEDULES, || {
+        let disk = SimDisk::new();
+        let log = start(&disk);
+        let threads: Vec<_> = (0..3_u64)
+            .map(|number| {
+                let (disk, log) = (disk.clone(), log.clone());
+                thread::spawn(move || {
+                    for at in 0..2 {
+                        let ticket = log.append(1, &[&[number as u8; 40]], |_| {});
+                        lead_until_durable(&log, ticket);
+                        assert!(survivors(&disk, number * 2 + at).contains(&ticket));
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            assert_eq!(survivors(&disk, 9).len(), 6);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(survivors(&disk, 9).len(), 6);
+    });
 }
 
 /// As a reactor does it: offers to write, and sleeps until it is called when others are at it.

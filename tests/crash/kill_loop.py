@@ -28,12 +28,12 @@ def free_port():
 
 
 class Server:
-    def __init__(self, program, folder, port):
+    def __init__(self, program, folder, port, extra=()):
         self.folder, self.port = folder, port
         started = time.perf_counter()
         log = open(folder / "log", "ab")
         self.process = subprocess.Popen(
-            [program, f"--datadir={folder / 'data'}", f"--port={port}", f"--socket={folder / 's'}", "--insecure-root"],
+            [program, f"--datadir={folder / 'data'}", f"--port={port}", f"--socket={folder / 's'}", "--insecure-root", *extra],
             stdout=log, stderr=log)
         while True:
             try:

@@ -35,6 +35,10 @@ const STEPS: &[Step] = &[
         let script = ["tests/crash/damage.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
+    ("backup", || {
+        let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("clients", || run::command("bash", &["tests/clients/run"])),
     ("size", lines::size),
 ];

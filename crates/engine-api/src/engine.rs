@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    CancelToken, CommitHandle, EngineResult, IndexDef, IndexId, RowBatch, RowBuf, SnapshotReader,
-    TableDef, TableId,
+    BackupSummary, BackupTarget, CancelToken, CommitHandle, EngineResult, IndexDef, IndexId,
+    RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
 };
 
 /// Isolation levels as the reference means them.
@@ -258,6 +258,20 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// `UnknownTable`, I/O.
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>>;
+
+    /// Copies everything committed into `target` while others read and write. What was done is told by `stats`, group `backup`.
+    ///
+    /// # Errors
+    /// 1235 when the engine cannot; `Cancelled`; damaged pages; I/O of the engine's files or of the target. What was written is then of
+    /// no use.
+    fn backup(
+        &self,
+        _target: &dyn BackupTarget,
+        _cancel: &CancelToken,
+    ) -> EngineResult<BackupSummary> {
+        let what = format!("BACKUP of tables in {}", self.name());
+        Err(errors::Error::not_supported(&what).into())
+    }
 
     /// Takes over the value of a global variable, at start and when it changes. Names that mean nothing to the engine are ignored.
     fn set_option(&self, _name: &str, _value: u64) {}

@@ -5,6 +5,7 @@
 //!
 //! Invariant: no SQL text, plan, session or packet appears here; no caller needs to know the concrete engine.
 
+mod backup;
 mod cancel;
 mod commit;
 mod definition;
@@ -13,6 +14,7 @@ mod error;
 mod rows;
 mod snapshot;
 
+pub use backup::{BackupFile, BackupSummary, BackupTarget};
 pub use cancel::CancelToken;
 pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};

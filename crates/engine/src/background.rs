@@ -35,6 +35,10 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<Thread>> {
         spawn("pages", move || write_rounds(&writer))?,
         spawn("frames", move || framer.system.pool.serve_frames(|| is_over(&framer)))?,
     ];
+    if shared.archive.is_some() {
+        let archiver = shared.clone();
+        threads.push(spawn("archive", move || archive_rounds(&archiver))?);
+    }
     for _ in 0..READERS_AHEAD {
         let reader = shared.clone();
         threads.push(spawn("ahead", move || reader.system.pool.serve_ahead(|| is_over(&reader)))?);
@@ -110,6 +114,14 @@ fn write_rounds(shared: &Shared) {
         if outcome == Round::Rest {
             pause(shared, WRITE_ROUND);
         }
+    }
+}
+
+/// Archives the log as it grows.
+fn archive_rounds(shared: &Shared) {
+    while !is_over(shared) {
+        shared.archive_log();
+        pause(shared, crate::archive::ROUND);
     }
 }
 

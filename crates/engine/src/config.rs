@@ -1,7 +1,9 @@
 //! Settings of the engine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use sys::disk::Disk;
 use sys::sync::atomic::{AtomicU64, Ordering};
 use txn::RedoCrew;
 use wal::LogConfig;
@@ -25,6 +27,18 @@ pub struct EngineConfig {
     pub checkpoint_interval: Duration,
     /// Who replays the log after a crash.
     pub redo: RedoCrew,
+    /// Where the log is archived.
+    pub archive: Option<ArchiveDisk>,
+}
+
+/// A disk that gets what is durable of the log.
+#[derive(Clone)]
+pub struct ArchiveDisk(pub Arc<dyn Disk>);
+
+impl std::fmt::Debug for ArchiveDisk {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("ArchiveDisk")
+    }
 }
 
 impl Default for EngineConfig {
@@ -39,6 +53,7 @@ impl Default for EngineConfig {
             background: true,
             checkpoint_interval: Duration::from_secs(5),
             redo: RedoCrew::default(),
+            archive: None,
         }
     }
 }

@@ -5,8 +5,8 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    Engine, EngineError, EngineResult, EngineStat, IndexId, IoBucket, KeyRange, RangeEstimate,
-    TableId, TableStats, Transaction,
+    BackupSummary, BackupTarget, CancelToken, Engine, EngineError, EngineResult, EngineStat,
+    IndexId, IoBucket, KeyRange, RangeEstimate, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use sys::blocking::blocking;
@@ -14,10 +14,14 @@ use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
 use txn::{Progress, RecoverConfig, Recovery, TxnSystem, recover, take_checkpoint};
-use wal::CheckpointFile;
+use wal::{Checkpoint, CheckpointFile};
 
-use crate::config::{EngineConfig, Settings};
+use crate::archive::Archiver;
+use crate::backup::Backups;
+use crate::backup::manifest::MANIFEST;
+use crate::config::{ArchiveDisk, EngineConfig, Settings};
 use crate::dictionary::{Dictionary, io_error, setup};
+use crate::identity;
 use crate::losers::Losers;
 use crate::sorter::{FILE_PREFIX, Sorter};
 use crate::transaction::Txn;
@@ -26,9 +30,13 @@ use crate::transaction::Txn;
 pub(crate) struct Shared {
     pub system: Arc<TxnSystem>,
     pub dictionary: Dictionary,
-    disk: Arc<dyn Disk>,
+    pub disk: Arc<dyn Disk>,
     checkpoints: CheckpointFile,
-    checkpoint: Mutex<u64>,
+    checkpoint: Mutex<Checkpoint>,
+    pub backups: Backups,
+    /// Of the data directory.
+    pub identity: String,
+    pub archive: Option<Archiver>,
     pub purging: Mutex<()>,
     pub config: EngineConfig,
     pub stopping: AtomicBool,
@@ -60,6 +68,13 @@ impl Shared {
         Sorter::new(self.disk.clone(), id, MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2))
     }
 
+    /// Brings the log's archive up to date. What fails is shown by the counters and tried again.
+    pub(crate) fn archive_log(&self) {
+        if let Some(archive) = &self.archive {
+            archive.round(&self.system.log, &self.disk, &self.config.log);
+        }
+    }
+
     /// Waits a little when the log outgrew what a restart may replay (E11). Called without latches.
     #[inline]
     pub(crate) fn brake(&self) {
@@ -70,11 +85,11 @@ impl Shared {
     }
 
     /// Takes a checkpoint now. Redo of a crash from here on starts no later.
-    pub(crate) fn checkpoint(&self) -> EngineResult<()> {
-        let mut number = self.checkpoint.lock();
-        let taken = take_checkpoint(&self.system, &*self.disk, &self.checkpoints, *number);
-        *number = taken.map_err(io_error)?;
-        Ok(())
+    pub(crate) fn checkpoint(&self) -> EngineResult<Checkpoint> {
+        let mut last = self.checkpoint.lock();
+        let taken = take_checkpoint(&self.system, &*self.disk, &self.checkpoints, last.number);
+        *last = taken.map_err(io_error)?;
+        Ok(*last)
     }
 }
 
@@ -101,10 +116,17 @@ impl DurableEngine {
             pages_max: config.pages_max,
         };
         for name in disk.list().map_err(io_error)? {
-            if name.starts_with(FILE_PREFIX) {
+            // A backup that is opened where it lies is none any more.
+            if name.starts_with(FILE_PREFIX) || name == MANIFEST {
                 disk.remove(&name).map_err(io_error)?;
             }
         }
+        let identity = identity::read_or_make(&*disk).map_err(io_error)?;
+        let block_bytes = config.log.block_bytes;
+        let archive = config.archive.as_ref().map(|ArchiveDisk(archive)| {
+            Archiver::open(archive.clone(), &disk, &identity, block_bytes).map_err(io_error)
+        });
+        let archive = archive.transpose()?;
         let mut progress = Progress::new(progress);
         let recovery = RecoverConfig {
             log: config.log.clone(),
@@ -119,6 +141,9 @@ impl DurableEngine {
             disk,
             checkpoints: opened.checkpoints,
             checkpoint: Mutex::new(opened.checkpoint),
+            backups: Backups::default(),
+            identity,
+            archive,
             purging: Mutex::new(()),
             config,
             stopping: AtomicBool::new(false),
@@ -128,6 +153,9 @@ impl DurableEngine {
             settings: Settings::default(),
             brake_micros: AtomicU64::new(0),
         });
+        if let Some(archive) = &shared.archive {
+            archive.attach(&shared.system.log);
+        }
         shared.take_losers(opened.losers)?;
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         if shared.config.background {
@@ -155,7 +183,13 @@ impl DurableEngine {
         self.shared.roll_back_losers()?;
         self.shared.purge(usize::MAX)?;
         self.shared.system.flush_pages(64).map_err(io_error)?;
+        self.shared.archive_log();
         Ok(())
+    }
+
+    /// Transactions that committed before the call have a smaller position, those that commit later none.
+    pub fn position(&self) -> u64 {
+        self.shared.system.log.next_ticket()
     }
 
     /// Takes a checkpoint.
@@ -163,7 +197,7 @@ impl DurableEngine {
     /// # Errors
     /// I/O.
     pub fn checkpoint(&self) -> EngineResult<()> {
-        self.shared.checkpoint()
+        self.shared.checkpoint().map(drop)
     }
 
     /// Pages of the space that neither a tree, nor a stored definition, nor the free list holds. Only without open transactions.
@@ -325,9 +359,22 @@ impl Engine for DurableEngine {
             .collect()
     }
 
+    fn backup(
+        &self,
+        target: &dyn BackupTarget,
+        cancel: &CancelToken,
+    ) -> EngineResult<BackupSummary> {
+        crate::backup::backup(&self.shared, target, cancel)
+    }
+
     fn set_option(&self, name: &str, value: u64) {
         match name {
             "recovery_time_target_sec" => self.shared.settings.set_recovery_target(value),
+            "log_archive_backlog_max_mb" => {
+                if let Some(archive) = &self.shared.archive {
+                    archive.set_backlog_max(value << 20);
+                }
+            }
             "commit_delay_us" => self.shared.system.log.set_commit_delay(value),
             _ => {}
         }
@@ -344,6 +391,8 @@ impl Engine for DurableEngine {
         }
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         while shared.system.flush_pages(usize::MAX).map_err(io_error)? > 0 {}
-        shared.checkpoint()
+        shared.checkpoint()?;
+        shared.archive_log();
+        Ok(())
     }
 }

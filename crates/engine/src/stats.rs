@@ -200,6 +200,18 @@ pub(crate) fn engine_stats(shared: &Shared, recovery: &Recovery) -> Vec<EngineSt
         ("log", system.log.memory_bytes() as u64),
     ];
     stats.extend(memory.map(|(owner, bytes)| stat("memory", &format!("{owner}_bytes"), bytes)));
+    if let Some(archive) = &shared.archive {
+        let now = archive.stats(&system.log, shared.config.log.segment_bytes);
+        stats.extend([
+            stat("archive", "segment", now.segment),
+            stat("archive", "backlog_bytes", now.backlog_bytes),
+            stat("archive", "failures_total", now.failures),
+            stat("archive", "gaps_total", now.gaps),
+        ]);
+        let (group, name) = ("archive", "failure".to_owned());
+        stats.push(EngineStat { group, name, value: now.failure });
+    }
+    stats.extend(shared.backups.stats());
     stats.extend(recovery_stats(recovery));
     let (reads, writes) = system.pool.io_times();
     let times = [

@@ -39,6 +39,7 @@ fn config() -> EngineConfig {
         undo_memory_bytes: 300,
         background: true,
         checkpoint_interval: Duration::from_millis(30),
+        archive: None,
     }
 }
 

@@ -198,6 +198,7 @@ catalog! {
     WINDOW_FUNCTION_IGNORES_FRAME = 3599, "HY000", "Window function '{}' ignores the frame clause of window '{}' and aggregates over the whole partition";
     FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, "HY000", "Argument #{} of GROUPING function is not in GROUP BY";
     UNKNOWN_AUTHID = 3523, "HY000", "Unknown authorization ID `{}`@`{}`";
+    CLONE_TOO_MANY_CONCURRENT_CLONES = 3634, "HY000", "Too many concurrent clone operations. Maximum allowed - {}.";
     MANDATORY_ROLE = 3628, "HY000", "The role {} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
     FAILED_ROLE_GRANT = 3524, "HY000", "Failed to grant {} to {}";
     FAILED_DEFAULT_ROLES = 3526, "HY000", "Failed to add as default role for user {}@{}. {}";

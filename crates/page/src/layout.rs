@@ -97,6 +97,32 @@ pub fn crc(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
+/// CRC-32C of bytes that come in parts.
+pub struct CrcSum(crc_fast::Digest);
+
+impl CrcSum {
+    /// Of nothing.
+    pub fn new() -> CrcSum {
+        CrcSum(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
+    }
+
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The sum so far.
+    pub fn value(&self) -> u32 {
+        self.0.finalize() as u32
+    }
+}
+
+impl Default for CrcSum {
+    fn default() -> Self {
+        CrcSum::new()
+    }
+}
+
 /// Checksum of a page image, over everything but the checksum itself.
 pub fn checksum(image: &[u8]) -> u32 {
     crc(&image[CHECKSUM_BYTES..])

@@ -17,8 +17,8 @@ mod read;
 pub use edit::{PageMut, Touched, apply_ops, touched};
 pub use image::PageImage;
 pub use layout::{
-    CHECKSUM_BYTES, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, crc, record_bytes,
-    seal, verify,
+    CHECKSUM_BYTES, CrcSum, Fences, HEADER_BYTES, Kind, PageNo, SLOT_BYTES, checksum, crc,
+    record_bytes, seal, verify,
 };
 pub use node::{BuildError, NodeBuilder};
 pub use read::{PageRef, key_head, private_page};

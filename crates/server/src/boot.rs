@@ -23,7 +23,7 @@ use crate::{VERSION, log, options, plugins};
 /// How long running statements may take to finish at shutdown.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub(crate) type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Runs the server program; returns when it was told to stop.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -56,7 +56,11 @@ fn run_server(options: &Options) -> ExitCode {
         eprintln!("squalld: log: {error}");
         return ExitCode::FAILURE;
     }
-    match serve(options, &directory) {
+    let outcome = match &options.restore {
+        Some(restore) => crate::restore::run(options, restore, &directory),
+        None => serve(options, &directory),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!("aborting: {error}");
@@ -144,8 +148,9 @@ fn open_engines(
     let (path, pool_bytes) = (directory.path.join("storage"), options.pool_bytes);
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
+    let archive = options.log_archive.clone();
     sys::threads::spawn("open", move || {
-        result.finish(Engines::open(&path, pool_bytes, policy, &told));
+        result.finish(Engines::open(&path, archive.as_deref(), pool_bytes, policy, &told));
     })?;
     if let Some(engines) = opening.wait_for(SHORT_START) {
         return Ok(Some((engines?, None)));

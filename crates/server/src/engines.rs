@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{DurableEngine, EngineConfig};
+use engine::{ArchiveDisk, DurableEngine, EngineConfig};
 use engine_api::{CancelToken, Engine};
 use engine_memory::MemoryEngine;
 use errors::{Error, Result};
@@ -47,13 +47,15 @@ impl Engines {
     /// I/O, damaged files.
     pub(crate) fn open(
         directory: &Path,
+        archive: Option<&Path>,
         pool_bytes: u64,
         policy: SyncPolicy,
         state: &Arc<RecoveryState>,
     ) -> Result<Engines> {
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let pool_bytes = usize::try_from(pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
-        let config = EngineConfig { pool_bytes, ..EngineConfig::default() };
+        let archive = archive.map(|path| open_archive(path, policy)).transpose()?;
+        let config = EngineConfig { pool_bytes, archive, ..EngineConfig::default() };
         let disk = RealDisk::open(directory, policy).map_err(Error::internal)?;
         let sync_micros = probe(&disk, policy);
         let state = state.clone();
@@ -92,6 +94,13 @@ impl Engines {
     pub(crate) fn plugin(&self) -> Box<dyn Plugin> {
         Box::new(EnginePlugin(self.clone()))
     }
+}
+
+fn open_archive(path: &Path, policy: SyncPolicy) -> Result<ArchiveDisk> {
+    let disk = RealDisk::open(path, policy).map_err(|error| {
+        Error::internal(format!("log_archive_directory {}: {error}", path.display()))
+    })?;
+    Ok(ArchiveDisk(Arc::new(disk)))
 }
 
 /// Times a sync, and says so when it cannot have reached a device.

@@ -10,6 +10,7 @@ mod log;
 mod options;
 mod plugins;
 mod recovery;
+mod restore;
 mod stop;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
+use engine::RestoreUntil;
+use types::temporal::parse_datetime;
+use types::{DateTime, TemporalMode};
+
 /// Sections of an option file that are read.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
@@ -27,6 +31,10 @@ Usage: squalld [--NAME=VALUE]...
   --in-memory              keep nothing on disk: data is lost at shutdown
   --innodb-buffer-pool-size=N[K|M|G]  memory for pages (128M)
   --skip-ssl               no TLS
+  --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
+  --restore-from=DIR       make the data directory from a backup, and end
+  --restore-archive=DIR    with the log that --log-archive-directory collected
+  --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
   --i-know                 allows --unsafe-no-sync in a release build
   --version, --help
@@ -63,10 +71,57 @@ pub(crate) struct Options {
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
     pub(crate) tls_disabled: bool,
+    /// Where the log is archived.
+    pub(crate) log_archive: Option<PathBuf>,
+    /// The data directory is made from a backup.
+    pub(crate) restore: Option<RestoreOptions>,
     /// Certificate, key and authority, when configured.
     pub(crate) tls_files: Option<(PathBuf, PathBuf, Option<PathBuf>)>,
     /// Everything that is a system variable: name with `_`, value.
     pub(crate) variables: Vec<(String, String)>,
+}
+
+/// What the data directory is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RestoreOptions {
+    pub(crate) backup: PathBuf,
+    pub(crate) archive: Option<PathBuf>,
+    pub(crate) until: RestoreUntil,
+}
+
+impl RestoreOptions {
+    fn collect<'a>(last: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Self>, String> {
+        let (archive, until) = (last("restore_archive"), last("restore_until"));
+        let Some(backup) = last("restore_from") else {
+            return match archive.or(until) {
+                Some(_) => Err("--restore-archive and --restore-until want --restore-from".into()),
+                None => Ok(None),
+            };
+        };
+        Ok(Some(RestoreOptions {
+            backup: PathBuf::from(backup),
+            archive: archive.map(PathBuf::from),
+            until: until.map_or(Ok(RestoreUntil::End), moment)?,
+        }))
+    }
+}
+
+/// A position, or a time in UTC.
+fn moment(text: &str) -> Result<RestoreUntil, String> {
+    if let Ok(position) = text.parse() {
+        return Ok(RestoreUntil::Position(position));
+    }
+    let mode =
+        TemporalMode { no_zero_date: true, no_zero_in_date: true, ..TemporalMode::default() };
+    let parsed = parse_datetime(text.as_bytes(), 6, mode);
+    let whole = parsed.value.filter(|_| !parsed.truncated && !parsed.out_of_range);
+    let micros = whole.and_then(DateTime::to_unix_micros);
+    match micros.and_then(|micros| u64::try_from(micros).ok()) {
+        Some(micros) => Ok(RestoreUntil::Micros(micros)),
+        None => Err(format!(
+            "--restore-until: '{text}' is neither a position nor a time like '2026-11-22 03:15:00'"
+        )),
+    }
 }
 
 /// Reads the command line; the message says what is wrong with it.
@@ -198,6 +253,10 @@ impl Options {
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
+            log_archive: last("log_archive_directory")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
+            restore: RestoreOptions::collect(last)?,
             variables,
             bind_addresses,
             datadir,
@@ -219,7 +278,10 @@ impl Options {
 }
 
 /// Options that are no system variables.
-const OWN: [&str; 13] = [
+const OWN: [&str; 16] = [
+    "restore_from",
+    "restore_archive",
+    "restore_until",
     "insecure_root",
     "in_memory",
     "unsafe_no_sync",

@@ -8,6 +8,7 @@ mod account_usage;
 mod accounts;
 mod admin;
 mod analyze;
+mod backup;
 mod cached;
 mod conditions;
 mod ddl;

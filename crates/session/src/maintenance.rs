@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::PrivilegeSet;
+use catalog::{LockMode, PrivilegeSet};
 use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
 use exec::TransactionSource;
@@ -149,7 +149,15 @@ impl Session {
             return Ok(Vec::new());
         }
         let engine = self.transactions.engine(&table.engine)?;
+        // Beside changes the engine would report rows that are half way from one index to the next.
+        let (wanted, timeout) =
+            ([(Some(table.id), LockMode::NoWrite)], self.settings.lock_wait_timeout);
         let cancel = self.shared.cancel.clone();
+        let locks = self.server.metadata_locks.clone();
+        let _guard = locks.lock(self.shared.id, &wanted, timeout, &cancel)?;
+        if self.view().table(schema, name).is_none_or(|now| now.id != table.id) {
+            return Err(errors::err!(NO_SUCH_TABLE, schema, name));
+        }
         sys::blocking::blocking(|| engine.check_table(table.id))
             .map_err(|error| error.into_error(&cancel))
     }

@@ -97,7 +97,8 @@ pub struct Server {
 }
 
 /// Global variables that engines are told of.
-pub(crate) const ENGINE_OPTIONS: &[&str] = &["commit_delay_us", "recovery_time_target_sec"];
+pub(crate) const ENGINE_OPTIONS: &[&str] =
+    &["commit_delay_us", "log_archive_backlog_max_mb", "recovery_time_target_sec"];
 /// The method of accounts that name none.
 pub(crate) const DEFAULT_METHOD: &str = "caching_sha2_password";
 /// The method that trusts the operating system's user; only over the UNIX socket.

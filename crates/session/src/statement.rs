@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{CommandOutcome, OkInfo, QueryAttribute, ResultSink};
-use syntax::ast::Statement;
+use syntax::ast::{CloneStatement, Statement};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
 use crate::account_usage::Resource;
+use crate::backup::Backup;
 use crate::session::Session;
 use crate::status::Counter;
 
@@ -315,6 +316,13 @@ impl Session {
             Statement::ResetPersist { if_exists, name } => {
                 self.reset_persist(*if_exists, name.as_deref(), sink)
             }
+            Statement::Backup { directory } => self.run_backup(directory, Backup::Kept, sink),
+            Statement::Clone(clone) => match &**clone {
+                CloneStatement::Local { directory } => {
+                    self.run_backup(directory, Backup::Started, sink)
+                }
+                CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
+            },
             Statement::Shutdown => self.run_shutdown(sink),
             Statement::KeyCache(_) => self.key_cache(sink),
             other => Err(Error::not_supported(name_of(other))),
@@ -483,7 +491,6 @@ fn name_of(statement: &Statement) -> &'static str {
         Statement::PurgeBinaryLogs { .. } => "PURGE BINARY LOGS",
         Statement::Binlog(_) => "BINLOG",
         Statement::Plugin(_) => "INSTALL and UNINSTALL",
-        Statement::Clone(_) => "CLONE",
         Statement::Restart => "RESTART",
         Statement::AlterInstance(_) => "ALTER INSTANCE",
         Statement::Replication(_) => "replication statements",

@@ -208,6 +208,59 @@ impl RealDisk {
     }
 }
 
+/// Files in a directory that are only read. Nothing is made or locked there, so that it may lie on a medium that cannot be written.
+pub struct ReadOnlyDisk {
+    root: PathBuf,
+    times: Arc<IoTimes>,
+}
+
+impl ReadOnlyDisk {
+    /// Reads from `root`.
+    ///
+    /// # Errors
+    /// It is no directory.
+    pub fn open(root: &Path) -> io::Result<ReadOnlyDisk> {
+        std::fs::read_dir(root)?;
+        Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::new(IoTimes::new()) })
+    }
+}
+
+impl Disk for ReadOnlyDisk {
+    fn open(&self, name: &str, _mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = std::fs::File::open(self.root.join(name))?;
+        // There is nothing of its own to sync.
+        Ok(Arc::new(RealFile { file, policy: SyncPolicy::Never, times: self.times.clone() }))
+    }
+
+    fn remove(&self, _name: &str) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        list_files(&self.root)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Names of the files in a directory but the lock.
+fn list_files(root: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && entry.file_name() != LOCK_NAME {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
 struct RealFile {
     file: std::fs::File,
     policy: SyncPolicy,
@@ -449,14 +502,7 @@ impl Disk for RealDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.root)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() && entry.file_name() != LOCK_NAME {
-                names.push(entry.file_name().to_string_lossy().into_owned());
-            }
-        }
-        Ok(names)
+        list_files(&self.root)
     }
 
     fn sync_dir(&self) -> io::Result<()> {

@@ -12,7 +12,7 @@ use wal::{Checkpoint, CheckpointFile};
 
 use crate::filed::SharedFile;
 use crate::system::TxnSystem;
-use crate::undo_log::{UndoLog, UndoSpace};
+use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
 /// Name of the straddle file of a checkpoint.
 pub(crate) fn straddle_name(number: u64) -> String {
@@ -27,7 +27,7 @@ pub(crate) struct Straddler {
     pub undo: UndoLog,
 }
 
-/// Stores a checkpoint after `previous` and returns its number. `flush` says whether to write all dirty pages first, as at shutdown.
+/// Stores a checkpoint after number `previous`.
 ///
 /// # Errors
 /// I/O; the checkpoint before still counts.
@@ -36,18 +36,25 @@ pub fn take_checkpoint(
     disk: &dyn Disk,
     file: &CheckpointFile,
     previous: u64,
-) -> io::Result<u64> {
-    let _one = system.checkpointing.lock();
+) -> io::Result<Checkpoint> {
+    let pins = system.checkpointing.lock();
     let number = previous + 1;
     // In this order: a change with a ticket below `ceiling` has marked its page, and pushed its undo, before the looks below.
     let ceiling = system.log.next_ticket();
     let redo_from = system.pool.oldest_change(ceiling);
     // Files of transactions settled before the image is made: no checkpoint from this one on names them.
-    let unused = std::mem::take(&mut *system.unused_files.lock());
+    let unused = match *pins {
+        0 => std::mem::take(&mut *system.unused_files.lock()),
+        // Somebody reads what an earlier checkpoint names.
+        _ => Vec::new(),
+    };
     let stored = store(system, disk, file, number, redo_from);
     if stored.is_err() {
         system.unused_files.lock().extend(unused);
         return stored;
+    }
+    if *pins == 0 {
+        remove_straddles_except(disk, number)?;
     }
     for name in &unused {
         disk.remove(name)?;
@@ -61,7 +68,7 @@ fn store(
     file: &CheckpointFile,
     number: u64,
     redo_from: u64,
-) -> io::Result<u64> {
+) -> io::Result<Checkpoint> {
     let (image, undo_files) = straddle_image(system);
     // Before `sync_dir`, which makes their names durable too.
     undo_files.iter().try_for_each(|undo_file| undo_file.sync())?;
@@ -78,8 +85,36 @@ fn store(
     let checkpoint = Checkpoint { number, redo_from, position, next_ticket, page_bytes, redo_rate };
     file.store(&checkpoint)?;
     system.log.forget_before(position)?;
-    remove_straddles_except(disk, number)?;
-    Ok(number)
+    Ok(checkpoint)
+}
+
+/// Keeps the files that a checkpoint names, those taken from now on included, from being removed. Ends with the value.
+pub struct FilePin(Arc<TxnSystem>);
+
+impl FilePin {
+    /// For a checkpoint that is taken afterwards.
+    pub fn new(system: &Arc<TxnSystem>) -> FilePin {
+        *system.checkpointing.lock() += 1;
+        FilePin(system.clone())
+    }
+}
+
+impl Drop for FilePin {
+    fn drop(&mut self) {
+        *self.0.checkpointing.lock() -= 1;
+    }
+}
+
+/// Names of the files besides pages and log that a recovery from a checkpoint may read, as they are now.
+///
+/// # Errors
+/// I/O.
+pub fn files_beside(disk: &dyn Disk, checkpoint: u64) -> io::Result<Vec<String>> {
+    let straddle = straddle_name(checkpoint);
+    let mut names = disk.list()?;
+    names.retain(|name| *name == straddle || name.starts_with(FILE_PREFIX));
+    names.sort_unstable();
+    Ok(names)
 }
 
 pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Result<()> {

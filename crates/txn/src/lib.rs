@@ -3,6 +3,7 @@
 //! Knows nothing of tables: an undo payload is the engine's. The README holds the rules (X1..X8).
 
 mod checkpoint;
+mod commits;
 mod core;
 mod filed;
 mod recovery;
@@ -11,7 +12,8 @@ mod snapshot;
 mod system;
 mod undo_log;
 
-pub use checkpoint::take_checkpoint;
+pub use checkpoint::{FilePin, files_beside, take_checkpoint};
+pub use commits::each_commit;
 pub use core::{ABORTED, Core, UndoPointer};
 pub use recovery::{Progress, RecoverConfig, Recovered, Recovery, RecoveryPhase, recover};
 pub use redo::RedoCrew;

@@ -142,8 +142,8 @@ pub struct Recovered {
     pub system: Arc<TxnSystem>,
     /// For later checkpoints.
     pub checkpoints: CheckpointFile,
-    /// Number of the last checkpoint.
-    pub checkpoint: u64,
+    /// The last checkpoint.
+    pub checkpoint: Checkpoint,
     /// Transactions that were active and must be rolled back, newest first.
     pub losers: Vec<Arc<Core>>,
     /// What was done.
@@ -273,14 +273,14 @@ fn restart(
     }
     losers.sort_by_key(|core| std::cmp::Reverse(core.id));
     report.losers = losers.len();
-    let number = take_checkpoint(&system, &*disk, &checkpoints, checkpoint.number)?;
-    remove_straddles_except(&*disk, number)?;
+    let taken = take_checkpoint(&system, &*disk, &checkpoints, checkpoint.number)?;
+    remove_straddles_except(&*disk, taken.number)?;
     for name in disk.list()? {
         if name.starts_with(FILE_PREFIX) && !kept_files.contains(&name) {
             disk.remove(&name)?;
         }
     }
-    Ok(Recovered { system, checkpoints, checkpoint: number, losers, report })
+    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, report })
 }
 
 /// Transaction ids are numbers of our own; they only need spreading.

@@ -23,7 +23,7 @@ pub const KIND_PAGES: u8 = 1;
 pub(crate) const KIND_CHANGE: u8 = 2;
 /// Step of a rollback: transaction, pointer of the newest entry left.
 pub(crate) const KIND_UNDONE: u8 = 3;
-/// Transaction.
+/// Transaction, and the wall clock's time in microseconds since 1970, which logs of earlier versions do not have.
 pub(crate) const KIND_COMMIT: u8 = 4;
 /// Transaction whose rollback is complete.
 pub(crate) const KIND_ABORTED: u8 = 5;
@@ -97,7 +97,8 @@ pub struct TxnSystem {
     pub(crate) undo_space: UndoSpace,
     /// Undo files of transactions that are settled; the last checkpoint may still name them.
     pub(crate) unused_files: Mutex<Vec<String>>,
-    pub(crate) checkpointing: Mutex<()>,
+    /// Held while a checkpoint is taken; how many keep the files that one names.
+    pub(crate) checkpointing: Mutex<u64>,
     /// Bytes of log that a recovery replays in a second, as measured; 0 unknown.
     redo_rate: AtomicU64,
 }
@@ -120,7 +121,7 @@ impl TxnSystem {
             filer: Filer::default(),
             undo_space,
             unused_files: Mutex::new(Vec::new()),
-            checkpointing: Mutex::new(()),
+            checkpointing: Mutex::new(0),
             redo_rate: AtomicU64::new(0),
         }
     }
@@ -224,7 +225,8 @@ impl TxnSystem {
                     core.commit.store(ticket, Ordering::Release);
                 }
             };
-            self.log.append(KIND_COMMIT, &[&NO_PAGES, &core.id.to_le_bytes()], publish)
+            let micros = sys::clock::wall().as_micros() as u64;
+            self.log.append(KIND_COMMIT, &[&NO_PAGES, &pair(core.id, micros)], publish)
         };
         if breaks("X3") {
             core.commit.store(ticket, Ordering::Release);

@@ -63,8 +63,9 @@ fn undo_survives_in_log_and_straddle_file() {
     let done = system.begin_write(system.locks.new_owner());
     change(system, &done, b"done");
     let ticket = system.commit(&done);
-    let number = take_checkpoint(system, &disk, &opened.checkpoints, opened.checkpoint).unwrap();
-    assert!(number > opened.checkpoint);
+    let before = opened.checkpoint.number;
+    let taken = take_checkpoint(system, &disk, &opened.checkpoints, before).unwrap();
+    assert!(taken.number > before);
     change(system, &loser, b"two");
     let two = loser.last_undo();
     change(system, &loser, b"three");

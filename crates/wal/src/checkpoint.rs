@@ -58,6 +58,14 @@ impl Checkpoint {
         out
     }
 
+    /// The bytes of a file that holds this checkpoint alone.
+    pub fn file_image(&self) -> Vec<u8> {
+        let mut image = vec![0; 2 * BLOCK_BYTES];
+        let start = (self.number % 2) as usize * BLOCK_BYTES;
+        image[start..start + BLOCK_BYTES].copy_from_slice(&self.encode());
+        image
+    }
+
     fn decode(block: &[u8]) -> Option<Checkpoint> {
         let mut reader = Reader::new(block);
         let magic = reader.u32()?;

@@ -11,6 +11,7 @@ use sys::model::breaks;
 use sys::sync::atomic::{AtomicU64, Ordering};
 use sys::sync::{Condvar, Mutex, MutexGuard};
 
+use crate::follow::LogPlace;
 use crate::log::{FailurePolicy, Log};
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -19,6 +20,7 @@ type Callback = Box<dyn FnOnce() + Send>;
 struct Pending {
     number: u64,
     low: u64,
+    end: LogPlace,
     is_done: bool,
 }
 
@@ -26,6 +28,8 @@ struct Pending {
 struct Flusher {
     /// In the order of their batches.
     pending: VecDeque<Pending>,
+    /// Where the last of them ended that is durable with all before it.
+    landed: LogPlace,
     /// Threads that gather or write now.
     writing: usize,
     /// Called when their tickets are durable.
@@ -82,6 +86,15 @@ pub(crate) struct FlushState {
 }
 
 impl FlushState {
+    pub fn starting_at(landed: LogPlace) -> FlushState {
+        let flusher = Mutex::new(Flusher { landed, ..Flusher::default() });
+        FlushState { flusher, ..FlushState::default() }
+    }
+
+    pub fn landed(&self) -> LogPlace {
+        self.flusher.lock().landed
+    }
+
     fn note(&self, took: Duration) {
         let average = self.average_micros.load(Ordering::Relaxed);
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -200,6 +213,7 @@ impl Log {
             landed.is_done = true;
         }
         while let Some(first) = flusher.pending.pop_front_if(|first| first.is_done) {
+            flusher.landed = first.end;
             // In this order: whoever hears that a commit is durable sees it in the next snapshot.
             self.visible.0.fetch_max(first.low, Ordering::AcqRel);
             self.durable.0.fetch_max(first.low, Ordering::AcqRel);
@@ -217,7 +231,8 @@ impl Log {
             if breaks("W2") {
                 low = self.next_ticket();
             }
-            let pending = Pending { number: flight.number(), low, is_done: false };
+            let end = flight.end();
+            let pending = Pending { number: flight.number(), low, end, is_done: false };
             // Under the writer's mutex: in the order of the batches.
             self.flush.flusher.lock().pending.push_back(pending);
             flight

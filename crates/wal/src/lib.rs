@@ -6,15 +6,18 @@
 mod batch;
 mod checkpoint;
 mod flush;
+mod follow;
 mod log;
 mod replay;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
-pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPosition, LogStats};
+pub use follow::{Batches, Follower, LogPlace, cut_batches};
+pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPin, LogPosition, LogStats};
 pub use replay::{
     LogReader, Record, ReplayEnd, Window, remove_segments_except, replay, replay_bytes,
 };
+pub use writer::{segment_name, segment_number};
 
 #[cfg(test)]
 mod tests;

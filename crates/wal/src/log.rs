@@ -10,6 +10,7 @@ use sys::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::put_record;
 use crate::flush::FlushState;
+use crate::follow::LogPlace;
 use crate::replay::ReplayEnd;
 use crate::writer::{SegmentFiles, Writer};
 
@@ -173,7 +174,7 @@ impl Log {
             durable: Padded(AtomicU64::new(next)),
             visible: Padded(AtomicU64::new(next)),
             lanes: (0..config.lanes).map(|_| Lane(Mutex::default())).collect(),
-            flush: FlushState::default(),
+            flush: FlushState::starting_at(LogPlace { segment: start.segment, offset: 0 }),
             writer: Mutex::new(writer),
             files,
             delay_micros: AtomicU64::new(0),
@@ -291,6 +292,16 @@ impl Log {
         self.writer.lock().position_for(ticket)
     }
 
+    /// Everything before it in the files is durable.
+    pub fn durable_end(&self) -> LogPlace {
+        self.flush.landed()
+    }
+
+    /// Keeps segments from `segment` on from being given up.
+    pub fn pin(self: &Arc<Self>, segment: u64) -> LogPin {
+        LogPin { id: self.writer.lock().pin(segment), log: self.clone() }
+    }
+
     /// Gives up segments before `position`, which a durable checkpoint names. Keeps a few for reuse, removes the rest.
     ///
     /// # Errors
@@ -323,5 +334,24 @@ impl Log {
     /// Counters.
     pub fn stats(&self) -> LogStats {
         self.writer.lock().stats()
+    }
+}
+
+/// Keeps segments of a log for somebody who reads its files. Ends with the value.
+pub struct LogPin {
+    log: Arc<Log>,
+    id: u64,
+}
+
+impl LogPin {
+    /// Segments before `segment` are not needed any more.
+    pub fn advance(&self, segment: u64) {
+        self.log.writer.lock().move_pin(self.id, Some(segment));
+    }
+}
+
+impl Drop for LogPin {
+    fn drop(&mut self) {
+        self.log.writer.lock().move_pin(self.id, None);
     }
 }

@@ -94,7 +94,7 @@ impl Window {
 }
 
 /// What stands at a place of a segment.
-enum Found {
+pub(crate) enum Found {
     /// The next batch of the chain.
     Batch(Header),
     /// Perhaps one, of which this many bytes are needed to tell.
@@ -104,14 +104,14 @@ enum Found {
 
 /// The batch that must come next (W4).
 #[derive(Clone, Copy, Debug)]
-struct Chain {
-    epoch: u32,
-    batch: u64,
-    crc: u32,
+pub(crate) struct Chain {
+    pub epoch: u32,
+    pub batch: u64,
+    pub crc: u32,
 }
 
 impl Chain {
-    fn look(self, rest: &[u8]) -> Found {
+    pub fn look(self, rest: &[u8]) -> Found {
         if rest.len() < HEADER_BYTES {
             return Found::Part(HEADER_BYTES);
         }
@@ -371,7 +371,12 @@ impl<'d> LogReader<'d> {
 }
 
 /// Reads up to `count` bytes of a file behind what `out` holds; returns how many there were.
-fn append(file: &dyn File, offset: u64, count: usize, out: &mut Vec<u8>) -> io::Result<usize> {
+pub(crate) fn append(
+    file: &dyn File,
+    offset: u64,
+    count: usize,
+    out: &mut Vec<u8>,
+) -> io::Result<usize> {
     let start = out.len();
     out.resize(start + count, 0);
     let read = file.read_at(&mut out[start..], offset)?;
@@ -380,7 +385,7 @@ fn append(file: &dyn File, offset: u64, count: usize, out: &mut Vec<u8>) -> io::
 }
 
 /// Numbers of the segments present, ascending.
-fn segment_numbers(disk: &dyn Disk) -> io::Result<Vec<u64>> {
+pub(crate) fn segment_numbers(disk: &dyn Disk) -> io::Result<Vec<u64>> {
     let mut numbers: Vec<u64> =
         disk.list()?.iter().filter_map(|name| segment_number(name)).collect();
     numbers.sort_unstable();

@@ -8,6 +8,7 @@ use sys::disk::{BlockBuffer, Disk, File, OpenMode};
 use sys::sync::Mutex;
 
 use crate::batch::{HEADER_BYTES, Header, record_length};
+use crate::follow::LogPlace;
 use crate::log::{Lane, LogConfig, LogPosition, LogStats};
 
 /// Files kept for reuse.
@@ -15,11 +16,13 @@ const SPARE_MAX: usize = 8;
 /// A flight's memory that is larger is not kept.
 const BUFFER_KEPT_MAX: usize = 8 << 20;
 
-pub(crate) fn segment_name(number: u64) -> String {
+/// Name of a segment's file.
+pub fn segment_name(number: u64) -> String {
     format!("wal-{number:012}.log")
 }
 
-pub(crate) fn segment_number(name: &str) -> Option<u64> {
+/// Number of the segment that a file of this name holds.
+pub fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
 }
 
@@ -132,6 +135,7 @@ struct Piece {
 #[derive(Default)]
 pub(crate) struct Flight {
     number: u64,
+    end: LogPlace,
     buffer: BlockBuffer,
     pieces: Vec<Piece>,
 }
@@ -140,6 +144,11 @@ impl Flight {
     /// Grows from flight to flight.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Where its last batch ends.
+    pub fn end(&self) -> LogPlace {
+        self.end
     }
 
     pub fn write(&self) -> io::Result<()> {
@@ -162,6 +171,9 @@ pub(crate) struct Writer {
     flights: u64,
     collected: Vec<u8>,
     idle: Vec<Flight>,
+    /// Segments that somebody reads: who, and from which on.
+    pins: Vec<(u64, u64)>,
+    pins_made: u64,
     stats: LogStats,
 }
 
@@ -191,6 +203,8 @@ impl Writer {
             flights: 0,
             collected: Vec::new(),
             idle: Vec::new(),
+            pins: Vec::new(),
+            pins_made: 0,
             stats: LogStats::default(),
         })
     }
@@ -220,6 +234,7 @@ impl Writer {
         self.flights += 1;
         flight.number = self.flights;
         let placed = self.place(files, &mut flight, &collected, (low, high), config);
+        flight.end = LogPlace { segment: self.current().start.segment, offset: self.offset };
         self.collected = collected;
         self.stats.syncs += 1;
         placed.map(|()| flight)
@@ -331,10 +346,24 @@ impl Writer {
         found.unwrap_or(&self.segments[0]).start
     }
 
-    /// Takes out the segments before `position`.
+    pub fn pin(&mut self, segment: u64) -> u64 {
+        self.pins_made += 1;
+        self.pins.push((self.pins_made, segment));
+        self.pins_made
+    }
+
+    /// Moves a pin, or takes it away.
+    pub fn move_pin(&mut self, id: u64, segment: Option<u64>) {
+        self.pins.retain(|(pin, _)| *pin != id);
+        self.pins.extend(segment.map(|segment| (id, segment)));
+    }
+
+    /// Takes out the segments before `position` that nobody reads.
     pub fn forget_before(&mut self, position: LogPosition) -> Vec<OldSegment> {
+        let pinned = self.pins.iter().map(|(_, segment)| *segment);
+        let keep = pinned.fold(position.segment, u64::min);
         let mut old = Vec::new();
-        while self.segments.len() > 1 && self.segments[0].start.segment < position.segment {
+        while self.segments.len() > 1 && self.segments[0].start.segment < keep {
             let first = self.segments.pop_front().expect("checked above");
             let Segment { start, file, size_bytes } = first;
             old.push(OldSegment { number: start.segment, file, size_bytes });

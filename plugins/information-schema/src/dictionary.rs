@@ -132,6 +132,39 @@ pub fn recovery_progress(
     Ok(())
 }
 
+/// `BACKUP_PROGRESS`: the backup that is running, or the last one of this run.
+pub fn backup_progress(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let stats = ctx.engine_stats();
+    let backup: Vec<_> = stats.iter().filter(|(_, group, ..)| group == "backup").collect();
+    for engine in backup.chunk_by(|left, right| left.0 == right.0) {
+        let text = |wanted: &str| {
+            let found = engine.iter().find(|(_, _, name, _)| name == wanted);
+            found.map_or("", |(.., value)| value.as_str())
+        };
+        let number = |wanted: &str| Value::UInt(text(wanted).parse().unwrap_or(0));
+        // Unknown until the end.
+        let later = |wanted: &str| match text(wanted) {
+            "" | "0" => Value::Null,
+            value => value.parse().map_or(Value::Null, Value::UInt),
+        };
+        emit(&[
+            Value::text(text("state")),
+            number("pages_done"),
+            number("pages_total"),
+            number("bytes"),
+            number("started_micros"),
+            later("ended_micros"),
+            later("end_position"),
+            Value::text(text("error")),
+        ])?;
+    }
+    Ok(())
+}
+
 /// `IO_HISTOGRAM`: how long calls to files took.
 pub fn io_histogram(
     ctx: &dyn InformationContext,

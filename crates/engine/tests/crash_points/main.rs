@@ -102,8 +102,7 @@ fn one_run(seed: u64, build: Build<'_>) -> u64 {
     let mut disk = SimDisk::new();
     // Few rows meet often; many are more than the pool holds.
     let keys = if seed.is_multiple_of(4) { 400 } else { 40 };
-    let states = vec![State::default()];
-    let mut history = History { states, acknowledged: 0, next_table: 2001, keys };
+    let mut history = History::new(keys);
     set_up(&open(build, &disk));
     let mut crashes = 0;
     for _ in 0..CRASHES_PER_RUN {
@@ -128,6 +127,7 @@ fn one_run(seed: u64, build: Build<'_>) -> u64 {
         let state = check(&open(build, &probe), &history);
         let at = history.states.iter().rposition(|known| *known == state).unwrap();
         history.states.truncate(at + 1);
+        history.positions.truncate(at);
         history.acknowledged = at;
         disk = probe;
     }
@@ -169,8 +169,7 @@ fn every_disk_operation_of_a_script_is_a_crash_point() {
     let mut points = 0;
     for at in 0.. {
         let disk = SimDisk::new();
-        let states = vec![State::default()];
-        let mut history = History { states, acknowledged: 0, next_table: 2001, keys: 20 };
+        let mut history = History::new(20);
         let engine = open(build, &disk);
         set_up(&engine);
         disk.crash_after(at * 3);

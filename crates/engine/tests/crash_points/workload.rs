@@ -39,6 +39,8 @@ pub struct State {
 /// Committed states in order, how many of them are acknowledged, and what is used up.
 pub struct History {
     pub states: Vec<State>,
+    /// The position behind each of them but the first.
+    pub positions: Vec<u64>,
     pub acknowledged: usize,
     pub next_table: u64,
     /// Keys that changes choose from.
@@ -134,6 +136,14 @@ fn read_all(engine: &DurableEngine, table: TableId, index: IndexId) -> EngineRes
         batch.clear();
     }
     Ok(rows)
+}
+
+impl History {
+    /// A start with nothing committed; changes choose from `keys` keys.
+    pub fn new(keys: u64) -> History {
+        let states = vec![State::default()];
+        History { states, positions: Vec::new(), acknowledged: 0, next_table: 2001, keys }
+    }
 }
 
 /// Everything the engine has, read through every index, all invariants checked.
@@ -315,6 +325,7 @@ pub fn work(
             history.states.push(state);
             let has_written = txn.has_written();
             let handle: CommitHandle = txn.commit()?;
+            history.positions.push(engine.position());
             // A commit without changes waits for nobody, so it proves nothing of those before it.
             if random.below(3) > 0 && has_written {
                 handle.wait()?;

@@ -178,6 +178,8 @@ pub(super) const GLOBAL: &[Definition] = &[
     Definition::fixed("persisted_globals_load", Kind::Bool, "ON", "Persisted variables are used"),
     Definition::fixed("pid_file", Kind::Text, "squalld.pid", "File with the process id"),
     Definition::global("commit_delay_us", uint(0, 1_000_000), "0", "Microseconds that the sync of a group of commits waits for more of them"),
+    Definition::global("log_archive_backlog_max_mb", uint(64, 1 << 30), "10240", "Log kept for an archive that cannot be written; beyond, the archive gets a gap"),
+    Definition::fixed("log_archive_directory", Kind::Text, "", "Directory that gets a copy of the log, to roll backups forward"),
     Definition::global("recovery_time_target_sec", uint(1, 86_400), "5", "Seconds that a restart after a crash may take; checkpoints follow it"),
     Definition::fixed("storage_sync_us", uint(0, U64), "0", "Microseconds that a sync of the data directory took at start"),
     Definition::global("plan_cache_size", uint(0, U64), "67108864", "Bytes of cached plans"),

@@ -372,6 +372,11 @@ pub enum Statement {
     Plugin(Box<PluginStatement>),
     /// `CLONE`.
     Clone(Box<CloneStatement>),
+    /// `BACKUP DATABASE TO 'directory'`.
+    Backup {
+        /// Where it goes.
+        directory: Box<str>,
+    },
     /// `SHUTDOWN`.
     Shutdown,
     /// `RESTART`.

@@ -259,6 +259,12 @@ impl<'a> Parser<'a> {
         })
     }
 
+    pub(super) fn backup(&mut self) -> PResult<Statement> {
+        self.bump();
+        self.expect_all(&[Kw::DATABASE, Kw::TO])?;
+        Ok(Statement::Backup { directory: self.text()? })
+    }
+
     pub(super) fn clone_statement(&mut self) -> PResult<Statement> {
         self.bump();
         if self.eat(Kw::LOCAL) {

@@ -91,6 +91,7 @@ impl<'a> Parser<'a> {
             }
             Kw::INSTALL | Kw::UNINSTALL => self.plugin(),
             Kw::CLONE => self.clone_statement(),
+            Kw::BACKUP => self.backup(),
             Kw::BINLOG => {
                 self.bump();
                 Ok(Statement::Binlog(self.text()?))

@@ -1,0 +1,342 @@
+//! Backup while others read and write: data pages as they are on the disk at some moment each, and the log from a checkpoint before the
+//! first of them to a moment after the last. Recovery makes one state of them, that at the end (E12).
+//!
+//! Pages are read from the file, past the pool: a page that is being written is read again, and at last taken from memory. The
+//! checkpoint's log and undo files are kept until they are copied. Nothing stops for a backup.
+
+pub(crate) mod manifest;
+pub(crate) mod restore;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use sys::sync::atomic::{AtomicBool, Ordering};
+
+use engine_api::{
+    BackupFile, BackupSummary, BackupTarget, CancelToken, EngineError, EngineResult, EngineStat,
+};
+use errors::{Error, ErrorCode};
+use page::{CrcSum, PageNo, seal, verify};
+use sys::disk::OpenMode;
+use sys::mem::AlignedBytes;
+use sys::sync::Mutex;
+use txn::{FilePin, files_beside};
+use wal::{Checkpoint, Follower, LogPin};
+
+use crate::dictionary::io_error;
+use crate::engine::Shared;
+use manifest::{CHECKPOINT, FileSum, MANIFEST, Manifest, SPACE};
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Where a page names its tree (docs/format/page.md).
+const TREE: std::ops::Range<usize> = 56..64;
+/// A page that is being written is whole after a few tries.
+const READ_TRIES: u32 = 20;
+
+/// The backup that is under way, or the last one.
+#[derive(Default)]
+pub(crate) struct Backups {
+    running: AtomicBool,
+    progress: Mutex<Progress>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    state: &'static str,
+    pages_done: u64,
+    pages_total: u64,
+    bytes: u64,
+    started_micros: u64,
+    ended_micros: u64,
+    end_position: u64,
+    error: String,
+}
+
+impl Backups {
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock());
+    }
+
+    /// Counters of the group `backup`; none before the first backup.
+    pub fn stats(&self) -> Vec<EngineStat> {
+        let now = self.progress.lock().clone();
+        if now.state.is_empty() {
+            return Vec::new();
+        }
+        let stat = |name: &str, value: String| EngineStat {
+            group: "backup",
+            name: name.to_owned(),
+            value,
+        };
+        vec![
+            stat("state", now.state.to_owned()),
+            stat("pages_done", now.pages_done.to_string()),
+            stat("pages_total", now.pages_total.to_string()),
+            stat("bytes", now.bytes.to_string()),
+            stat("started_micros", now.started_micros.to_string()),
+            stat("ended_micros", now.ended_micros.to_string()),
+            stat("end_position", now.end_position.to_string()),
+            stat("error", now.error),
+        ]
+    }
+}
+
+fn now_micros() -> u64 {
+    sys::clock::wall().as_micros() as u64
+}
+
+/// See `Engine::backup`.
+pub(crate) fn backup(
+    shared: &Arc<Shared>,
+    target: &dyn BackupTarget,
+    cancel: &CancelToken,
+) -> EngineResult<BackupSummary> {
+    let backups = &shared.backups;
+    if backups.running.swap(true, Ordering::AcqRel) {
+        return Err(Error::with(ErrorCode::CLONE_TOO_MANY_CONCURRENT_CLONES, &[&1]).into());
+    }
+    let started_micros = now_micros();
+    backups.change(|now| *now = Progress { state: "pages", started_micros, ..Progress::default() });
+    let outcome = Copier::start(shared, target, cancel, started_micros).and_then(Copier::run);
+    backups.change(|now| {
+        now.ended_micros = now_micros();
+        match &outcome {
+            Ok(summary) => {
+                now.state = "done";
+                now.end_position = summary.end_position;
+            }
+            Err(error) => {
+                now.state = "failed";
+                now.error = error.clone().into_error(cancel).message().to_owned();
+            }
+        }
+    });
+    backups.running.store(false, Ordering::Release);
+    outcome
+}
+
+/// A backup under way.
+struct Copier<'a> {
+    shared: &'a Arc<Shared>,
+    target: &'a dyn BackupTarget,
+    cancel: &'a CancelToken,
+    checkpoint: Checkpoint,
+    started_micros: u64,
+    files: Vec<FileSum>,
+    log_pin: LogPin,
+    _file_pin: FilePin,
+}
+
+/// A file of the backup that is being written.
+struct Output<'a> {
+    file: Box<dyn BackupFile + 'a>,
+    sum: CrcSum,
+    name: String,
+    bytes: u64,
+}
+
+fn write_error(name: &str, error: &io::Error) -> EngineError {
+    let number = error.raw_os_error().unwrap_or(0);
+    Error::with(ErrorCode::ERROR_ON_WRITE, &[&name, &number, error]).into()
+}
+
+impl<'a> Copier<'a> {
+    /// Takes the checkpoint that recovery will start from, and keeps its files.
+    fn start(
+        shared: &'a Arc<Shared>,
+        target: &'a dyn BackupTarget,
+        cancel: &'a CancelToken,
+        started_micros: u64,
+    ) -> EngineResult<Copier<'a>> {
+        // Pinned first: the files of this checkpoint must not go with the next one.
+        let (file_pin, log_pin) = (FilePin::new(&shared.system), shared.system.log.pin(0));
+        let checkpoint = shared.checkpoint()?;
+        log_pin.advance(checkpoint.position.segment);
+        Ok(Copier {
+            shared,
+            target,
+            cancel,
+            checkpoint,
+            started_micros,
+            files: Vec::new(),
+            log_pin,
+            _file_pin: file_pin,
+        })
+    }
+
+    fn run(mut self) -> EngineResult<BackupSummary> {
+        self.copy_pages()?;
+        self.shared.backups.change(|now| now.state = "undo");
+        for name in files_beside(&*self.shared.disk, self.checkpoint.number).map_err(io_error)? {
+            self.copy_file(&name)?;
+        }
+        self.write_whole(CHECKPOINT, &self.checkpoint.file_image())?;
+        self.shared.backups.change(|now| now.state = "log");
+        let end_position = self.copy_log()?;
+        let end_micros = now_micros();
+        let manifest = Manifest {
+            identity: self.shared.identity.clone(),
+            page_bytes: self.checkpoint.page_bytes,
+            block_bytes: self.shared.config.log.block_bytes as u32,
+            started_micros: self.started_micros,
+            ended_micros: end_micros,
+            first_segment: self.checkpoint.position.segment,
+            end_position,
+            files: std::mem::take(&mut self.files),
+        };
+        self.write_whole(MANIFEST, manifest.encode().as_bytes())?;
+        let bytes = self.shared.backups.progress.lock().bytes;
+        Ok(BackupSummary { end_position, end_micros, bytes })
+    }
+
+    fn check(&self) -> EngineResult<()> {
+        match self.cancel.is_cancelled() {
+            true => Err(EngineError::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    fn create(&self, name: &str) -> EngineResult<Output<'a>> {
+        let file = self.target.create(name).map_err(|error| write_error(name, &error))?;
+        Ok(Output { file, sum: CrcSum::new(), name: name.to_owned(), bytes: 0 })
+    }
+
+    fn put(&self, output: &mut Output<'_>, bytes: &[u8]) -> EngineResult<()> {
+        output.sum.add(bytes);
+        output.bytes += bytes.len() as u64;
+        output.file.write(bytes).map_err(|error| write_error(&output.name, &error))?;
+        self.shared.backups.change(|now| now.bytes += bytes.len() as u64);
+        self.check()
+    }
+
+    fn finish(&mut self, output: Output<'_>) -> EngineResult<()> {
+        let Output { file, sum, name, bytes } = output;
+        file.finish().map_err(|error| write_error(&name, &error))?;
+        self.files.push(FileSum { name, bytes, crc: sum.value() });
+        Ok(())
+    }
+
+    fn write_whole(&mut self, name: &str, bytes: &[u8]) -> EngineResult<()> {
+        let mut output = self.create(name)?;
+        self.put(&mut output, bytes)?;
+        self.finish(output)
+    }
+
+    /// A file of which the part that counts does not change any more.
+    fn copy_file(&mut self, name: &str) -> EngineResult<()> {
+        let file = self.shared.disk.open(name, OpenMode::Existing).map_err(io_error)?;
+        let mut output = self.create(name)?;
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let count = file.read_at(&mut chunk, output.bytes).map_err(io_error)?;
+            self.put(&mut output, &chunk[..count])?;
+            if count < chunk.len() {
+                return self.finish(output);
+            }
+        }
+    }
+
+    fn copy_pages(&mut self) -> EngineResult<()> {
+        let file = self.shared.disk.open_pages(SPACE, OpenMode::Existing).map_err(io_error)?;
+        let page_bytes = self.checkpoint.page_bytes as usize;
+        // Pages behind the end come into being by the log that is copied.
+        let pages = file.size_bytes().map_err(io_error)? / page_bytes as u64;
+        self.shared.backups.change(|now| now.pages_total = pages);
+        let mut chunk = AlignedBytes::new(CHUNK_BYTES.max(page_bytes));
+        let mut output = self.create(SPACE)?;
+        let mut next = 0;
+        while next < pages {
+            let count = (pages - next).min((chunk.len() / page_bytes) as u64);
+            let images = &mut chunk[..count as usize * page_bytes];
+            let read = file.read_at(images, next * page_bytes as u64).map_err(io_error)?;
+            // What a shrinking file does not have any more is read page by page, and missed there.
+            images[read..].fill(u8::MAX);
+            for (image, no) in images.chunks_exact_mut(page_bytes).zip(next..) {
+                let no = PageNo(no as u32);
+                if !is_good(image, no) {
+                    self.read_again(&*file, no, image)?;
+                }
+            }
+            self.put(&mut output, images)?;
+            next += count;
+            self.shared.backups.change(|now| now.pages_done = next);
+        }
+        self.finish(output)
+    }
+
+    /// A page that was not whole: it was just being written, or it is damaged.
+    fn read_again(
+        &self,
+        file: &dyn sys::disk::File,
+        no: PageNo,
+        image: &mut [u8],
+    ) -> EngineResult<()> {
+        let offset = u64::from(no.0) * image.len() as u64;
+        for _ in 0..READ_TRIES {
+            sys::threads::sleep(Duration::from_micros(500));
+            let count = file.read_at(image, offset).map_err(io_error)?;
+            if count == image.len() && is_good(image, no) {
+                return Ok(());
+            }
+        }
+        // Perhaps its batch could not be written (B10) and memory has it. What it says is in the log that is copied later.
+        match self.shared.system.pool.shared(no) {
+            Ok(guard) => {
+                let mut copy = Vec::with_capacity(image.len());
+                guard.page().copy_page(&mut copy);
+                image.copy_from_slice(&copy);
+                seal(image);
+                Ok(())
+            }
+            Err(error) => Err(self.name_owner(io_error(error), image)),
+        }
+    }
+
+    /// Adds what the page says of the table it belongs to.
+    fn name_owner(&self, error: EngineError, image: &[u8]) -> EngineError {
+        let tree = u64::from_le_bytes(image[TREE].try_into().unwrap_or([0; 8]));
+        let tables = self.shared.dictionary.all().unwrap_or_default();
+        let owner = tables
+            .into_iter()
+            .find(|table| table.trees().iter().any(|stored| stored.tree.id == tree));
+        match owner {
+            Some(table) => crate::transaction::name_table(&table, error),
+            None => error,
+        }
+    }
+
+    /// The log from the checkpoint to now. Returns the position up to which it reaches.
+    fn copy_log(&mut self) -> EngineResult<u64> {
+        let log = &self.shared.system.log;
+        // Beyond every page that was copied (W7).
+        log.flush_to(log.next_ticket() - 1).map_err(io_error)?;
+        let end = log.durable_end();
+        let block_bytes = self.shared.config.log.block_bytes;
+        let disk = self.shared.disk.clone();
+        let mut follower = Follower::new(disk, self.checkpoint.position, block_bytes);
+        let mut output: Option<(u64, Output<'_>)> = None;
+        while let Some(batches) = follower.next(Some(end)).map_err(io_error)? {
+            let segment = batches.place.segment;
+            if let Some((written, whole)) = output.take_if(|(written, _)| *written != segment) {
+                self.finish(whole)?;
+                self.log_pin.advance(written + 1);
+            }
+            let current = match &mut output {
+                Some((_, current)) => current,
+                None => &mut output.insert((segment, self.create(&wal::segment_name(segment))?)).1,
+            };
+            self.put(current, batches.bytes)?;
+        }
+        if let Some((_, last)) = output {
+            self.finish(last)?;
+        }
+        Ok(follower.low())
+    }
+}
+
+/// Whether a page is whole, or was never written.
+fn is_good(image: &[u8], no: PageNo) -> bool {
+    verify(image, no) || image.iter().all(|byte| *byte == 0)
+}

@@ -1,0 +1,42 @@
+//! What tells one data directory's log from another's: a random number in a file of its own. A backup names it and does not hold it, so
+//! what is restored or copied from a backup goes on under a new one.
+
+use std::io;
+
+use sys::disk::{Disk, OpenMode};
+
+const FILE_NAME: &str = "identity";
+const NOISE_BYTES: usize = 16;
+
+/// Reads a file's identity; `None` when there is none, or no whole one.
+pub(crate) fn read(disk: &dyn Disk) -> io::Result<Option<String>> {
+    let file = match disk.open(FILE_NAME, OpenMode::Existing) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let mut bytes = [0; 2 * NOISE_BYTES];
+    let count = file.read_at(&mut bytes, 0)?;
+    let is_whole = count == bytes.len() && bytes.iter().all(u8::is_ascii_hexdigit);
+    Ok(is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Makes an identity the disk's.
+pub(crate) fn write(disk: &dyn Disk, identity: &str) -> io::Result<()> {
+    let file = disk.open(FILE_NAME, OpenMode::OrCreate)?;
+    file.set_size(0)?;
+    file.write_at(identity.as_bytes(), 0)?;
+    file.sync()?;
+    disk.sync_dir()
+}
+
+/// Reads the identity, or makes one.
+pub(crate) fn read_or_make(disk: &dyn Disk) -> io::Result<String> {
+    if let Some(identity) = read(disk)? {
+        return Ok(identity);
+    }
+    let mut noise = [0; NOISE_BYTES];
+    sys::entropy::fill(&mut noise)?;
+    let identity: String = noise.iter().map(|byte| format!("{byte:02x}")).collect();
+    write(disk, &identity)?;
+    Ok(identity)
+}

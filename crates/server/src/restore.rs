@@ -1,0 +1,77 @@
+//! `--restore-from`: a new data directory from a backup, with the log that was archived since, up to a moment.
+//!
+//! The files are copied and the log is cut; then storage is opened and closed once, so that what the user is told to be there has been
+//! recovered and can be read.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Restored, restore, time_text};
+use sys::clock::{Clock as _, RealClock};
+use sys::disk::{Disk, ReadOnlyDisk, RealDisk, SyncPolicy};
+use tracing::{info, warn};
+
+use crate::boot::BootResult;
+use crate::data_directory::DataDirectory;
+use crate::engines::Engines;
+use crate::options::{Options, RestoreOptions};
+use crate::recovery::RecoveryState;
+
+/// The log has a line each time this has passed.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(
+    options: &Options,
+    wanted: &RestoreOptions,
+    directory: &DataDirectory,
+) -> BootResult<()> {
+    let storage = directory.path.join("storage");
+    let restored = copy(wanted, &storage)?;
+    let state = Arc::new(RecoveryState::new());
+    let engines = Engines::open(&storage, None, options.pool_bytes, SyncPolicy::Device, &state)?;
+    for engine in engines.all() {
+        engine.shutdown().map_err(|error| format!("engine {}: {error:?}", engine.name()))?;
+    }
+    let Restored { end_position, last_commit_micros, is_reached, .. } = restored;
+    if last_commit_micros > 0 {
+        info!("the last commit restored is of {}", time_text(last_commit_micros));
+    }
+    if !is_reached && wanted.until != engine::RestoreUntil::End {
+        warn!("the log ends before the moment that is wanted; all there is was restored");
+    }
+    info!(
+        position = end_position,
+        "restored; start squalld with --datadir={}",
+        directory.path.display()
+    );
+    Ok(())
+}
+
+fn copy(wanted: &RestoreOptions, storage: &Path) -> BootResult<Restored> {
+    let read = |path: &Path| -> BootResult<Arc<dyn Disk>> {
+        let disk = ReadOnlyDisk::open(path)
+            .map_err(|error| format!("directory {}: {error}", path.display()))?;
+        Ok(Arc::new(disk))
+    };
+    let backup = read(&wanted.backup)?;
+    let archive = wanted.archive.as_deref().map(read).transpose()?;
+    let target = RealDisk::open(storage, SyncPolicy::Device)?;
+    let was_empty = target.list()?.is_empty();
+    let clock = RealClock::new();
+    let mut told = clock.monotonic();
+    info!(backup = %wanted.backup.display(), "restoring");
+    let restored = restore(&backup, archive.as_ref(), &target, wanted.until, |done, total| {
+        if clock.monotonic() >= told + LINE_EVERY {
+            told = clock.monotonic();
+            info!(bytes = done, total, "restoring: {}%", done * 100 / total.max(1));
+        }
+    });
+    if restored.is_err() && was_empty {
+        // So that another attempt finds room. The error tells more than one of the cleaning up.
+        for name in target.list()? {
+            let _ = target.remove(&name);
+        }
+    }
+    Ok(restored.map_err(|error| format!("restore from {}: {error}", wanted.backup.display()))?)
+}

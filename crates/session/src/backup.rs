@@ -1,0 +1,122 @@
+//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: what the engine writes goes to a directory that this statement makes, and that goes
+//! with it when it fails.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use engine_api::{BackupFile, BackupTarget};
+use errors::{Error, Result, err};
+use plugin_api::{OkInfo, ResultSink};
+
+use crate::load_data::file_error;
+use crate::session::Session;
+
+/// It holds everybody's rows.
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// Where a data directory has the files of the engine.
+const STORAGE: &str = "storage";
+
+/// What the copy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backup {
+    /// BACKUP: to be restored from.
+    Kept,
+    /// CLONE LOCAL: a data directory that a server is started on.
+    Started,
+}
+
+impl Session {
+    /// Copies everything committed to a directory that does not exist yet.
+    pub(crate) fn run_backup(
+        &mut self,
+        directory: &str,
+        purpose: Backup,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.require_dynamic("BACKUP_ADMIN")?;
+        let (name, path) = (directory, PathBuf::from(directory));
+        if !path.is_absolute() {
+            return Err(err!(WRONG_VALUE, "absolute path", name));
+        }
+        let engine = self.server.default_engine.clone();
+        if !engine.is_durable() {
+            return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
+        }
+        let target = Directory::make(&path, purpose).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
+            _ => file_error(1, "Can't create directory", &path, &error),
+        })?;
+        self.shared.activity.lock().state = "Backing up";
+        let cancel = self.shared.cancel.clone();
+        let outcome = sys::blocking::blocking(|| {
+            let copied = engine.backup(&target, &cancel);
+            let copied = copied.map_err(|error| error.into_error(&cancel));
+            let ended = copied.and_then(|_| {
+                target.sync().map_err(|error| file_error(3, "Error writing", &path, &error))
+            });
+            if ended.is_err() {
+                // The error of the copy tells more than one of the cleaning up.
+                let _ = std::fs::remove_dir_all(&path);
+            }
+            ended
+        });
+        outcome?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo::default())
+    }
+}
+
+/// A directory made for one backup.
+struct Directory {
+    path: PathBuf,
+    /// Where the files go.
+    inner: PathBuf,
+}
+
+impl Directory {
+    fn make(path: &Path, purpose: Backup) -> io::Result<Directory> {
+        let mut builder = DirBuilder::new();
+        builder.mode(DIRECTORY_MODE).create(path)?;
+        let inner = match purpose {
+            Backup::Kept => path.to_owned(),
+            Backup::Started => path.join(STORAGE),
+        };
+        if purpose == Backup::Started {
+            builder.create(&inner)?;
+        }
+        Ok(Directory { path: path.to_owned(), inner })
+    }
+
+    /// Makes the names durable.
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.inner)?.sync_all()?;
+        File::open(&self.path)?.sync_all()?;
+        match self.path.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl BackupTarget for Directory {
+    fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>> {
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(FILE_MODE);
+        Ok(Box::new(Output(options.open(self.inner.join(name))?)))
+    }
+}
+
+struct Output(File);
+
+impl BackupFile for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}

@@ -19,8 +19,8 @@ THREADS = 3
 
 
 def run(port, sql, check=True):
-    command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "-N", "-e", sql]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "-N"]
+    done = subprocess.run(command, input=sql, capture_output=True, text=True)
     if check:
         expect(not done.stderr, sql, done.stderr)
     return done.stdout.strip() if check else done.stderr

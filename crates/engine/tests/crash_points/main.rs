@@ -220,7 +220,7 @@ fn a_build_that_skips_a_sync_is_caught() {
 
 #[test]
 fn a_build_that_skips_the_doublewrite_file_is_caught() {
-    assert!(is_caught(100, &skipping(Call::Write, "doublewrite")));
+    assert!(is_caught(400, &skipping(Call::Write, "doublewrite")));
 }
 
 #[test]

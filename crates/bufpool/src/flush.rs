@@ -117,11 +117,13 @@ impl Pool {
     /// I/O; the pages stay dirty and are written again later.
     pub fn flush(&self, limit: usize, below: u64) -> io::Result<usize> {
         let mut candidates: Vec<(u64, u32)> = Vec::new();
-        for (frame, descriptor) in self.descriptors().iter().enumerate() {
-            let oldest = descriptor.oldest_change();
-            if oldest != 0 && oldest < below {
-                candidates.push((oldest, frame as u32));
-            }
+        // No ticket is zero.
+        if below > 0 {
+            self.each_dirty(|frame, oldest| {
+                if oldest < below {
+                    candidates.push((oldest, frame));
+                }
+            });
         }
         if candidates.len() > limit {
             candidates.select_nth_unstable(limit);
@@ -231,8 +233,14 @@ impl Pool {
 
     /// The smallest ticket that redo needs: `ceiling`, or the oldest change that is not on disk. Read `ceiling` before the call.
     pub fn oldest_change(&self, ceiling: u64) -> u64 {
-        let dirty = self.descriptors().iter().map(|descriptor| descriptor.oldest_change());
-        dirty.filter(|ticket| *ticket != 0).fold(ceiling, u64::min)
+        let mut oldest = ceiling;
+        self.each_dirty(|_, ticket| oldest = oldest.min(ticket));
+        oldest
+    }
+
+    /// Shows the frames with changes that are not on disk, with the tickets of the oldest.
+    fn each_dirty(&self, visit: impl FnMut(u32, u64)) {
+        self.marks.each(|frame| self.descriptor(frame).oldest_change(), visit);
     }
 
     /// Puts back the pages of the last doublewrite batch that are torn in place (B8). Returns how many.

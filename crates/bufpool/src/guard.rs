@@ -115,6 +115,7 @@ impl<'p> Exclusive<'p> {
         if first_change.load(Ordering::Relaxed) == 0 {
             // Release pairs with the acquire load of the page writer and of the checkpoint.
             first_change.store(ticket_floor.max(1), Ordering::Release);
+            self.pool.marks.mark(self.frame);
             self.pool.dirty.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,10 +1,11 @@
 //! The buffer pool: page number to frame, version latches, reading in, eviction, writing back through the doublewrite file.
 //!
-//! Knows nothing of records or trees. The README holds the rules (B1..B13).
+//! Knows nothing of records or trees. The README holds the rules (B1..B14).
 #![allow(unsafe_code)]
 
 mod latch;
 
+mod dirty;
 mod flush;
 mod frames;
 mod guard;

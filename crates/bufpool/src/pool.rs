@@ -14,6 +14,7 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
 
+use crate::dirty::DirtySet;
 use crate::flush::PageWriter;
 use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
@@ -99,6 +100,8 @@ pub struct Pool {
     page_words: usize,
     region: Region,
     descriptors: Box<[Descriptor]>,
+    /// Frames whose `oldest_change` may not be zero (B14).
+    pub(crate) marks: DirtySet,
     directory: Box<[OnceLock<Segment>]>,
     pub(crate) partitions: Box<[Partition]>,
     pub(crate) service: Service,
@@ -143,6 +146,7 @@ impl Pool {
             page_words,
             region: Region::map(page_words * frames)?,
             descriptors: (0..frames).map(descriptor).collect(),
+            marks: DirtySet::new(frames),
             directory: (0..segments).map(|_| OnceLock::new()).collect(),
             partitions: divide(frames),
             service: Service::default(),
@@ -215,10 +219,6 @@ impl Pool {
 
     pub(crate) fn descriptor(&self, frame: u32) -> &Descriptor {
         &self.descriptors[frame as usize]
-    }
-
-    pub(crate) fn descriptors(&self) -> &[Descriptor] {
-        &self.descriptors
     }
 
     #[inline]
@@ -437,7 +437,8 @@ impl Pool {
         let segments = self.directory.iter().filter(|segment| segment.get().is_some()).count();
         let around = segments * SEGMENT_ENTRIES * size_of::<Entry>()
             + size_of_val(&*self.directory)
-            + size_of_val(&*self.descriptors);
+            + size_of_val(&*self.descriptors)
+            + self.marks.memory_bytes();
         (used * self.config.page_bytes, around)
     }
 }

@@ -7,6 +7,7 @@ mod model {
     use sys::model::{check, is_caught};
 
     use crate::Latch;
+    use crate::dirty::DirtySet;
 
     #[test]
     fn a_latch_without_its_fences_is_caught() {
@@ -66,6 +67,33 @@ mod model {
     #[test]
     fn a_sleeper_that_does_not_look_again_is_caught() {
         assert!(is_caught("tests::model::whoever_parks_is_woken", "park looks again"));
+    }
+
+    #[test]
+    fn a_look_that_does_not_look_again_is_caught() {
+        assert!(is_caught("tests::model::a_change_below_the_ceiling_is_seen", "look again"));
+    }
+
+    /// A frame with a mark left over gets a change beside two looks: the one whose ceiling is above its ticket sees it.
+    #[test]
+    fn a_change_below_the_ceiling_is_seen() {
+        check(|| {
+            let state = Arc::new((DirtySet::new(1), AtomicU64::new(0), AtomicU64::new(0)));
+            state.0.mark(0);
+            let writer = Arc::clone(&state);
+            let thread = loom::thread::spawn(move || {
+                writer.1.store(1, Ordering::Release);
+                writer.0.mark(0);
+                writer.2.fetch_add(1, Ordering::AcqRel);
+            });
+            for _ in 0..2 {
+                let ceiling = state.2.load(Ordering::Acquire);
+                let mut seen = false;
+                state.0.each(|_| state.1.load(Ordering::Acquire), |_, _| seen = true);
+                assert!(seen || ceiling == 0);
+            }
+            thread.join().unwrap();
+        });
     }
 
     /// Two writers and a reader that all wait: nobody may sleep for ever, and the reader sees whole changes.

@@ -15,7 +15,7 @@ use crate::engine::Shared;
 
 /// Pause between rounds when there is little to do.
 const ROUND: Duration = Duration::from_millis(10);
-/// Pause of the page writer: each look costs a pass over all frames.
+/// Pause of the page writer: each look costs a pass over what is dirty.
 const WRITE_ROUND: Duration = Duration::from_millis(50);
 /// Threads that read pages ahead of scans.
 const READERS_AHEAD: usize = 4;

@@ -14,7 +14,7 @@ use crate::engine::Shared;
 const RATE_DEFAULT: u64 = 100 << 20;
 /// Time that a page costs a restart: read ahead of its use, beside others.
 const PAGE_TIME: Duration = Duration::from_micros(20);
-/// Pages written between two looks, at least, and the share of the pool that is more when the pool is large: each look passes all frames.
+/// Pages written between two looks, at least, and the share of the pool that is more when the pool is large: each look passes all that are dirty.
 const CHUNK_PAGES_MIN: u64 = 256;
 const CHUNK_SHARE: u64 = 64;
 /// Least time between two checkpoints: each syncs a few small files.

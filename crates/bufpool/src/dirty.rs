@@ -1,0 +1,72 @@
+//! Which frames may hold changes that are not on disk: a bit each, so that looking through the dirty ones does not pass all frames.
+//!
+//! Knows nothing of pages. Rule B14 of the README.
+
+use sys::model::breaks;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicU64, Ordering};
+
+const BITS: usize = 64;
+
+/// See the file's head.
+pub(crate) struct DirtySet {
+    words: Box<[AtomicU64]>,
+    /// One look at a time: whoever looks takes bits away and may put them back.
+    look: Mutex<()>,
+}
+
+impl DirtySet {
+    /// Nothing is dirty.
+    pub fn new(frames: usize) -> DirtySet {
+        let words = (0..frames.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
+        DirtySet { words, look: Mutex::new(()) }
+    }
+
+    /// A frame got its first change; that was stored before. Always a read-modify-write: it and the one of a look have an order.
+    pub fn mark(&self, frame: u32) {
+        let frame = frame as usize;
+        self.words[frame / BITS].fetch_or(1 << (frame % BITS), Ordering::AcqRel);
+    }
+
+    /// Shows the marked frames for which `oldest` is not zero. The marks of others go.
+    pub fn each(&self, oldest: impl Fn(u32) -> u64, mut visit: impl FnMut(u32, u64)) {
+        let _only = self.look.lock();
+        for (index, word) in self.words.iter().enumerate() {
+            let mut rest = word.load(Ordering::Acquire);
+            let mut clean = 0;
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                rest &= rest - 1;
+                let frame = (index * BITS) as u32 + bit;
+                match oldest(frame) {
+                    0 => clean |= 1 << bit,
+                    ticket => visit(frame, ticket),
+                }
+            }
+            if clean == 0 {
+                continue;
+            }
+            word.fetch_and(!clean, Ordering::AcqRel);
+            // Whoever marked in between believes that the mark stands.
+            let mut again = 0;
+            while clean != 0 && !breaks("look again") {
+                let bit = clean.trailing_zeros();
+                clean &= clean - 1;
+                let frame = (index * BITS) as u32 + bit;
+                let ticket = oldest(frame);
+                if ticket != 0 {
+                    again |= 1 << bit;
+                    visit(frame, ticket);
+                }
+            }
+            if again != 0 {
+                word.fetch_or(again, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}

@@ -4,6 +4,7 @@
 //! on nothing. Knows nothing of what a record means.
 
 use std::io;
+use std::sync::atomic::AtomicU64;
 
 use bufpool::Pool;
 use page::{Fences, NodeBuilder, PageNo, PageRef, SLOT_BYTES, record_bytes};
@@ -36,35 +37,71 @@ struct Ready {
 }
 
 /// Builds a tree whose root is an empty leaf.
-pub struct TreeBuilder<'p, L> {
-    pool: &'p Pool,
+pub struct TreeBuilder {
     tree: Tree,
+    page_bytes: usize,
     levels: Vec<Level>,
     ready: Vec<Ready>,
-    /// Bytes of a node that is full enough.
+    /// Bytes that a node has room for, and those of one that is full enough.
+    room: usize,
     fill: usize,
-    log: L,
 }
 
-impl<'p, L: FnMut(Mtr<'p>, &[PageNo])> TreeBuilder<'p, L> {
-    /// `log` commits each group of pages.
-    pub fn new(pool: &'p Pool, tree: Tree, log: L) -> TreeBuilder<'p, L> {
-        // A tenth is left for later inserts.
-        let fill = capacity(pool) * 9 / 10;
-        TreeBuilder { pool, tree, levels: Vec::new(), ready: Vec::new(), fill, log }
-    }
+/// What the root will hold when everything below it is written.
+pub struct Root {
+    tree: Tree,
+    image: Box<[AtomicU64]>,
+}
 
-    /// Appends a record whose key is above all before. False when it is too large for a page.
+impl Root {
+    /// Sets the root unless `may_fill` refuses, which it decides under the root's latch; `log` commits the change, by which the tree gets its
+    /// records.
     ///
     /// # Errors
     /// I/O.
-    pub fn push(&mut self, key: &[u8], value: &[u8]) -> io::Result<bool> {
-        if key.len() + value.len() > record_bytes_max(self.pool.page_bytes()) {
+    pub fn put<'p, E>(
+        &self,
+        pool: &'p Pool,
+        may_fill: impl FnOnce() -> Result<(), E>,
+        log: impl FnOnce(Mtr<'p>),
+    ) -> io::Result<Result<(), E>> {
+        let mut mtr = Mtr::new(pool);
+        let place = mtr.add(pool.exclusive(self.tree.root)?);
+        if let Err(refusal) = may_fill() {
+            return Ok(Err(refusal));
+        }
+        mtr.edit(place).put_image(PageRef::new(&self.image));
+        log(mtr);
+        Ok(Ok(()))
+    }
+}
+
+impl TreeBuilder {
+    /// Nothing yet.
+    pub fn new(pool: &Pool, tree: Tree) -> TreeBuilder {
+        let room = capacity(pool);
+        // A tenth is left for later inserts.
+        let (levels, ready) = (Vec::new(), Vec::new());
+        let page_bytes = pool.page_bytes();
+        TreeBuilder { tree, page_bytes, levels, ready, room, fill: room * 9 / 10 }
+    }
+
+    /// Appends a record whose key is above all before. False when it is too large for a page. `log` commits each group of pages.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn push<'p>(
+        &mut self,
+        pool: &'p Pool,
+        (key, value): (&[u8], &[u8]),
+        log: impl FnMut(Mtr<'p>, &[PageNo]),
+    ) -> io::Result<bool> {
+        if key.len() + value.len() > record_bytes_max(self.page_bytes) {
             return Ok(false);
         }
         self.put(0, key, value);
         if self.ready.len() >= GROUP_PAGES {
-            self.write_group()?;
+            self.write_group(pool, log)?;
         }
         Ok(true)
     }
@@ -92,7 +129,7 @@ impl<'p, L: FnMut(Mtr<'p>, &[PageNo])> TreeBuilder<'p, L> {
 
     /// Takes the node of a level as full; `next` is the first key behind it. Records that do not fit stay.
     fn close(&mut self, at: usize, next: Option<&[u8]>) {
-        let room = capacity(self.pool);
+        let room = self.room;
         let level = &mut self.levels[at];
         let mut count = level.records.len();
         let fences = loop {
@@ -117,16 +154,20 @@ impl<'p, L: FnMut(Mtr<'p>, &[PageNo])> TreeBuilder<'p, L> {
     }
 
     /// Gives the waiting nodes their pages and their parents the numbers of these.
-    fn write_group(&mut self) -> io::Result<()> {
+    fn write_group<'p>(
+        &mut self,
+        pool: &'p Pool,
+        mut log: impl FnMut(Mtr<'p>, &[PageNo]),
+    ) -> io::Result<()> {
         while !self.ready.is_empty() {
-            let mut mtr = Mtr::new(self.pool);
+            let mut mtr = Mtr::new(pool);
             let group: Vec<Ready> = self.ready.drain(..self.ready.len().min(GROUP_PAGES)).collect();
             let mut numbers = Vec::with_capacity(group.len());
             for node in group {
                 let place = mtr.allocate()?;
                 let no = mtr.number(place);
                 let identity = (no, node.level as u8, self.tree.id);
-                let page_bytes = self.pool.page_bytes();
+                let page_bytes = self.page_bytes;
                 let image =
                     node_image(page_bytes, &node.records, identity, &node.fences, 0..node.count);
                 mtr.edit(place).put_image(PageRef::new(&image));
@@ -134,40 +175,39 @@ impl<'p, L: FnMut(Mtr<'p>, &[PageNo])> TreeBuilder<'p, L> {
                 let lower = node.fences.lower.unwrap_or_default();
                 self.put(node.level + 1, &lower, &u64::from(no.0).to_le_bytes());
             }
-            (self.log)(mtr, &numbers);
+            log(mtr, &numbers);
         }
         Ok(())
     }
 
-    /// Writes what is left; `log` commits the change of the root, by which the tree gets its records.
+    /// Writes what is left but for the root; `None` when there was no record.
     ///
     /// # Errors
     /// I/O.
-    pub fn finish(mut self, log: impl FnOnce(Mtr<'p>)) -> io::Result<()> {
+    pub fn finish<'p>(
+        mut self,
+        pool: &'p Pool,
+        mut log: impl FnMut(Mtr<'p>, &[PageNo]),
+    ) -> io::Result<Option<Root>> {
         let mut at = 0;
         while at < self.levels.len() {
             // A last node alone on its level is the root, if it fits.
             let level = &self.levels[at];
             let all = 0..level.records.len();
             let whole = Fences::default();
-            let fits = level.records.bytes_needed(all.clone(), &whole) <= capacity(self.pool);
+            let fits = level.records.bytes_needed(all.clone(), &whole) <= self.room;
             if !level.has_nodes && self.ready.is_empty() && fits {
                 let identity = (self.tree.root, at as u8, self.tree.id);
-                let page_bytes = self.pool.page_bytes();
-                let image = node_image(page_bytes, &level.records, identity, &whole, all);
-                let mut mtr = Mtr::new(self.pool);
-                let place = mtr.add(self.pool.exclusive(self.tree.root)?);
-                mtr.edit(place).put_image(PageRef::new(&image));
-                log(mtr);
-                return Ok(());
+                let image = node_image(self.page_bytes, &level.records, identity, &whole, all);
+                return Ok(Some(Root { tree: self.tree, image }));
             }
             while !self.levels[at].records.is_empty() {
                 self.close(at, None);
             }
-            self.write_group()?;
+            self.write_group(pool, &mut log)?;
             at += 1;
         }
-        Ok(())
+        Ok(None)
     }
 }
 

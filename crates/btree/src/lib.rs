@@ -13,7 +13,7 @@ mod split_keys;
 mod tree;
 
 pub use blob::{free_blob_page, read_blob, write_blob_part};
-pub use bulk::TreeBuilder;
+pub use bulk::{Root, TreeBuilder};
 pub use check::{TreeEstimate, TreeShape, check_tree, estimate_tree, fraction_below};
 pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};

@@ -376,6 +376,23 @@ pub trait Transaction: Send {
     /// Gives back the lock on a row that the statement did not match; only below REPEATABLE READ, else a no-op.
     fn unlock_row(&mut self, table: TableId, locator: &[u8]);
 
+    /// Many rows may be inserted into a table now. An engine may keep them back, to store them together at `rows_are_over`, or before when this
+    /// transaction uses the table otherwise. In between, only all of them can be taken back, with what came before this call.
+    ///
+    /// # Errors
+    /// I/O.
+    fn expect_rows(&mut self, _table: TableId) -> EngineResult<()> {
+        Ok(())
+    }
+
+    /// Ends `expect_rows`.
+    ///
+    /// # Errors
+    /// As `insert`, except for duplicates.
+    fn rows_are_over(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// Inserts a record. On `DuplicateKey` nothing has changed and the conflicting row is locked in shared mode.
     ///
     /// # Errors

@@ -138,13 +138,7 @@ impl Txn {
         self.collect_entries(table, keys, &mut sorter)?;
         let (core, shared) = (self.core(), self.shared.clone());
         let pool = &*shared.system.pool;
-        let log = |mtr: Mtr<'_>, pages: &[PageNo]| {
-            core.start_change();
-            let pages: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
-            let payload = UndoEntry::TreePages { tree: tree.id, pages: &pages }.encode();
-            shared.system.log_change(&core, mtr, &payload);
-        };
-        let mut builder = TreeBuilder::new(pool, tree, log);
+        let mut builder = TreeBuilder::new(pool, tree);
         let mut previous = Vec::new();
         sorter.finish(|key, tag| -> Result<(), Failure> {
             let sql = usize::from(tag & !HAS_NULL);
@@ -156,14 +150,17 @@ impl Txn {
                 previous.clear();
                 previous.extend_from_slice(&key[..sql]);
             }
-            builder.push(key, &entry_value(sql))?;
+            builder.push(pool, (key, &entry_value(sql)), |mtr, pages| {
+                shared.log_tree_pages(&core, tree, mtr, pages);
+            })?;
             Ok(())
         })?;
-        let payload = UndoEntry::TreeFilled { root: tree.root.0, tree: tree.id }.encode();
-        let filled = builder.finish(|mtr| {
-            shared.system.log_change(&core, mtr, &payload);
-        });
-        filled.map_err(io_error)
+        let pages = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(&core, tree, mtr, pages);
+        let root = builder.finish(pool, pages).map_err(io_error)?;
+        match root {
+            Some(root) => self.fill_root(tree, &root),
+            None => Ok(()),
+        }
     }
 
     /// Gives the sorter the entry of each live row.

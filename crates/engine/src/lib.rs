@@ -1,11 +1,12 @@
 //! The durable engine: `engine-api` on pages, log, trees, locks and transactions.
 //!
 //! Starts, recovers and passes the engine suite with no SQL crate present. Latch order: clustered leaf, then secondary leaf, then
-//! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo hang together (E1..E9).
+//! the meta page. No latch is held while waiting for a lock. The README says how rows, entries and undo hang together (E1..E14).
 
 mod archive;
 mod background;
 mod backup;
+mod bulk;
 mod check;
 mod checkpointer;
 mod codec;

@@ -14,6 +14,7 @@ use sys::blocking::blocking;
 use txn::{Core, Snapshot};
 use wal::Log;
 
+use crate::bulk::Expected;
 use crate::cursor::Cursor;
 use crate::dictionary::io_error;
 use crate::engine::Shared;
@@ -55,6 +56,8 @@ pub(crate) struct Txn {
     statement_locks: usize,
     /// With the undo mark behind which each stands.
     pub(crate) pending: Vec<(u64, Pending)>,
+    /// Rows to come.
+    pub(crate) expected: Expected,
     /// Memory for copies of leaves, from closed cursors.
     pub(crate) leaves: Vec<btree::LeafCopy>,
     /// Scratch: a row's value.
@@ -132,6 +135,7 @@ impl Txn {
             tables_version: 0,
             statement_locks: 0,
             pending: Vec::new(),
+            expected: Expected::Nothing,
             leaves: Vec::new(),
             value: Vec::new(),
             name: Vec::new(),
@@ -224,6 +228,9 @@ impl Txn {
     }
 
     pub(crate) fn undo_to(&mut self, mark: u64, keep_locks: bool) -> EngineResult<()> {
+        if self.drop_bulk_behind(mark) {
+            return Ok(());
+        }
         let Some(core) = self.core.clone() else { return Ok(()) };
         let keep = if keep_locks { KeepLocks::Yes } else { KeepLocks::No };
         self.shared.undo_to(&core, mark, keep)?;
@@ -232,6 +239,7 @@ impl Txn {
     }
 
     pub(crate) fn roll_back_all(&mut self) -> EngineResult<()> {
+        self.expected = Expected::Nothing;
         let undone = self.undo_to(0, false);
         if let Some(core) = self.core.take() {
             match &undone {
@@ -245,6 +253,7 @@ impl Txn {
     }
 
     fn end(&mut self) {
+        self.expected = Expected::Nothing;
         if let Some(owner) = self.owner.take() {
             self.shared.system.locks.release_all(&owner);
         }
@@ -492,6 +501,7 @@ impl Transaction for Txn {
     }
 
     fn savepoint(&mut self) -> Savepoint {
+        self.note_savepoint();
         Savepoint(self.undo_mark())
     }
 
@@ -500,6 +510,10 @@ impl Transaction for Txn {
     }
 
     fn commit(&mut self) -> EngineResult<CommitHandle> {
+        if let Err(error) = self.end_bulk() {
+            self.roll_back_all()?;
+            return Err(error);
+        }
         let Some(core) = self.core.take() else {
             let seen = self.seen;
             self.end();
@@ -527,6 +541,7 @@ impl Transaction for Txn {
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome> {
         out.clear();
+        self.end_bulk_of(table)?;
         let at = self.table_at(table)?;
         let outcome = match (index, mode_of(lock)) {
             (IndexId::CLUSTERED, None) => self.get_consistent(at, key, out),
@@ -543,6 +558,7 @@ impl Transaction for Txn {
     }
 
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
+        self.end_bulk_of(spec.table)?;
         let table = self.table(spec.table)?;
         if spec.lock == RowLock::None {
             self.view()?;
@@ -578,6 +594,7 @@ impl Transaction for Txn {
         &mut self,
         table: TableId,
     ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
+        self.end_bulk_of(table)?;
         let found = self.table(table)?;
         let view = self.view()?;
         let reader = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
@@ -600,6 +617,16 @@ impl Transaction for Txn {
         self.shared.system.locks.release_early(&owner, &self.name, self.statement_locks);
     }
 
+    fn expect_rows(&mut self, table: TableId) -> EngineResult<()> {
+        self.check_writable()?;
+        let found = self.table(table)?;
+        self.expect_rows_in(&found)
+    }
+
+    fn rows_are_over(&mut self) -> EngineResult<()> {
+        self.end_bulk()
+    }
+
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
         let found = self.table(table)?;
@@ -609,6 +636,7 @@ impl Transaction for Txn {
 
     fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk_of(table)?;
         let found = self.table(table)?;
         let outcome = self.update_row(&found, locator, record);
         outcome.map_err(|error| self.name_table(table, error))
@@ -616,6 +644,7 @@ impl Transaction for Txn {
 
     fn delete(&mut self, table: TableId, locator: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk_of(table)?;
         let found = self.table(table)?;
         let outcome = self.delete_row(&found, locator);
         outcome.map_err(|error| self.name_table(table, error))
@@ -623,29 +652,34 @@ impl Transaction for Txn {
 
     fn create_table(&mut self, def: &TableDef) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk()?;
         self.create_table_with(def)
     }
 
     fn drop_table(&mut self, table: TableId) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk()?;
         let table = self.table(table)?;
         self.drop_table_at_commit(&table)
     }
 
     fn alter_table(&mut self, def: &TableDef) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk()?;
         let table = self.table(def.id)?;
         self.replace_definition(&table, def)
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk()?;
         let table = self.table(table)?;
         self.build_index(&table, index)
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {
         self.check_writable()?;
+        self.end_bulk()?;
         let table = self.table(table)?;
         self.drop_index_of(&table, index)
     }

@@ -46,9 +46,21 @@ impl Txn {
     /// The clustered key of a new record.
     fn locator_of(&self, table: &Table, record: &[u8]) -> EngineResult<Vec<u8>> {
         let mut locator = Vec::with_capacity(32);
+        self.write_locator(table, record, &mut locator)?;
+        Ok(locator)
+    }
+
+    /// Replaces `locator` with the clustered key of a new record.
+    pub(crate) fn write_locator(
+        &self,
+        table: &Table,
+        record: &[u8],
+        locator: &mut Vec<u8>,
+    ) -> EngineResult<()> {
+        locator.clear();
         match &table.primary {
             Some(keys) => {
-                keys.append(record, &mut locator)?;
+                keys.append(record, locator)?;
             }
             None => {
                 let id = table.counters.next_row_id.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +71,7 @@ impl Txn {
         if locator.len() > limit {
             return Err(Error::with(ErrorCode::TOO_LONG_KEY, &[&limit]).into());
         }
-        Ok(locator)
+        Ok(())
     }
 
     fn record_bytes_max(&self) -> usize {
@@ -67,6 +79,9 @@ impl Txn {
     }
 
     pub(crate) fn insert_row(&mut self, table: &Arc<Table>, record: &[u8]) -> EngineResult<()> {
+        if self.keep_row(table, record)? {
+            return Ok(());
+        }
         let mark = self.start_change();
         let locator = self.locator_of(table, record)?;
         let inserted = self.insert_at(table, &locator, record);
@@ -126,7 +141,7 @@ impl Txn {
     }
 
     /// The body of a row's value: the record, or a reference to it out of line (E7).
-    fn store_record<'r>(
+    pub(crate) fn store_record<'r>(
         &mut self,
         locator: usize,
         record: &'r [u8],

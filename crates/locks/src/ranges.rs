@@ -73,6 +73,33 @@ impl Ranges {
         shard.count.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Locks all of a space in which nobody, the owner included, has a span; false when somebody has.
+    pub fn add_alone(&self, owner: &Arc<Owner>, space: u64) -> bool {
+        let shard = self.shard(space);
+        {
+            let mut spans = shard.spans.lock();
+            if spans.contains_key(&space) {
+                return false;
+            }
+            let all = Span { owner: owner.clone(), start: Vec::new(), end: None };
+            spans.insert(space, vec![all]);
+            shard.count.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut held = owner.held.lock();
+        if !held.spaces.contains(&space) {
+            held.spaces.push(space);
+        }
+        true
+    }
+
+    /// Owners of spans anywhere in a space.
+    pub fn others(&self, owner: &Owner, space: u64) -> Vec<Arc<Owner>> {
+        let spans = self.shard(space).spans.lock();
+        let list = spans.get(&space).map(Vec::as_slice).unwrap_or_default();
+        let others = list.iter().filter(|span| owner.id != span.owner.id);
+        others.map(|span| span.owner.clone()).collect()
+    }
+
     pub fn blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
         let shard = self.shard(space);
         if shard.count.load(Ordering::SeqCst) == 0 {

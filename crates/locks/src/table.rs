@@ -443,6 +443,21 @@ impl LockTable {
         self.ranges.add(owner, space, start, end);
     }
 
+    /// Locks all keys of a space against inserts of others, if no span of it is locked yet, also by the owner.
+    pub fn lock_space_alone(&self, owner: &Arc<Owner>, space: u64) -> bool {
+        self.ranges.add_alone(owner, space)
+    }
+
+    /// Takes back what `lock_space_alone` did.
+    pub fn unlock_space(&self, owner: &Owner, space: u64) {
+        self.ranges.release(owner, vec![space]);
+    }
+
+    /// Others who have locked any span of a space.
+    pub fn space_blockers(&self, owner: &Owner, space: u64) -> Vec<Arc<Owner>> {
+        self.ranges.others(owner, space)
+    }
+
     /// Who keeps `key` from being inserted. The caller holds the leaf exclusively.
     pub fn range_blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
         self.ranges.blockers(owner, space, key)

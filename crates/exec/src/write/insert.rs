@@ -246,14 +246,31 @@ impl<'p, 's> InsertState<'p, 's> {
                 }
                 Ok(())
             }
-            Source::Query { root, outputs, buffered: false } => drive(root, run, &mut |run| {
-                self.query_row(outputs, run)?;
-                Ok(true)
-            }),
+            Source::Query { root, outputs, buffered: false } => {
+                self.expect_rows(run)?;
+                drive(root, run, &mut |run| {
+                    self.query_row(outputs, run)?;
+                    Ok(true)
+                })?;
+                self.rows_are_over(run)
+            }
             Source::Query { root, outputs, buffered: true } => {
-                self.buffered_rows(root, outputs, run)
+                self.buffered_rows(root, outputs, run)?;
+                self.rows_are_over(run)
             }
         }
+    }
+
+    /// How many rows come is not known: the engine may store many at once.
+    fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        let expected = run.transaction(&table.engine)?.expect_rows(table.id);
+        run.engine(expected)
+    }
+
+    fn rows_are_over(&self, run: &mut Run<'_>) -> Result<()> {
+        let stored = run.transaction(&self.program.table.engine)?.rows_are_over();
+        run.engine(stored)
     }
 
     fn buffered_rows<'r>(
@@ -273,6 +290,7 @@ impl<'p, 's> InsertState<'p, 's> {
             Ok(true)
         })?;
         self.row_count = Some(rows.len() as u64);
+        self.expect_rows(run)?;
         for row in 0..rows.len() {
             run.tick()?;
             self.begin_row(run)?;

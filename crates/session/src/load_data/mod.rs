@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use catalog::{PrivilegeSet, Table};
 use errors::{Condition, Error, ErrorCode, Level, Result, bail, err};
+use exec::TransactionSource as _;
 use hashbrown::HashMap;
 use plugin_api::{OkInfo, ResultSink, SessionServices};
 use syntax::ast::Span;
@@ -23,7 +24,7 @@ use crate::session::Session;
 use crate::statement::{Origin, Running};
 
 pub(crate) use reader::Format;
-use reader::{Field, Reader};
+use reader::{Field, Reader, Record};
 
 /// Bytes read from a file at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -82,10 +83,10 @@ impl Session {
         self.transactions.savepoint(SAVEPOINT);
         let result = if load.local {
             let mut file = sink.local_file(&load.file)?;
-            self.load_records(&mut work, running, &mut || file.read())
+            self.load_together(&mut work, running, &table, &mut || file.read())
         } else {
             let mut file = open_file(&self.data_path(&load.file)?)?;
-            self.load_records(&mut work, running, &mut || read_piece(&mut file))
+            self.load_together(&mut work, running, &table, &mut || read_piece(&mut file))
         };
         if let Err(error) = result {
             // The error that stopped the load is the one to report.
@@ -186,6 +187,22 @@ impl Session {
             .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
     }
 
+    /// Loads all records; the engine may keep them back and store them at the end.
+    fn load_together(
+        &mut self,
+        work: &mut Load<'_>,
+        running: &Running<'_>,
+        table: &Table,
+        source: &mut dyn FnMut() -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        let id = table.id;
+        let cancel = self.shared.cancel.clone();
+        let word = |error: engine_api::EngineError| error.into_error(&cancel);
+        self.transactions.transaction(&table.engine)?.expect_rows(id).map_err(word)?;
+        self.load_records(work, running, source)?;
+        self.transactions.transaction(&table.engine)?.rows_are_over().map_err(word)
+    }
+
     fn load_records(
         &mut self,
         work: &mut Load<'_>,
@@ -198,10 +215,11 @@ impl Session {
                 return Ok(());
             }
         }
-        while let Some(fields) = reader.record()? {
+        let mut record = Record::default();
+        while reader.record(&mut record)? {
             self.shared.cancel.check()?;
-            if work.at_once > 1 && fields.len() == work.targets.len() {
-                let values = fields.into_iter().map(|field| field_value(work.charset, field));
+            if work.at_once > 1 && record.len() == work.targets.len() {
+                let values = record.fields().map(|field| field_value(work.charset, field));
                 work.waiting.extend(values);
                 work.records_waiting += 1;
                 if work.records_waiting == work.at_once {
@@ -212,7 +230,7 @@ impl Session {
             // What came before goes first.
             self.load_waiting(work, running)?;
             work.counts.records += 1;
-            self.load_record(work, running, fields)?;
+            self.load_record(work, running, &record)?;
         }
         self.load_waiting(work, running)
     }
@@ -241,12 +259,12 @@ impl Session {
         &mut self,
         work: &mut Load<'_>,
         running: &Running<'_>,
-        fields: Vec<Field>,
+        record: &Record,
     ) -> Result<()> {
-        self.check_field_count(work, fields.len())?;
-        let planned = self.load_plan(work, running, fields.len(), 1)?;
+        self.check_field_count(work, record.len())?;
+        let planned = self.load_plan(work, running, record.len(), 1)?;
         let mut values = Vec::with_capacity(work.targets.len());
-        for (target, field) in work.targets.iter().zip(fields) {
+        for (target, field) in work.targets.iter().zip(record.fields()) {
             let value = field_value(work.charset, field);
             match target {
                 LoadColumn::Column(_) => values.push(value),
@@ -404,8 +422,12 @@ fn insert_of(work: &Load<'_>, count: usize, records: usize) -> Insert {
 }
 
 /// The value of a field.
-fn field_value(charset: &charset::Charset, field: Field) -> Value {
-    field.map_or(Value::Null, |bytes| Value::Bytes(charset.decode(&bytes).bytes.into()))
+fn field_value(charset: &charset::Charset, field: Field<'_>) -> Value {
+    let Some(bytes) = field else { return Value::Null };
+    if bytes.is_ascii() && charset.is_utf8() {
+        return Value::Bytes(bytes.into());
+    }
+    Value::Bytes(charset.decode(bytes).bytes.into())
 }
 
 /// A message of an INSERT as the message of a load that stored `before` records already.

@@ -39,7 +39,41 @@ impl Format {
 }
 
 /// A field; `None` is NULL.
-pub(crate) type Field = Option<Vec<u8>>;
+pub(crate) type Field<'a> = Option<&'a [u8]>;
+
+/// The fields of a record, in memory that serves all records.
+#[derive(Default)]
+pub(crate) struct Record {
+    bytes: Vec<u8>,
+    /// Where each field ends, and whether it is NULL.
+    ends: Vec<(usize, bool)>,
+}
+
+impl Record {
+    /// Number of fields.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The fields in order.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        let mut start = 0;
+        self.ends.iter().map(move |(end, is_null)| {
+            let bytes = &self.bytes[start..*end];
+            start = *end;
+            (!is_null).then_some(bytes)
+        })
+    }
+
+    /// What the field that is being read has so far.
+    fn current(&self) -> &[u8] {
+        &self.bytes[self.ends.last().map_or(0, |(end, _)| *end)..]
+    }
+
+    fn close(&mut self, is_null: bool) {
+        self.ends.push((self.bytes.len(), is_null));
+    }
+}
 
 /// Reads records.
 pub(crate) struct Reader<'a> {
@@ -75,6 +109,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves the bytes up to the next that may begin a mark, as far as they are here, to `field`. Whether there were any.
+    #[inline]
     fn take_plain(&mut self, field: &mut Vec<u8>) -> bool {
         let here = &self.buffer[self.position..];
         let count = here.iter().take_while(|byte| !self.special[usize::from(**byte)]).count();
@@ -132,31 +167,38 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next record; `None` at the end of the file.
-    pub(crate) fn record(&mut self) -> Result<Option<Vec<Field>>> {
+    /// Replaces `record` with the next one; false at the end of the file.
+    pub(crate) fn record(&mut self, record: &mut Record) -> Result<bool> {
+        record.bytes.clear();
+        record.ends.clear();
         let format = self.format.clone();
         if !format.starting.is_empty() {
             while !self.take(&format.starting)? {
                 if self.next_byte()?.is_none() {
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
         }
         if self.peek()?.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut fields = Vec::new();
-        loop {
-            let (field, end) = self.field()?;
-            fields.push(field);
-            if end == End::Line {
-                return Ok(Some(fields));
-            }
-        }
+        while self.field(record)? == End::Field {}
+        Ok(true)
     }
 
     /// The end of a field, when it comes next. The end of the file ends everything.
     fn end(&mut self) -> Result<Option<End>> {
+        if let ([field], [line], Some(byte)) =
+            (&*self.format.terminated, &*self.format.line_end, self.buffer.get(self.position))
+        {
+            let end = match byte {
+                byte if byte == field => End::Field,
+                byte if byte == line => End::Line,
+                _ => return Ok(None),
+            };
+            self.position += 1;
+            return Ok(Some(end));
+        }
         // A line end may begin with what ends a field, or the other way round: the longer mark is looked for first.
         let format = self.format.clone();
         let (line_end, terminated) = (&format.line_end, &format.terminated);
@@ -173,61 +215,62 @@ impl<'a> Reader<'a> {
         Ok(self.peek()?.is_none().then_some(End::Line))
     }
 
-    fn field(&mut self) -> Result<(Field, End)> {
+    fn field(&mut self, record: &mut Record) -> Result<End> {
         if let Some(quote) = self.format.enclosed
             && self.take(&[quote])?
         {
-            return self.enclosed_field(quote);
+            return self.enclosed_field(quote, record);
         }
-        let mut field = Vec::new();
         let mut is_null_mark = false;
         loop {
-            if self.take_plain(&mut field) {
+            if self.take_plain(&mut record.bytes) {
                 continue;
             }
             if let Some(end) = self.end()? {
                 let word = self.format.enclosed.is_some() || self.format.escaped.is_none();
+                let field = record.current();
                 let null = is_null_mark && field.len() == 1 || word && field == b"NULL";
-                return Ok(((!null).then_some(field), end));
+                record.close(null);
+                return Ok(end);
             }
             let Some(byte) = self.next_byte()? else { continue };
             if Some(byte) == self.format.escaped {
                 let (escaped, null) = self.escaped(byte)?;
-                is_null_mark = null && field.is_empty();
-                field.push(escaped);
+                is_null_mark = null && record.current().is_empty();
+                record.bytes.push(escaped);
             } else {
-                field.push(byte);
+                record.bytes.push(byte);
             }
         }
     }
 
-    fn enclosed_field(&mut self, quote: u8) -> Result<(Field, End)> {
-        let mut field = Vec::new();
+    fn enclosed_field(&mut self, quote: u8, record: &mut Record) -> Result<End> {
         let mut is_null_mark = false;
         loop {
-            if self.take_plain(&mut field) {
+            if self.take_plain(&mut record.bytes) {
                 continue;
             }
             let Some(byte) = self.next_byte()? else {
-                return Ok((Some(field), End::Line));
+                record.close(false);
+                return Ok(End::Line);
             };
             if byte == quote {
                 // Doubled it stands for itself; before an end it closes the field; elsewhere it is a character.
                 if self.take(&[quote])? {
-                    field.push(quote);
+                    record.bytes.push(quote);
                     continue;
                 }
                 if let Some(end) = self.end()? {
-                    let null = is_null_mark && field.len() == 1;
-                    return Ok(((!null).then_some(field), end));
+                    record.close(is_null_mark && record.current().len() == 1);
+                    return Ok(end);
                 }
-                field.push(quote);
+                record.bytes.push(quote);
             } else if Some(byte) == self.format.escaped {
                 let (escaped, null) = self.escaped(byte)?;
-                is_null_mark = null && field.is_empty();
-                field.push(escaped);
+                is_null_mark = null && record.current().is_empty();
+                record.bytes.push(escaped);
             } else {
-                field.push(byte);
+                record.bytes.push(byte);
             }
         }
     }
@@ -261,9 +304,11 @@ mod tests {
         };
         let mut reader = Reader::new(&mut source, format.clone());
         let mut records = Vec::new();
-        while let Some(fields) = reader.record().unwrap() {
-            let text = |field: Field| field.map(|bytes| String::from_utf8(bytes).unwrap());
-            records.push(fields.into_iter().map(text).collect());
+        let mut record = Record::default();
+        while reader.record(&mut record).unwrap() {
+            let text =
+                |field: Field<'_>| field.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            records.push(record.fields().map(text).collect());
         }
         records
     }

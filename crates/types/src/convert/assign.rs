@@ -62,6 +62,19 @@ pub(super) fn plain_text(value: &Value) -> Vec<u8> {
     text
 }
 
+/// The number that a text is which has nothing but a few digits, as most have that are given for one.
+fn plain_digits(value: &Value) -> Option<u64> {
+    /// All numbers of so many digits fit.
+    const DIGITS_MAX: usize = 18;
+    let Value::Bytes(text) = value else { return None };
+    if text.is_empty() || text.len() > DIGITS_MAX {
+        return None;
+    }
+    text.iter().try_fold(0, |number, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
+}
+
 impl Target<'_, '_, '_> {
     /// An error when strict, a warning when not.
     #[cold]
@@ -123,7 +136,11 @@ impl Target<'_, '_, '_> {
 
     fn integer(&mut self, value: &Value, from: &DataType) -> Result<Value> {
         let (low, high) = self.to.integer_range().unwrap_or((i64::MIN, i64::MAX as u64));
-        let number = self.whole_number(value, from)?;
+        let digits = plain_digits(value);
+        let number = match digits {
+            Some(number) => Whole::Positive(number),
+            None => self.whole_number(value, from)?,
+        };
         let (fitted, fits) = match number {
             Whole::Negative(number) if number < low => (i128::from(low), false),
             Whole::Negative(number) => (i128::from(number), true),
@@ -135,7 +152,7 @@ impl Target<'_, '_, '_> {
         };
         if !fits {
             self.out_of_range()?;
-        } else if let Value::Bytes(text) = value {
+        } else if let (Value::Bytes(text), None) = (value, digits) {
             self.check_number_text(text)?;
         }
         Ok(if self.to.unsigned { Value::UInt(fitted as u64) } else { Value::Int(fitted as i64) })

@@ -1,0 +1,238 @@
+//! Rows that are told of beforehand (`expect_rows`): the same as others for everybody who looks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{DurableEngine, EngineConfig};
+use engine_api::{
+    CancelToken, ColumnDef, Direction, Engine, EngineError, GetOutcome, IndexDef, IndexId,
+    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
+    Transaction, TxnOptions, WaitPolicy,
+};
+use sys::sim::SimDisk;
+use types::key::encode_part;
+use types::record::RecordLayout;
+use types::{DataType, Value};
+use wal::{Durability, FailurePolicy, LogConfig};
+
+const TABLE: TableId = TableId(2000);
+const SECOND: IndexId = IndexId(1);
+/// More than go the usual way.
+const ROWS: i64 = 700;
+
+fn engine() -> DurableEngine {
+    let config = EngineConfig {
+        redo: txn::RedoCrew::default(),
+        page_bytes: 1024,
+        pool_bytes: 512 << 10,
+        pages_max: 1 << 16,
+        log: LogConfig {
+            segment_bytes: 256 << 10,
+            block_bytes: 512,
+            lanes: 2,
+            flights: 1,
+            durability: Durability::Synced,
+            failure: FailurePolicy::Report,
+        },
+        undo_memory_bytes: 10_000,
+        background: false,
+        checkpoint_interval: Duration::from_secs(1),
+        archive: None,
+    };
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
+    let index = |id, column| IndexDef {
+        id,
+        name: "i".into(),
+        unique: id == IndexId::CLUSTERED,
+        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
+    };
+    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
+    let def = TableDef {
+        id: TABLE,
+        name: "test.t1".into(),
+        columns: types().map(column).to_vec(),
+        indexes: vec![index(IndexId::CLUSTERED, 0), index(SECOND, 1)],
+    };
+    let mut txn = begin(&engine);
+    txn.create_table(&def).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    engine
+}
+
+fn types() -> [DataType; 2] {
+    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
+}
+
+fn record(id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let values = [Value::Int(id), Value::Int(id * 7 % 100)];
+    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
+    out
+}
+
+fn key(id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
+    out
+}
+
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    let options = TxnOptions {
+        isolation: IsolationLevel::RepeatableRead,
+        read_only: false,
+        lock_wait_timeout: Duration::from_millis(1),
+        cancel: CancelToken::new(),
+    };
+    txn.start(&options).unwrap();
+    txn.begin_statement();
+    txn
+}
+
+fn count(txn: &mut dyn Transaction, index: IndexId, lock: RowLock) -> Result<usize, EngineError> {
+    let spec = ScanSpec {
+        table: TABLE,
+        index,
+        range: KeyRange::ALL,
+        direction: Direction::Forward,
+        lock,
+        wait: WaitPolicy::Wait,
+    };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut batch, mut count) = (RowBatch::new(), 0);
+    loop {
+        batch.clear();
+        match txn.fetch(cursor, 50, &mut batch)? {
+            0 => return Ok(count),
+            more => count += more,
+        }
+    }
+}
+
+fn insert(txn: &mut dyn Transaction, ids: impl Iterator<Item = i64>) {
+    ids.for_each(|id| txn.insert(TABLE, &record(id)).unwrap());
+}
+
+fn assert_rows(engine: &DurableEngine, rows: usize) {
+    let mut txn = begin(engine);
+    for index in [IndexId::CLUSTERED, SECOND] {
+        assert_eq!(count(&mut *txn, index, RowLock::None).unwrap(), rows);
+    }
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn rows_are_seen_by_the_own_transaction_and_by_others_after_the_commit() {
+    let engine = engine();
+    let mut old = begin(&engine);
+    assert_eq!(count(&mut *old, IndexId::CLUSTERED, RowLock::None).unwrap(), 0);
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..ROWS);
+    let mut row = RowBuf::default();
+    let wait = WaitPolicy::Wait;
+    let got = txn.get(TABLE, IndexId::CLUSTERED, &key(ROWS - 1), RowLock::None, wait, &mut row);
+    assert_eq!(got.unwrap(), GetOutcome::Found);
+    assert_eq!(row.record, record(ROWS - 1));
+    assert_rows(&engine, 0);
+    txn.rows_are_over().unwrap();
+    assert_rows(&engine, 0);
+    txn.commit().unwrap().wait().unwrap();
+    assert_rows(&engine, ROWS as usize);
+    assert_eq!(count(&mut *old, SECOND, RowLock::None).unwrap(), 0);
+    drop(old);
+    engine.tick().unwrap();
+    assert_rows(&engine, ROWS as usize);
+}
+
+#[test]
+fn a_key_out_of_order_and_a_duplicate_are_as_with_other_rows() {
+    let engine = engine();
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, (0..ROWS).chain([-5, ROWS]));
+    let twice = txn.insert(TABLE, &record(ROWS - 1));
+    assert!(matches!(twice, Err(EngineError::DuplicateKey { index: IndexId::CLUSTERED, .. })));
+    txn.commit().unwrap().wait().unwrap();
+    assert_rows(&engine, ROWS as usize + 2);
+}
+
+#[test]
+fn a_rollback_leaves_nothing_and_no_lost_page() {
+    let engine = engine();
+    let stat = |name: &str| {
+        engine.stats().iter().find(|stat| stat.name == name).map(|stat| stat.value.clone())
+    };
+    let mut pages = Vec::new();
+    for _ in 0..3 {
+        let mut txn = begin(&engine);
+        let savepoint = txn.savepoint();
+        txn.expect_rows(TABLE).unwrap();
+        insert(&mut *txn, 0..ROWS);
+        // Before the trees are the table's, and after.
+        txn.rollback_to(savepoint).unwrap();
+        txn.expect_rows(TABLE).unwrap();
+        insert(&mut *txn, 0..ROWS);
+        txn.rows_are_over().unwrap();
+        txn.rollback().unwrap();
+        assert_rows(&engine, 0);
+        pages.push(stat("pages_data"));
+    }
+    assert_eq!(pages[1], pages[2]);
+}
+
+#[test]
+fn a_part_cannot_be_taken_back_and_the_whole_is_refused() {
+    let engine = engine();
+    let mut txn = begin(&engine);
+    let start = txn.savepoint();
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..ROWS);
+    let savepoint = txn.savepoint();
+    txn.rollback_to(savepoint).unwrap();
+    insert(&mut *txn, ROWS..ROWS + 1);
+    txn.rollback_to(savepoint).unwrap();
+    assert!(txn.rows_are_over().is_err());
+    txn.rollback_to(start).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    assert_rows(&engine, 0);
+}
+
+#[test]
+fn others_wait_for_the_end_and_are_waited_for() {
+    let engine = engine();
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..ROWS);
+    let mut other = begin(&engine);
+    let blocked = other.insert(TABLE, &record(ROWS * 2));
+    assert!(matches!(blocked, Err(EngineError::LockWaitTimeout)));
+    // A locking scan meets the rows that came first.
+    let blocked = count(&mut *other, IndexId::CLUSTERED, RowLock::Shared);
+    assert!(matches!(blocked, Err(EngineError::LockWaitTimeout)));
+    // It may have locked the span before them.
+    let stored = txn.rows_are_over();
+    assert!(matches!(stored, Ok(()) | Err(EngineError::LockWaitTimeout)));
+    drop(other);
+    txn.rollback().unwrap();
+
+    // Whoever looked for a row, locking, keeps it from coming.
+    let mut reader = begin(&engine);
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..ROWS);
+    let mut row = RowBuf::default();
+    let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
+    let got = reader.get(TABLE, IndexId::CLUSTERED, &key(ROWS - 1), lock, wait, &mut row);
+    assert_eq!(got.unwrap(), GetOutcome::NotFound);
+    assert!(matches!(txn.rows_are_over(), Err(EngineError::LockWaitTimeout)));
+    txn.rollback().unwrap();
+    assert_rows(&engine, 0);
+
+    // And whoever locked a span before: the rows go the usual way.
+    let mut txn = begin(&engine);
+    txn.expect_rows(TABLE).unwrap();
+    insert(&mut *txn, 0..ROWS - 1);
+    let blocked = txn.insert(TABLE, &record(ROWS - 1));
+    assert!(matches!(blocked, Err(EngineError::LockWaitTimeout)));
+}

@@ -73,8 +73,11 @@ impl Binder<'_> {
         call: &ast::AggregateCall,
     ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
         let mut args = Vec::with_capacity(call.args.len());
+        let name = registry_name(call.func);
+        let numeric =
+            matches!(name, "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP");
         for arg in &call.args {
-            args.push(self.bind_condition(arg)?);
+            args.push(if numeric { self.bind_number(arg)? } else { self.bind_condition(arg)? });
         }
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for item in &call.order_by {

@@ -41,6 +41,23 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
     }
 }
 
+/// Whether an argument is a number, so that a hexadecimal literal is one.
+fn wants_number(function: &str, position: usize) -> bool {
+    match function {
+        "ABS" | "ACOS" | "ASIN" | "ATAN" | "ATAN2" | "BIN" | "CEIL" | "CEILING" | "CONV"
+        | "COS" | "COT" | "DEGREES" | "EXP" | "FLOOR" | "FROM_DAYS" | "FROM_UNIXTIME" | "LN"
+        | "LOG" | "LOG10" | "LOG2" | "MAKEDATE" | "MAKETIME" | "MOD" | "OCT" | "POW" | "POWER"
+        | "RADIANS" | "RAND" | "ROUND" | "SEC_TO_TIME" | "SIGN" | "SIN" | "SPACE" | "SQRT"
+        | "TAN" | "TRUNCATE" | "INET_NTOA" => true,
+        "FORMAT" | "ELT" | "MAKE_SET" | "INTERVAL" | "EXPORT_SET" => position == 0,
+        "LEFT" | "RIGHT" | "REPEAT" | "LPAD" | "RPAD" => position == 1,
+        "SUBSTR" | "SUBSTRING" | "MID" => position > 0,
+        "SUBSTRING_INDEX" => position == 2,
+        "INSERT" => position == 1 || position == 2,
+        _ => false,
+    }
+}
+
 impl Binder<'_> {
     /// Expressions with a syntax of their own that become calls.
     pub(crate) fn bind_special(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -277,8 +294,12 @@ impl Binder<'_> {
 
     pub(crate) fn bind_call_of(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr> {
         let mut bound = Vec::with_capacity(args.len());
-        for arg in args {
-            bound.push(self.bind_condition(arg)?);
+        for (position, arg) in args.iter().enumerate() {
+            bound.push(if wants_number(name, position) {
+                self.bind_number(arg)?
+            } else {
+                self.bind_condition(arg)?
+            });
         }
         self.function(name, bound)
     }
@@ -350,8 +371,12 @@ impl Binder<'_> {
 
     fn unit_call(&mut self, name: &str, unit: IntervalUnit, args: &[&ast::Expr]) -> Result<Expr> {
         let mut bound = vec![self.unit_text(unit)];
-        for arg in args {
-            bound.push(self.bind_condition(arg)?);
+        for (position, arg) in args.iter().enumerate() {
+            bound.push(if wants_number(name, position) {
+                self.bind_number(arg)?
+            } else {
+                self.bind_condition(arg)?
+            });
         }
         self.function(name, bound)
     }

@@ -36,17 +36,27 @@ impl Binder<'_> {
         if let Some(found) = self.bind_row_subquery(op, left, right)? {
             return Ok(found);
         }
-        let left_hex = is_binary_literal(left);
-        let right_hex = is_binary_literal(right);
-        let mut a = self.bind_expr(left)?;
-        let mut b = self.bind_expr(right)?;
-        // Hexadecimal literals are numbers beside numbers.
-        if left_hex && b.ty().is_numeric() {
-            a = self.bind_number(left)?;
-        } else if right_hex && a.ty().is_numeric() {
-            b = self.bind_number(right)?;
-        }
+        let mut sides = self.bind_compared(&[left, right])?.into_iter();
+        let (Some(a), Some(b)) = (sides.next(), sides.next()) else { bail!(OPERAND_COLUMNS, 1) };
         self.comparison(op, a, b)
+    }
+
+    /// What is compared with one another: hexadecimal literals are numbers beside numbers.
+    pub(crate) fn bind_compared(&mut self, sides: &[&ast::Expr]) -> Result<Vec<Expr>> {
+        let mut bound = Vec::with_capacity(sides.len());
+        for side in sides {
+            bound.push(self.bind_expr(side)?);
+        }
+        if sides.iter().any(|side| is_binary_literal(side))
+            && bound.iter().any(|side| !matches!(side, Expr::Row(_)) && side.ty().is_numeric())
+        {
+            for (side, bound) in sides.iter().zip(&mut bound) {
+                if is_binary_literal(side) {
+                    *bound = self.bind_number(side)?;
+                }
+            }
+        }
+        Ok(bound)
     }
 
     /// `left op right` with both sides bound.
@@ -237,9 +247,10 @@ impl Binder<'_> {
     // --- BETWEEN, IN
 
     pub(crate) fn bind_between(&mut self, between: &ast::Between) -> Result<Expr> {
-        let operand = self.bind_expr(&between.expr)?;
-        let low = self.bind_expr(&between.low)?;
-        let high = self.bind_expr(&between.high)?;
+        let bound = self.bind_compared(&[&between.expr, &between.low, &between.high])?;
+        let Ok([operand, low, high]) = <[Expr; 3]>::try_from(bound) else {
+            bail!(OPERAND_COLUMNS, 1)
+        };
         for expr in [&operand, &low, &high] {
             single(expr)?;
         }
@@ -268,14 +279,13 @@ impl Binder<'_> {
         list: &[ast::Expr],
         negated: bool,
     ) -> Result<Expr> {
-        let operand = self.bind_expr(expr)?;
-        let mut items = Vec::with_capacity(list.len());
-        for item in list {
-            let item = self.bind_expr(item)?;
-            if columns_of(&item) != columns_of(&operand) {
-                bail!(OPERAND_COLUMNS, columns_of(&operand));
-            }
-            items.push(item);
+        let mut sides = Vec::with_capacity(list.len() + 1);
+        sides.push(expr);
+        sides.extend(list);
+        let mut items = self.bind_compared(&sides)?;
+        let operand = items.remove(0);
+        if items.iter().any(|item| columns_of(item) != columns_of(&operand)) {
+            bail!(OPERAND_COLUMNS, columns_of(&operand));
         }
         if matches!(operand, Expr::Row(_)) {
             return self.row_in_list(operand, items, negated);

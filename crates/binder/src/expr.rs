@@ -9,6 +9,7 @@ use types::{CollationId, DataType, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value}
 
 use crate::Binder;
 use crate::collation;
+use crate::compare::is_binary_literal;
 use crate::literal;
 use crate::typing::{
     Arithmetic, NumberClass, arithmetic, display_width, number_class, string_type,
@@ -262,12 +263,18 @@ impl Binder<'_> {
 
     fn bind_case(&mut self, case: &ast::Case) -> Result<Expr> {
         let operand = match &case.operand {
-            Some(operand) => Some(self.bind_condition(operand)?),
+            Some(operand) => {
+                let mut sides: Vec<&ast::Expr> = vec![operand];
+                sides.extend(case.whens.iter().map(|(when, _)| when));
+                Some(self.bind_compared(&sides)?.swap_remove(0))
+            }
             None => None,
         };
+        let numeric = operand.as_ref().is_some_and(|operand| operand.ty().is_numeric());
         let mut branches = Vec::with_capacity(case.whens.len());
         for (when, then) in &case.whens {
-            let mut when = self.bind_condition(when)?;
+            let mut when =
+                if numeric { self.bind_number(when)? } else { self.bind_condition(when)? };
             if let Some(operand) = &operand {
                 when = self.comparison(BinaryOp::Equal, operand.clone(), when)?;
             }
@@ -336,6 +343,9 @@ impl Binder<'_> {
         }
         let mut operand = self.bind_condition(&cast.expr)?;
         let ty = self.cast_type(&cast.target, &operand)?;
+        if ty.is_numeric() && ty.kind != TypeKind::Year && is_binary_literal(&cast.expr) {
+            operand = self.bind_number(&cast.expr)?;
+        }
         self.infer(&mut operand, &ty);
         let cast_to = &cast.target;
         let padded = matches!(cast_to.name, ast::TypeName::Binary | ast::TypeName::Varbinary)

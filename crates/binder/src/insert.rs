@@ -240,7 +240,8 @@ impl Binder<'_> {
         if matches!(value.kind, ast::ExprKind::Default(None)) {
             return Ok(None);
         }
-        let mut bound = self.bind_condition(value)?;
+        let mut bound =
+            if ty.is_numeric() { self.bind_number(value)? } else { self.bind_condition(value)? };
         self.infer(&mut bound, ty);
         Ok(Some(bound))
     }

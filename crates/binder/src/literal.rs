@@ -154,8 +154,16 @@ fn decimal(text: &str) -> Result<Expr> {
     let Some(number) = Decimal::parse(text.as_bytes()) else {
         return float(text);
     };
+    let number = fitting(number);
     let ty = DataType::decimal(number.precision().max(1), number.scale()).with_nullable(false);
     Ok(Expr::literal(Value::Decimal(number), ty))
+}
+
+/// The largest DECIMAL for what has more digits before the point than one can hold.
+fn fitting(number: Decimal) -> Decimal {
+    const DIGITS_MAX: u32 = 65;
+    let whole = number.precision().saturating_sub(u32::from(number.scale()));
+    if whole > DIGITS_MAX { number.clamped(DIGITS_MAX, 0) } else { number }
 }
 
 fn float(text: &str) -> Result<Expr> {

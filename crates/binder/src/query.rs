@@ -63,6 +63,9 @@ impl Binder<'_> {
         if self.query_depth >= QUERY_DEPTH_MAX {
             bail!(TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT);
         }
+        if query.into.is_some() && !self.blocks.is_empty() {
+            bail!(MISPLACED_INTO);
+        }
         let outer = self.cte_scope.len();
         if let Some(with) = &query.with {
             self.declare_ctes(with)?;

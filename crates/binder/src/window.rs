@@ -34,6 +34,14 @@ fn function_name(func: WindowFunc) -> &'static str {
     }
 }
 
+/// How errors call a window without a name.
+const UNNAMED: &str = "<unnamed window>";
+
+/// A number where ORDER BY of a query would count its columns.
+fn is_position(expr: &ast::Expr) -> bool {
+    matches!(expr.kind, ast::ExprKind::Literal(ast::Literal::Integer(_)))
+}
+
 impl Binder<'_> {
     /// Binds the WINDOW clause; a window may build on one defined before or after it.
     pub(crate) fn bind_named_windows(
@@ -88,6 +96,10 @@ impl Binder<'_> {
     }
 
     fn bind_window_parts(&mut self, spec: &ast::WindowSpec, name: &str) -> Result<Window> {
+        let ordered = spec.order_by.iter().map(|item| &item.expr);
+        if spec.partition_by.iter().chain(ordered).any(is_position) {
+            bail!(WINDOW_ILLEGAL_ORDER_BY, name);
+        }
         let mut partition_by = Vec::with_capacity(spec.partition_by.len());
         for expr in &spec.partition_by {
             partition_by.push(self.bind_condition(expr)?);
@@ -249,7 +261,7 @@ impl Binder<'_> {
                     frame: window.frame,
                 })
             }
-            ast::Over::Spec(spec) => self.bind_window_spec(spec, "<unnamed window>"),
+            ast::Over::Spec(spec) => self.bind_window_spec(spec, UNNAMED),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Character sets: conversion between them and the server's UTF-8.
 
 use crate::id::CollationId;
+use crate::multibyte::{Code, Multibyte};
 use crate::{tables, utf8};
 
 /// How characters are bytes.
@@ -24,6 +25,8 @@ pub enum Encoding {
     Utf32,
     /// One byte by table.
     Bytes(u8),
+    /// Two to four bytes by table.
+    Wide(Multibyte),
 }
 
 /// A character set.
@@ -59,6 +62,7 @@ impl Charset {
             Encoding::Utf8mb3 | Encoding::Ucs2 => point < 0x10000,
             Encoding::Ascii => point < 0x80,
             Encoding::Bytes(slot) => tables::point_to_byte(slot, point).is_some(),
+            Encoding::Wide(set) => set.code(point).is_some(),
         }
     }
 
@@ -68,7 +72,7 @@ impl Charset {
             Encoding::Ucs2 | Encoding::Utf16 | Encoding::Utf16Le => 2,
             Encoding::Utf32 => 4,
             Encoding::Utf8mb4 | Encoding::Utf8mb3 | Encoding::Ascii => 1,
-            Encoding::Binary | Encoding::Bytes(_) => 1,
+            Encoding::Binary | Encoding::Bytes(_) | Encoding::Wide(_) => 1,
         }
     }
 
@@ -101,6 +105,7 @@ impl Charset {
                 bytes.is_ascii() && !matches!(self.encoding, Encoding::Bytes(_))
             }
             Encoding::Ucs2 | Encoding::Utf16 | Encoding::Utf16Le | Encoding::Utf32 => false,
+            Encoding::Wide(_) => false,
         };
         if plain {
             return Converted { bytes: bytes.to_vec(), first_bad: None };
@@ -169,6 +174,7 @@ impl Charset {
                 .and_then(|&byte| tables::byte_to_point(slot, byte))
                 .map(|point| (point, 1))
                 .ok_or(1),
+            Encoding::Wide(set) => set.read(bytes),
             Encoding::Ucs2 => match unit(0) {
                 Some(point) if !(0xd800..0xe000).contains(&point) => Ok((point, 2)),
                 _ => Err(2),
@@ -197,6 +203,9 @@ impl Charset {
             Encoding::Utf8mb4 | Encoding::Utf8mb3 | Encoding::Binary => utf8::push(point, out),
             Encoding::Ascii => out.push(point as u8),
             Encoding::Bytes(slot) => out.push(tables::point_to_byte(slot, point).unwrap_or(b'?')),
+            Encoding::Wide(set) => {
+                out.extend_from_slice(set.code(point).as_ref().map_or(b"?", Code::as_bytes));
+            }
             Encoding::Ucs2 | Encoding::Utf16 => {
                 let count = units(&mut pair);
                 pair[..count].iter().for_each(|unit| out.extend_from_slice(&unit.to_be_bytes()));

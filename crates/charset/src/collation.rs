@@ -5,10 +5,11 @@ use std::hash::Hasher;
 
 use crate::charset::{Charset, Encoding};
 use crate::id::CollationId;
+use crate::multibyte::Multibyte;
 use crate::tables::{self, Case, Version};
 use crate::utf8;
 use crate::weights::{
-    Bytes, General, Level, PlainUnits, Source, Tailored, Uca400, Uca520, Units, skip_common,
+    Bytes, General, Level, PlainUnits, Source, Tailored, Uca400, Uca520, Units, Wide, skip_common,
 };
 
 /// Whether spaces at the end count.
@@ -35,6 +36,8 @@ pub(crate) enum Rule {
     Unicode400,
     /// 8-bit character set (first) with weights (second).
     Bytes(u8, u8),
+    /// A set of East Asia, by its characters' bytes or by weights.
+    Wide(Multibyte, bool),
     /// A language's rules (second) over UCA 9.0.0 with so many levels, or over 4.0.0 for 0.
     Tailored(u8, u8),
 }
@@ -79,6 +82,10 @@ macro_rules! with_units {
             }
             Rule::Bytes(charset, weights) => {
                 let $source = Bytes { charset, weights };
+                $body
+            }
+            Rule::Wide(set, by_code) => {
+                let $source = Wide { set, by_code };
                 $body
             }
             Rule::Tailored(0, slot) => {
@@ -193,10 +200,15 @@ impl Collation {
             | Rule::Unicode520
             | Rule::Unicode400
             | Rule::Bytes(..)
+            | Rule::Wide(..)
             | Rule::Tailored(0, _) => {
                 self.write_key(text, out);
                 let terminator =
-                    if matches!(self.rule, Rule::Bin | Rule::Bytes(..)) { 2 } else { 3 };
+                    if matches!(self.rule, Rule::Bin | Rule::Bytes(..) | Rule::Wide(..)) {
+                        2
+                    } else {
+                        3
+                    };
                 out.truncate((out.len() - terminator).max(start));
             }
         }
@@ -217,6 +229,7 @@ impl Collation {
             | Rule::General
             | Rule::Unicode400
             | Rule::Bytes(..)
+            | Rule::Wide(..)
             | Rule::Tailored(0, _) => Case::V300,
         }
     }
@@ -298,6 +311,7 @@ impl Collation {
             Rule::Unicode520 => same_run(Uca520, a, b),
             Rule::Unicode400 => same_run(Uca400, a, b),
             Rule::Bytes(charset, weights) => same_run(Bytes { charset, weights }, a, b),
+            Rule::Wide(set, by_code) => same_run(Wide { set, by_code }, a, b),
         }
     }
 }

@@ -8,6 +8,7 @@ mod collation;
 mod id;
 mod like;
 mod list;
+mod multibyte;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod weights;
 pub use charset::{Charset, Converted, Encoding};
 pub use collation::{Collation, PadAttribute};
 pub use id::CollationId;
+pub use multibyte::{Longer, Multibyte};
 pub use utf8::{char_length, char_prefix, find_malformed};
 
 /// Ids are below this.

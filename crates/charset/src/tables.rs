@@ -68,22 +68,26 @@ pub(crate) struct Run {
     table: &'static [u8],
     at: usize,
     end: usize,
-    inline: [u16; 3],
+    inline: [u16; 4],
 }
 
 impl Run {
-    pub(crate) const EMPTY: Run = Run { table: &[], at: 0, end: 0, inline: [0; 3] };
+    pub(crate) const EMPTY: Run = Run { table: &[], at: 0, end: 0, inline: [0; 4] };
 
-    fn inline(inline: [u16; 3], count: usize) -> Run {
+    fn inline(inline: [u16; 4], count: usize) -> Run {
         Run { table: &[], at: 0, end: count, inline }
     }
 
     pub(crate) fn one(weight: u16) -> Run {
-        Run::inline([weight, 0, 0], 1)
+        Run::inline([weight, 0, 0, 0], 1)
     }
 
     pub(crate) fn two(first: u16, second: u16) -> Run {
-        Run::inline([first, second, 0], 2)
+        Run::inline([first, second, 0, 0], 2)
+    }
+
+    pub(crate) fn bytes(bytes: [u8; 4], count: usize) -> Run {
+        Run::inline(bytes.map(u16::from), count)
     }
 
     #[inline]
@@ -134,7 +138,7 @@ fn short_run(table: &'static [u8], pool: usize, entry: u32) -> Run {
         return Run::one(entry as u16);
     }
     let at = pool + (entry & 0xff_ffff) as usize * 2;
-    Run { table, at, end: at + count * 2, inline: [0; 3] }
+    Run { table, at, end: at + count * 2, inline: [0; 4] }
 }
 
 const fn pool_range(entry: usize, level: usize) -> (usize, usize) {
@@ -156,7 +160,7 @@ const fn level_range(table: &[u8], head: usize, level: usize) -> (usize, usize) 
 
 fn pool_run(entry: usize, level: usize) -> Run {
     let (at, end) = pool_range(entry, level);
-    Run { table: UNICODE_900, at, end, inline: [0; 3] }
+    Run { table: UNICODE_900, at, end, inline: [0; 4] }
 }
 
 /// The rules of a language: what differs from the base.
@@ -195,7 +199,7 @@ impl Tailoring {
     fn run(self, entry: u32, level: usize) -> Run {
         let head = TAILORED_POOL + entry as usize * 2;
         let (at, end) = level_range(TAILORED, head, level);
-        Run { table: TAILORED, at, end, inline: [0; 3] }
+        Run { table: TAILORED, at, end, inline: [0; 4] }
     }
 
     /// Weights of a code point, if the language has its own.
@@ -272,6 +276,7 @@ fn hangul(point: u32, level: usize) -> Run {
         first(0x1100 + syllable / 588),
         first(0x1161 + syllable % 588 / 28),
         first(0x11a7 + trailing),
+        0,
     ];
     Run::inline(inline, if trailing > 0 { 3 } else { 2 })
 }

@@ -6,7 +6,10 @@ use std::hash::Hasher;
 
 use proptest::prelude::*;
 
-use crate::{Collation, CollationId, charset_by_name, collation, collation_by_name, collations};
+use crate::{
+    Collation, CollationId, Encoding, charset_by_name, charsets, collation, collation_by_name,
+    collations,
+};
 
 fn of(name: &str) -> &'static Collation {
     collation_by_name(name).expect(name)
@@ -115,6 +118,62 @@ proptest! {
             c.upper(&a);
             c.charset.decode(&a);
             c.charset.encode(&a);
+        }
+    }
+}
+
+/// Texts and bytes that the reference server gives for them.
+#[test]
+fn east_asia() {
+    let cases: [(&str, &str, &[u8]); 13] = [
+        ("gbk", "a中文", &[b'a', 0xd6, 0xd0, 0xce, 0xc4]),
+        ("gb2312", "中", &[0xd6, 0xd0]),
+        ("big5", "中", &[0xa4, 0xa4]),
+        ("sjis", "表ｱ", &[0x95, 0x5c, 0xb1]),
+        ("cp932", "①", &[0x87, 0x40]),
+        ("ujis", "丂ｱ亜", &[0x8f, 0xb0, 0xa1, 0x8e, 0xb1, 0xb0, 0xa1]),
+        ("eucjpms", "①", &[0xad, 0xa1]),
+        ("euckr", "한국", &[0xc7, 0xd1, 0xb1, 0xb9]),
+        ("gb18030", "中", &[0xd6, 0xd0]),
+        ("gb18030", "\u{80}", &[0x81, 0x30, 0x81, 0x30]),
+        ("gb18030", "\u{1f600}", &[0x94, 0x39, 0xfc, 0x36]),
+        ("gb18030", "\u{10ffff}", &[0xe3, 0x32, 0x9a, 0x35]),
+        ("gb18030", "\u{ffff}", &[0x84, 0x31, 0xa4, 0x39]),
+    ];
+    for (set, text, bytes) in cases {
+        let set = charset_by_name(set).expect("known");
+        let encoded = set.encode(text.as_bytes());
+        assert_eq!((encoded.bytes.as_slice(), encoded.first_bad), (bytes, None), "{text}");
+        let decoded = set.decode(bytes);
+        assert_eq!(
+            (decoded.bytes.as_slice(), decoded.first_bad),
+            (text.as_bytes(), None),
+            "{text}"
+        );
+    }
+}
+
+/// Every character that a set writes comes back; cut and stray bytes do no harm.
+#[test]
+fn east_asia_round_trip() {
+    for set in charsets().iter().filter(|set| matches!(set.encoding, Encoding::Wide(_))) {
+        // Some are written in another way than they are read: the full-width reverse solidus and its like.
+        let mut others = 0;
+        let points = (0..0x2_8000).step_by(5).filter_map(char::from_u32);
+        for point in points.filter(|point| set.can_encode(*point as u32)) {
+            let text = point.to_string();
+            let encoded = set.encode(text.as_bytes()).bytes;
+            others += usize::from(set.decode(&encoded).bytes != text.as_bytes());
+            assert!(encoded.len() <= usize::from(set.max_length), "{} {text}", set.name);
+            for cut in 0..encoded.len() {
+                set.decode(&encoded[..cut]);
+            }
+        }
+        assert!(others < 10, "{}: {others}", set.name);
+        for lead in 0..=255u8 {
+            for trail in 0..=255u8 {
+                set.decode(&[lead, trail, 0x30, 0xff, lead]);
+            }
         }
     }
 }

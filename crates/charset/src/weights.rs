@@ -1,5 +1,6 @@
 //! Streams of weights: the units that comparison, sort keys, hashes and patterns work on.
 
+use crate::multibyte::Multibyte;
 use crate::tables::{self, Run, SEQUENCE_MAX, Tailoring, Version};
 use crate::utf8;
 
@@ -170,6 +171,29 @@ impl Source for Bytes {
             (first, 0) => Run::one(u16::from(first)),
             (first, second) => Run::two(u16::from(first), u16::from(second)),
         }
+    }
+    fn skips_ascii_zero(self) -> bool {
+        false
+    }
+}
+
+/// A collation of East Asia: as its characters' bytes, or by their weights.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide {
+    pub(crate) set: Multibyte,
+    pub(crate) by_code: bool,
+}
+
+impl Source for Wide {
+    const WIDTH: usize = 1;
+    fn space(self) -> u16 {
+        0x20
+    }
+    fn ascii(self, byte: u8) -> u16 {
+        if self.by_code { 0 } else { u16::from(self.set.ascii_weight(byte)) }
+    }
+    fn run(self, point: u32) -> Run {
+        if self.by_code { self.set.code_weights(point) } else { self.set.weights(point) }
     }
     fn skips_ascii_zero(self) -> bool {
         false

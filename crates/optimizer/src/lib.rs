@@ -78,13 +78,14 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// The answer of EXPLAIN ANALYZE: `actual` tells what an operator of `plan` did.
+    /// The text of EXPLAIN: `query` is the statement as it was understood, `actual` tells what an operator of `plan` did.
     pub fn analysis(
         &self,
         plan: &Plan,
         format: ExplainFormat,
         input: &OptimizeInput<'_>,
-        actual: explain::Actuals<'_>,
+        query: Option<&str>,
+        actual: Option<explain::Actuals<'_>>,
     ) -> String {
         let context = explain::Context {
             instances: &self.instances,
@@ -92,13 +93,14 @@ impl Explainer {
             subqueries: &self.subqueries,
             statistics: input.statistics,
             collation: input.collation,
-            actual: Some(actual),
+            query,
+            actual,
         };
         explain::text(plan, format, &context)
     }
 }
 
-/// Plans the statement of an EXPLAIN ANALYZE, to be run and described afterwards.
+/// Plans the statement of an EXPLAIN, to be described afterwards.
 ///
 /// # Errors
 /// As `optimize`.
@@ -200,6 +202,7 @@ impl Planner<'_> {
             subqueries: &self.subqueries,
             statistics: self.input.statistics,
             collation: self.input.collation,
+            query: None,
             actual: None,
         };
         explain::explain(plan, format, &context)

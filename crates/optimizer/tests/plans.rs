@@ -280,9 +280,9 @@ fn explain() {
     assert_eq!(
         explained("explain format=tree select a from t1 where b = 3 and c = 'x' limit 2"),
         [
-            "'-> Limit: 2 row(s)\n    -> Filter: (t1.c = 'x')  (rows=1000)\n        -> Index lookup on t1 using b (b=3)  (rows=1000)\n'"
+            "'-> Limit: 2 row(s)  (cost=350 rows=2)\n    -> Filter: (t1.c = 'x')  (cost=350 rows=1000)\n        -> Index lookup on t1 using b (b = 3)  (cost=350 rows=1000)\n'"
         ]
     );
     let json = explained("explain format=json select 1 from t1 where a = 1");
-    assert!(json[0].contains("Constant row on t1 using PRIMARY (a=1)"), "{}", json[0]);
+    assert!(json[0].contains("Single-row index lookup on t1 using PRIMARY (a = 1)"), "{}", json[0]);
 }

@@ -253,7 +253,10 @@ pub struct LogicalWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplainFormat {
     Traditional,
+    /// Operators.
     Json,
+    /// Query blocks and tables: the first version.
+    JsonBlocks,
     Tree,
 }
 

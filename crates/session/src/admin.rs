@@ -290,10 +290,18 @@ impl Session {
         if explain.analyze {
             return self.explain_analyze(explain, running, sink);
         }
+        let format = match &explain.format {
+            Some(format) => format.text.to_string(),
+            None => crate::variables::as_text(&self.value("explain_format")),
+        };
+        if format.eq_ignore_ascii_case("JSON")
+            && let ast::ExplainTarget::Statement(inner) = &explain.target
+        {
+            return self.explain_json(inner, running, sink);
+        }
         if explain.format.is_some() {
             return self.run_planned_statement(statement, running, sink);
         }
-        let format = crate::variables::as_text(&self.value("explain_format"));
         let format = if format == "DEFAULT" { "TRADITIONAL" } else { &format };
         let formatted = Explain { format: Some(ast::Ident::new(format)), ..explain.clone() };
         self.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)

@@ -1,4 +1,5 @@
-//! EXPLAIN ANALYZE: the statement runs with every operator measured, its rows go nowhere, and the plan is shown with what it did.
+//! EXPLAIN FORMAT=JSON, and EXPLAIN ANALYZE: the statement runs with every operator measured, its rows go nowhere, and the plan
+//! is shown with what it did.
 
 use std::sync::Arc;
 
@@ -33,8 +34,33 @@ impl Session {
         if !matches!(**statement, Statement::Query(_)) {
             return Err(Error::not_supported("EXPLAIN ANALYZE on this statement"));
         }
+        self.describe_plan(statement, format, true, running, sink)
+    }
+
+    /// EXPLAIN FORMAT=JSON of a statement with a plan.
+    pub(crate) fn explain_json(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let format = match self.value("explain_json_format_version") {
+            Value::Int(1) | Value::UInt(1) => ExplainFormat::JsonBlocks,
+            _ => ExplainFormat::Json,
+        };
+        self.describe_plan(statement, format, false, running, sink)
+    }
+
+    fn describe_plan(
+        &mut self,
+        statement: &Statement,
+        format: ExplainFormat,
+        run: bool,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         for _ in 0..REPLAN_MAX {
-            if let Some(text) = self.analyze(statement, format, running)? {
+            if let Some(text) = self.describe_once(statement, format, run, running)? {
                 let commit = self.finish_transaction_scope()?;
                 let mut ty = DataType::varchar(
                     text.chars().count() as u32,
@@ -63,10 +89,11 @@ impl Session {
     }
 
     /// One attempt; `None` when the plan was out of date.
-    fn analyze(
+    fn describe_once(
         &mut self,
         statement: &Statement,
         format: ExplainFormat,
+        run: bool,
         running: &Running<'_>,
     ) -> Result<Option<String>> {
         let view = self.view();
@@ -90,6 +117,10 @@ impl Session {
         if !self.lock_plan(&planned)? {
             return Ok(None);
         }
+        let query = self.understood(statement, planned.program.columns(), running);
+        if !run {
+            return Ok(Some(explainer.analysis(&plan, format, &input, query.as_deref(), None)));
+        }
         self.run_program(&planned, running.parameters, &mut NoRows)?;
         let measures = std::mem::take(&mut self.scratch.measures);
         let actual = |node: &plan::Physical| {
@@ -102,6 +133,18 @@ impl Session {
                 last: measure.last,
             })
         };
-        Ok(Some(explainer.analysis(&plan, format, &input, &actual)))
+        Ok(Some(explainer.analysis(&plan, format, &input, query.as_deref(), Some(&actual))))
+    }
+
+    /// A query as it was understood, for people to read.
+    fn understood(
+        &self,
+        statement: &Statement,
+        columns: &[ColumnMeta],
+        running: &Running<'_>,
+    ) -> Option<String> {
+        let Statement::Query(query) = statement else { return None };
+        let text = self.understood_query(query, query.span, running.source, columns).ok()?;
+        Some(format!("/* select#1 */ {text}"))
     }
 }

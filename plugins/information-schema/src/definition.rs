@@ -1,4 +1,5 @@
-//! Reads `definitions.txt`: `[schema.table]`, then one column a line: name, type, length, options.
+//! Reads `definitions.txt`: `[schema.table]`, then one column a line: name, type, length, options
+//! (`unsigned`, `notnull`, `decimals=`, `collation=`).
 
 use plugin_api::InfoColumn;
 use types::{CollationId, DataType, TypeKind};
@@ -19,26 +20,40 @@ pub fn all() -> Vec<Definition> {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             let (schema, name) = name.split_once('.').unwrap_or(("", name));
             tables.push(Definition { schema, name, columns: Vec::new() });
-        } else if let (Some(table), Some(column)) = (tables.last_mut(), column(line)) {
+        } else if let Some(table) = tables.last_mut()
+            && let Some(column) = column(table.schema, line)
+        {
             table.columns.push(column);
         }
     }
     tables
 }
 
-fn column(line: &'static str) -> Option<InfoColumn> {
+/// Collation of texts that name none.
+fn default_collation(schema: &str) -> CollationId {
+    match schema {
+        "information_schema" => CollationId::UTF8MB3_GENERAL_CI,
+        _ => CollationId::UTF8MB4_0900_AI_CI,
+    }
+}
+
+fn column(schema: &str, line: &'static str) -> Option<InfoColumn> {
     let mut words = line.split(' ');
     let name = words.next().filter(|name| !name.is_empty())?;
     let kind = kind(words.next()?)?;
     let mut ty = DataType::new(kind, words.next()?.parse().ok()?, 0);
     if ty.is_text() {
-        ty.collation = CollationId::UTF8MB4_0900_AI_CI;
+        ty.collation = default_collation(schema);
     }
     for option in words {
         match option {
             "unsigned" => ty.unsigned = true,
             "notnull" => ty.nullable = false,
-            other => ty.decimals = other.strip_prefix("decimals=")?.parse().ok()?,
+            other => match other.split_once('=')? {
+                ("decimals", decimals) => ty.decimals = decimals.parse().ok()?,
+                ("collation", name) => ty.collation = charset::collation_by_name(name)?.id,
+                _ => return None,
+            },
         }
     }
     Some(InfoColumn { name, ty })

@@ -13,7 +13,9 @@ pub fn character_sets(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for charset in charset::charsets() {
+    let mut sets: Vec<_> = charset::charsets().iter().collect();
+    sets.sort_by_key(|charset| charset.default_collation.0);
+    for charset in sets {
         let collation = charset::collation_or_binary(charset.default_collation);
         emit(&[
             Value::text(charset.name),
@@ -25,9 +27,16 @@ pub fn character_sets(
     Ok(())
 }
 
+/// The collations, those of a character set together.
+fn by_character_set() -> Vec<&'static charset::Collation> {
+    let mut collations: Vec<_> = charset::collations().iter().collect();
+    collations.sort_by_key(|collation| (collation.charset.name, collation.id.0));
+    collations
+}
+
 /// `COLLATIONS`.
 pub fn collations(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for collation in charset::collations() {
+    for collation in by_character_set() {
         let pad = match collation.pad {
             charset::PadAttribute::PadSpace => "PAD SPACE",
             charset::PadAttribute::NoPad => "NO PAD",
@@ -51,7 +60,7 @@ pub fn collation_character_sets(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    charset::collations().iter().try_for_each(|collation| {
+    by_character_set().into_iter().try_for_each(|collation| {
         emit(&[Value::text(collation.name), Value::text(collation.charset.name)])
     })
 }

@@ -1,5 +1,8 @@
 //! EXPLAIN: the physical plan as the classic table, as a tree and as JSON.
 
+mod blocks;
+mod cost;
+mod json;
 mod table;
 mod tree;
 
@@ -8,8 +11,8 @@ use std::time::Duration;
 
 use catalog::Table;
 use plan::{
-    ExplainFormat, Expr, InsertSource, LogicalSubquery, OutputColumn, Physical, Plan, Register,
-    TableAccess, TableInstance,
+    Access, ExplainFormat, Expr, InsertSource, LogicalSubquery, OutputColumn, Physical, Plan,
+    Register, TableAccess, TableInstance,
 };
 use types::{CollationId, DataType, Value};
 
@@ -27,6 +30,8 @@ pub struct Context<'a> {
     pub statistics: &'a dyn StatisticsSource,
     /// Collation of the texts.
     pub collation: CollationId,
+    /// The statement as it was understood, for JSON.
+    pub query: Option<&'a str>,
     /// What each operator did, after it ran.
     pub actual: Option<Actuals<'a>>,
 }
@@ -63,6 +68,74 @@ impl Context<'_> {
             .find_map(|instance| Some((instance, instance.column_of(register)?)))?;
         let table = &self.tables[instance.table];
         Some(format!("{}.{}", instance.alias, table.columns[column].name))
+    }
+
+    /// `schema.alias.column` of a register.
+    fn full_name(&self, register: Register) -> Option<String> {
+        let instance =
+            self.instances.iter().find(|instance| instance.column_of(register).is_some())?;
+        Some(format!("{}.{}", self.tables[instance.table].schema, self.name(register)?))
+    }
+
+    /// The schema of a table of the statement.
+    fn schema_of(&self, name: &str) -> &str {
+        self.tables.iter().find(|table| &*table.name == name).map_or("", |table| &*table.schema)
+    }
+
+    /// The columns that a scan reads, in the table's order.
+    fn used_columns(&self, access: &TableAccess) -> Vec<String> {
+        let table = self.table(access);
+        let mut used: Vec<usize> = access.columns.iter().map(|(column, _)| *column).collect();
+        used.sort_unstable();
+        used.dedup();
+        used.into_iter()
+            .filter_map(|column| table.columns.get(column))
+            .map(|column| column.name.to_string())
+            .collect()
+    }
+
+    /// The index that a scan goes by; none when it reads the whole table in its order.
+    fn index_used(&self, access: &Access) -> Option<u32> {
+        match access {
+            Access::Unique { index, .. } | Access::Ranges { index, .. } => Some(*index),
+            Access::Full { index: 0, backward: false } => None,
+            Access::Full { index, .. } => Some(*index),
+        }
+    }
+
+    /// Whether all columns that a scan reads are in a secondary index (the primary key's columns always are).
+    fn covers(&self, access: &TableAccess, index: u32) -> bool {
+        let table = self.table(access);
+        let Some(known) = table.indexes.iter().find(|known| known.id.0 == index && index != 0)
+        else {
+            return false;
+        };
+        let primary = table.indexes.iter().find(|index| index.id.0 == 0);
+        access.columns.iter().all(|(column, _)| {
+            let whole =
+                |part: &catalog::IndexPart| part.column == *column && part.prefix_length.is_none();
+            known.parts.iter().any(whole)
+                || primary.is_some_and(|primary| primary.parts.iter().any(whole))
+        })
+    }
+
+    /// Columns of the key parts that a scan goes by.
+    fn key_columns(&self, access: &TableAccess, path: &Access) -> Vec<String> {
+        let table = self.table(access);
+        let parts = match path {
+            Access::Unique { key, .. } => key.len(),
+            Access::Ranges { ranges, .. } => ranges.first().map_or(0, |range| {
+                let bounded = range.lower.is_some() || range.upper.is_some();
+                range.equal.len() + usize::from(bounded)
+            }),
+            Access::Full { .. } => usize::MAX,
+        };
+        let index = self.index_used(path);
+        let Some(known) = table.indexes.iter().find(|known| Some(known.id.0) == index) else {
+            return Vec::new();
+        };
+        let columns = known.parts.iter().take(parts).map(|part| &table.columns[part.column]);
+        columns.map(|column| column.name.to_string()).collect()
     }
 
     /// An expression with the names of its columns.
@@ -117,8 +190,9 @@ fn ctes(plan: &Plan) -> &[(plan::CteId, Physical, Vec<Expr>)] {
 pub fn explain(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> Plan {
     match format {
         ExplainFormat::Traditional => table::explain(plan, context),
-        ExplainFormat::Tree => single(tree::text(plan, context), context),
-        ExplainFormat::Json => single(tree::json(plan, context), context),
+        ExplainFormat::Tree | ExplainFormat::Json | ExplainFormat::JsonBlocks => {
+            single(text(plan, format, context), context)
+        }
     }
 }
 
@@ -126,7 +200,18 @@ pub fn explain(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> Pla
 pub fn text(plan: &Plan, format: ExplainFormat, context: &Context<'_>) -> String {
     match format {
         ExplainFormat::Json => tree::json(plan, context),
+        ExplainFormat::JsonBlocks => blocks::json(plan, context),
         ExplainFormat::Tree | ExplainFormat::Traditional => tree::text(plan, context),
+    }
+}
+
+fn query_type(plan: &Plan) -> &'static str {
+    match plan {
+        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => "select",
+        Plan::Insert(insert) if matches!(insert.mode, plan::InsertMode::Replace) => "replace",
+        Plan::Insert(_) => "insert",
+        Plan::Update(_) => "update",
+        Plan::Delete(_) => "delete",
     }
 }
 

@@ -8,18 +8,30 @@ use super::{Context, column, ctes, root, subqueries};
 
 /// A line of the answer.
 #[derive(Default)]
-struct Line {
+pub(super) struct Line {
     id: Option<u32>,
     select_type: String,
-    table: Option<String>,
-    access: Option<&'static str>,
-    possible_keys: Option<String>,
-    key: Option<String>,
-    key_length: Option<String>,
-    reference: Option<String>,
-    rows: Option<u64>,
-    filtered: Option<f64>,
+    pub(super) table: Option<String>,
+    pub(super) access: Option<&'static str>,
+    pub(super) possible_keys: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) key_length: Option<String>,
+    pub(super) reference: Option<String>,
+    pub(super) rows: Option<u64>,
+    pub(super) filtered: Option<f64>,
     extra: Vec<String>,
+}
+
+/// The line of one scan.
+pub(super) fn scan_line(
+    access: &TableAccess,
+    path: &Access,
+    filter: Option<&Expr>,
+    context: &Context<'_>,
+) -> Line {
+    let mut lines = Lines { context, lines: Vec::new(), derived: Vec::new() };
+    lines.scan(access, path, filter, &Place { id: 1, select_type: String::new() });
+    lines.lines.pop().unwrap_or_default()
 }
 
 struct Lines<'a, 'c> {
@@ -455,7 +467,7 @@ fn possible_keys(
 }
 
 /// Bytes of a key part as the reference counts them.
-fn key_length(ty: &DataType, prefix: Option<u32>) -> u32 {
+pub(super) fn key_length(ty: &DataType, prefix: Option<u32>) -> u32 {
     use TypeKind::*;
     let fraction = u32::from(ty.decimals.min(6).div_ceil(2));
     let length = prefix.unwrap_or(ty.length);

@@ -1,84 +1,203 @@
-//! FORMAT=TREE and FORMAT=JSON: one node for each operator.
+//! FORMAT=TREE and the second version of FORMAT=JSON: one node for each operator.
 
 use std::fmt::Write;
 
 use plan::{Access, JoinKind, Physical, Plan, RangeSpec, SetOperation, TableAccess};
 
+use super::cost::Estimate;
+use super::json::Json;
 use super::{Actual, Context, ctes, root, subqueries};
+
+/// An operator as both formats show it.
+struct Node {
+    operation: String,
+    access_type: &'static str,
+    /// What only JSON tells.
+    members: Vec<(&'static str, Json)>,
+    estimate: Option<Estimate>,
+    /// What the operator did, and whether the rows counted are those before the filter above.
+    actual: Option<(Option<Actual>, bool)>,
+    inputs: Vec<Node>,
+}
+
+impl Node {
+    fn new(operation: impl Into<String>, access_type: &'static str) -> Node {
+        Node {
+            operation: operation.into(),
+            access_type,
+            members: Vec::new(),
+            estimate: None,
+            actual: None,
+            inputs: Vec::new(),
+        }
+    }
+
+    fn over(mut self, inputs: Vec<Node>) -> Node {
+        self.inputs = inputs;
+        self
+    }
+
+    fn with(mut self, name: &'static str, value: Json) -> Node {
+        self.members.push((name, value));
+        self
+    }
+}
 
 /// The plan as an indented list.
 pub(super) fn text(plan: &Plan, context: &Context<'_>) -> String {
     let mut out = String::new();
-    let depth = match heading(plan) {
-        Some(heading) => {
-            _ = writeln!(out, "-> {heading}");
-            1
-        }
-        None => 0,
-    };
-    match root(plan) {
-        Some(root) => print(root, depth, context, &mut out),
-        None if depth == 0 => out.push_str("-> Rows fetched before execution\n"),
-        None => {}
+    for node in nodes(plan, context) {
+        print(&node, 0, &mut out);
     }
+    out
+}
+
+/// The plan as a JSON document.
+pub(super) fn json(plan: &Plan, context: &Context<'_>) -> String {
+    let mut members = vec![
+        ("json_schema_version", Json::text("2.0")),
+        ("query_type", Json::text(super::query_type(plan))),
+    ];
+    if let Some(query) = context.query {
+        members.push(("query", Json::text(query)));
+    }
+    let mut nodes = nodes(plan, context).into_iter().map(Node::into_json);
+    if let Some(first) = nodes.next() {
+        members.push(("query_plan", first));
+    }
+    let others: Vec<Json> = nodes.collect();
+    if !others.is_empty() {
+        members.push(("subqueries", Json::List(others)));
+    }
+    Json::sorted(members).print()
+}
+
+/// The statement's own tree, then those of its subqueries and common table expressions.
+fn nodes(plan: &Plan, context: &Context<'_>) -> Vec<Node> {
+    let inputs: Vec<Node> = root(plan).map(|root| node(root, context)).into_iter().collect();
+    let mut nodes = match heading(plan, context) {
+        Some(heading) => vec![heading.over(inputs)],
+        None if inputs.is_empty() => vec![node(&Physical::OneRow, context)],
+        None => inputs,
+    };
     for (index, subquery) in subqueries(plan).iter().enumerate() {
         if subquery.outputs.is_empty() {
             continue;
         }
         let kind = if subquery.outer.is_empty() { "run only once" } else { "dependent" };
         let number = context.subqueries.get(index).map_or(index as u32 + 2, |s| s.block);
-        _ = writeln!(out, "-> Select #{number} (subquery #{index}; {kind})");
-        print(&subquery.root, 1, context, &mut out);
+        let heading = format!("Select #{number} (subquery #{index}; {kind})");
+        let heading = Node::new(heading, "subquery")
+            .with("dependent", Json::Bool(!subquery.outer.is_empty()))
+            .with("select_id", Json::Count(number.into()));
+        nodes.push(heading.over(vec![node(&subquery.root, context)]));
     }
     for (id, root, _) in ctes(plan) {
-        _ = writeln!(out, "-> Materialize CTE #{}", id.0);
-        print(root, 1, context, &mut out);
+        let heading = Node::new(format!("Materialize CTE #{}", id.0), "materialize");
+        nodes.push(heading.over(vec![node(root, context)]));
     }
-    out
+    nodes
 }
 
-fn heading(plan: &Plan) -> Option<String> {
+fn heading(plan: &Plan, context: &Context<'_>) -> Option<Node> {
+    let written = |node: Node, names: &[&str]| match names {
+        [name] => node
+            .with("table_name", Json::text(name))
+            .with("schema_name", Json::text(context.schema_of(name))),
+        _ => node,
+    };
+    let how = |buffered: bool| if buffered { "buffered" } else { "immediate" };
     match plan {
-        Plan::Insert(insert) => Some(format!("Insert into {}", insert.target.name)),
+        Plan::Insert(insert) => {
+            let replace = matches!(insert.mode, plan::InsertMode::Replace);
+            let word = if replace { "Replace" } else { "Insert" };
+            let name = &*insert.target.name;
+            let node = Node::new(format!("{word} into {name}"), "insert");
+            Some(written(node, &[name]))
+        }
         Plan::Update(update) => {
             let names: Vec<&str> = update.targets.iter().map(|(table, ..)| &*table.name).collect();
-            let how = if update.buffered { "buffered" } else { "immediate" };
-            Some(format!("Update {} ({how})", names.join(", ")))
+            let text = format!("Update {} ({})", names.join(", "), how(update.buffered));
+            Some(written(Node::new(text, "update"), &names))
         }
         Plan::Delete(delete) => {
             let names: Vec<&str> = delete.targets.iter().map(|(table, _)| &*table.name).collect();
-            let how = if delete.buffered { "buffered" } else { "immediate" };
-            Some(format!("Delete from {} ({how})", names.join(", ")))
+            let text = format!("Delete from {} ({})", names.join(", "), how(delete.buffered));
+            Some(written(Node::new(text, "delete"), &names))
         }
         Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => None,
     }
 }
 
-fn print(node: &Physical, depth: usize, context: &Context<'_>, out: &mut String) {
-    let mut depth = depth;
-    let lines = describe(node, context);
-    let actual = context.actual.map(|actual| actual(node));
-    for (position, line) in lines.iter().enumerate() {
-        _ = write!(out, "{:width$}-> {line}", "", width = depth * 4);
-        if let Physical::Scan { table, .. } = node {
-            _ = write!(out, "  (rows={})", table.estimated_rows.max(1));
-        }
-        // The scan below its filter gave what it looked at.
-        let below_filter = position > 0;
-        match actual {
-            None => {}
-            Some(None) => out.push_str(" (never executed)"),
-            Some(Some(actual)) => out.push_str(&actual_text(&actual, below_filter)),
-        }
-        out.push('\n');
-        depth += 1;
+/// One operator; a scan with a filter is two, and what only computes columns is none.
+fn node(operator: &Physical, context: &Context<'_>) -> Node {
+    if let Physical::Project { input, .. } = operator {
+        return node(input, context);
     }
-    node.for_each_input(&mut |input| print(input, depth, context, out));
+    let mut inputs = Vec::new();
+    operator.for_each_input(&mut |input| inputs.push(node(input, context)));
+    let mut shown = describe(operator, context).over(inputs);
+    let estimate = context.estimate(operator);
+    shown.estimate = Some(estimate);
+    let actual = context.actual.map(|actual| actual(operator));
+    let filter = match operator {
+        Physical::Scan { filter, .. } | Physical::InformationScan { filter, .. } => filter.as_ref(),
+        _ => None,
+    };
+    let Some(filter) = filter else {
+        shown.actual = actual.map(|actual| (actual, false));
+        return shown;
+    };
+    if let Physical::Scan { table, access, .. } = operator {
+        shown.estimate = Some(context.fetch_estimate(table, access));
+    }
+    shown.actual = actual.map(|actual| (actual, true));
+    let mut above = filter_node(filter, context).over(vec![shown]);
+    above.estimate = Some(estimate);
+    above.actual = actual.map(|actual| (actual, false));
+    above
+}
+
+fn filter_node(predicate: &plan::Expr, context: &Context<'_>) -> Node {
+    let condition = context.expr(predicate);
+    let mut columns: Vec<String> = Vec::new();
+    predicate.visit(&mut |part| {
+        if let Some(name) = part.as_column().and_then(|register| context.full_name(register))
+            && !columns.contains(&name)
+        {
+            columns.push(name);
+        }
+    });
+    columns.sort();
+    Node::new(format!("Filter: {condition}"), "filter")
+        .with("condition", Json::Text(condition))
+        .with("filter_columns", Json::texts(columns))
+}
+
+fn print(node: &Node, depth: usize, out: &mut String) {
+    _ = write!(out, "{:width$}-> {}", "", node.operation, width = depth * 4);
+    if let Some(Estimate { rows, cost, first }) = node.estimate {
+        let (cost, rows) = (three_digits(cost), three_digits(rows));
+        if first > 0.0 {
+            _ = write!(out, "  (cost={}..{cost} rows={rows})", three_digits(first));
+        } else {
+            _ = write!(out, "  (cost={cost} rows={rows})");
+        }
+    }
+    match node.actual {
+        None => {}
+        Some((None, _)) => out.push_str(" (never executed)"),
+        Some((Some(actual), examined)) => out.push_str(&actual_text(&actual, examined)),
+    }
+    out.push('\n');
+    for input in &node.inputs {
+        print(input, depth + 1, out);
+    }
 }
 
 /// ` (actual time=first..last rows=n loops=n)`: means over the loops, milliseconds.
-fn actual_text(actual: &Actual, below_filter: bool) -> String {
-    let rows = if below_filter { actual.examined } else { actual.rows };
+fn actual_text(actual: &Actual, examined: bool) -> String {
+    let rows = if examined { actual.examined } else { actual.rows };
     format!(
         " (actual time={}..{} rows={} loops={})",
         three_digits(millis(actual.first, actual.loops)),
@@ -94,6 +213,11 @@ fn millis(time: std::time::Duration, loops: u64) -> f64 {
 
 /// A number with three significant digits, more only in front of the point.
 fn three_digits(number: f64) -> String {
+    if number >= 1e6 {
+        let exponent = number.log10().floor();
+        let text = format!("{:.2}", number / 10f64.powf(exponent));
+        return format!("{}e+{exponent}", text.trim_end_matches('0').trim_end_matches('.'));
+    }
     if number >= 100.0 || number.fract() == 0.0 {
         return format!("{number:.0}");
     }
@@ -102,112 +226,171 @@ fn three_digits(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What an operator does, outermost first: a scan with a filter is two.
-fn describe(node: &Physical, context: &Context<'_>) -> Vec<String> {
-    let list = |exprs: &mut dyn Iterator<Item = &plan::Expr>| -> String {
-        exprs.map(|expr| context.expr(expr)).collect::<Vec<_>>().join(", ")
-    };
-    let sorted = |keys: &[plan::SortKey]| -> String {
-        keys.iter()
-            .map(|key| context.expr(&key.expr) + if key.descending { " DESC" } else { "" })
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+fn exprs<'e>(exprs: impl Iterator<Item = &'e plan::Expr>, context: &Context<'_>) -> Vec<String> {
+    exprs.map(|expr| context.expr(expr)).collect()
+}
+
+fn sort_fields(keys: &[plan::SortKey], context: &Context<'_>) -> Vec<String> {
+    keys.iter()
+        .map(|key| context.expr(&key.expr) + if key.descending { " DESC" } else { "" })
+        .collect()
+}
+
+/// What an operator does, without the filter of a scan.
+fn describe(node: &Physical, context: &Context<'_>) -> Node {
     match node {
-        Physical::OneRow => vec!["Rows fetched before execution".into()],
-        Physical::Nothing => vec!["Zero rows (Impossible WHERE)".into()],
-        Physical::Scan { table, access, filter } => {
-            let scan = describe_access(table, access, context);
-            match filter {
-                Some(filter) => vec![format!("Filter: {}", context.expr(filter)), scan],
-                None => vec![scan],
-            }
+        Physical::OneRow => {
+            Node::new("Rows fetched before execution", "rows_fetched_before_execution")
         }
-        Physical::InformationScan { schema, name, filter, .. } => {
-            let scan = format!("Table scan on {schema}.{name}");
-            match filter {
-                Some(filter) => vec![format!("Filter: {}", context.expr(filter)), scan],
-                None => vec![scan],
-            }
+        Physical::Nothing => Node::new("Zero rows (Impossible WHERE)", "zero_rows")
+            .with("zero_rows_cause", Json::text("Impossible WHERE")),
+        Physical::Scan { table, access, .. } => describe_scan(table, access, context),
+        Physical::InformationScan { schema, name, .. } => {
+            let text = format!("Fill information schema table {schema}.{name}");
+            Node::new(text, "materialize_information_schema_table")
+                .with("schema_name", Json::text(schema))
+                .with("table_name", Json::text(name))
         }
-        Physical::Values { rows, .. } => vec![format!("Values: {} row(s)", rows.len())],
-        Physical::Filter { predicate, .. } => vec![format!("Filter: {}", context.expr(predicate))],
+        Physical::Values { rows, .. } => {
+            Node::new(format!("Values: {} row(s)", rows.len()), "rows_fetched_before_execution")
+        }
+        Physical::Filter { predicate, .. } => filter_node(predicate, context),
+        // Shown with what it reads.
         Physical::Project { columns, .. } => {
-            vec![format!("Compute: {}", list(&mut columns.iter().map(|(_, expr)| expr)))]
+            let list = exprs(columns.iter().map(|(_, expr)| expr), context);
+            Node::new(format!("Compute: {}", list.join(", ")), "compute")
         }
         Physical::NestedLoop { kind, condition, .. } => {
-            let condition = condition.as_ref().map(|c| format!(" on {}", context.expr(c)));
-            vec![format!("Nested loop {}{}", join_word(*kind), condition.unwrap_or_default())]
+            let shown = condition.as_ref().map(|condition| context.expr(condition));
+            let on = shown.as_ref().map(|shown| format!(" on {shown}")).unwrap_or_default();
+            let node = Node::new(format!("Nested loop {}{on}", join_word(*kind)), "join")
+                .with("join_type", Json::text(join_word(*kind)))
+                .with("join_algorithm", Json::text("nested_loop"));
+            match shown {
+                Some(shown) => node.with("extra_condition", Json::texts([shown])),
+                None => node,
+            }
         }
         Physical::HashJoin { kind, keys, condition, .. } => {
-            let keys: Vec<String> = keys
-                .iter()
-                .map(|(a, b, _)| format!("({} = {})", context.expr(a), context.expr(b)))
-                .collect();
-            let extra = condition.as_ref().map(|c| format!(", extra: {}", context.expr(c)));
-            let word = match kind {
-                JoinKind::Inner => "Inner hash join",
-                JoinKind::Left => "Left hash join",
-                JoinKind::Semi => "Hash semijoin",
-                JoinKind::Anti => "Hash antijoin",
-            };
-            vec![format!("{word} {}{}", keys.join(", "), extra.unwrap_or_default())]
+            describe_hash_join(*kind, keys, condition.as_ref(), context)
         }
         Physical::Aggregate { mode, keys, aggregates, .. } => {
-            let calls: Vec<String> = aggregates
-                .iter()
-                .map(|call| {
-                    let distinct = if call.distinct { "distinct " } else { "" };
-                    let args = list(&mut call.args.iter());
-                    let args = if args.is_empty() { "*".to_owned() } else { args };
-                    format!("{}({distinct}{args})", call.function.to_lowercase())
-                })
-                .collect();
-            let word = match mode {
-                plan::AggregateMode::Scalar => "Aggregate",
-                plan::AggregateMode::Hash => "Aggregate using temporary table",
-                plan::AggregateMode::Sorted => "Group aggregate",
-            };
-            let by = list(&mut keys.iter().map(|(_, key)| key));
-            let by = if by.is_empty() { by } else { format!(" by {by}") };
-            vec![format!("{word}{by}: {}", calls.join(", "))]
+            describe_aggregate(*mode, keys, aggregates, context)
         }
         Physical::Window { partition_by, order_by, calls, .. } => {
-            let names: Vec<&str> = calls.iter().map(|call| &*call.function).collect();
-            vec![format!(
+            let names: Vec<String> =
+                calls.iter().map(|call| call.function.to_lowercase()).collect();
+            let text = format!(
                 "Window aggregate: {} over (partition by {} order by {})",
-                names.join(", ").to_lowercase(),
-                list(&mut partition_by.iter()),
-                sorted(order_by)
-            )]
+                names.join(", "),
+                exprs(partition_by.iter(), context).join(", "),
+                sort_fields(order_by, context).join(", ")
+            );
+            Node::new(text, "window").with("functions", Json::texts(names))
         }
         Physical::Sort { keys, limit, .. } => {
-            let top = limit
-                .as_ref()
-                .map(|limit| format!(", limit input to {} row(s) per chunk", context.expr(limit)));
-            vec![format!("Sort: {}{}", sorted(keys), top.unwrap_or_default())]
+            let fields = sort_fields(keys, context);
+            let limit = limit.as_ref().map(|limit| context.expr(limit));
+            let top = limit.as_ref().map(|n| format!(", limit input to {n} row(s) per chunk"));
+            let text = format!("Sort: {}{}", fields.join(", "), top.unwrap_or_default());
+            let node = Node::new(text, "sort").with("sort_fields", Json::texts(fields));
+            match limit.and_then(|limit| limit.parse().ok()) {
+                Some(limit) => node.with("per_chunk_limit", Json::Count(limit)),
+                None => node,
+            }
         }
-        Physical::Distinct { .. } => vec!["Remove duplicates".into()],
+        Physical::Distinct { .. } => Node::new("Remove duplicates", "remove_duplicates"),
         Physical::Limit { limit, offset, .. } => {
-            let count = limit.as_ref().map_or("all".to_owned(), |limit| context.expr(limit));
-            vec![match offset {
-                Some(offset) => format!("Limit/Offset: {count}/{} row(s)", context.expr(offset)),
-                None => format!("Limit: {count} row(s)"),
-            }]
+            let count = limit.as_ref().map(|limit| context.expr(limit));
+            let shown = count.clone().unwrap_or_else(|| "all".into());
+            let skip = offset.as_ref().map(|offset| context.expr(offset));
+            let text = match &skip {
+                Some(skip) => format!("Limit/Offset: {shown}/{skip} row(s)"),
+                None => format!("Limit: {shown} row(s)"),
+            };
+            let skip = skip.and_then(|skip| skip.parse().ok()).unwrap_or(0);
+            let node = Node::new(text, "limit").with("limit_offset", Json::Count(skip));
+            match count.and_then(|count| count.parse().ok()) {
+                Some(count) => node.with("limit", Json::Count(count)),
+                None => node,
+            }
         }
-        Physical::SetOperation { operation, .. } => vec![set_word(*operation).into()],
+        Physical::SetOperation { operation: SetOperation::UnionAll, .. } => {
+            Node::new("Append", "append")
+        }
+        Physical::SetOperation { operation, .. } => {
+            Node::new(set_word(*operation), "materialize").with("deduplication", Json::Bool(true))
+        }
         Physical::Materialize { correlated, .. } => {
-            vec![if *correlated { "Materialize (dependent)".into() } else { "Materialize".into() }]
+            let text = if *correlated { "Materialize (dependent)" } else { "Materialize" };
+            Node::new(text, "materialize").with("dependent", Json::Bool(*correlated))
         }
-        Physical::CteScan { id, .. } => vec![format!("Scan CTE #{}", id.0)],
+        Physical::CteScan { id, .. } => Node::new(format!("Scan CTE #{}", id.0), "table")
+            .with("table_name", Json::Text(format!("<derived{}>", id.0 + 2))),
         Physical::RecursiveCte { distinct, .. } => {
-            vec![if *distinct {
-                "Repeat until convergence (distinct)".into()
-            } else {
-                "Repeat until convergence".into()
-            }]
+            let text = if *distinct { " (distinct)" } else { "" };
+            Node::new(format!("Repeat until convergence{text}"), "materialize")
+                .with("recursive", Json::Bool(true))
         }
     }
+}
+
+fn describe_hash_join(
+    kind: JoinKind,
+    keys: &[(plan::Expr, plan::Expr, types::CollationId)],
+    condition: Option<&plan::Expr>,
+    context: &Context<'_>,
+) -> Node {
+    let keys: Vec<String> = keys
+        .iter()
+        .map(|(a, b, _)| format!("({} = {})", context.expr(a), context.expr(b)))
+        .collect();
+    let extra = condition.map(|condition| context.expr(condition));
+    let word = match kind {
+        JoinKind::Inner => "Inner hash join",
+        JoinKind::Left => "Left hash join",
+        JoinKind::Semi => "Hash semijoin",
+        JoinKind::Anti => "Hash antijoin",
+    };
+    let shown = if keys.is_empty() { "(no condition)".to_owned() } else { keys.join(", ") };
+    let with = extra.as_ref().map(|extra| format!(", extra conditions: {extra}"));
+    let node = Node::new(format!("{word} {shown}{}", with.unwrap_or_default()), "join")
+        .with("join_type", Json::text(join_word(kind)))
+        .with("join_algorithm", Json::text("hash"))
+        .with("hash_condition", Json::texts(keys));
+    match extra {
+        Some(extra) => node.with("extra_condition", Json::texts([extra])),
+        None => node,
+    }
+}
+
+fn describe_aggregate(
+    mode: plan::AggregateMode,
+    keys: &[(plan::Register, plan::Expr)],
+    aggregates: &[plan::AggregateCall],
+    context: &Context<'_>,
+) -> Node {
+    let calls: Vec<String> = aggregates
+        .iter()
+        .map(|call| {
+            let distinct = if call.distinct { "distinct " } else { "" };
+            let args = exprs(call.args.iter(), context).join(", ");
+            let args = if args.is_empty() { "0" } else { &args };
+            format!("{}({distinct}{args})", call.function.to_lowercase())
+        })
+        .collect();
+    let (word, access_type) = match mode {
+        plan::AggregateMode::Scalar => ("Aggregate", "aggregate"),
+        plan::AggregateMode::Hash => ("Aggregate using temporary table", "temp_table_aggregate"),
+        plan::AggregateMode::Sorted if calls.is_empty() => ("Group (no aggregates)", "aggregate"),
+        plan::AggregateMode::Sorted => ("Group aggregate", "aggregate"),
+    };
+    let fields = exprs(keys.iter().map(|(_, key)| key), context);
+    let by = if fields.is_empty() { String::new() } else { format!(" by {}", fields.join(", ")) };
+    let shown = if calls.is_empty() { String::new() } else { format!(": {}", calls.join(", ")) };
+    Node::new(format!("{word}{by}{shown}"), access_type)
+        .with("functions", Json::texts(calls))
+        .with("group_items", Json::texts(fields))
 }
 
 fn join_word(kind: JoinKind) -> &'static str {
@@ -230,40 +413,134 @@ fn set_word(operation: SetOperation) -> &'static str {
     }
 }
 
-fn describe_access(table: &TableAccess, access: &Access, context: &Context<'_>) -> String {
+/// A scan: where it reads, by what, and which columns.
+fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) -> Node {
+    let definition = context.table(table);
+    let alias = &table.alias;
+    let reverse = |backward: bool| if backward { " (reverse)" } else { "" };
+    let covers = |index: u32| context.covers(table, index);
+    let covering = |index: u32, text: &str| {
+        if covers(index) { format!("Covering {}", text.to_lowercase()) } else { text.to_owned() }
+    };
     let named = |index: u32| {
         context.index_name(table, index).map_or("PRIMARY".to_owned(), |name| name.to_string())
     };
-    let alias = &table.alias;
-    let reverse = |backward: bool| if backward { " (reverse)" } else { "" };
-    match access {
+    let used = context.used_columns(table);
+    let mut node = match access {
         Access::Unique { index, key } => {
-            let constant = key.iter().all(|part| part.value.is_constant());
-            let word = if constant { "Constant row" } else { "Single-row index lookup" };
             let parts = key_text(table, *index, key, context);
-            format!("{word} on {alias} using {} ({parts})", named(*index))
+            let word = covering(*index, "Single-row index lookup");
+            let text = format!("{word} on {alias} using {} ({parts})", named(*index));
+            lookup(Node::new(text, "index"), key, parts, context)
         }
         Access::Ranges { index, ranges, backward } => match ranges.as_slice() {
             [RangeSpec { equal, lower: None, upper: None }] => {
                 let parts = key_text(table, *index, equal, context);
-                format!(
-                    "Index lookup on {alias} using {} ({parts}){}",
+                let word = covering(*index, "Index lookup");
+                let text = format!(
+                    "{word} on {alias} using {} ({parts}){}",
                     named(*index),
                     reverse(*backward)
-                )
+                );
+                lookup(Node::new(text, "index"), equal, parts, context)
             }
-            _ => format!(
-                "Index range scan on {alias} using {} over {} range(s){}",
-                named(*index),
-                ranges.len(),
-                reverse(*backward)
-            ),
+            _ => {
+                let shown: Vec<String> =
+                    ranges.iter().map(|range| range_text(table, *index, range, context)).collect();
+                let text = format!(
+                    "{} on {alias} using {} over {}{}",
+                    covering(*index, "Index range scan"),
+                    named(*index),
+                    range_list(&shown),
+                    reverse(*backward)
+                );
+                Node::new(text, "index")
+                    .with("index_access_type", Json::text("index_range_scan"))
+                    .with("ranges", Json::texts(shown))
+            }
         },
-        Access::Full { index: 0, backward: false } => format!("Table scan on {alias}"),
-        Access::Full { index, backward } => {
-            format!("Index scan on {alias} using {}{}", named(*index), reverse(*backward))
+        Access::Full { index: 0, backward: false } => {
+            Node::new(format!("Table scan on {alias}"), "table")
         }
+        Access::Full { index, backward } => {
+            let word = covering(*index, "Index scan");
+            let text = format!("{word} on {alias} using {}{}", named(*index), reverse(*backward));
+            Node::new(text, "index").with("index_access_type", Json::text("index_scan"))
+        }
+    };
+    if let Some(index) = context.index_used(access) {
+        node = node
+            .with("index_name", Json::Text(named(index)))
+            .with("covering", Json::Bool(covers(index)))
+            .with("key_columns", Json::texts(context.key_columns(table, access)));
     }
+    if **alias != *definition.name {
+        node = node.with("alias", Json::text(alias));
+    }
+    node.with("schema_name", Json::text(&definition.schema))
+        .with("table_name", Json::text(&definition.name))
+        .with("used_columns", Json::texts(used))
+}
+
+fn lookup(
+    node: Node,
+    key: &[plan::IndexKeySource],
+    condition: String,
+    context: &Context<'_>,
+) -> Node {
+    let references: Vec<String> = key
+        .iter()
+        .map(|part| match part.value.as_column().and_then(|register| context.full_name(register)) {
+            Some(name) => name,
+            None if part.value.is_constant() => "const".into(),
+            None => "func".into(),
+        })
+        .collect();
+    node.with("index_access_type", Json::text("index_lookup"))
+        .with("lookup_condition", Json::Text(condition))
+        .with("lookup_references", Json::texts(references))
+}
+
+/// Ranges shown one by one.
+const RANGES_SHOWN: usize = 3;
+
+fn range_list(ranges: &[String]) -> String {
+    match ranges.len() {
+        0..=RANGES_SHOWN => ranges.join(" OR "),
+        count => format!("{} OR ({} more)", ranges[..2].join(" OR "), count - 2),
+    }
+}
+
+/// `(a = 1 AND 2 < b <= 5)`.
+fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Context<'_>) -> String {
+    let name = |position: usize| key_column(table, index, position, context).unwrap_or("?");
+    let mut parts: Vec<String> = range
+        .equal
+        .iter()
+        .enumerate()
+        .map(|(position, part)| format!("{} = {}", name(position), context.expr(&part.value)))
+        .collect();
+    let column = name(range.equal.len());
+    let sign = |bound: &plan::RangeBound| if bound.inclusive { "<=" } else { "<" };
+    let lower = range.lower.as_ref();
+    let lower = lower.map(|bound| format!("{} {} ", context.expr(&bound.key.value), sign(bound)));
+    let upper = range.upper.as_ref();
+    let upper = upper.map(|bound| format!(" {} {}", sign(bound), context.expr(&bound.key.value)));
+    if lower.is_some() || upper.is_some() {
+        parts.push(format!("{}{column}{}", lower.unwrap_or_default(), upper.unwrap_or_default()));
+    }
+    format!("({})", parts.join(" AND "))
+}
+
+fn key_column<'c>(
+    table: &TableAccess,
+    index: u32,
+    position: usize,
+    context: &'c Context<'_>,
+) -> Option<&'c str> {
+    let definition = context.table(table);
+    let known = definition.indexes.iter().find(|known| known.id.0 == index)?;
+    Some(&*definition.columns[known.parts.get(position)?.column].name)
 }
 
 fn key_text(
@@ -272,133 +549,46 @@ fn key_text(
     key: &[plan::IndexKeySource],
     context: &Context<'_>,
 ) -> String {
-    let definition = context.table(table);
-    let parts = definition.indexes.iter().find(|known| known.id.0 == index);
     key.iter()
         .enumerate()
         .map(|(position, part)| {
-            let name = parts
-                .and_then(|index| index.parts.get(position))
-                .map_or("?", |part| &definition.columns[part.column].name);
-            format!("{name}={}", context.expr(&part.value))
+            let name = key_column(table, index, position, context).unwrap_or("?");
+            format!("{name} = {}", context.expr(&part.value))
         })
         .collect::<Vec<_>>()
         .join(", ")
 }
 
-// --- JSON
-
-/// The plan as a JSON document.
-pub(super) fn json(plan: &Plan, context: &Context<'_>) -> String {
-    let mut out = String::from("{\n");
-    if let Some(heading) = heading(plan) {
-        _ = writeln!(out, "  \"operation\": {},", quoted(&heading));
-    }
-    _ = writeln!(out, "  \"json_schema_version\": \"2.0\",");
-    _ = writeln!(out, "  \"query_type\": {},", quoted(query_type(plan)));
-    out.push_str("  \"query_plan\": ");
-    match root(plan) {
-        Some(root) => json_node(root, 1, context, &mut out),
-        None => out.push_str("{\"operation\": \"Rows fetched before execution\"}"),
-    }
-    let live: Vec<_> =
-        subqueries(plan).iter().filter(|subquery| !subquery.outputs.is_empty()).collect();
-    if !live.is_empty() {
-        out.push_str(",\n  \"subqueries\": [");
-        for (position, subquery) in live.iter().enumerate() {
-            out.push_str(if position > 0 { ", " } else { "" });
-            json_node(&subquery.root, 1, context, &mut out);
+impl Node {
+    fn into_json(self) -> Json {
+        let mut members = self.members;
+        members.retain(|(_, value)| !matches!(value, Json::List(items) if items.is_empty()));
+        members.push(("operation", Json::Text(self.operation)));
+        members.push(("access_type", Json::text(self.access_type)));
+        if let Some(Estimate { rows, cost, first }) = self.estimate {
+            members.push(("estimated_rows", Json::Number(rows)));
+            members.push(("estimated_total_cost", Json::Number(cost)));
+            if first > 0.0 || self.access_type == "rows_fetched_before_execution" {
+                members.push(("estimated_first_row_cost", Json::Number(first)));
+            }
         }
-        out.push(']');
-    }
-    out.push_str("\n}");
-    out
-}
-
-fn query_type(plan: &Plan) -> &'static str {
-    match plan {
-        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => "select",
-        Plan::Insert(_) => "insert",
-        Plan::Update(_) => "update",
-        Plan::Delete(_) => "delete",
-    }
-}
-
-fn json_node(node: &Physical, depth: usize, context: &Context<'_>, out: &mut String) {
-    let lines = describe(node, context);
-    json_lines(node, &lines, depth, context, out);
-}
-
-fn json_lines(
-    node: &Physical,
-    lines: &[String],
-    depth: usize,
-    context: &Context<'_>,
-    out: &mut String,
-) {
-    let pad = "  ".repeat(depth + 1);
-    let Some((line, rest)) = lines.split_first() else { return };
-    out.push_str("{\n");
-    _ = write!(out, "{pad}\"operation\": {}", quoted(line));
-    if let Some(actual) = context.actual {
-        json_actual(actual(node), rest.is_empty(), &pad, out);
-    }
-    let mut inputs = 0;
-    node.for_each_input(&mut |_| inputs += 1);
-    if rest.is_empty()
-        && let Physical::Scan { table, .. } = node
-    {
-        let definition = context.table(table);
-        _ = write!(out, ",\n{pad}\"alias\": {}", quoted(&table.alias));
-        _ = write!(out, ",\n{pad}\"schema_name\": {}", quoted(&definition.schema));
-        _ = write!(out, ",\n{pad}\"table_name\": {}", quoted(&definition.name));
-        _ = write!(out, ",\n{pad}\"estimated_rows\": {}", table.estimated_rows.max(1));
-    }
-    if !rest.is_empty() || inputs > 0 {
-        _ = write!(out, ",\n{pad}\"inputs\": [");
-        if rest.is_empty() {
-            let mut first = true;
-            node.for_each_input(&mut |input| {
-                out.push_str(if first { "" } else { ", " });
-                first = false;
-                json_node(input, depth + 1, context, out);
-            });
-        } else {
-            json_lines(node, rest, depth + 1, context, out);
+        match self.actual {
+            None => {}
+            Some((None, _)) => members.push(("actual_loops", Json::Count(0))),
+            Some((Some(actual), examined)) => {
+                let rows = if examined { actual.examined } else { actual.rows };
+                let loops = actual.loops;
+                members.push(("actual_rows", Json::Number(rows as f64 / loops.max(1) as f64)));
+                members.push(("actual_loops", Json::Count(loops)));
+                let (first, last) = (millis(actual.first, loops), millis(actual.last, loops));
+                members.push(("actual_first_row_ms", Json::Number(first)));
+                members.push(("actual_last_row_ms", Json::Number(last)));
+            }
         }
-        out.push(']');
-    }
-    _ = write!(out, "\n{}}}", "  ".repeat(depth));
-}
-
-fn json_actual(actual: Option<Actual>, innermost: bool, pad: &str, out: &mut String) {
-    let Some(actual) = actual else {
-        _ = write!(out, ",\n{pad}\"actual_rows\": null,\n{pad}\"actual_loops\": 0");
-        return;
-    };
-    let is_scan = actual.examined > 0 && innermost;
-    let rows = if is_scan { actual.examined } else { actual.rows };
-    let rows = rows as f64 / actual.loops.max(1) as f64;
-    _ = write!(out, ",\n{pad}\"actual_rows\": {rows:?},\n{pad}\"actual_loops\": {}", actual.loops);
-    let (first, last) = (millis(actual.first, actual.loops), millis(actual.last, actual.loops));
-    _ = write!(out, ",\n{pad}\"actual_first_row_ms\": {first:?}");
-    _ = write!(out, ",\n{pad}\"actual_last_row_ms\": {last:?}");
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            control if (control as u32) < 0x20 => _ = write!(out, "\\u{:04x}", control as u32),
-            other => out.push(other),
+        if !self.inputs.is_empty() {
+            let inputs = self.inputs.into_iter().map(Node::into_json).collect();
+            members.push(("inputs", Json::List(inputs)));
         }
+        Json::sorted(members)
     }
-    out.push('"');
-    out
 }

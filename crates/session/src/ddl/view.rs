@@ -100,18 +100,12 @@ impl Session {
         if definer != self.account.to_string() {
             self.require_dynamic("SET_ANY_DEFINER")?;
         }
-        let mut text = create.query_span.of(running.source).to_vec();
-        if text.is_empty() {
-            text = create.query.span.of(running.source).to_vec();
-        }
-        let start = create.query_span.start.max(if create.query_span.end == 0 {
-            create.query.span.start
-        } else {
-            0
-        });
-        let current = self.services.database.clone();
-        let text = qualify_tables(&create.query, text, start, current.as_deref());
-        let definition = self.canonical_query(&text, planned.program.columns())?;
+        let span = match create.query_span.of(running.source) {
+            [] => create.query.span,
+            _ => create.query_span,
+        };
+        let definition =
+            self.understood_query(&create.query, span, running.source, planned.program.columns())?;
         Ok(View {
             schema: schema.clone(),
             name: name.clone(),
@@ -134,6 +128,20 @@ impl Session {
         })
     }
 
+    /// A query in the reference's spelling, with schemas before its tables and its `*` written out. `span`: where it stands in
+    /// the statement.
+    pub(crate) fn understood_query(
+        &self,
+        query: &ast::Query,
+        span: ast::Span,
+        source: &[u8],
+        columns: &[ColumnMeta],
+    ) -> Result<String> {
+        let current = self.services.database.as_deref();
+        let text = qualify_tables(query, span.of(source).to_vec(), span.start, current);
+        self.canonical_query(&text, columns)
+    }
+
     /// The stored text of a view's query: the reference's spelling, its `*` written out.
     fn canonical_query(&self, text: &str, columns: &[ColumnMeta]) -> Result<String> {
         let parsed = syntax::parse_one(text, &self.parse_options())
@@ -143,7 +151,10 @@ impl Session {
         };
         if let ast::SetExpr::Select(select) = &mut query.body {
             write_out_wildcard(select, columns);
+            name_items(select, columns);
         }
+        let mut names = ItemNames { source: text.as_bytes(), options: self.parse_options() };
+        names.query(&mut query);
         let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
         Ok(syntax::print_query(&query, &options))
     }
@@ -208,6 +219,68 @@ fn write_out_wildcard(select: &mut ast::Select, columns: &[ColumnMeta]) {
         span: ast::Span::default(),
     });
     select.items.splice(at..=at, items.collect::<Vec<_>>());
+}
+
+/// Gives the items of a select list the names of the columns that they are.
+fn name_items(select: &mut ast::Select, columns: &[ColumnMeta]) {
+    if select.items.len() != columns.len() {
+        return;
+    }
+    for (item, column) in select.items.iter_mut().zip(columns) {
+        if let ast::SelectItemKind::Expr { alias: alias @ None, .. } = &mut item.kind {
+            *alias = Some(ast::Ident::new(&column.name));
+        }
+    }
+}
+
+/// Gives the items of all select lists that name columns of something the names that they have by their text: once the query is
+/// spelled anew, another text would stand there.
+struct ItemNames<'a> {
+    source: &'a [u8],
+    options: syntax::ParseOptions<'a>,
+}
+
+impl ItemNames<'_> {
+    fn query(&mut self, query: &mut ast::Query) {
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.ctes) {
+            self.query(&mut cte.query);
+        }
+        self.body(&mut query.body);
+    }
+
+    fn body(&mut self, body: &mut ast::SetExpr) {
+        match body {
+            ast::SetExpr::Select(select) => self.select(select),
+            ast::SetExpr::SetOp(operation) => {
+                self.body(&mut operation.first);
+                operation.rest.iter_mut().for_each(|term| self.body(&mut term.right));
+            }
+            ast::SetExpr::Query(query) => self.query(query),
+            ast::SetExpr::Values(_) | ast::SetExpr::Table(_) => {}
+        }
+    }
+
+    fn select(&mut self, select: &mut ast::Select) {
+        for item in &mut select.items {
+            let name = syntax::caption(item, self.source, &self.options);
+            if let ast::SelectItemKind::Expr { alias: alias @ None, .. } = &mut item.kind {
+                *alias = Some(ast::Ident::new(&name));
+            }
+        }
+        select.from.iter_mut().for_each(|factor| self.factor(factor));
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor) {
+        match factor {
+            TableFactor::Derived(derived) => self.query(&mut derived.query),
+            TableFactor::Join(join) => {
+                self.factor(&mut join.left);
+                self.factor(&mut join.right);
+            }
+            TableFactor::List(list) => list.iter_mut().for_each(|factor| self.factor(factor)),
+            TableFactor::Table(_) | TableFactor::JsonTable(_) => {}
+        }
+    }
 }
 
 /// The text of a view's query with a schema before every table that has none. `start`: where the text begins in the statement.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A flipped bit in a page of one table, on the real server: statements that read it get an error that names table and page, CHECK TABLE names
-the page, other tables and the rest of the same table go on, and the server stays up.
+the page, other tables and the rest of the same table go on, and the server stays up. squall-check finds the same page without the server.
 
-    tests/crash/damage.py [--squalld target/debug/squalld]
+    tests/crash/damage.py [--squalld target/debug/squalld] [--check target/debug/squall-check]
 """
 
 import argparse
@@ -72,16 +72,32 @@ def check(port, page):
     expect(str(0) in found or str(ROWS - 1) in found, found)
 
 
+def check_offline(program, folder, wanted, code):
+    done = subprocess.run([program, "--quiet", folder / "data"], capture_output=True, text=True)
+    expect(done.returncode == code, program, done.returncode, done.stdout, done.stderr)
+    expect(wanted in done.stdout + done.stderr, wanted, done.stdout, done.stderr)
+    return done.stdout
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--squalld", default="target/debug/squalld")
+    parser.add_argument("--check", default="target/debug/squall-check")
     options = parser.parse_args()
     folder, port = pathlib.Path(tempfile.mkdtemp()), free_port()
     server = Server(options.squalld, folder, port)
     fill(port)
+    check_offline(options.check, folder, "a server uses it", 2)
+    server.kill()
+    # After a crash, and after a stop.
+    check_offline(options.check, folder, "no damage", 0)
+    server = Server(options.squalld, folder, port)
     server.process.terminate()
     server.process.wait()
+    check_offline(options.check, folder, "no damage", 0)
     page = flip(folder)
+    found = check_offline(options.check, folder, f"page {page} is damaged", 1)
+    expect("damage.one" in found and "damage.two" not in found, found)
     server = Server(options.squalld, folder, port)
     try:
         check(port, page)

@@ -3,7 +3,7 @@
 use std::io;
 
 use bufpool::Pool;
-use page::{HEADER_BYTES, Kind, PageNo};
+use page::{HEADER_BYTES, Kind, PageNo, PageRef};
 
 use crate::mtr::Mtr;
 
@@ -47,15 +47,37 @@ pub fn write_blob_part<'p, 'b>(
 /// # Errors
 /// I/O; `InvalidData` when a page is no part of a chain or the chain is longer than `length`.
 pub fn read_blob(pool: &Pool, first: PageNo, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
-    let start = out.len();
-    let mut no = first;
-    while out.len() - start < length {
+    walk_blob(pool, first, length, |_, page, used| page.copy_body(used, out))
+}
+
+/// Shows the pages of a chain.
+///
+/// # Errors
+/// As `read_blob`.
+pub fn visit_blob(
+    pool: &Pool,
+    first: PageNo,
+    length: usize,
+    on_page: &mut dyn FnMut(PageNo),
+) -> io::Result<()> {
+    walk_blob(pool, first, length, |no, _, _| on_page(no))
+}
+
+fn walk_blob(
+    pool: &Pool,
+    first: PageNo,
+    length: usize,
+    mut each: impl FnMut(PageNo, PageRef<'_>, usize),
+) -> io::Result<()> {
+    let (mut no, mut seen) = (first, 0);
+    while seen < length {
         let page = pool.shared(no)?;
         let used = page.page().max_txn() as usize;
-        if page.page().kind() != Kind::Blob || used == 0 || out.len() - start + used > length {
+        if page.page().kind() != Kind::Blob || used == 0 || seen + used > length {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "value out of line is damaged"));
         }
-        page.page().copy_body(used, out);
+        each(no, page.page(), used);
+        seen += used;
         no = page.page().link();
     }
     Ok(())

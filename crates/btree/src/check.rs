@@ -10,7 +10,7 @@ use crate::tree::Tree;
 /// What a walk found.
 #[derive(Clone, Debug, Default)]
 pub struct TreeShape {
-    /// Pages, root included.
+    /// Pages, root included, when they were asked for.
     pub pages: Vec<PageNo>,
     /// Leaves among them.
     pub leaves: u64,
@@ -25,60 +25,88 @@ pub struct TreeShape {
 /// # Errors
 /// I/O.
 pub fn check_tree(pool: &Pool, tree: Tree) -> io::Result<TreeShape> {
-    let mut shape = TreeShape::default();
-    let level = tree.height(pool)?;
-    walk(pool, tree, tree.root, level, &Fences::default(), &mut shape)?;
-    Ok(shape)
+    let mut pages = Vec::new();
+    let shape = check_tree_with(pool, tree, &mut |no| pages.push(no))?;
+    Ok(TreeShape { pages, ..shape })
 }
 
-fn walk(
+/// As `check_tree`; the pages are shown instead of kept.
+///
+/// # Errors
+/// I/O.
+pub fn check_tree_with(
     pool: &Pool,
     tree: Tree,
-    no: PageNo,
-    level: u8,
-    fences: &Fences,
-    shape: &mut TreeShape,
-) -> io::Result<()> {
-    let guard = pool.shared(no)?;
-    let page = guard.page();
-    shape.pages.push(no);
-    let is_right = page.kind() == Kind::Node && page.level() == level && page.tree() == tree.id;
-    if !is_right {
-        shape.wrong.push(format!("page {}: not a node of this tree at level {level}", no.0));
-        return Ok(());
-    }
-    if page.fences() != *fences {
-        shape.wrong.push(format!("page {}: fences differ from the parent's separators", no.0));
-    }
-    shape.wrong.extend(page.check_node());
-    if level == 0 {
-        shape.leaves += 1;
-        shape.records += page.count() as u64;
-        return Ok(());
-    }
-    if page.count() == 0 {
-        shape.wrong.push(format!("page {}: inner node without children", no.0));
-    }
-    for slot in 0..page.count() {
-        let key_at = |slot: usize| {
-            let mut key = Vec::new();
-            page.copy_key(slot, &mut key);
-            key
-        };
-        let lower = match slot {
-            0 => fences.lower.clone(),
-            _ => Some(key_at(slot)),
-        };
-        if slot == 0 && key_at(0) != fences.lower.clone().unwrap_or_default() {
-            shape.wrong.push(format!("page {}: first separator is not the fence", no.0));
+    on_page: &mut dyn FnMut(PageNo),
+) -> io::Result<TreeShape> {
+    let mut walk = Walk { pool, tree, on_page, shape: TreeShape::default() };
+    let level = tree.height(pool)?;
+    walk.visit(tree.root, level, &Fences::default())?;
+    Ok(walk.shape)
+}
+
+/// Things wrong with one tree that are told; more of them say nothing new.
+const WRONG_MAX: usize = 1000;
+
+struct Walk<'w> {
+    pool: &'w Pool,
+    tree: Tree,
+    on_page: &'w mut dyn FnMut(PageNo),
+    shape: TreeShape,
+}
+
+impl Walk<'_> {
+    fn find(&mut self, no: PageNo, what: &str) {
+        if self.shape.wrong.len() < WRONG_MAX {
+            self.shape.wrong.push(format!("page {}: {what}", no.0));
         }
-        let upper = match slot + 1 < page.count() {
-            true => Some(key_at(slot + 1)),
-            false => fences.upper.clone(),
-        };
-        walk(pool, tree, page.child(slot), level - 1, &Fences { lower, upper }, shape)?;
     }
-    Ok(())
+
+    fn visit(&mut self, no: PageNo, level: u8, fences: &Fences) -> io::Result<()> {
+        let pool = self.pool;
+        let guard = pool.shared(no)?;
+        let page = guard.page();
+        (self.on_page)(no);
+        let is_right =
+            page.kind() == Kind::Node && page.level() == level && page.tree() == self.tree.id;
+        if !is_right {
+            self.find(no, &format!("not a node of this tree at level {level}"));
+            return Ok(());
+        }
+        if page.fences() != *fences {
+            self.find(no, "fences differ from the parent's separators");
+        }
+        let room = WRONG_MAX.saturating_sub(self.shape.wrong.len());
+        self.shape.wrong.extend(page.check_node().into_iter().take(room));
+        if level == 0 {
+            self.shape.leaves += 1;
+            self.shape.records += page.count() as u64;
+            return Ok(());
+        }
+        if page.count() == 0 {
+            self.find(no, "inner node without children");
+        }
+        for slot in 0..page.count() {
+            let key_at = |slot: usize| {
+                let mut key = Vec::new();
+                page.copy_key(slot, &mut key);
+                key
+            };
+            let lower = match slot {
+                0 => fences.lower.clone(),
+                _ => Some(key_at(slot)),
+            };
+            if slot == 0 && key_at(0) != fences.lower.clone().unwrap_or_default() {
+                self.find(no, "first separator is not the fence");
+            }
+            let upper = match slot + 1 < page.count() {
+                true => Some(key_at(slot + 1)),
+                false => fences.upper.clone(),
+            };
+            self.visit(page.child(slot), level - 1, &Fences { lower, upper })?;
+        }
+        Ok(())
+    }
 }
 
 /// Sizes of a tree, without reading its leaves.

@@ -12,9 +12,11 @@ mod smo;
 mod split_keys;
 mod tree;
 
-pub use blob::{free_blob_page, read_blob, write_blob_part};
+pub use blob::{free_blob_page, read_blob, visit_blob, write_blob_part};
 pub use bulk::{Root, TreeBuilder};
-pub use check::{TreeEstimate, TreeShape, check_tree, estimate_tree, fraction_below};
+pub use check::{
+    TreeEstimate, TreeShape, check_tree, check_tree_with, estimate_tree, fraction_below,
+};
 pub use free::empty_tree;
 pub use mtr::{Mtr, format_space, pages_in_use, space_field};
 pub use redo::{Piece, RedoBody, Touch, redo, redo_page};

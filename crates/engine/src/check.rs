@@ -1,8 +1,9 @@
 //! Verifying a table, and that no page is lost. For moments without writers.
 
 use std::collections::HashSet;
+use std::io;
 
-use btree::{LeafCopy, Seek, Tree, check_tree, pages_in_use};
+use btree::{LeafCopy, Seek, Tree, check_tree, check_tree_with, pages_in_use};
 use engine_api::{EngineError, EngineResult};
 use errors::ErrorCode;
 use page::{HEADER_BYTES, PageNo};
@@ -51,11 +52,14 @@ pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<St
     }
 }
 
+/// Things wrong with one table that are told; more of them say nothing new.
+const WRONG_MAX: usize = 1000;
+
 fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
     let pool = &shared.system.pool;
-    let mut wrong = check_tree(pool, table.clustered).map_err(io_error)?.wrong;
-    for index in &table.indexes {
-        wrong.extend(check_tree(pool, index.tree).map_err(io_error)?.wrong);
+    let mut wrong = Vec::new();
+    for stored in table.trees() {
+        wrong.extend(check_tree_with(pool, stored.tree, &mut |_| {}).map_err(io_error)?.wrong);
     }
     let mut live = 0_u64;
     for_each(shared, table.clustered, |locator, value| {
@@ -70,7 +74,9 @@ fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
             let mut stored = Vec::new();
             let found = index.tree.get(pool, &entry.key, &mut stored).map_err(io_error)?;
             if !found || read_entry(entry_word(&stored)) != (entry.sql, false) {
-                wrong.push(format!("{}: no live entry for row {locator:?}", index.def.name));
+                if wrong.len() < WRONG_MAX {
+                    wrong.push(format!("{}: no live entry for row {locator:?}", index.def.name));
+                }
             }
         }
         Ok(())
@@ -88,32 +94,51 @@ fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
     Ok(wrong)
 }
 
+/// Shows where the dictionary keeps the stored definitions.
+pub(crate) fn dictionary_blobs(
+    shared: &Shared,
+    visit: &mut dyn FnMut(BlobRef) -> io::Result<()>,
+) -> EngineResult<()> {
+    for_each(shared, shared.dictionary.tree, |key, value| {
+        if key.first() == Some(&1) {
+            BlobRef::decode(value).and_then(&mut *visit).map_err(io_error)?;
+        }
+        Ok(())
+    })
+}
+
+/// Shows where a table keeps its records out of line.
+pub(crate) fn blobs_of(
+    shared: &Shared,
+    table: &Table,
+    visit: &mut dyn FnMut(BlobRef) -> io::Result<()>,
+) -> EngineResult<()> {
+    for_each(shared, table.clustered, |_, value| {
+        if Header::of(value).is_out_of_line() {
+            BlobRef::decode(body(value)).and_then(&mut *visit).map_err(io_error)?;
+        }
+        Ok(())
+    })
+}
+
 /// See `DurableEngine::lost_pages`.
 pub(crate) fn lost_pages(shared: &Shared) -> EngineResult<u64> {
     let pool = &shared.system.pool;
     let mut held: HashSet<PageNo> = HashSet::from([PageNo::META]);
-    let mut blobs = Vec::new();
-    let dictionary = shared.dictionary.tree;
-    held.extend(check_tree(pool, dictionary).map_err(io_error)?.pages);
-    for_each(shared, dictionary, |key, value| {
-        if key.first() == Some(&1) {
-            blobs.push(BlobRef::decode(value).map_err(io_error)?);
-        }
+    held.extend(check_tree(pool, shared.dictionary.tree).map_err(io_error)?.pages);
+    let page_body = (pool.page_bytes() - HEADER_BYTES) as u64;
+    let mut in_blobs = 0;
+    let mut count = |blob: BlobRef| {
+        in_blobs += u64::from(blob.length).div_ceil(page_body);
         Ok(())
-    })?;
+    };
+    dictionary_blobs(shared, &mut count)?;
     for table in shared.dictionary.all()? {
         for stored in table.trees() {
             held.extend(check_tree(pool, stored.tree).map_err(io_error)?.pages);
         }
-        for_each(shared, table.clustered, |_, value| {
-            if Header::of(value).is_out_of_line() {
-                blobs.push(BlobRef::decode(body(value)).map_err(io_error)?);
-            }
-            Ok(())
-        })?;
+        blobs_of(shared, &table, &mut count)?;
     }
-    let page_body = (pool.page_bytes() - HEADER_BYTES) as u64;
-    let in_blobs: u64 = blobs.iter().map(|blob| u64::from(blob.length).div_ceil(page_body)).sum();
     let (count, free) = pages_in_use(pool).map_err(io_error)?;
     Ok(count.saturating_sub(free + held.len() as u64 + in_blobs))
 }

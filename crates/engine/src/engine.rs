@@ -170,6 +170,10 @@ impl DurableEngine {
         Ok(DurableEngine { shared, threads: Mutex::new(threads) })
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// What recovery did, and how far it is.
     pub fn recovery(&self) -> Recovery {
         self.shared.losers.report()

@@ -212,6 +212,8 @@ impl RealDisk {
 pub struct ReadOnlyDisk {
     root: PathBuf,
     times: Arc<IoTimes>,
+    /// Held for the life of the value, when there was one to hold.
+    _lock: Option<std::fs::File>,
 }
 
 impl ReadOnlyDisk {
@@ -221,7 +223,23 @@ impl ReadOnlyDisk {
     /// It is no directory.
     pub fn open(root: &Path) -> io::Result<ReadOnlyDisk> {
         std::fs::read_dir(root)?;
-        Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::new(IoTimes::new()) })
+        Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::new(IoTimes::new()), _lock: None })
+    }
+
+    /// As `open`, and keeps others from using the directory where it was used before.
+    ///
+    /// # Errors
+    /// As `open`; `WouldBlock` when a process uses it.
+    pub fn open_unused(root: &Path) -> io::Result<ReadOnlyDisk> {
+        use rustix::fs::{FlockOperation, flock};
+        let disk = ReadOnlyDisk::open(root)?;
+        let lock = match std::fs::File::open(root.join(LOCK_NAME)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(disk),
+            Err(error) => return Err(error),
+        };
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(ReadOnlyDisk { _lock: Some(lock), ..disk })
     }
 }
 

@@ -17,6 +17,7 @@ pub mod mem;
 pub mod model;
 pub mod net;
 pub mod notify;
+pub mod overlay;
 pub mod process;
 pub mod sim;
 mod spin;

@@ -101,6 +101,21 @@ impl CheckpointFile {
         Ok((CheckpointFile { file }, newest))
     }
 
+    /// Blocks of the file that hold something and are not whole.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn damaged_blocks(disk: &dyn Disk) -> io::Result<usize> {
+        let file = disk.open(FILE_NAME, OpenMode::Existing)?;
+        let mut bytes = vec![0; 2 * BLOCK_BYTES];
+        let count = file.read_at(&mut bytes, 0)?;
+        let blocks = bytes[..count].chunks(BLOCK_BYTES);
+        let damaged = blocks.filter(|block| {
+            block.iter().any(|byte| *byte != 0) && Checkpoint::decode(block).is_none()
+        });
+        Ok(damaged.count())
+    }
+
     /// Stores a checkpoint over the older one and makes it durable.
     ///
     /// # Errors

@@ -50,6 +50,7 @@ pub struct Follower {
     chain: Chain,
     place: LogPlace,
     low: u64,
+    high: u64,
     open: Option<Open>,
     bytes: Vec<u8>,
 }
@@ -63,13 +64,14 @@ fn damaged(place: LogPlace) -> io::Error {
 impl Follower {
     /// From the start of a segment on.
     pub fn new(disk: Arc<dyn Disk>, position: LogPosition, block_bytes: usize) -> Follower {
-        let LogPosition { segment, epoch, batch, previous_crc, low, high: _ } = position;
+        let LogPosition { segment, epoch, batch, previous_crc, low, high } = position;
         Follower {
             disk,
             block_bytes,
             chain: Chain { epoch, batch, crc: previous_crc },
             place: LogPlace { segment, offset: 0 },
             low,
+            high,
             open: None,
             bytes: Vec::new(),
         }
@@ -110,6 +112,11 @@ impl Follower {
     /// `low` of the last batch handed out.
     pub fn low(&self) -> u64 {
         self.low
+    }
+
+    /// Every ticket in the batches handed out is below it.
+    pub fn high(&self) -> u64 {
+        self.high
     }
 
     /// Number of the batch that must come next.
@@ -211,6 +218,7 @@ impl Follower {
                         self.chain.batch += 1;
                         self.chain.crc = header.crc;
                         self.low = header.low;
+                        self.high = self.high.max(header.high);
                     }
                     Found::Part(needed) => break needed,
                     Found::Nothing => return Ok(at),

@@ -134,6 +134,15 @@ pub fn restore(
     })
 }
 
+/// Compares the files of a backup with its list.
+///
+/// # Errors
+/// What differs first; I/O.
+pub(crate) fn verify_files(backup: &dyn Disk) -> io::Result<()> {
+    let manifest = Manifest::read(backup)?;
+    manifest.files.iter().try_for_each(|file| copy_verified(backup, file, None, |_| {}))
+}
+
 fn check_archive(archive: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     match identity::read(archive)? {
         None => Err(refused("the archive is none: it has no file `identity`".into())),

@@ -2,6 +2,7 @@
 //!
 //! The writers run inside the backup's own writes, so that the schedule is a seed's. `SQUALL_SEED` sets the first one.
 
+mod offline;
 #[path = "../crash_points/workload.rs"]
 mod workload;
 
@@ -172,6 +173,8 @@ fn a_backup_beside_writers_is_the_state_at_its_end() {
         let (backup, summary) = back_up(&world, &engine);
         let world = world.into_inner().unwrap();
         changed.set(changed.get() + world.history.states.len() - before);
+        let (_, findings) = offline::check(&backup);
+        assert!(findings.is_empty(), "{findings:?}");
         let (disk, done) = restored(&backup, None, RestoreUntil::End).unwrap();
         assert_eq!(done.end_position, summary.end_position);
         let state = state_of(&disk, &world.history);

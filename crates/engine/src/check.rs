@@ -73,10 +73,9 @@ fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {
             let entry = Entry::new(&index.keys, &record, locator)?;
             let mut stored = Vec::new();
             let found = index.tree.get(pool, &entry.key, &mut stored).map_err(io_error)?;
-            if !found || read_entry(entry_word(&stored)) != (entry.sql, false) {
-                if wrong.len() < WRONG_MAX {
-                    wrong.push(format!("{}: no live entry for row {locator:?}", index.def.name));
-                }
+            let is_live = found && read_entry(entry_word(&stored)) == (entry.sql, false);
+            if !is_live && wrong.len() < WRONG_MAX {
+                wrong.push(format!("{}: no live entry for row {locator:?}", index.def.name));
             }
         }
         Ok(())

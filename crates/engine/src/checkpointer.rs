@@ -65,6 +65,8 @@ pub(crate) struct Checkpointer<'s> {
     /// The last ticket seen, and since when nothing came behind it.
     ticket: u64,
     quiet_since: Duration,
+    /// Every change before this ticket was on disk when it was last looked at.
+    clean_before: Option<u64>,
 }
 
 impl<'s> Checkpointer<'s> {
@@ -75,6 +77,7 @@ impl<'s> Checkpointer<'s> {
             checkpointed: now,
             ticket: 0,
             quiet_since: now,
+            clean_before: None,
         }
     }
 
@@ -102,7 +105,12 @@ impl<'s> Checkpointer<'s> {
         };
         let chunk = CHUNK_PAGES_MIN.max(frames / CHUNK_SHARE) as usize;
         let written = if dirty > 0 { pool.flush(chunk, below)? } else { 0 };
-        let oldest = pool.oldest_change(ceiling);
+        // Nothing changes without drawing a ticket: then there is no need to look at all frames again.
+        let oldest = match self.clean_before {
+            Some(ticket) if ticket == ceiling => ceiling,
+            Some(_) | None => pool.oldest_change(ceiling),
+        };
+        self.clean_before = (oldest == ceiling).then_some(ceiling);
         let (now_bytes, then_bytes) = (log.bytes_since(self.redo_from), log.bytes_since(oldest));
         self.set_brake(then_bytes, &budget);
         let gain = now_bytes.saturating_sub(then_bytes);

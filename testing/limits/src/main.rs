@@ -63,7 +63,8 @@ fn connect(server: &sqltest::Server) -> Result<client::Connection, String> {
         user: "root".into(),
         password: String::new(),
         database: None,
-        tls: false,
+        tls: client::Encryption::Off,
+        framings: Vec::new(),
     };
     client::Connection::open(&options).map_err(|failure| failure.to_string())
 }

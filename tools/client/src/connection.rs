@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use types::Value;
 use wire::{
-    AuthSwitchRequest, Capabilities, ColumnDefinition, CommandCode, CursorFlags, ErrPacket,
-    FRAME_HEADER_BYTES, Greeting, HandshakeResponse, OkPacket, PrepareOk, Reply, ScanError,
-    SslRequest, StatusFlags,
+    AuthSwitchRequest, Capabilities, ColumnDefinition, CommandCode, CompressionKind, CursorFlags,
+    ErrPacket, FRAME_HEADER_BYTES, Greeting, HandshakeResponse, OkPacket, PrepareOk, Reply,
+    ScanError, SslRequest, StatusFlags,
 };
 
 use crate::stream::Stream;
@@ -40,8 +40,53 @@ pub struct Options {
     pub password: String,
     /// Initial schema.
     pub database: Option<String>,
-    /// Encrypt when the server can.
-    pub tls: bool,
+    /// Whether to encrypt.
+    pub tls: Encryption,
+    /// How the stream may be framed, best first; empty for plain.
+    pub framings: Vec<Framing>,
+}
+
+/// How packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// As they are.
+    Plain,
+    /// Compressed by zlib.
+    Zlib,
+    /// Compressed by zstd at this level.
+    Zstd(u8),
+}
+
+impl Framing {
+    /// What the client says to get it.
+    fn capability(self) -> Capabilities {
+        match self {
+            Framing::Plain => Capabilities(0),
+            Framing::Zlib => Capabilities::COMPRESS,
+            Framing::Zstd(_) => Capabilities::ZSTD_COMPRESSION,
+        }
+    }
+}
+
+/// Whether to encrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Never.
+    Off,
+    /// When the server can and it is not on this machine's socket.
+    Preferred,
+    /// Or else fail.
+    Required,
+}
+
+/// The best framing that the server can do.
+fn choose_framing(wanted: &[Framing], server: Capabilities) -> Result<Framing> {
+    let mut possible = wanted.iter().filter(|framing| server.contains(framing.capability()));
+    match possible.next() {
+        Some(framing) => Ok(*framing),
+        None if wanted.is_empty() => Ok(Framing::Plain),
+        None => Err(Failure::Lost("the server has none of the compression algorithms".into())),
+    }
 }
 
 /// One result of a statement.
@@ -144,9 +189,15 @@ impl Connection {
             .union(Capabilities::LOCAL_FILES)
             .union(Capabilities::DEPRECATE_EOF)
             .with_if(Capabilities::CONNECT_WITH_DB, options.database.is_some());
+        let framing = choose_framing(&options.framings, greeting.capabilities)?;
+        let wanted = wanted.union(framing.capability());
         self.capabilities = Capabilities(wanted.0 & greeting.capabilities.0);
         let can_encrypt = greeting.capabilities.contains(Capabilities::SSL);
-        if options.tls && can_encrypt && matches!(self.stream, Stream::Tcp(_)) {
+        let is_network = matches!(self.stream, Stream::Tcp(_));
+        if options.tls == Encryption::Required && !(can_encrypt && is_network) {
+            return Err(Failure::Lost("SSL connection error: the server cannot encrypt".into()));
+        }
+        if options.tls != Encryption::Off && can_encrypt && is_network {
             self.capabilities = self.capabilities.union(Capabilities::SSL);
             let request = SslRequest {
                 capabilities: self.capabilities,
@@ -156,8 +207,7 @@ impl Connection {
             let mut payload = Vec::new();
             request.encode(&mut payload);
             self.send(&payload)?;
-            let plain = std::mem::replace(&mut self.stream, Stream::Unix(UnixStream::pair()?.0));
-            self.stream = plain.encrypt()?;
+            self.stream = self.replace_stream()?.encrypt()?;
         }
         let plugin = greeting.auth_plugin.clone();
         let answer = auth::first_answer(&plugin, options.password.as_bytes(), &greeting.nonce);
@@ -170,12 +220,27 @@ impl Connection {
             database: options.database.as_deref().map(str::as_bytes),
             auth_plugin: Some(&plugin),
             attributes: Vec::new(),
-            zstd_level: None,
+            zstd_level: match framing {
+                Framing::Zstd(level) => Some(level),
+                Framing::Zlib | Framing::Plain => None,
+            },
         };
         let mut payload = Vec::new();
         response.encode(&mut payload);
         self.send(&payload)?;
-        self.authenticate(options.password.as_bytes(), plugin, greeting.nonce.to_vec())
+        self.authenticate(options.password.as_bytes(), plugin, greeting.nonce.to_vec())?;
+        let kind = match framing {
+            Framing::Plain => return Ok(()),
+            Framing::Zlib => CompressionKind::Zlib,
+            Framing::Zstd(level) => CompressionKind::Zstd(level),
+        };
+        self.stream = self.replace_stream()?.compress(kind);
+        Ok(())
+    }
+
+    /// Takes the stream out, to wrap it.
+    fn replace_stream(&mut self) -> Result<Stream> {
+        Ok(std::mem::replace(&mut self.stream, Stream::Unix(UnixStream::pair()?.0)))
     }
 
     /// The exchange after the first answer, until the server accepts or refuses.
@@ -255,6 +320,7 @@ impl Connection {
     /// Sends a command.
     fn command(&mut self, payload: &[u8]) -> Result<()> {
         self.sequence = 0;
+        self.stream.begin_command();
         self.send(payload)
     }
 

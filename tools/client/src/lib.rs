@@ -6,7 +6,7 @@ mod auth;
 mod connection;
 mod stream;
 
-pub use connection::{Answer, Connection, Options, Outcome, Prepared, Target};
+pub use connection::{Answer, Connection, Encryption, Framing, Options, Outcome, Prepared, Target};
 
 /// What can go wrong: the server's own error keeps its number.
 #[derive(Debug)]

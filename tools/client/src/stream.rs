@@ -1,4 +1,4 @@
-//! TCP, UNIX socket, or TLS over TCP.
+//! TCP, UNIX socket, TLS over TCP, and compression over any of them.
 
 use std::io::{Read, Result, Write};
 use std::net::TcpStream;
@@ -9,6 +9,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use wire::{Compression, CompressionKind, compressed_frame_len};
+
+/// Most plain bytes of a compressed frame.
+const FRAME_PLAIN_MAX: usize = 0xff_ffff;
+/// Bytes read at once.
+const READ_BYTES: usize = 16 * 1024;
 
 /// A connected byte stream.
 pub enum Stream {
@@ -18,6 +24,62 @@ pub enum Stream {
     Unix(UnixStream),
     /// Encrypted.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    /// Compressed inside any of the others.
+    Compressed(Box<Compressed>),
+}
+
+/// The two directions of a compressed stream.
+pub struct Compressed {
+    inner: Stream,
+    framing: Compression,
+    /// Received frames that are not complete.
+    frames: Vec<u8>,
+    /// Decoded bytes, used up to `taken`.
+    plain: Vec<u8>,
+    taken: usize,
+    output: Vec<u8>,
+}
+
+impl Compressed {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize> {
+        while self.taken == self.plain.len() {
+            if !self.decode()? {
+                let len = self.frames.len();
+                self.frames.resize(len + READ_BYTES, 0);
+                let count = self.inner.read(&mut self.frames[len..]);
+                self.frames.truncate(len + *count.as_ref().unwrap_or(&0));
+                if count? == 0 {
+                    return Ok(0);
+                }
+            }
+        }
+        let len = buf.len().min(self.plain.len() - self.taken);
+        buf[..len].copy_from_slice(&self.plain[self.taken..self.taken + len]);
+        self.taken += len;
+        Ok(len)
+    }
+
+    /// Decodes the frame at the front; false when it is not complete.
+    fn decode(&mut self) -> Result<bool> {
+        let Some(len) = compressed_frame_len(&self.frames).filter(|len| *len <= self.frames.len())
+        else {
+            return Ok(false);
+        };
+        self.plain.clear();
+        self.taken = 0;
+        let decoded =
+            self.framing.decode_frame(&self.frames[..len], FRAME_PLAIN_MAX, &mut self.plain);
+        decoded.map_err(|_| std::io::Error::from(std::io::ErrorKind::InvalidData))?;
+        self.frames.drain(..len);
+        Ok(true)
+    }
+
+    fn write(&mut self, buf: &[u8]) -> Result<usize> {
+        self.output.clear();
+        self.framing.encode(buf, &mut self.output);
+        self.inner.write_all(&self.output)?;
+        Ok(buf.len())
+    }
 }
 
 impl Stream {
@@ -37,9 +99,32 @@ impl Stream {
         Ok(Stream::Tls(Box::new(StreamOwned::new(session, tcp))))
     }
 
+    /// Goes on compressed.
+    pub fn compress(self, kind: CompressionKind) -> Stream {
+        Stream::Compressed(Box::new(Compressed {
+            inner: self,
+            framing: Compression::new(kind),
+            frames: Vec::new(),
+            plain: Vec::new(),
+            taken: 0,
+            output: Vec::new(),
+        }))
+    }
+
+    /// A command begins: compressed frames are numbered from 0 again.
+    pub fn begin_command(&mut self) {
+        if let Stream::Compressed(stream) = self {
+            stream.framing.reset_sequence();
+        }
+    }
+
     /// Whether a secret may be sent as it is.
     pub fn is_safe(&self) -> bool {
-        !matches!(self, Stream::Tcp(_))
+        match self {
+            Stream::Tcp(_) => false,
+            Stream::Unix(_) | Stream::Tls(_) => true,
+            Stream::Compressed(stream) => stream.inner.is_safe(),
+        }
     }
 }
 
@@ -49,6 +134,7 @@ impl Read for Stream {
             Stream::Tcp(stream) => stream.read(buf),
             Stream::Unix(stream) => stream.read(buf),
             Stream::Tls(stream) => stream.read(buf),
+            Stream::Compressed(stream) => stream.read(buf),
         }
     }
 }
@@ -59,6 +145,7 @@ impl Write for Stream {
             Stream::Tcp(stream) => stream.write(buf),
             Stream::Unix(stream) => stream.write(buf),
             Stream::Tls(stream) => stream.write(buf),
+            Stream::Compressed(stream) => stream.write(buf),
         }
     }
 
@@ -67,6 +154,7 @@ impl Write for Stream {
             Stream::Tcp(stream) => stream.flush(),
             Stream::Unix(stream) => stream.flush(),
             Stream::Tls(stream) => stream.flush(),
+            Stream::Compressed(stream) => stream.inner.flush(),
         }
     }
 }

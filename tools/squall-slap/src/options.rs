@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use client::{Connection, Target};
+use client::{Connection, Encryption, Framing, Target};
 
 /// What auto-generated statements do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,6 +29,29 @@ pub enum Protocol {
     Socket,
     /// MySQL's protocol by whichever of the two is given.
     Mysql,
+}
+
+/// Whether to encrypt, in mysqlslap's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum SslMode {
+    /// Never.
+    Disabled,
+    /// When the server can.
+    Preferred,
+    /// Or else fail.
+    Required,
+}
+
+/// A way to compress what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Algorithm {
+    /// zlib.
+    Zlib,
+    /// zstd.
+    Zstd,
+    /// Not at all.
+    Uncompressed,
 }
 
 /// Columns of an invented table: `N`, or `N:I` with I of them indexed.
@@ -129,9 +152,24 @@ pub struct Options {
     /// Password.
     #[arg(short, long, default_value = "", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub password: String,
-    /// Encrypt connections.
+    /// Encrypt connections: the same as --ssl-mode=PREFERRED.
     #[arg(long)]
     pub ssl: bool,
+    /// Whether to encrypt connections.
+    #[arg(long, value_enum, ignore_case = true, default_value = "DISABLED")]
+    pub ssl_mode: SslMode,
+    /// Compress what is sent, by whichever way the server can.
+    #[arg(short = 'C', long)]
+    pub compress: bool,
+    /// Ways to compress, best first: a comma-separated list.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub compression_algorithms: Vec<Algorithm>,
+    /// Level of zstd.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=22))]
+    pub zstd_compression_level: u8,
+    /// `sql_mode` of the connections.
+    #[arg(long)]
+    pub sql_mode: Option<String>,
     /// How to reach the server.
     #[arg(long, value_enum, ignore_case = true, default_value = "mysql")]
     pub protocol: Protocol,
@@ -307,6 +345,11 @@ impl Options {
         if let Some(name) = &self.default_character_set {
             connection.query(format!("SET NAMES {name}").as_bytes(), &mut ())?;
         }
+        if let Some(mode) = &self.sql_mode {
+            let mode = mode.replace('\\', "\\\\").replace('\'', "''");
+            let sql = format!("SET SESSION sql_mode = '{mode}'");
+            connection.query(sql.as_bytes(), &mut ())?;
+        }
         if let Some(first) = &self.init_command {
             connection.query(first.as_bytes(), &mut ())?;
         }
@@ -324,8 +367,25 @@ impl Options {
             user: self.user.clone(),
             password: self.password.clone(),
             database: database.map(str::to_owned),
-            tls: self.ssl,
+            tls: match self.ssl_mode {
+                SslMode::Required => Encryption::Required,
+                SslMode::Disabled if !self.ssl => Encryption::Off,
+                SslMode::Preferred | SslMode::Disabled => Encryption::Preferred,
+            },
+            framings: self.framings(),
         }
+    }
+
+    fn framings(&self) -> Vec<Framing> {
+        let framing = |algorithm: &Algorithm| match algorithm {
+            Algorithm::Zlib => Framing::Zlib,
+            Algorithm::Zstd => Framing::Zstd(self.zstd_compression_level),
+            Algorithm::Uncompressed => Framing::Plain,
+        };
+        if self.compression_algorithms.is_empty() && self.compress {
+            return vec![Framing::Zlib, Framing::Plain];
+        }
+        self.compression_algorithms.iter().map(framing).collect()
     }
 }
 
@@ -340,6 +400,17 @@ mod tests {
         assert_eq!(blob_columns("2:10/20"), Ok(BlobColumns { count: 2, min: 10, max: 20 }));
         assert_eq!(blob_columns("2:9"), Ok(BlobColumns { count: 2, min: 9, max: 9 }));
         assert!(blob_columns("2:20/10").is_err() && blob_columns("2:0/999999999").is_err());
+    }
+
+    #[test]
+    fn compression_is_asked_for_in_order() {
+        let framings = |args: &[&str]| {
+            Options::parse_from(std::iter::once(&"squall-slap").chain(args)).framings()
+        };
+        assert_eq!(framings(&[]), []);
+        assert_eq!(framings(&["-C"]), [Framing::Zlib, Framing::Plain]);
+        let both = ["--compression-algorithms=zstd,zlib", "--zstd-compression-level=7"];
+        assert_eq!(framings(&both), [Framing::Zstd(7), Framing::Zlib]);
     }
 
     #[test]

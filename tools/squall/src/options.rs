@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use client::Target;
+use client::{Encryption, Framing, Target};
 
 /// Form of a result set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -45,6 +45,9 @@ pub struct Options {
     /// Do not encrypt.
     #[arg(long)]
     pub skip_ssl: bool,
+    /// Compress what is sent when the server can.
+    #[arg(short = 'C', long)]
+    pub compress: bool,
     /// Run these statements and exit.
     #[arg(short, long)]
     pub execute: Option<String>,
@@ -83,7 +86,11 @@ impl Options {
             user: self.user.clone(),
             password: password.to_owned(),
             database: self.database.clone(),
-            tls: !self.skip_ssl,
+            tls: match self.skip_ssl {
+                true => Encryption::Off,
+                false => Encryption::Preferred,
+            },
+            framings: if self.compress { vec![Framing::Zlib, Framing::Plain] } else { Vec::new() },
         }
     }
 }

@@ -232,6 +232,15 @@ impl Stream {
         };
     }
 
+    /// Closes the way out: the peer reads to the end, and may still send.
+    pub fn shutdown_sending(&self) {
+        // Fails only when the peer was faster.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
     /// Waits until the socket takes bytes. False when `limit` has passed.
     ///
     /// # Errors

@@ -25,8 +25,8 @@ pub struct Packet {
 pub enum ScanError {
     /// More bytes are needed: at least this many in all.
     Incomplete { needed: usize },
-    /// The payload is longer than allowed.
-    TooLarge,
+    /// The payload is longer than allowed; the sequence number of the frame that says so.
+    TooLarge { last_sequence: u8 },
     /// A sequence number is not the expected one.
     OutOfOrder,
 }
@@ -55,7 +55,7 @@ pub fn scan_packet(
         }
         packet.payload_bytes += len;
         if packet.payload_bytes > payload_max {
-            return Err(ScanError::TooLarge);
+            return Err(ScanError::TooLarge { last_sequence: sequence });
         }
         packet.frame_bytes += FRAME_HEADER_BYTES + len;
         packet.parts += 1;

@@ -116,7 +116,12 @@ fn packets_split_at_the_limit_and_join_again() {
 fn scan_refuses_before_the_bytes_arrive() {
     assert_eq!(scan_packet(&[5, 0, 0], 0, 10), Err(ScanError::Incomplete { needed: 4 }));
     assert_eq!(scan_packet(&[5, 0, 0, 0], 0, 10), Err(ScanError::Incomplete { needed: 9 }));
-    assert_eq!(scan_packet(&[11, 0, 0, 0], 0, 10), Err(ScanError::TooLarge));
+    let too_large = |last_sequence| Err(ScanError::TooLarge { last_sequence });
+    assert_eq!(scan_packet(&[11, 0, 0, 0], 0, 10), too_large(0));
+    let mut split = vec![0; FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX];
+    split[..3].fill(0xff);
+    split.extend([9, 0, 0, 1]);
+    assert_eq!(scan_packet(&split, 0, FRAME_PAYLOAD_MAX + 8), too_large(1));
     assert_eq!(scan_packet(&[5, 0, 0, 3], 0, 10), Err(ScanError::OutOfOrder));
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine_api::{CancelToken, CommitHandle, EngineResult};
 use errors::{Error, err};
@@ -31,6 +31,12 @@ const COMMANDS_PER_TURN: usize = 16;
 const LOGIN_PACKET_MAX: usize = 128 * 1024;
 /// Fewer connections than this that have not logged in are always allowed.
 const HALF_OPEN_MIN: usize = 256;
+/// How long a client that was refused may go on sending.
+const LINGER_TIME: Duration = Duration::from_secs(10);
+/// How much it may send: the largest packet there is.
+const LINGER_BYTES: usize = 1 << 30;
+/// Reads of a turn.
+const LINGER_READS_PER_TURN: usize = 64;
 /// An output buffer larger than this is not kept by a worker.
 const OUTPUT_KEPT_MAX: usize = 256 * 1024;
 
@@ -100,6 +106,9 @@ pub(crate) enum Phase {
     Ready,
     /// A reply waits for a commit to become durable.
     Parked,
+    /// The client was refused, and is read to its end so that it can read why: a socket closed with unread bytes takes back
+    /// what was sent last.
+    Lingering,
     /// Over.
     Closed,
 }
@@ -183,6 +192,8 @@ pub(crate) struct Connection {
     /// Parked, and asked that the reactor be woken when it is time to look again.
     pub(crate) awaits_wake: bool,
     pub(crate) close_request: Option<CloseReason>,
+    /// Until when, and for how many bytes, it lingers.
+    pub(crate) linger: Option<(Instant, usize)>,
     /// Counted among those that have not logged in.
     pub(crate) half_open: bool,
     /// More can be done at once.
@@ -227,6 +238,7 @@ impl Connection {
             may_lead: None,
             awaits_wake: false,
             close_request: None,
+            linger: None,
             half_open: true,
             wants_turn: false,
             commands: 0,
@@ -280,14 +292,17 @@ impl Connection {
         if self.phase == Phase::Fresh {
             self.send_greeting(scratch);
         }
+        if self.phase == Phase::Lingering {
+            return self.discard_input();
+        }
         for _ in 0..COMMANDS_PER_TURN {
-            if matches!(self.phase, Phase::Closed | Phase::Parked) {
+            if matches!(self.phase, Phase::Closed | Phase::Parked | Phase::Lingering) {
                 return;
             }
             match self.next_packet() {
                 Ok(Some(packet)) => self.take_packet(packet, scratch),
                 Ok(None) => return,
-                Err(reply) => return self.fail(reply, scratch),
+                Err(reply) => return self.turn_away(reply, scratch),
             }
             if self.cancel.is_connection_killed() && self.phase == Phase::Ready {
                 self.phase = Phase::Closed;
@@ -299,10 +314,15 @@ impl Connection {
     /// A complete packet, or `None` when there is none now.
     fn next_packet(&mut self) -> Result<Option<Packet>, Option<Error>> {
         let first = if self.phase == Phase::Ready { 0 } else { self.sequence };
+        // The limit itself is too much, as it is for the reference.
+        let payload_max = self.max_packet - 1;
         loop {
-            match scan_packet(self.input.bytes(), first, self.max_packet) {
+            match scan_packet(self.input.bytes(), first, payload_max) {
                 Ok(packet) => return Ok(Some(packet)),
-                Err(ScanError::TooLarge) => return Err(Some(err!(NET_PACKET_TOO_LARGE))),
+                Err(ScanError::TooLarge { last_sequence }) => {
+                    self.sequence = last_sequence.wrapping_add(1);
+                    return Err(Some(err!(NET_PACKET_TOO_LARGE)));
+                }
                 Err(ScanError::OutOfOrder) => return Err(Some(err!(NET_PACKETS_OUT_OF_ORDER))),
                 Err(ScanError::Incomplete { .. }) if self.transport.drained => return Ok(None),
                 Err(ScanError::Incomplete { .. }) => match self.transport.fill(&mut self.input) {
@@ -328,7 +348,7 @@ impl Connection {
             Phase::Login => self.take_login(payload, scratch),
             Phase::Exchange => self.take_exchange(payload, scratch),
             Phase::Ready => self.take_command(payload, scratch),
-            Phase::Fresh | Phase::Parked | Phase::Closed => {}
+            Phase::Fresh | Phase::Parked | Phase::Lingering | Phase::Closed => {}
         }
         input.consume(packet.frame_bytes);
         if self.input.is_empty() {
@@ -345,6 +365,40 @@ impl Connection {
             let _ = self.transport.send(&scratch.output, Duration::ZERO);
         }
         self.phase = Phase::Closed;
+    }
+
+    /// Sends a reply if there is one to send, and ends the session. A client that has logged in may finish sending meanwhile.
+    fn turn_away(&mut self, reply: Option<Error>, scratch: &mut Scratch) {
+        let lingers = self.phase == Phase::Ready && reply.is_some();
+        self.fail(reply, scratch);
+        if lingers {
+            self.end_session();
+            self.transport.finish_sending();
+            self.linger = Some((Instant::now() + LINGER_TIME, LINGER_BYTES));
+            self.phase = Phase::Lingering;
+            self.wants_turn = true;
+            // It needs no thread of its own for that.
+            self.transport.silent = true;
+        }
+    }
+
+    /// Throws away what a refused client sends.
+    fn discard_input(&mut self) {
+        let Some((_, bytes_left)) = &mut self.linger else {
+            self.phase = Phase::Closed;
+            return;
+        };
+        for _ in 0..LINGER_READS_PER_TURN {
+            match self.transport.discard(self.input.space()) {
+                Ok(len) if len > 0 && len <= *bytes_left => *bytes_left -= len,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    self.phase = Phase::Closed;
+                    return;
+                }
+            }
+        }
+        self.wants_turn = true;
     }
 
     fn close_for(&mut self, reason: CloseReason, scratch: &mut Scratch) {
@@ -457,6 +511,9 @@ impl Connection {
         if self.cancel.is_connection_killed() {
             return Some(CloseReason::Killed);
         }
+        if let Some((deadline, _)) = self.linger {
+            return (Instant::now() >= deadline).then_some(CloseReason::Slow);
+        }
         match self.phase {
             Phase::Fresh | Phase::Login | Phase::Exchange if self.session.is_none() => {
                 (now - self.accepted_at > connect_timeout).then_some(CloseReason::Slow)
@@ -471,7 +528,7 @@ impl Connection {
                 }
                 (silent > self.timeouts.idle).then_some(CloseReason::Idle)
             }
-            Phase::Fresh | Phase::Login | Phase::Parked | Phase::Closed => None,
+            Phase::Fresh | Phase::Login | Phase::Parked | Phase::Lingering | Phase::Closed => None,
         }
     }
 
@@ -487,6 +544,10 @@ impl Connection {
     /// Ends the session (rollback and all) and the socket.
     fn end(&mut self) {
         self.transport.close();
+        self.end_session();
+    }
+
+    fn end_session(&mut self) {
         if let Some(session) = self.session.take() {
             sys::blocking::blocking(|| drop(session));
         } else if self.login.is_some() {

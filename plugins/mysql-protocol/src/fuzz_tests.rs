@@ -202,7 +202,7 @@ fn mutated_packets_never_panic_and_keep_no_memory() {
         if packet == packets / 10 {
             warm_kib = resident_kib();
         }
-        if peer.connection.phase == Phase::Closed {
+        if matches!(peer.connection.phase, Phase::Closed | Phase::Lingering) {
             peer = Peer::new(&server);
         }
         if peer.connection.phase == Phase::Login {

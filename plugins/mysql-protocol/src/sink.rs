@@ -360,7 +360,7 @@ impl ClientFile<'_> {
                     self.ended = piece.is_empty();
                     return Ok(piece);
                 }
-                Err(ScanError::TooLarge) => {
+                Err(ScanError::TooLarge { .. }) => {
                     return Err(self.fail(ErrorCode::NET_PACKET_TOO_LARGE));
                 }
                 Err(ScanError::OutOfOrder) => {

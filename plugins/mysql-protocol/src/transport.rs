@@ -290,6 +290,22 @@ impl Transport {
         Ok(ready)
     }
 
+    /// Sends nothing any more, and says so.
+    pub(crate) fn finish_sending(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut Io(&mut self.stream));
+        }
+        self.stream.shutdown_sending();
+    }
+
+    /// Reads what is there and forgets it: how many bytes, 0 at the end.
+    pub(crate) fn discard(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let len = self.stream.read(room)?;
+        self.bytes_received += len as u64;
+        Ok(len)
+    }
+
     /// Says goodbye as far as that is possible without waiting.
     pub(crate) fn close(&mut self) {
         if let Some(tls) = &mut self.tls {

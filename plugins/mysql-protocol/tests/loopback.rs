@@ -216,6 +216,17 @@ fn packets_of_sixteen_megabytes_and_beyond_the_limit() {
     let packet = client.read_any().expect("an error");
     assert_eq!(client::refused(&packet).code, 1153);
     assert!(client.read_packet().is_none(), "then the connection is closed");
+    // A client that sends all of it before it reads gets to know why, in the clear and encrypted.
+    for tls in [false, true] {
+        let options = Options { tls, ..Options::default() };
+        let mut client = Client::connect(small.address, &options).expect("logged in");
+        let mut bytes = Vec::new();
+        wire::put_packet(&mut bytes, &vec![b'x'; 20 << 20], &mut 0);
+        client.send_raw(&bytes);
+        let packet = client.read_any().expect("an error");
+        assert_eq!(client::refused(&packet).code, 1153);
+        assert!(client.read_packet().is_none(), "then the connection is closed");
+    }
 }
 
 #[test]

@@ -14,10 +14,9 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// Executions of one round when text and prepared form are compared.
 const EXECUTIONS: usize = 20_000;
 const ROUNDS: usize = 5;
-/// Server time of the text form over that of the prepared form, at least. The short run only sees that preparing loses nothing: a
-/// busy machine moves the ratio of so few executions.
+/// Server time of a text that is parsed and planned over that of the prepared form, at least. A text of a shape that ran before is
+/// found in the plan cache and costs about as much as the prepared form: that ratio is printed only.
 const GAIN_MIN: f64 = 1.3;
-const GAIN_MIN_QUICK: f64 = 1.0;
 
 fn start(options: &Options) -> Result<(Server, usize, usize), String> {
     let (connections, statements) = if options.full { (1_000, 1_000) } else { (100, 200) };
@@ -98,21 +97,26 @@ pub fn distinct_texts(options: &Options) -> Result<(), String> {
     )
 }
 
-/// A point select by text against its prepared form, server time.
+/// A point select by text, of a new shape each time and of one shape, against its prepared form: server time.
 pub fn faster_than_text(options: &Options) -> Result<(), String> {
     let (server, ..) = start(options)?;
     let mut connection = connect(&server)?;
     let prepare = connection.prepare(b"SELECT c FROM limits.t WHERE id = ?");
     let prepared = prepare.map_err(|failure| failure.to_string())?;
-    let mut times = [Vec::new(), Vec::new()];
-    for _ in 0..ROUNDS {
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
         for (kind, times) in times.iter_mut().enumerate() {
             let started = cpu_seconds(server.process());
             for n in 0..EXECUTIONS {
                 let id = (n % 2 + 1) as i64;
+                let alias = round * EXECUTIONS + n;
                 let outcome = match kind {
                     0 => {
-                        let sql = format!("SELECT c FROM limits.t WHERE id = {id}");
+                        let sql = format!("SELECT c AS c{alias} FROM limits.t WHERE id = {id}");
+                        connection.query(sql.as_bytes(), &mut ())
+                    }
+                    1 => {
+                        let sql = format!("SELECT c AS c FROM limits.t WHERE id = {id}");
                         connection.query(sql.as_bytes(), &mut ())
                     }
                     _ => connection.execute(prepared, &[Value::Int(id)]),
@@ -122,14 +126,14 @@ pub fn faster_than_text(options: &Options) -> Result<(), String> {
             times.push((cpu_seconds(server.process()) - started) / EXECUTIONS as f64 * 1e6);
         }
     }
-    let [text, binary] = times.map(|mut times| {
+    let [new, known, binary] = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[ROUNDS / 2]
     });
-    let gain = text / binary;
+    let gain = new / binary;
     println!(
-        "  a point select takes {text:.2} us by text, {binary:.2} us prepared: {gain:.2} times"
+        "  a point select takes {new:.2} us by a new text, {known:.2} us by a known one, {binary:.2} us prepared: {gain:.2} and {:.2} times",
+        known / binary
     );
-    let least = if options.full { GAIN_MIN } else { GAIN_MIN_QUICK };
-    must(gain >= least, format!("{gain:.2} times"))
+    must(gain >= GAIN_MIN, format!("{gain:.2} times"))
 }

@@ -296,7 +296,7 @@ impl Connection {
                     return Ok(&self.input[FRAME_HEADER_BYTES..end]);
                 }
                 Err(ScanError::Incomplete { needed }) => self.fill(needed)?,
-                Err(ScanError::TooLarge | ScanError::OutOfOrder) => {
+                Err(ScanError::TooLarge { .. } | ScanError::OutOfOrder) => {
                     return Err(Failure::Lost("packets out of order".into()));
                 }
             }

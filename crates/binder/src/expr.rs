@@ -445,11 +445,11 @@ impl Binder<'_> {
 
     fn bind_collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
         let operand = self.bind_condition(expr)?;
-        let connection = self.input.bind.collation_connection;
-        let operand = if operand.ty().is_string() {
-            operand
-        } else {
-            to_text(operand, connection, CastKind::Implicit)
+        // The text of what is none is in whatever character set is asked for.
+        let operand = match charset::collation_by_name(name) {
+            _ if operand.ty().is_string() => operand,
+            Some(wanted) => to_text(operand, wanted.id, CastKind::Implicit),
+            None => bail!(UNKNOWN_COLLATION, name),
         };
         let mut ty = operand.ty();
         let current = if ty.is_binary() { CollationId::BINARY } else { ty.collation };

@@ -155,6 +155,18 @@ impl Printer<'_> {
     }
 
     fn not(&mut self, inner: &Expr) {
+        match &inner.kind {
+            _ if !self.options.canonical => {}
+            ExprKind::Binary { op, left, right } => {
+                if let Some(opposite) = opposite(*op) {
+                    return self.infix(left, opposite, right);
+                }
+            }
+            ExprKind::Is { expr, test, negated } if *test != IsTest::Null => {
+                return self.is(expr, *test, !negated);
+            }
+            _ => {}
+        }
         if self.options.canonical && !is_truth_value(inner) {
             self.s("(0 = ");
             self.operand(inner);
@@ -769,6 +781,19 @@ fn binary_text(op: BinaryOp) -> &'static str {
         BinaryOp::Gt => ">",
         BinaryOp::GtEq => ">=",
     }
+}
+
+/// The comparison that holds when `op` does not.
+fn opposite(op: BinaryOp) -> Option<&'static str> {
+    Some(match op {
+        BinaryOp::Eq => "<>",
+        BinaryOp::NotEq => "=",
+        BinaryOp::Lt => ">=",
+        BinaryOp::LtEq => ">",
+        BinaryOp::Gt => "<=",
+        BinaryOp::GtEq => "<",
+        _ => return None,
+    })
 }
 
 fn aggregate_name(func: AggregateFunc) -> &'static str {

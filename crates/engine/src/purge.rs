@@ -49,7 +49,7 @@ impl Shared {
     }
 
     fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<()> {
-        if core.committed().is_none() {
+        if core.committed().is_none() || !core.has_garbage() {
             return Ok(());
         }
         let mut payload = Vec::new();

@@ -235,7 +235,10 @@ impl Txn {
             false => UndoEntry::Insert { table: table.id.0, key: locator },
         };
         entry.write(&mut self.payload);
-        shared.system.log_change(&core, mtr, &self.payload);
+        match found {
+            true => shared.system.log_change(&core, mtr, &self.payload),
+            false => shared.system.log_clean_change(&core, mtr, &self.payload),
+        };
         Ok(Attempt::Done)
     }
 
@@ -396,7 +399,12 @@ impl Txn {
         }
         let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
         entry.write(&mut self.payload);
-        shared.system.log_change(&core, mtr, &self.payload);
+        // The old version's entries are the new one's, and nothing of it is elsewhere.
+        let is_clean = new.is_some_and(|new| new == old.as_slice()) && !header.is_out_of_line();
+        match is_clean {
+            true => shared.system.log_clean_change(&core, mtr, &self.payload),
+            false => shared.system.log_change(&core, mtr, &self.payload),
+        };
         Ok(Attempt::Done)
     }
 

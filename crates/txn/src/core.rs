@@ -1,7 +1,7 @@
 //! What one writing transaction shows to others: its id, its commit time, its undo.
 
 use std::sync::Arc;
-use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use locks::Owner;
 use sys::sync::Mutex;
@@ -29,6 +29,8 @@ pub struct Core {
     pub(crate) undo: Mutex<UndoLog>,
     /// How far purge got: entries up to this pointer need no more work.
     pub(crate) purged: AtomicU64,
+    /// Whether any entry may have left something to purge.
+    pub(crate) garbage: AtomicBool,
 }
 
 impl Core {
@@ -40,7 +42,18 @@ impl Core {
             ended: AtomicU64::new(0),
             undo: Mutex::new(undo),
             purged: AtomicU64::new(0),
+            garbage: AtomicBool::new(true),
         }
+    }
+
+    /// As `new`, for a transaction whose every change goes through `TxnSystem`.
+    pub(crate) fn fresh(id: u64, owner: Arc<Owner>, undo: UndoLog) -> Core {
+        Core { garbage: AtomicBool::new(false), ..Core::new(id, owner, undo) }
+    }
+
+    /// Whether any change may have left something to purge.
+    pub fn has_garbage(&self) -> bool {
+        self.garbage.load(Ordering::Relaxed)
     }
 
     /// Whether it has neither committed nor finished rolling back.

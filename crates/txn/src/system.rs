@@ -136,7 +136,7 @@ impl TxnSystem {
         let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
         let guard = mark.lock();
         let id = self.log.draw();
-        let core = Arc::new(Core::new(id, owner, UndoLog::new(id, self.undo_space.clone())));
+        let core = Arc::new(Core::fresh(id, owner, UndoLog::new(id, self.undo_space.clone())));
         self.shard(id).lock().insert(id, Slot::Live(core.clone()));
         drop(guard);
         core
@@ -188,6 +188,15 @@ impl TxnSystem {
 
     /// Logs a row change: the page edits in `mtr`, and the undo entry, which lands where `next_undo` said.
     pub fn log_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
+        if !core.garbage.load(Ordering::Relaxed) {
+            // Whoever purges has seen the commit, which comes after.
+            core.garbage.store(true, Ordering::Relaxed);
+        }
+        self.log_clean_change(core, mtr, payload)
+    }
+
+    /// As `log_change`, for a change that leaves nothing to purge.
+    pub fn log_clean_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         let mut undo = core.undo.lock();
         let previous = undo.last;
         let pointer = undo.push(payload);

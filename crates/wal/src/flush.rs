@@ -16,6 +16,13 @@ use crate::log::{FailurePolicy, Log};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
+/// More than there are writes under way and the one after them: those who wait for different ones wait in different places.
+pub(crate) const SLOTS: usize = 8;
+
+fn slot(number: u64) -> usize {
+    number as usize % SLOTS
+}
+
 /// A write under way, or one that is done while an earlier one is not.
 struct Pending {
     number: u64,
@@ -36,8 +43,10 @@ struct Flusher {
     waiting: Vec<(u64, Callback)>,
     /// Called when the next write is over.
     onlookers: Vec<Callback>,
-    /// Threads in `flush_to` that wait for the write of another.
-    sleepers: usize,
+    /// Threads in `flush_to` that wait for the write of another, by its number.
+    sleepers: [usize; SLOTS],
+    /// The newest write that has its records.
+    gathered: u64,
     /// `serve` is to flush what is below.
     requested: u64,
     /// The thread in `serve` has nothing to do.
@@ -57,6 +66,12 @@ impl Flusher {
     /// Whether a write that is under way covers `ticket`.
     fn is_gathered(&self, ticket: u64) -> bool {
         self.pending.back().is_some_and(|last| ticket < last.low)
+    }
+
+    /// The write that makes `ticket` durable: one under way, or the next.
+    fn write_of(&self, ticket: u64) -> u64 {
+        let found = self.pending.iter().find(|pending| ticket < pending.low);
+        found.map_or(self.gathered + 1, |pending| pending.number)
     }
 
     /// Callbacks whose time has come.
@@ -79,7 +94,7 @@ impl Flusher {
 #[derive(Default)]
 pub(crate) struct FlushState {
     flusher: Mutex<Flusher>,
-    flushed: Condvar,
+    flushed: [Condvar; SLOTS],
     request: Condvar,
     /// What a flush took lately, in microseconds: a moving average.
     average_micros: AtomicU64,
@@ -134,9 +149,10 @@ impl Log {
             }
             flusher.check_whole()?;
             if flusher.is_gathered(ticket) || flusher.writing >= self.config.flights {
-                flusher.sleepers += 1;
-                flusher = self.flush.flushed.wait(flusher);
-                flusher.sleepers -= 1;
+                let at = slot(flusher.write_of(ticket));
+                flusher.sleepers[at] += 1;
+                flusher = self.flush.flushed[at].wait(flusher);
+                flusher.sleepers[at] -= 1;
                 continue;
             }
             flusher = self.flush_for_all(flusher);
@@ -186,16 +202,19 @@ impl Log {
         self.flush.note(took);
         let mut flusher = self.flush.flusher.lock();
         flusher.writing -= 1;
-        if let Err(error) = &outcome {
-            flusher.broken = Some(format!("the log is broken: {error}"));
+        match outcome {
+            Ok(number) => self.land(&mut flusher, number),
+            Err(error) => {
+                flusher.broken = Some(format!("the log is broken: {error}"));
+                self.flush.flushed.iter().for_each(Condvar::notify_all);
+            }
         }
-        if let Ok(number) = outcome {
-            self.land(&mut flusher, number);
+        // One of those who came since may write now; the others are in its write.
+        let next = slot(flusher.gathered + 1);
+        if flusher.sleepers[next] > 0 {
+            self.flush.flushed[next].notify_one();
         }
         let ready = flusher.take_ready(self.durable());
-        if flusher.sleepers > 0 {
-            self.flush.flushed.notify_all();
-        }
         if !flusher.waiting.is_empty() {
             self.flush.wake_server(&mut flusher);
         }
@@ -217,6 +236,10 @@ impl Log {
             // In this order: whoever hears that a commit is durable sees it in the next snapshot.
             self.visible.0.fetch_max(first.low, Ordering::AcqRel);
             self.durable.0.fetch_max(first.low, Ordering::AcqRel);
+            let at = slot(first.number);
+            if flusher.sleepers[at] > 0 {
+                self.flush.flushed[at].notify_all();
+            }
         }
     }
 
@@ -234,7 +257,10 @@ impl Log {
             let end = flight.end();
             let pending = Pending { number: flight.number(), low, end, is_done: false };
             // Under the writer's mutex: in the order of the batches.
-            self.flush.flusher.lock().pending.push_back(pending);
+            let mut flusher = self.flush.flusher.lock();
+            flusher.gathered = pending.number;
+            flusher.pending.push_back(pending);
+            drop(flusher);
             flight
         };
         let number = flight.number();

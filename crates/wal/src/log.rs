@@ -166,7 +166,7 @@ impl Log {
         start: LogPosition,
         next: u64,
     ) -> io::Result<Log> {
-        assert!(config.lanes.is_power_of_two());
+        assert!(config.lanes.is_power_of_two() && config.flights < crate::flush::SLOTS);
         let files = SegmentFiles::new(disk, config.segment_bytes, start.segment);
         let writer = Writer::start(&files, older, start, next)?;
         Ok(Log {

@@ -88,7 +88,8 @@ fn run(options: &Options) -> Result<usize, String> {
         user: "root".into(),
         password: String::new(),
         database: None,
-        tls: false,
+        tls: client::Encryption::Off,
+        framings: Vec::new(),
     };
     let all = [Name::ReadCommitted, Name::RepeatableRead, Name::Serializable];
     let levels = if options.level.is_empty() { &all[..] } else { &options.level[..] };

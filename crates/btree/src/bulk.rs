@@ -45,12 +45,15 @@ pub struct TreeBuilder {
     /// Bytes that a node has room for, and those of one that is full enough.
     room: usize,
     fill: usize,
+    /// What leaves name as the transaction that changed them last.
+    max_txn: u64,
 }
 
 /// What the root will hold when everything below it is written.
 pub struct Root {
     tree: Tree,
     image: Box<[AtomicU64]>,
+    max_txn: u64,
 }
 
 impl Root {
@@ -71,6 +74,7 @@ impl Root {
             return Ok(Err(refusal));
         }
         mtr.edit(place).put_image(PageRef::new(&self.image));
+        mtr.edit(place).set_max_txn(self.max_txn);
         log(mtr);
         Ok(Ok(()))
     }
@@ -83,7 +87,13 @@ impl TreeBuilder {
         // A tenth is left for later inserts.
         let (levels, ready) = (Vec::new(), Vec::new());
         let page_bytes = pool.page_bytes();
-        TreeBuilder { tree, page_bytes, levels, ready, room, fill: room * 9 / 10 }
+        let (fill, max_txn) = (room * 9 / 10, 0);
+        TreeBuilder { tree, page_bytes, levels, ready, room, fill, max_txn }
+    }
+
+    /// Leaves name a transaction as the one that changed them last.
+    pub fn written_by(self, max_txn: u64) -> TreeBuilder {
+        TreeBuilder { max_txn, ..self }
     }
 
     /// Appends a record whose key is above all before. False when it is too large for a page. `log` commits each group of pages.
@@ -171,6 +181,7 @@ impl TreeBuilder {
                 let image =
                     node_image(page_bytes, &node.records, identity, &node.fences, 0..node.count);
                 mtr.edit(place).put_image(PageRef::new(&image));
+                mtr.edit(place).set_max_txn(self.max_txn);
                 numbers.push(no);
                 let lower = node.fences.lower.unwrap_or_default();
                 self.put(node.level + 1, &lower, &u64::from(no.0).to_le_bytes());
@@ -199,7 +210,7 @@ impl TreeBuilder {
             if !level.has_nodes && self.ready.is_empty() && fits {
                 let identity = (self.tree.root, at as u8, self.tree.id);
                 let image = node_image(self.page_bytes, &level.records, identity, &whole, all);
-                return Ok(Some(Root { tree: self.tree, image }));
+                return Ok(Some(Root { tree: self.tree, image, max_txn: self.max_txn }));
             }
             while !self.levels[at].records.is_empty() {
                 self.close(at, None);

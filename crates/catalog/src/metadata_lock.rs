@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, TableId};
-use errors::{Result, bail};
+use errors::{Result, bail, err};
 use hashbrown::HashMap;
 use sys::model::breaks;
 use sys::sync::Mutex;
@@ -26,6 +26,8 @@ pub enum Usage {
 /// What an announcement forbids to all other sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
+    /// Other changes of the definition: long work on it that others may use the table during.
+    Definition,
     /// Writing: LOCK TABLES ... READ, FLUSH TABLES WITH READ LOCK.
     NoWrite,
     /// Any use: DDL, LOCK TABLES ... WRITE.
@@ -33,10 +35,18 @@ pub enum LockMode {
 }
 
 impl LockMode {
+    /// Whether two sessions' announcements of a table exclude each other.
+    fn clashes(self, other: LockMode) -> bool {
+        self == LockMode::Exclusive
+            || other == LockMode::Exclusive
+            || self == LockMode::Definition && other == LockMode::Definition
+    }
+
     fn forbids(self, usage: Usage) -> bool {
         match self {
             LockMode::Exclusive => true,
             LockMode::NoWrite => usage == Usage::Write,
+            LockMode::Definition => false,
         }
     }
 }
@@ -242,16 +252,8 @@ impl MetadataLocks {
         let mut waited = Duration::ZERO;
         loop {
             let mut announcements = self.announcements.lock();
-            let clash = announcements.iter().any(|other| {
-                other.owner != owner
-                    && tables.iter().any(|(table, mode)| {
-                        let same = match (table, other.table) {
-                            (Some(table), Some(locked)) => *table == locked,
-                            (None, _) | (_, None) => true,
-                        };
-                        same && (*mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
-                    })
-            });
+            let clash =
+                tables.iter().any(|(table, mode)| clashes(&announcements, owner, *table, *mode));
             if !clash {
                 announcements.extend(tables.iter().map(|(table, mode)| Announcement {
                     owner,
@@ -275,11 +277,113 @@ impl MetadataLocks {
         }
     }
 
+    /// Makes an own announcement exclusive and waits until nobody uses its table.
+    fn upgrade(
+        &self,
+        owner: u64,
+        table: Option<TableId>,
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let wanted = [(table, LockMode::Exclusive)];
+        let (mut waited, mut announced) = (Duration::ZERO, false);
+        loop {
+            if !announced {
+                let mut announcements = self.announcements.lock();
+                if !clashes(&announcements, owner, table, LockMode::Exclusive) {
+                    change(&mut announcements, owner, table, (LockMode::Exclusive, true));
+                    self.announced.fetch_add(1, Ordering::Relaxed);
+                    announced = true;
+                }
+                drop(announcements);
+                // Pairs with the fence in `use_tables`.
+                fence(Ordering::SeqCst);
+            }
+            if announced && !self.is_blocked(owner, &wanted) {
+                change(&mut self.announcements.lock(), owner, table, (LockMode::Exclusive, false));
+                return Ok(());
+            }
+            let given_up = match waited >= timeout {
+                true => Err(err!(LOCK_WAIT_TIMEOUT)),
+                false => cancel.check(),
+            };
+            if given_up.is_err() {
+                if announced {
+                    let back = (LockMode::Definition, false);
+                    change(&mut self.announcements.lock(), owner, table, back);
+                    self.announced.fetch_sub(1, Ordering::Relaxed);
+                }
+                return given_up;
+            }
+            sys::threads::sleep(POLL);
+            waited += POLL;
+        }
+    }
+
     fn is_blocked(&self, owner: u64, tables: &[(Option<TableId>, LockMode)]) -> bool {
         let slots = self.slots.lock();
         slots.values().any(|slot| {
             slot.owner != owner && tables.iter().any(|(table, mode)| slot.blocks(*table, *mode))
         })
+    }
+}
+
+/// Whether another session's announcement excludes one of `mode`.
+fn clashes(
+    announcements: &[Announcement],
+    owner: u64,
+    table: Option<TableId>,
+    mode: LockMode,
+) -> bool {
+    announcements.iter().any(|other| {
+        let same = match (table, other.table) {
+            (Some(table), Some(locked)) => table == locked,
+            (None, _) | (_, None) => true,
+        };
+        other.owner != owner && same && mode.clashes(other.mode)
+    })
+}
+
+/// Gives an own announcement another mode, and says whether it waits.
+fn change(
+    announcements: &mut [Announcement],
+    owner: u64,
+    table: Option<TableId>,
+    (mode, waiting): (LockMode, bool),
+) {
+    for own in announcements.iter_mut().filter(|own| own.owner == owner && own.table == table) {
+        (own.mode, own.waiting) = (mode, waiting);
+    }
+}
+
+impl MetadataGuard {
+    /// Lets others use the tables again; definitions stay as they are for everybody else.
+    pub fn downgrade(&mut self) {
+        let mut announcements = self.locks.announcements.lock();
+        for (table, mode) in &mut self.tables {
+            change(&mut announcements, self.owner, *table, (LockMode::Definition, false));
+            // Statements need not look at what forbids them nothing.
+            if *mode != LockMode::Definition {
+                self.locks.announced.fetch_sub(1, Ordering::Relaxed);
+            }
+            *mode = LockMode::Definition;
+        }
+    }
+
+    /// Keeps everybody away again, and waits until nobody uses the tables. What failed holds nobody away.
+    ///
+    /// # Errors
+    /// 1205 after `timeout`, cancelled.
+    pub fn upgrade(&mut self, timeout: Duration, cancel: &CancelToken) -> Result<()> {
+        for at in 0..self.tables.len() {
+            let table = self.tables[at].0;
+            let locks = &self.locks;
+            let upgraded =
+                sys::blocking::blocking(|| locks.upgrade(self.owner, table, timeout, cancel));
+            upgraded?;
+            self.tables[at].1 = LockMode::Exclusive;
+        }
+        Ok(())
     }
 }
 
@@ -303,7 +407,9 @@ impl Drop for MetadataGuard {
             });
             if let Some(position) = position {
                 announcements.swap_remove(position);
-                self.locks.announced.fetch_sub(1, Ordering::Relaxed);
+                if *mode != LockMode::Definition {
+                    self.locks.announced.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         }
     }

@@ -116,6 +116,15 @@ pub struct ScanSpec {
     pub wait: WaitPolicy,
 }
 
+/// What a reader of an index's entries wants of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyContent {
+    /// Their keys.
+    Keys,
+    /// Only how many there are.
+    Count,
+}
+
 /// Names an open cursor of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CursorId(pub u32);
@@ -358,6 +367,30 @@ pub trait Transaction: Send {
         batch: &mut RowBatch,
     ) -> EngineResult<usize>;
 
+    /// As `open_cursor`, for a caller that reads only columns of the index and of the clustered key: rows may come as key records
+    /// (`types::key::split_key_record`), which an index can give without a look at the rows.
+    ///
+    /// # Errors
+    /// As `open_cursor`.
+    fn open_key_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
+        self.open_cursor(spec)
+    }
+
+    /// As `snapshot_reader`, over the entries of a secondary index. Its records are key records, empty ones when `content` says that
+    /// nobody looks into them.
+    ///
+    /// # Errors
+    /// As `snapshot_reader`.
+    fn index_reader(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        content: KeyContent,
+    ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
+        let _ = (table, index, content);
+        Ok(None)
+    }
+
     /// For consistent reads of a table by several threads; `None` when the engine has only cursors.
     ///
     /// # Errors
@@ -439,5 +472,35 @@ pub trait Transaction: Send {
     ///
     /// # Errors
     /// `UnknownTable`.
+    /// Begins to build indexes over the rows of a table that others go on changing: from now on what they change is noted. The caller
+    /// keeps everybody else away from the table during this call. False: the engine does not do that, `create_index` does.
+    ///
+    /// # Errors
+    /// I/O.
+    fn begin_indexes(&mut self, table: TableId, indexes: &[IndexDef]) -> EngineResult<bool> {
+        let _ = (table, indexes);
+        Ok(false)
+    }
+
+    /// Fills the indexes begun and catches up with nearly all that was changed meanwhile. Others may use the table. After an error the
+    /// transaction can only be rolled back.
+    ///
+    /// # Errors
+    /// `Cancelled`, I/O.
+    fn fill_indexes(&mut self, table: TableId) -> EngineResult<()> {
+        let _ = table;
+        Ok(())
+    }
+
+    /// Catches up with the rest and makes the indexes part of the definition. The caller keeps everybody else away from the table until
+    /// the commit.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, `Cancelled`, I/O.
+    fn finish_indexes(&mut self, table: TableId) -> EngineResult<()> {
+        let _ = table;
+        Ok(())
+    }
+
     fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()>;
 }

@@ -20,8 +20,8 @@ pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{
     CursorId, Direction, Engine, EngineStat, GetOutcome, IoBucket, IsolationLevel, KeyBound,
-    KeyRange, RangeEstimate, RowLock, Savepoint, ScanSpec, TableStats, Transaction, TxnOptions,
-    WaitPolicy,
+    KeyContent, KeyRange, RangeEstimate, RowLock, Savepoint, ScanSpec, TableStats, Transaction,
+    TxnOptions, WaitPolicy,
 };
 pub use error::{EngineError, EngineResult};
 pub use rows::{RowBatch, RowBuf, RowRef};

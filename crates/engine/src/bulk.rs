@@ -135,7 +135,7 @@ impl Txn {
     /// See `Transaction::expect_rows`.
     pub(crate) fn expect_rows_in(&mut self, table: &Arc<Table>) -> EngineResult<()> {
         self.end_bulk()?;
-        if table.indexes.iter().any(|index| index.def.unique) {
+        if table.indexes.iter().any(|index| index.def.unique) || !table.builds.is_empty() {
             return Ok(());
         }
         for stored in table.trees() {
@@ -302,7 +302,8 @@ impl Txn {
         let (core, shared) = (self.core(), self.shared.clone());
         let pool = &*shared.system.pool;
         let log = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(&core, tree, mtr, pages);
-        let mut builder = TreeBuilder::new(pool, tree);
+        // Who cannot see this transaction looks at the rows (E15).
+        let mut builder = TreeBuilder::new(pool, tree).written_by(core.id);
         let each = |key: &[u8], sql| {
             builder.push(pool, (key, &entry_value(usize::from(sql))), log).map(drop)
         };

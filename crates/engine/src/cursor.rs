@@ -7,6 +7,7 @@ use engine_api::{
     Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, ScanSpec, WaitPolicy,
 };
 use locks::Mode;
+use types::key::key_record_header;
 
 use crate::dictionary::io_error;
 use crate::entries::read_entry;
@@ -32,6 +33,8 @@ pub(crate) struct Cursor {
     backward: bool,
     lock: Option<Mode>,
     wait: WaitPolicy,
+    /// Rows are given as key records.
+    pub(crate) gives_keys: bool,
     pub(crate) leaf: Option<LeafCopy>,
     /// Whether SKIP LOCKED left a row out.
     pub(crate) skipped: bool,
@@ -77,6 +80,7 @@ impl Cursor {
             backward: false,
             lock,
             wait,
+            gives_keys: false,
             leaf: None,
             skipped: false,
             sql_key: Vec::new(),
@@ -213,6 +217,7 @@ impl Txn {
         let page = leaf.page();
         let Some(left) = cursor.left.clone() else { return Ok(0) };
         let slots = slots_of(page, &left);
+        let settled = cursor.gives_keys && view.sees_entries(page.max_txn());
         let (mut rows, mut passed) = (0, 0);
         let mut key = std::mem::take(&mut cursor.entry_key);
         let count = slots.len();
@@ -223,7 +228,10 @@ impl Txn {
             };
             key.clear();
             page.copy_key(slot, &mut key);
-            rows += usize::from(self.push_visible(cursor, &view, page, slot, &key, batch)?);
+            rows += usize::from(match settled {
+                true => push_entry(page.value_word(slot, 0), &key, batch),
+                false => self.push_visible(cursor, &view, page, slot, &key, batch)?,
+            });
             passed += 1;
         }
         if passed < count {
@@ -282,7 +290,10 @@ impl Txn {
         if cursor.sql_key != sql {
             return Ok(false);
         }
-        batch.push(locator, &record);
+        match cursor.gives_keys {
+            true => push_keys(sql, locator, batch),
+            false => batch.push(locator, &record),
+        }
         Ok(true)
     }
 
@@ -403,7 +414,10 @@ impl Txn {
         if cursor.sql_key != sql {
             return Ok(Step::Nothing);
         }
-        batch.push(locator, &record);
+        match cursor.gives_keys {
+            true => push_keys(sql, locator, batch),
+            false => batch.push(locator, &record),
+        }
         Ok(Step::Row)
     }
 }
@@ -433,6 +447,26 @@ fn clip(left: &Span, fence: Option<&Vec<u8>>, backward: bool) -> Span {
         }
     }
     part
+}
+
+/// An entry of a leaf on which all are settled (E15); false when it is marked.
+fn push_entry(word: u64, key: &[u8], batch: &mut RowBatch) -> bool {
+    let (length, marked) = read_entry(word);
+    match key.split_at_checked(length) {
+        Some((sql, locator)) if !marked => {
+            push_keys(sql, locator, batch);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn push_keys(sql: &[u8], locator: &[u8], batch: &mut RowBatch) {
+    batch.push_with(locator, |out| {
+        out.extend_from_slice(&key_record_header(sql.len()));
+        out.extend_from_slice(sql);
+        out.extend_from_slice(locator);
+    });
 }
 
 fn push(

@@ -3,23 +3,19 @@
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use btree::{LeafCopy, Mtr, Seek, Tree, TreeBuilder, create_tree};
-use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId};
+use btree::{Mtr, Tree, create_tree};
+use engine_api::{EngineResult, IndexId, TableDef, TableId};
 use errors::Error;
-use page::PageNo;
 use types::{DataType, TypeKind};
 
 use crate::codec;
 use crate::dictionary::{definition_key, io_error};
-use crate::entries::{Entry, entry_value};
-use crate::keys::IndexKeys;
-use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
-use crate::sorter::Sorter;
+use crate::row::{BlobRef, UndoEntry};
 use crate::table::{StoredTree, Table, TableCounters};
 use crate::transaction::{Pending, Txn};
 
 impl Txn {
-    fn new_tree(&mut self, index: IndexId) -> EngineResult<StoredTree> {
+    pub(crate) fn new_tree(&mut self, index: IndexId) -> EngineResult<StoredTree> {
         let core = self.core();
         let shared = self.shared.clone();
         let id = shared.system.log.draw();
@@ -92,7 +88,7 @@ impl Txn {
     }
 
     /// Puts a new definition with these trees in force for everybody; its metadata lock is held.
-    fn put_definition(
+    pub(crate) fn put_definition(
         &mut self,
         table: &Table,
         def: TableDef,
@@ -113,100 +109,6 @@ impl Txn {
         self.put_definition(table, def.clone(), &table.trees())
     }
 
-    pub(crate) fn build_index(&mut self, table: &Arc<Table>, index: &IndexDef) -> EngineResult<()> {
-        self.wait_for_losers(table.id)?;
-        let keys = IndexKeys::new(&table.def, index, &IndexKeys::layout(&table.def))?;
-        let stored = self.new_tree(index.id)?;
-        self.fill_index(table, index, &keys, stored.tree)?;
-        let mut def = TableDef::clone(&table.def);
-        def.indexes.retain(|other| other.id != index.id);
-        def.indexes.push(index.clone());
-        let mut trees = table.trees();
-        trees.push(stored);
-        self.put_definition(table, def, &trees)
-    }
-
-    /// Makes an entry for each row that is live now; the caller keeps writers away.
-    fn fill_index(
-        &mut self,
-        table: &Table,
-        index: &IndexDef,
-        keys: &IndexKeys,
-        tree: Tree,
-    ) -> EngineResult<()> {
-        let mut sorter = self.shared.sorter(tree.id);
-        self.collect_entries(table, keys, &mut sorter)?;
-        let (core, shared) = (self.core(), self.shared.clone());
-        let pool = &*shared.system.pool;
-        let mut builder = TreeBuilder::new(pool, tree);
-        let mut previous = Vec::new();
-        sorter.finish(|key, tag| -> Result<(), Failure> {
-            let sql = usize::from(tag & !HAS_NULL);
-            if index.unique && tag & HAS_NULL == 0 {
-                if key.get(..sql) == Some(&previous) {
-                    let locator = key.get(sql..).unwrap_or_default().to_vec();
-                    return Err(EngineError::DuplicateKey { index: index.id, locator }.into());
-                }
-                previous.clear();
-                previous.extend_from_slice(&key[..sql]);
-            }
-            builder.push(pool, (key, &entry_value(sql)), |mtr, pages| {
-                shared.log_tree_pages(&core, tree, mtr, pages);
-            })?;
-            Ok(())
-        })?;
-        let pages = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(&core, tree, mtr, pages);
-        let root = builder.finish(pool, pages).map_err(io_error)?;
-        match root {
-            Some(root) => self.fill_root(tree, &root),
-            None => Ok(()),
-        }
-    }
-
-    /// Gives the sorter the entry of each live row.
-    fn collect_entries(
-        &mut self,
-        table: &Table,
-        keys: &IndexKeys,
-        sorter: &mut Sorter,
-    ) -> EngineResult<()> {
-        let shared = self.shared.clone();
-        let pool = &*shared.system.pool;
-        let mut leaf = LeafCopy::new(pool);
-        let (mut start, mut locator) = (Vec::new(), Vec::new());
-        let (mut value, mut record) = (Vec::new(), Vec::new());
-        loop {
-            leaf.load(pool, table.clustered, Seek::At(&start)).map_err(io_error)?;
-            let page = leaf.page();
-            for slot in 0..page.count() {
-                value.clear();
-                page.copy_value(slot, &mut value);
-                if Header::of(&value).is_deleted() {
-                    continue;
-                }
-                locator.clear();
-                page.copy_key(slot, &mut locator);
-                let entry = match Header::of(&value).is_out_of_line() {
-                    true => {
-                        record.clear();
-                        append_record(pool, &value, &mut record).map_err(io_error)?;
-                        Entry::new(keys, &record, &locator)?
-                    }
-                    false => Entry::new(keys, body(&value), &locator)?,
-                };
-                crate::entries::check_length(pool.page_bytes(), &entry)?;
-                let tag = entry.sql as u16 | if entry.has_null { HAS_NULL } else { 0 };
-                sorter.add(&entry.key, tag).map_err(io_error)?;
-            }
-            if self.cancel.is_cancelled() {
-                return Err(EngineError::Cancelled);
-            }
-            if !page.upper_fence(&mut start) {
-                return Ok(());
-            }
-        }
-    }
-
     pub(crate) fn drop_index_of(&mut self, table: &Table, index: IndexId) -> EngineResult<()> {
         self.wait_for_losers(table.id)?;
         let tree = table.indexes[table.index_at(index)?].tree;
@@ -216,30 +118,6 @@ impl Txn {
         self.put_definition(table, def, &trees)?;
         self.log_drop_tree(tree, false);
         Ok(())
-    }
-}
-
-/// Flag beside the length of an entry's columns while it is sorted.
-const HAS_NULL: u16 = 1 << 15;
-
-/// What ends a build: of the engine or of its files.
-struct Failure(EngineError);
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        Failure(io_error(error))
-    }
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        Failure(error)
-    }
-}
-
-impl From<Failure> for EngineError {
-    fn from(failure: Failure) -> EngineError {
-        failure.0
     }
 }
 

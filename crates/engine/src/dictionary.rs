@@ -195,7 +195,10 @@ impl Dictionary {
             return Ok(());
         }
         let mut idle = self.all_open();
-        idle.retain(|table| table.counters.committed.load(Ordering::Acquire));
+        idle.retain(|table| {
+            // A table whose indexes are being built stays: writers find the builds through it.
+            table.builds.is_empty() && table.counters.committed.load(Ordering::Acquire)
+        });
         for table in &idle {
             self.store_auto_increment(table)?;
         }

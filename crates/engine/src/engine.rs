@@ -23,6 +23,7 @@ use crate::config::{ArchiveDisk, EngineConfig, Settings};
 use crate::dictionary::{Dictionary, io_error, setup};
 use crate::identity;
 use crate::losers::Losers;
+use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
 use crate::transaction::Txn;
 
@@ -73,6 +74,10 @@ impl Shared {
         if let Some(archive) = &self.archive {
             archive.round(&self.system.log, &self.disk, &self.config.log);
         }
+    }
+
+    pub(crate) fn side_log(&self, id: u64) -> SideLog {
+        SideLog::new(self.disk.clone(), format!("{FILE_PREFIX}{id}-changes"))
     }
 
     /// Waits a little when the log outgrew what a restart may replay (E11). Called without latches.
@@ -342,7 +347,9 @@ impl Engine for DurableEngine {
     }
 
     fn stats(&self) -> Vec<EngineStat> {
-        crate::stats::engine_stats(&self.shared, &self.recovery())
+        let mut stats = crate::stats::engine_stats(&self.shared, &self.recovery());
+        stats.extend(crate::stats::build_stats(&self.shared));
+        stats
     }
 
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {

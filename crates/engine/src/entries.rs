@@ -81,6 +81,7 @@ pub(crate) fn put_entry(
     pool: &Pool,
     tree: Tree,
     entry: &Entry,
+    writer: u64,
     may_insert: impl Fn() -> Result<(), Obstacle>,
 ) -> EngineResult<Result<(), Obstacle>> {
     loop {
@@ -89,6 +90,7 @@ pub(crate) fn put_entry(
         let (slot, found) = mtr.page(place).search(&entry.key);
         if found {
             mtr.edit(place).set_value_word(slot, 0, u64::from_le_bytes(entry.value()));
+            note_writer(&mut mtr, place, writer);
             mtr.commit(KIND_PAGES, &[]);
             return Ok(Ok(()));
         }
@@ -96,6 +98,7 @@ pub(crate) fn put_entry(
             return Ok(Err(obstacle));
         }
         if mtr.edit(place).insert(slot, &entry.key, &entry.value()) {
+            note_writer(&mut mtr, place, writer);
             mtr.commit(KIND_PAGES, &[]);
             return Ok(Ok(()));
         }
@@ -104,14 +107,22 @@ pub(crate) fn put_entry(
     }
 }
 
+/// E15: the leaf says who changed its entries last.
+fn note_writer(mtr: &mut Mtr<'_>, place: usize, writer: u64) {
+    if mtr.page(place).max_txn() < writer {
+        mtr.edit(place).set_max_txn(writer);
+    }
+}
+
 /// Marks an entry deleted; nothing when it is not there.
-pub(crate) fn mark_entry(pool: &Pool, tree: Tree, key: &[u8]) -> io::Result<()> {
+pub(crate) fn mark_entry(pool: &Pool, tree: Tree, key: &[u8], writer: u64) -> io::Result<()> {
     let mut mtr = Mtr::new(pool);
     let place = mtr.add(tree.exclusive_leaf(pool, key)?);
     let (slot, found) = mtr.page(place).search(key);
     if found {
         let value = mtr.page(place).value_word(slot, 0);
         mtr.edit(place).set_value_word(slot, 0, value | MARKED);
+        note_writer(&mut mtr, place, writer);
         mtr.commit(KIND_PAGES, &[]);
     }
     Ok(())
@@ -154,10 +165,11 @@ pub(crate) enum RemoveEntry {
 impl Txn {
     /// Puts an entry, waiting for range locks of others.
     pub(crate) fn put_entry_waiting(&mut self, tree: Tree, entry: &Entry) -> EngineResult<()> {
+        let writer = self.own_id();
         loop {
             let shared = self.shared.clone();
             let may_insert = || self.may_insert(tree.id, &entry.key);
-            match put_entry(&shared.system.pool, tree, entry, may_insert)? {
+            match put_entry(&shared.system.pool, tree, entry, writer, may_insert)? {
                 Ok(()) => return Ok(()),
                 Err(obstacle) => self.wait_for(obstacle, Mode::Exclusive)?,
             }
@@ -203,27 +215,39 @@ impl Txn {
         entry: &Entry,
         own: Option<&[u8]>,
     ) -> EngineResult<Option<Vec<u8>>> {
-        let pool = &*self.shared.system.pool;
-        let sql = entry.sql_key();
-        let (mut start, mut key) = (sql.to_vec(), Vec::new());
-        loop {
-            let leaf = tree.shared_leaf(pool, Seek::At(&start)).map_err(io_error)?;
-            let page = leaf.page();
-            for slot in page.search(&start).0..page.count() {
-                key.clear();
-                page.copy_key(slot, &mut key);
-                if !key.starts_with(sql) {
-                    return Ok(None);
-                }
-                let (length, marked) = read_entry(page.value_word(slot, 0));
-                let locator = key.get(length..).unwrap_or(&[]);
-                if length == sql.len() && !marked && own != Some(locator) {
-                    return Ok(Some(locator.to_vec()));
+        let pool = &self.shared.system.pool;
+        let live = live_entries(pool, tree, entry.sql_key(), 2).map_err(io_error)?;
+        Ok(live.into_iter().find(|locator| own != Some(locator.as_slice())))
+    }
+}
+
+/// Locators of the first live entries with these columns, at most `limit`.
+pub(crate) fn live_entries(
+    pool: &Pool,
+    tree: Tree,
+    sql: &[u8],
+    limit: usize,
+) -> io::Result<Vec<Vec<u8>>> {
+    let (mut start, mut key, mut found) = (sql.to_vec(), Vec::new(), Vec::new());
+    loop {
+        let leaf = tree.shared_leaf(pool, Seek::At(&start))?;
+        let page = leaf.page();
+        for slot in page.search(&start).0..page.count() {
+            key.clear();
+            page.copy_key(slot, &mut key);
+            if !key.starts_with(sql) {
+                return Ok(found);
+            }
+            let (length, marked) = read_entry(page.value_word(slot, 0));
+            if length == sql.len() && !marked {
+                found.push(key.get(length..).unwrap_or(&[]).to_vec());
+                if found.len() == limit {
+                    return Ok(found);
                 }
             }
-            if !page.upper_fence(&mut start) {
-                return Ok(None);
-            }
+        }
+        if !page.upper_fence(&mut start) {
+            return Ok(found);
         }
     }
 }

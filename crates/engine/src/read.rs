@@ -17,6 +17,14 @@ pub(crate) struct View {
     pub own: u64,
 }
 
+impl View {
+    /// Whether every entry of a secondary leaf that `max_txn` changed last is what this reader sees: live ones have a row, and that
+    /// row has no other entry (E15).
+    pub fn sees_entries(&self, max_txn: u64) -> bool {
+        self.snapshot.is_some_and(|snapshot| max_txn < snapshot.low)
+    }
+}
+
 fn damaged() -> EngineError {
     EngineError::Other(Error::internal("an undo entry is missing"))
 }

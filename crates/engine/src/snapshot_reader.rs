@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use btree::{Seek, split_keys};
+use btree::{Seek, Tree, split_keys};
 use engine_api::{
     CancelToken, EngineError, EngineResult, KeyBound, KeyRange, RecordBlock, SnapshotReader,
 };
@@ -18,17 +18,17 @@ use crate::transaction::name_table;
 
 /// See `engine_api::SnapshotReader`. The transaction that made it keeps the snapshot.
 pub(crate) struct Reader {
-    shared: Arc<Shared>,
-    table: Arc<Table>,
-    view: View,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) table: Arc<Table>,
+    pub(crate) view: View,
     cancel: CancelToken,
 }
 
 /// What was read of a leaf besides its bytes.
-struct Leaf {
-    slots: std::ops::Range<usize>,
+pub(crate) struct Leaf {
+    pub slots: std::ops::Range<usize>,
     /// Where the next leaf begins.
-    next: Option<Vec<u8>>,
+    pub next: Option<Vec<u8>>,
 }
 
 /// Records out of line fill a block up to here and one more.
@@ -42,10 +42,10 @@ impl Reader {
         Reader { shared, table, view, cancel }
     }
 
-    /// Copies the leaf at the start of `left`.
-    fn copy_leaf(&self, left: &Span, out: &mut Vec<u8>) -> std::io::Result<Leaf> {
+    /// Copies the leaf of a tree at the start of `left`.
+    pub fn copy_leaf(&self, tree: Tree, left: &Span, out: &mut Vec<u8>) -> std::io::Result<Leaf> {
         let pool = &self.shared.system.pool;
-        let (tree, seek) = (self.table.clustered, Seek::At(&left.start));
+        let seek = Seek::At(&left.start);
         for _ in 0..LOOKS_MAX {
             let look = tree.look_at_leaf(pool, seek)?;
             let leaf = copy_page(look.page(), left, out);
@@ -60,9 +60,9 @@ impl Reader {
     fn read_leaf(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
         block.clear();
         let Some(left) = Span::of(range) else { return Ok(false) };
-        let leaf = self.copy_leaf(&left, block.buffer()).map_err(io_error)?;
+        let leaf = self.copy_leaf(self.table.clustered, &left, block.buffer()).map_err(io_error)?;
         let mut older = Vec::new();
-        for slot in leaf.slots {
+        for slot in leaf.slots.clone() {
             if block.bytes().len() > BLOCK_BYTES_MAX {
                 range.lower = KeyBound::Included(PageImage::new(block.bytes()).key(slot));
                 return Ok(true);
@@ -83,11 +83,47 @@ impl Reader {
                 outcome.map_err(io_error)?;
             }
         }
-        let ended = leaf.next.as_ref().is_none_or(|next| left.ends_before(next));
-        if let Some(next) = leaf.next {
+        Ok(leaf.pass(&left, range))
+    }
+
+    /// See `SnapshotReader::split`, for any tree of the table.
+    pub fn split_tree(
+        &self,
+        tree: Tree,
+        range: &KeyRange,
+        parts: usize,
+    ) -> EngineResult<Vec<KeyRange>> {
+        let Some(span) = Span::of(range) else { return Ok(Vec::new()) };
+        let pool = &self.shared.system.pool;
+        let keys = split_keys(pool, tree, &span.start, span.end.as_deref(), parts);
+        let keys = keys.map_err(io_error)?;
+        let step = (keys.len() + 1).div_ceil(parts.max(1));
+        let mut bounds: Vec<Vec<u8>> = keys.into_iter().skip(step - 1).step_by(step).collect();
+        bounds.dedup();
+        let mut lower = range.lower.clone();
+        let mut ranges = Vec::with_capacity(bounds.len() + 1);
+        for key in bounds {
+            let upper = KeyBound::Excluded(key.clone());
+            ranges.push(KeyRange { lower, upper });
+            lower = KeyBound::Included(key);
+        }
+        ranges.push(KeyRange { lower, upper: range.upper.clone() });
+        Ok(ranges)
+    }
+
+    pub fn check_cancelled(&self) -> EngineResult<()> {
+        if self.cancel.is_cancelled() { Err(EngineError::Cancelled) } else { Ok(()) }
+    }
+}
+
+impl Leaf {
+    /// Makes `range` what lies behind the leaf; false when nothing does.
+    pub fn pass(self, left: &Span, range: &mut KeyRange) -> bool {
+        let ended = self.next.as_ref().is_none_or(|next| left.ends_before(next));
+        if let Some(next) = self.next {
             range.lower = KeyBound::Included(next);
         }
-        Ok(!ended)
+        !ended
     }
 }
 
@@ -106,28 +142,11 @@ fn copy_page(page: PageRef<'_>, left: &Span, out: &mut Vec<u8>) -> Leaf {
 
 impl SnapshotReader for Reader {
     fn split(&self, range: &KeyRange, parts: usize) -> EngineResult<Vec<KeyRange>> {
-        let Some(span) = Span::of(range) else { return Ok(Vec::new()) };
-        let pool = &self.shared.system.pool;
-        let keys = split_keys(pool, self.table.clustered, &span.start, span.end.as_deref(), parts)
-            .map_err(io_error)?;
-        let step = (keys.len() + 1).div_ceil(parts.max(1));
-        let mut bounds: Vec<Vec<u8>> = keys.into_iter().skip(step - 1).step_by(step).collect();
-        bounds.dedup();
-        let mut lower = range.lower.clone();
-        let mut ranges = Vec::with_capacity(bounds.len() + 1);
-        for key in bounds {
-            let upper = KeyBound::Excluded(key.clone());
-            ranges.push(KeyRange { lower, upper });
-            lower = KeyBound::Included(key);
-        }
-        ranges.push(KeyRange { lower, upper: range.upper.clone() });
-        Ok(ranges)
+        self.split_tree(self.table.clustered, range, parts)
     }
 
     fn read(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
-        if self.cancel.is_cancelled() {
-            return Err(EngineError::Cancelled);
-        }
+        self.check_cancelled()?;
         self.read_leaf(range, block).map_err(|error| name_table(&self.table, error))
     }
 }

@@ -131,6 +131,20 @@ fn count_in_leaf(shared: &Shared, tree: Tree, span: &Span) -> EngineResult<Optio
     Ok(Some(last.saturating_sub(first) as u64))
 }
 
+/// Builds of indexes, as counters of the group `index_build`: table, index and what is counted, with slashes between.
+pub fn build_stats(shared: &Shared) -> Vec<EngineStat> {
+    let mut stats = Vec::new();
+    for table in shared.dictionary.all_open() {
+        for build in &table.builds {
+            for (name, value) in build.progress() {
+                let name = format!("{}/{}/{name}", table.def.name, build.def.name);
+                stats.push(EngineStat { group: "index_build", name, value: value.to_string() });
+            }
+        }
+    }
+    stats
+}
+
 /// What recovery did or is doing, as counters of the group `recovery`.
 pub fn recovery_stats(recovery: &Recovery) -> Vec<EngineStat> {
     let text =

@@ -7,6 +7,7 @@ use btree::Tree;
 use engine_api::{EngineError, EngineResult, IndexDef, IndexId, TableDef, TableId, TableStats};
 use sys::sync::Mutex;
 
+use crate::index_build::IndexBuild;
 use crate::keys::IndexKeys;
 
 /// A tree as stored in the dictionary.
@@ -21,6 +22,8 @@ pub(crate) struct Index {
     pub def: IndexDef,
     pub keys: IndexKeys,
     pub tree: Tree,
+    /// Snapshots up to this ticket may see row versions that have no entry.
+    pub usable_from: u64,
 }
 
 /// Counters of a table.
@@ -33,6 +36,8 @@ pub(crate) struct TableCounters {
     /// Rows inserted less rows deleted since the statistics were made.
     pub row_changes: AtomicI64,
     pub stats: Mutex<Option<TableStats>>,
+    /// Trees of indexes that were built over present rows since the start, and from which ticket on each is usable.
+    pub built: Mutex<Vec<(u64, u64)>>,
 }
 
 /// See `TableCounters`.
@@ -56,6 +61,8 @@ pub(crate) struct Table {
     /// `None`: hidden row ids.
     pub primary: Option<IndexKeys>,
     pub indexes: Vec<Index>,
+    /// Indexes that are being built: changes of rows are noted for them.
+    pub builds: Vec<Arc<IndexBuild>>,
     pub counters: Arc<TableCounters>,
 }
 
@@ -74,15 +81,27 @@ impl Table {
             def.primary().map(|index| IndexKeys::new(&def, index, &layout)).transpose()?;
         let secondary = def.indexes.iter().filter(|index| index.id != IndexId::CLUSTERED);
         let indexes = secondary.map(|index| {
+            let tree = tree_of(index.id)?;
+            let built = counters.built.lock();
+            let built = built.iter().find(|(built, _)| *built == tree.id);
             Ok(Index {
                 def: index.clone(),
                 keys: IndexKeys::new(&def, index, &layout)?,
-                tree: tree_of(index.id)?,
+                usable_from: built.map_or(0, |(_, ticket)| *ticket),
+                tree,
             })
         });
         let indexes = indexes.collect::<EngineResult<Vec<_>>>()?;
         let clustered = tree_of(IndexId::CLUSTERED)?;
-        Ok(Table { id: def.id, clustered, primary, indexes, counters, def: Arc::new(def) })
+        let (id, def, builds) = (def.id, Arc::new(def), Vec::new());
+        Ok(Table { id, clustered, primary, indexes, builds, counters, def })
+    }
+
+    /// The same table with other indexes being built.
+    pub fn with_builds(&self, builds: Vec<Arc<IndexBuild>>) -> EngineResult<Table> {
+        let counters = self.counters.clone();
+        let same = Table::new(TableDef::clone(&self.def), &self.trees(), counters)?;
+        Ok(Table { builds, ..same })
     }
 
     /// Bytes of memory, about.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine_api::{
     CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
-    IndexDef, IndexId, IsolationLevel, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
+    IndexDef, IndexId, IsolationLevel, KeyContent, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
     SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
 };
 use errors::{Error, ErrorCode};
@@ -18,11 +18,12 @@ use crate::bulk::Expected;
 use crate::cursor::Cursor;
 use crate::dictionary::io_error;
 use crate::engine::Shared;
+use crate::entry_reader::EntryReader;
 use crate::locking::Locked;
 use crate::read::{View, visible};
 use crate::row::append_record;
 use crate::snapshot_reader::Reader;
-use crate::table::Table;
+use crate::table::{Index, Table};
 use crate::undo::KeepLocks;
 
 /// A change of the table map that waits for the commit.
@@ -58,6 +59,10 @@ pub(crate) struct Txn {
     pub(crate) pending: Vec<(u64, Pending)>,
     /// Rows to come.
     pub(crate) expected: Expected,
+    /// The table whose indexes this transaction builds.
+    pub(crate) building: Option<TableId>,
+    /// It made an index public that older snapshots cannot use: the commit is durable, and seen, before it returns.
+    pub(crate) made_public: bool,
     /// Memory for copies of leaves, from closed cursors.
     pub(crate) leaves: Vec<btree::LeafCopy>,
     /// Scratch: a row's value.
@@ -136,6 +141,8 @@ impl Txn {
             statement_locks: 0,
             pending: Vec::new(),
             expected: Expected::Nothing,
+            building: None,
+            made_public: false,
             leaves: Vec::new(),
             value: Vec::new(),
             name: Vec::new(),
@@ -194,6 +201,14 @@ impl Txn {
         Ok(snapshot)
     }
 
+    /// Holds purge back from here on, whatever the isolation level.
+    pub(crate) fn pin_snapshot(&mut self) -> EngineResult<()> {
+        match self.snapshot {
+            Some(_) => Ok(()),
+            None => self.new_snapshot().map(drop),
+        }
+    }
+
     fn release_snapshot(&mut self) {
         if self.snapshot.take().is_some()
             && let Some(slot) = self.slot
@@ -240,6 +255,7 @@ impl Txn {
 
     pub(crate) fn roll_back_all(&mut self) -> EngineResult<()> {
         self.expected = Expected::Nothing;
+        self.stop_builds()?;
         let undone = self.undo_to(0, false);
         if let Some(core) = self.core.take() {
             match &undone {
@@ -264,6 +280,8 @@ impl Txn {
             self.keep_leaf(cursor);
         }
         self.pending.clear();
+        self.building = None;
+        self.made_public = false;
         self.statement_locks = 0;
     }
 
@@ -310,6 +328,17 @@ impl Txn {
                 append_record(pool, &self.value, &mut out.record).map_err(io_error)?;
                 Ok(GetOutcome::Found)
             }
+        }
+    }
+
+    /// Refuses an index that was built after the snapshot was taken.
+    fn check_usable(&mut self, index: &Index) -> EngineResult<()> {
+        let view = self.view()?;
+        match view.snapshot {
+            Some(snapshot) if snapshot.ts <= index.usable_from => {
+                Err(Error::with(ErrorCode::TABLE_DEF_CHANGED, &[]).into())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -385,6 +414,7 @@ impl Txn {
     ) -> EngineResult<GetOutcome> {
         let at = table.index_at(index)?;
         if lock == RowLock::None {
+            self.check_usable(&table.indexes[at])?;
             return self.get_secondary_consistent(&table, at, key, out);
         }
         let space = table.indexes[at].tree.id;
@@ -514,12 +544,17 @@ impl Transaction for Txn {
             self.roll_back_all()?;
             return Err(error);
         }
+        self.stop_builds()?;
         let Some(core) = self.core.take() else {
             let seen = self.seen;
             self.end();
             return Ok(self.handle(seen));
         };
         let ticket = self.shared.system.commit(&core);
+        if std::mem::take(&mut self.made_public) {
+            // Otherwise snapshots taken now could be too old for the index.
+            self.wait_durable(ticket)?;
+        }
         self.apply_pending();
         self.end();
         self.shared.after_commit();
@@ -563,6 +598,9 @@ impl Transaction for Txn {
         if spec.lock == RowLock::None {
             self.view()?;
         }
+        if spec.index != IndexId::CLUSTERED && spec.lock == RowLock::None {
+            self.check_usable(&table.indexes[table.index_at(spec.index)?])?;
+        }
         let cursor = Cursor::open(table, spec, mode_of(spec.lock))?;
         let free = self.cursors.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
@@ -571,6 +609,14 @@ impl Transaction for Txn {
         });
         self.cursors[at] = Some(cursor);
         Ok(CursorId(at as u32))
+    }
+
+    fn open_key_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
+        let id = self.open_cursor(spec)?;
+        if let Some(Some(cursor)) = self.cursors.get_mut(id.0 as usize) {
+            cursor.gives_keys = spec.index != IndexId::CLUSTERED;
+        }
+        Ok(id)
     }
 
     fn fetch(
@@ -599,6 +645,21 @@ impl Transaction for Txn {
         let view = self.view()?;
         let reader = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
         Ok(Some(Box::new(reader)))
+    }
+
+    fn index_reader(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        content: KeyContent,
+    ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
+        self.end_bulk_of(table)?;
+        let found = self.table(table)?;
+        let at = found.index_at(index)?;
+        self.check_usable(&found.indexes[at])?;
+        let view = self.view()?;
+        let rows = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
+        Ok(Some(Box::new(EntryReader::new(rows, at, content))))
     }
 
     fn close_cursor(&mut self, cursor: CursorId) {
@@ -673,8 +734,23 @@ impl Transaction for Txn {
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()> {
         self.check_writable()?;
         self.end_bulk()?;
-        let table = self.table(table)?;
-        self.build_index(&table, index)
+        self.begin_builds(table, std::slice::from_ref(index))?;
+        let built = self.fill_builds(table).and_then(|()| self.finish_builds(table));
+        built.or_else(|error| self.stop_builds().and(Err(error)))
+    }
+
+    fn begin_indexes(&mut self, table: TableId, indexes: &[IndexDef]) -> EngineResult<bool> {
+        self.check_writable()?;
+        self.end_bulk()?;
+        self.begin_builds(table, indexes).map(|()| true)
+    }
+
+    fn fill_indexes(&mut self, table: TableId) -> EngineResult<()> {
+        self.fill_builds(table)
+    }
+
+    fn finish_indexes(&mut self, table: TableId) -> EngineResult<()> {
+        self.finish_builds(table)
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {

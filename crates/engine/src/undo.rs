@@ -11,6 +11,7 @@ use txn::{Core, UndoPointer};
 use crate::dictionary::{definition_key, io_error};
 use crate::engine::Shared;
 use crate::entries::{Entry, RemoveEntry, mark_entry, put_entry, remove_entry};
+use crate::keys::IndexKeys;
 use crate::read::some_version_has_key;
 use crate::row::{Header, UndoEntry, append_record};
 use crate::table::Table;
@@ -107,7 +108,7 @@ impl Shared {
         let mut current = Vec::new();
         let pool = &self.system.pool;
         if table.clustered.get(pool, key, &mut current).map_err(io_error)? {
-            self.undo_entries(&table, key, &current, before)?;
+            self.undo_entries(core.id, &table, key, &current, before)?;
             let was_live = !Header::of(&current).is_deleted();
             let is_live = before.is_some_and(|before| !Header::of(before).is_deleted());
             let change = i64::from(is_live) - i64::from(was_live);
@@ -119,12 +120,13 @@ impl Shared {
     /// Takes back what a change did to secondary entries.
     fn undo_entries(
         &self,
+        writer: u64,
         table: &Table,
         locator: &[u8],
         current: &[u8],
         before: Option<&[u8]>,
     ) -> EngineResult<()> {
-        if table.indexes.is_empty() {
+        if table.indexes.is_empty() && table.builds.is_empty() {
             return Ok(());
         }
         let pool = &self.system.pool;
@@ -136,6 +138,17 @@ impl Shared {
         let current = Some(current).filter(is_live).map(record).transpose()?;
         let restored = before.filter(is_live).map(record).transpose()?;
         let horizon = self.system.horizon();
+        let has_version = |keys: &IndexKeys, gone: &Entry| match before {
+            Some(before) => {
+                some_version_has_key(&self.system, horizon, keys, before.to_vec(), gone.sql_key())
+            }
+            None => Ok(false),
+        };
+        for build in &table.builds {
+            build.note_undo(current.as_deref(), restored.as_deref(), locator, |gone| {
+                has_version(&build.keys, gone)
+            })?;
+        }
         for index in &table.indexes {
             let make = |record: &Option<Vec<u8>>| {
                 let record = record.as_ref();
@@ -146,25 +159,15 @@ impl Shared {
                 continue;
             }
             if let Some(gone) = gone {
-                let needed = match before {
-                    Some(before) => some_version_has_key(
-                        &self.system,
-                        horizon,
-                        &index.keys,
-                        before.to_vec(),
-                        gone.sql_key(),
-                    )?,
-                    None => false,
-                };
-                match needed {
-                    true => mark_entry(pool, index.tree, &gone.key),
+                match has_version(&index.keys, &gone)? {
+                    true => mark_entry(pool, index.tree, &gone.key, writer),
                     false => remove_entry(pool, index.tree, &gone.key, RemoveEntry::Any),
                 }
                 .map_err(io_error)?;
             }
             if let Some(back) = back {
                 // The key was there before: no range lock of another can forbid it.
-                let _always = put_entry(pool, index.tree, &back, || Ok(()))?;
+                let _always = put_entry(pool, index.tree, &back, writer, || Ok(()))?;
             }
         }
         Ok(())

@@ -102,6 +102,7 @@ impl Txn {
         }
         let (place, body) = self.store_record(locator.len(), record)?;
         self.write_new_row(table, locator, place, &body)?;
+        table.builds.iter().for_each(|build| build.note_row(None, Some(record), locator));
         for (index, entry) in table.indexes.iter().zip(&entries) {
             self.put_entry_waiting(index.tree, entry)?;
         }
@@ -308,6 +309,13 @@ impl Txn {
                 }
             }
         }
+        if !table.builds.is_empty() {
+            let pool = &self.shared.system.pool;
+            self.payload.clear();
+            append_record(pool, &self.before, &mut self.payload).map_err(io_error)?;
+            let before = Some(&self.payload[..]);
+            table.builds.iter().for_each(|build| build.note_row(before, record, locator));
+        }
         self.change_entries(table, &old, new.as_deref())?;
         if record.is_none() {
             table.counters.row_changes.fetch_sub(1, Ordering::Relaxed);
@@ -421,7 +429,8 @@ impl Txn {
             if target == Some(&old[at]) {
                 continue;
             }
-            mark_entry(&shared.system.pool, index.tree, &old[at].key).map_err(io_error)?;
+            let key = &old[at].key;
+            mark_entry(&shared.system.pool, index.tree, key, self.own_id()).map_err(io_error)?;
             if let Some(target) = target {
                 self.put_entry_waiting(index.tree, target)?;
             }

@@ -236,6 +236,56 @@ fn definitions_beside_changes() {
     assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
 }
 
+/// Two sessions write while an index is built; only its begin and its end keep them away.
+fn an_index_is_built_among_writers() {
+    let engine = open();
+    let locks = Arc::new(MetadataLocks::new());
+    let sessions: Vec<_> = (1..3)
+        .map(|session| {
+            let (engine, locks) = (engine.clone(), locks.clone());
+            thread::spawn(move || {
+                let (slot, cancel) = (locks.register(session), CancelToken::new());
+                let mut random = SplitMix::new(session);
+                for _ in 0..3 {
+                    let tables = [(TABLE, Usage::Write)];
+                    locks.use_tables(&slot, &tables, FOREVER, &cancel).unwrap();
+                    match transfer(&engine, &mut random) {
+                        Ok(()) | Err(EngineError::Deadlock) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                    slot.release_to(0);
+                }
+            })
+        })
+        .collect();
+    let cancel = CancelToken::new();
+    let wanted = [(Some(TABLE), LockMode::Exclusive)];
+    let mut guard = locks.lock(9, &wanted, FOREVER, &cancel).unwrap();
+    let mut txn = begin(&engine);
+    assert!(txn.begin_indexes(TABLE, &[index(IndexId(2), false, 1)]).unwrap());
+    guard.downgrade();
+    txn.fill_indexes(TABLE).unwrap();
+    guard.upgrade(FOREVER, &cancel).unwrap();
+    txn.finish_indexes(TABLE).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    drop(guard);
+    sessions.into_iter().for_each(|session| session.join().unwrap());
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    let mut reader = begin(&engine);
+    let rows = read(&mut *reader, IndexId(2)).unwrap();
+    assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
+}
+
+#[test]
+fn an_index_built_among_writers_has_every_row() {
+    shuttle::check_random(an_index_is_built_among_writers, SCHEDULES);
+}
+
+#[test]
+fn an_index_whose_build_misses_a_note_is_caught() {
+    assert!(is_caught("an_index_built_among_writers_has_every_row", "note changes for builds"));
+}
+
 #[test]
 fn statements_that_look_before_they_enter_are_caught() {
     let model = "definitions_change_between_statements_not_under_them";

@@ -1,6 +1,8 @@
 //! Records with what stands in for columns that old ones do not have.
 
 use errors::Result;
+use plan::EntryParts;
+use types::key::{KEY_RECORD, KeyReader, fixed_width, split_key_record};
 use types::record::{Cell, CellText, ColumnPlace, RecordError, RecordLayout};
 use types::{DataType, Value};
 
@@ -9,12 +11,81 @@ pub(crate) struct Layout {
     record: RecordLayout,
     /// By column; empty when NULL stands in for all.
     missing: Vec<Value>,
+    /// By column, for scans whose rows may be key records: where the keys have it.
+    keys: Vec<Option<KeyPlace>>,
+}
+
+/// A column in a key record.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyPlace {
+    pub(crate) in_primary: bool,
+    /// Parts before it.
+    before: Vec<(DataType, bool)>,
+    /// Bytes of them, when that is known.
+    pub(crate) offset: Option<usize>,
+    pub(crate) ty: DataType,
+    pub(crate) descending: bool,
+}
+
+impl KeyPlace {
+    /// The value in a key record.
+    #[inline]
+    pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
+        let (index, primary) = split_key_record(record)?;
+        let key = if self.in_primary { primary } else { index };
+        match self.offset {
+            Some(offset) => KeyReader::new(key.get(offset..)?).read(&self.ty, self.descending),
+            None => {
+                let mut reader = KeyReader::new(key);
+                for (ty, descending) in &self.before {
+                    reader.read(ty, *descending)?;
+                }
+                reader.read(&self.ty, self.descending)
+            }
+        }
+    }
+}
+
+fn places(types: &[DataType], parts: &EntryParts) -> Vec<Option<KeyPlace>> {
+    let mut places = vec![None; types.len()];
+    for (in_primary, parts) in [(true, &parts.primary), (false, &parts.index)] {
+        let (mut before, mut offset) = (Vec::new(), Some(0));
+        for part in parts {
+            let Some(ty) = types.get(part.column) else { break };
+            if !part.whole || !types::key::is_reversible(ty) {
+                break;
+            }
+            places[part.column] = Some(KeyPlace {
+                in_primary,
+                before: before.clone(),
+                offset,
+                ty: ty.clone(),
+                descending: part.descending,
+            });
+            before.push((ty.clone(), part.descending));
+            offset = offset.zip(fixed_width(ty)).map(|(offset, width)| offset + width);
+        }
+    }
+    places
 }
 
 impl Layout {
     pub(crate) fn new(types: &[DataType], missing: Vec<Value>) -> Layout {
         let missing = if missing.iter().all(Value::is_null) { Vec::new() } else { missing };
-        Layout { record: RecordLayout::new(types), missing }
+        Layout { record: RecordLayout::new(types), missing, keys: Vec::new() }
+    }
+
+    /// For a scan whose rows may be key records.
+    pub(crate) fn with_entries(mut self, parts: Option<&EntryParts>) -> Layout {
+        if let Some(parts) = parts {
+            self.keys = places(self.record.types(), parts);
+        }
+        self
+    }
+
+    /// Where key records have a column.
+    pub(crate) fn key_place(&self, column: usize) -> Option<&KeyPlace> {
+        self.keys.get(column)?.as_ref()
     }
 
     /// Types of all columns.
@@ -46,6 +117,10 @@ impl Layout {
     /// The value of a column.
     #[inline]
     pub(crate) fn decode(&self, record: &[u8], column: usize) -> Result<Value> {
+        if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
+            let value = self.key_place(column).and_then(|place| place.value(record));
+            return value.ok_or_else(|| RecordError::Corrupt.into());
+        }
         match self.record.decode_column(record, column)? {
             Some(value) => Ok(value),
             None => Ok(self.stand_in(column)),
@@ -64,6 +139,9 @@ impl Layout {
         column: usize,
         out: &mut Vec<u8>,
     ) -> Result<Option<bool>> {
+        if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
+            return Ok(None);
+        }
         Ok(match self.record.write_cell_text(record, column, out)? {
             CellText::Written => Some(true),
             CellText::Null => Some(false),

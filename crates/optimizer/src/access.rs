@@ -16,6 +16,10 @@ const DESCENT_COST: f64 = 2.0;
 const ROW_COST: f64 = 1.0;
 /// Cost of a row found through another index.
 const LOOKUP_COST: f64 = 2.0;
+/// Cost of a row of which an index's entry tells all: many fit a page.
+const ENTRY_COST: f64 = 0.4;
+/// Cost of finding a row's group when equal rows do not lie together.
+const GROUP_COST: f64 = 0.8;
 /// Cost of sorting a row, for each doubling of their number.
 const SORT_COST: f64 = 0.2;
 /// Share of the rows in one of several OR-ed ranges with two ends: who lists ranges means small ones.
@@ -98,7 +102,7 @@ impl Planner<'_> {
                 if unique && index.id.0 == 0 {
                     break;
                 }
-            } else if !goal.order.is_empty() || !goal.group.is_empty() {
+            } else if !goal.order.is_empty() || !goal.group.is_empty() || self.covers(id, index) {
                 consider(self.scanned(id, index.id.0, Some(index), &keeps, total, goal, 1.0));
             }
         }
@@ -325,10 +329,11 @@ impl Planner<'_> {
         let skip = if single { pinned.equal } else { 0 };
         let (ordered, grouped, backward) = self.order_of(id, Some(index), skip, goal);
         let one = pinned.unique;
-        let per_row = if index.id.0 == 0 { ROW_COST } else { LOOKUP_COST };
+        let per_row = self.row_cost(id, Some(index));
         let cost = DESCENT_COST * pinned.ranges.len() as f64
             + per_row * read_rows(fetched, rows, ordered || one, goal)
-            + sort_cost(rows, ordered || one, goal);
+            + sort_cost(rows, ordered || one, goal)
+            + group_cost(rows, grouped || one, goal);
         let access = if pinned.unique {
             let mut ranges = pinned.ranges;
             let key = ranges.pop().map(|range| range.equal).unwrap_or_default();
@@ -359,10 +364,11 @@ impl Planner<'_> {
     ) -> TablePlan {
         let rows = total * keeps.iter().product::<f64>();
         let (ordered, grouped, backward) = self.order_of(id, index, 0, goal);
-        let per_row = if number == 0 { ROW_COST } else { LOOKUP_COST };
+        let per_row = self.row_cost(id, index.filter(|_| number != 0));
         let cost = DESCENT_COST
             + weight * per_row * read_rows(total, rows, ordered, goal)
-            + sort_cost(rows, ordered, goal);
+            + sort_cost(rows, ordered, goal)
+            + group_cost(rows, grouped, goal);
         TablePlan {
             access: Access::Full { index: number, backward },
             consumed: Vec::new(),
@@ -371,6 +377,22 @@ impl Planner<'_> {
             ordered,
             grouped,
         }
+    }
+
+    /// Cost of a row found through an index; `None`: in the table itself. Of two indexes that tell all the one with shorter entries wins.
+    fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
+        /// Bytes of an entry that cost as much as the entry itself.
+        const ENTRY_BYTES: f64 = 1000.0;
+        let Some(index) = index.filter(|index| index.id.0 != 0) else { return ROW_COST };
+        if !self.covers(id, index) {
+            return LOOKUP_COST;
+        }
+        let columns = &self.table(id).columns;
+        let bytes = |part: &catalog::IndexPart| {
+            part.prefix_length.unwrap_or(columns[part.column].ty.length).min(1000)
+        };
+        let bytes: u32 = index.parts.iter().map(bytes).sum();
+        (ENTRY_COST * (1.0 + f64::from(bytes) / ENTRY_BYTES)).min(ROW_COST * 0.9)
     }
 
     /// Whether an index gives the goal's order or groups when its first `skip` parts are fixed; and whether backward.
@@ -442,6 +464,10 @@ fn sort_cost(rows: f64, ordered: bool, goal: &Goal) -> f64 {
     }
     let kept = goal.limit.map_or(rows, |limit| limit.min(rows));
     rows * SORT_COST * (kept + 2.0).log2()
+}
+
+fn group_cost(rows: f64, grouped: bool, goal: &Goal) -> f64 {
+    if grouped || goal.group.is_empty() { 0.0 } else { rows * GROUP_COST }
 }
 
 /// The register that a sort key reads, as it is or as local time.

@@ -363,6 +363,7 @@ impl Planner<'_> {
             locking: instance.locking,
             instance: id.0,
             estimated_rows: plan.rows.clamp(0.0, 1e18).round() as u64,
+            entries: None,
         };
         let filter = conjunction(simple);
         let mut physical = Physical::Scan { table: access, access: plan.access, filter };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plan::{Expr, OutputColumn, Physical, Register, RegisterSet, Subquery, SubqueryId};
+use plan::{Expr, OutputColumn, Physical, Register, RegisterSet, RowLocking, Subquery, SubqueryId};
 use types::DataType;
 
 use crate::Planner;
@@ -229,7 +229,7 @@ impl Planner<'_> {
     }
 
     fn fill_scan(&self, node: &mut Physical, mut needed: RegisterSet, pass: &Pass<'_>) {
-        let Physical::Scan { table, filter, .. } = node else { return };
+        let Physical::Scan { table, access, filter } = node else { return };
         filter.iter().for_each(|expr| pass.add(expr, &mut needed));
         let instance = &self.instances[table.instance as usize];
         let definition = &self.input.tables[instance.table];
@@ -239,6 +239,9 @@ impl Planner<'_> {
             if instance.all_columns || needed.contains(register) {
                 table.columns.push((stored, register));
             }
+        }
+        if table.locking == RowLocking::None && table.locator.is_none() {
+            table.entries = crate::covering::entries(definition, access, &table.columns);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod build;
+mod covering;
 pub mod explain;
 mod finish;
 mod graph;
@@ -66,6 +67,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) registers: u32,
     pub(crate) next_cte: u32,
     pub(crate) straight_join: bool,
+    /// Registers that a query reads; `None` for other statements.
+    pub(crate) read: Option<plan::RegisterSet>,
     pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
     /// Rows that each CTE is expected to have.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
@@ -130,6 +133,7 @@ fn optimize_with<'a>(
     let locking = plan.instances.iter().any(|instance| instance.locking != RowLocking::None);
     let mut planner = Planner {
         input: *input,
+        read: covering::registers_read(&plan),
         absorbed: vec![false; plan.subqueries.len()],
         instances: plan.instances,
         subqueries: plan.subqueries,

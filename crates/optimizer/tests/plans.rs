@@ -146,7 +146,7 @@ fn joins() {
           Filter (r2 is null)
             HashJoin Left [r0 = r3]
               Scan t3 full 0 (0:r0 1:r1)
-              Scan t4 full 0 (0:r2 1:r3)",
+              Scan t4 full 1 (0:r2 1:r3)",
     );
     check(
         "select t3.y from t3 left join t4 on t4.id = t3.x where t4.parent = 1",
@@ -186,7 +186,7 @@ fn subqueries_become_joins() {
         Query y=r1
           Scan t3 full 0 (0:r0 1:r1) filter ((r0) not in #0)
         #0 [r3]
-          Scan t4 full 0 (1:r3)",
+          Scan t4 full 1 (1:r3)",
     );
 }
 
@@ -232,7 +232,7 @@ fn derived_tables() {
         "
         Query m=r3
           Project r3 := (r0 + 1)
-            Scan t1 full 0 (0:r0) filter ((r0 + 1) = 3)",
+            Scan t1 full 1 (0:r0) filter ((r0 + 1) = 3)",
     );
 }
 

@@ -1,6 +1,6 @@
 //! Reading a private copy of a tree page as plain bytes, so that records can be used where they lie.
 
-use crate::layout::{HEADER_BYTES, W_FENCES, W_SPACE, padded};
+use crate::layout::{HEADER_BYTES, W_FENCES, W_SPACE, W_TXN, padded};
 
 /// Bytes copied by `PageRef::copy_page` from a page that did not change meanwhile.
 #[derive(Clone, Copy)]
@@ -34,6 +34,25 @@ impl<'a> PageImage<'a> {
         let prefix = (self.word_at(W_SPACE * 8) >> 48) as usize;
         let bytes = |start: usize, length| self.0.get(start..start + length).unwrap_or(&[]);
         [bytes(lower, prefix), bytes(offset + 8, suffix)].concat()
+    }
+
+    /// Total. Where the two parts of the key in a slot lie: the prefix of the page, and what the slot adds.
+    #[inline]
+    pub fn key_places(self, slot: usize) -> [std::ops::Range<usize>; 2] {
+        let word = self.word_at(HEADER_BYTES + slot * 8);
+        let (offset, suffix) = ((word & 0xFFFF) as usize, (word >> 16) as usize & 0xFFFF);
+        let lower = (self.word_at(W_FENCES * 8) & 0xFFFF) as usize;
+        let prefix = (self.word_at(W_SPACE * 8) >> 48) as usize;
+        let inside = |start: usize, length: usize| {
+            let start = start.min(self.0.len());
+            start..(start + length).min(self.0.len())
+        };
+        [inside(lower, prefix), inside(offset + 8, suffix)]
+    }
+
+    /// The largest id of a transaction that changed an entry here.
+    pub fn max_txn(self) -> u64 {
+        self.word_at(W_TXN * 8)
     }
 
     /// Total. Where the value in a slot lies: start and end, inside the page.

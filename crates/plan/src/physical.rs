@@ -48,6 +48,28 @@ pub struct TableAccess {
     pub instance: u32,
     /// Rows that the optimizer expects from one opening of the scan, filter applied.
     pub estimated_rows: u64,
+    /// The entries of the index that the access goes through hold every column of `columns`: rows need not be looked at.
+    pub entries: Option<Arc<EntryParts>>,
+}
+
+/// Where an index's entries have columns: what its key and the clustered key are made of.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct EntryParts {
+    /// Parts of the index.
+    pub index: Vec<EntryPart>,
+    /// Parts of the primary key; none without one.
+    pub primary: Vec<EntryPart>,
+}
+
+/// A column of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPart {
+    /// Index in the record's layout.
+    pub column: usize,
+    /// DESC.
+    pub descending: bool,
+    /// Not only a prefix of the value.
+    pub whole: bool,
 }
 
 /// Part of a key that comes from an expression.

@@ -146,6 +146,49 @@ pub fn is_reversible(ty: &DataType) -> bool {
     ty.is_numeric() && !float || ty.is_temporal() || ty.is_enum_or_set()
 }
 
+/// Bytes of a part whose length does not depend on the value; `None` for others and for parts that cannot be read back.
+pub fn fixed_width(ty: &DataType) -> Option<usize> {
+    use TypeKind::*;
+    if ty.nullable || !is_reversible(ty) {
+        return None;
+    }
+    Some(match ty.kind {
+        TinyInt => 1,
+        SmallInt | Year => 2,
+        MediumInt | Date => 3,
+        Int => 4,
+        BigInt | Bit | Set | DateTime | Timestamp => 8,
+        Time => 6,
+        Enum => enum_bytes(ty),
+        Decimal => crate::Decimal::key_length(ty.length),
+        Null | Float | Double | Char | VarChar | Binary | VarBinary | TinyText | Text
+        | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json | Vector
+        | Geometry => return None,
+    })
+}
+
+/// First byte of a key record, where a record has its format number.
+pub const KEY_RECORD: u8 = 2;
+
+/// Bytes of a key record before the keys: format, 0, length of the index's key.
+pub const KEY_RECORD_HEADER: usize = 4;
+
+/// The head of a key record: an index's key of `length` bytes and the clustered key come behind it.
+pub fn key_record_header(length: usize) -> [u8; KEY_RECORD_HEADER] {
+    let [low, high] = (length as u16).to_le_bytes();
+    [KEY_RECORD, 0, low, high]
+}
+
+/// The index's key and the clustered key of a key record; `None` when the bytes are none.
+#[inline]
+pub fn split_key_record(record: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (header, keys) = record.split_first_chunk::<KEY_RECORD_HEADER>()?;
+    if header[0] != KEY_RECORD {
+        return None;
+    }
+    keys.split_at_checked(usize::from(u16::from_le_bytes([header[2], header[3]])))
+}
+
 /// A reader of the parts that `is_reversible` says can be read.
 #[derive(Debug)]
 pub struct KeyReader<'a> {

@@ -165,6 +165,28 @@ pub fn backup_progress(
     Ok(())
 }
 
+/// `INDEX_BUILDS`: indexes that are being built, and how far that is.
+pub fn index_builds(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let stats = ctx.engine_stats();
+    let builds = stats.iter().filter(|(_, group, ..)| group == "index_build");
+    let counters = builds.filter_map(|(_, _, name, value)| {
+        let (index, _) = name.rsplit_once('/')?;
+        Some((index, Value::UInt(value.parse().unwrap_or(0))))
+    });
+    let counters: Vec<_> = counters.collect();
+    for build in counters.chunk_by(|left, right| left.0 == right.0) {
+        let (table, index) = build[0].0.rsplit_once('/').unwrap_or_default();
+        let mut row = vec![Value::text(table), Value::text(index)];
+        row.extend(build.iter().map(|(_, value)| value.clone()));
+        emit(&row)?;
+    }
+    Ok(())
+}
+
 /// `IO_HISTOGRAM`: how long calls to files took.
 pub fn io_histogram(
     ctx: &dyn InformationContext,

@@ -139,6 +139,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("data_dictionary", "CREATE_SCHEMA_STATEMENTS") => dictionary::create_schema_statements,
         ("data_dictionary", "RECOVERY_PROGRESS") => dictionary::recovery_progress,
         ("data_dictionary", "BACKUP_PROGRESS") => dictionary::backup_progress,
+        ("data_dictionary", "INDEX_BUILDS") => dictionary::index_builds,
         ("data_dictionary", "IO_HISTOGRAM") => dictionary::io_histogram,
         ("data_dictionary", "PRIVILEGE_NAMES") => dictionary::privilege_names,
         _ => return None,

@@ -317,6 +317,69 @@ impl Hanging {
     }
 }
 
+/// A transaction that commits or rolls back, beside whatever else is going on.
+fn beside(
+    engine: &DurableEngine,
+    random: &mut SplitMix,
+    history: &mut History,
+) -> EngineResult<()> {
+    let mut txn = begin(engine);
+    let mut state = history.states.last().cloned().unwrap_or_default();
+    let keys = 0..history.keys as i64;
+    for _ in 0..1 + random.below(6) {
+        change(&mut *txn, MAIN, &mut state.rows, keys.clone(), random)?;
+    }
+    if random.below(3) == 0 {
+        return txn.rollback();
+    }
+    history.states.push(state);
+    txn.commit()?.wait()?;
+    history.acknowledged = history.states.len() - 1;
+    Ok(())
+}
+
+/// An index built while others write, as sessions do it: they are kept away only when it begins and ends.
+fn build_among_writers(
+    engine: &DurableEngine,
+    random: &mut SplitMix,
+    history: &mut History,
+) -> EngineResult<()> {
+    let mut txn = begin(engine);
+    assert!(txn.begin_indexes(MAIN, &[index(EXTRA, false, 1, None)])?);
+    // One writer began before the rows are read and goes on afterwards.
+    let mut writer = begin(engine);
+    let before = history.states.last().cloned().unwrap_or_default();
+    let mut written = before.clone();
+    let keys = history.keys as i64..2 * history.keys as i64;
+    for _ in 0..random.below(4) {
+        change(&mut *writer, MAIN, &mut written.rows, keys.clone(), random)?;
+    }
+    txn.fill_indexes(MAIN)?;
+    for _ in 0..random.below(4) {
+        change(&mut *writer, MAIN, &mut written.rows, keys.clone(), random)?;
+    }
+    if random.below(2) == 0 {
+        writer.rollback()?;
+    } else {
+        history.states.push(written);
+        writer.commit()?.wait()?;
+        history.acknowledged = history.states.len() - 1;
+    }
+    for _ in 0..random.below(4) {
+        beside(engine, random, history)?;
+    }
+    if random.below(4) == 0 {
+        return txn.rollback();
+    }
+    txn.finish_indexes(MAIN)?;
+    let mut state = history.states.last().cloned().unwrap_or_default();
+    state.has_extra = true;
+    history.states.push(state);
+    txn.commit()?.wait()?;
+    history.acknowledged = history.states.len() - 1;
+    Ok(())
+}
+
 /// Random transactions until the disk crashes, or for a while.
 pub fn work(
     engine: &DurableEngine,
@@ -341,6 +404,15 @@ pub fn work(
         }
         if random.below(20) == 0 {
             engine.checkpoint()?;
+        }
+        let has_extra = history.states.last().is_some_and(|state| state.has_extra);
+        if random.below(20) == 0 && hanging.0.is_empty() && !has_extra {
+            txn.rollback()?;
+            match build_among_writers(engine, random, history) {
+                Err(EngineError::LockWaitTimeout) => engine.tick()?,
+                outcome => outcome?,
+            }
+            continue;
         }
         if random.below(6) == 0 {
             txn.rollback()?;

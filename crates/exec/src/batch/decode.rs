@@ -1,11 +1,12 @@
 //! From records to columns.
 
+use types::key::{fixed_width, split_key_record};
 use types::record::{Cell, ColumnPlace, decode_cell, integer_bits};
 use types::{DataType, TypeKind, Value};
 
 use super::column::{Column, Data, Texts};
 use super::{Fit, Unfit};
-use crate::layout::Layout;
+use crate::layout::{KeyPlace, Layout};
 
 /// A stored column that a pipeline reads.
 pub(crate) struct ColumnReader {
@@ -13,6 +14,8 @@ pub(crate) struct ColumnReader {
     ty: DataType,
     /// For records older than the column.
     missing: Value,
+    /// For key records.
+    key: Option<KeyPlace>,
 }
 
 /// Decimals of up to this many digits fit 128 bits.
@@ -41,7 +44,45 @@ impl ColumnReader {
     pub(crate) fn new(layout: &Layout, column: usize) -> Option<ColumnReader> {
         let ty = layout.types().get(column)?.clone();
         empty_data(&ty)?;
-        Some(ColumnReader { place: layout.place(column), missing: layout.stand_in(column), ty })
+        let key = layout.key_place(column).cloned();
+        Some(ColumnReader {
+            place: layout.place(column),
+            missing: layout.stand_in(column),
+            ty,
+            key,
+        })
+    }
+
+    /// The column of some key records.
+    pub(crate) fn read_keys<'a>(
+        &self,
+        records: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) -> Fit<Column> {
+        let place = self.key.as_ref().ok_or(Unfit)?;
+        let mut column = Column::new(empty_data(&self.ty).ok_or(Unfit)?);
+        reserve(&mut column.data, records.len());
+        let width = fixed_width(&self.ty).filter(|_| self.ty.is_integer() && !place.descending);
+        if let (Some(offset), Some(width)) = (place.offset, width) {
+            for record in records {
+                let (index, primary) = split_key_record(record).ok_or(Unfit)?;
+                let key = if place.in_primary { primary } else { index };
+                let bytes = key.get(offset..offset + width).ok_or(Unfit)?;
+                let bits = bytes.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+                let unused = 64 - 8 * width as u32;
+                match &mut column.data {
+                    Data::UInt(values) => values.push(bits),
+                    Data::Int(values) => {
+                        values.push(((bits << unused ^ 1 << 63) as i64) >> unused);
+                    }
+                    _ => return Err(Unfit),
+                }
+            }
+            return Ok(column);
+        }
+        for record in records {
+            column.push(&place.value(record).ok_or(Unfit)?)?;
+        }
+        Ok(column)
     }
 
     /// The column of some records.

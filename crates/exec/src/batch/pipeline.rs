@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_api::{KeyRange, RecordBlock, SnapshotReader, TableId};
+use engine_api::{IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId};
 use plan::{Access, BinaryOp, Expr, Physical, Register, RowLocking, TableAccess};
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -29,11 +29,30 @@ struct Source {
     table: TableId,
     engine: Arc<str>,
     layout: Layout,
+    /// The index whose entries are read instead of rows.
+    index: Option<IndexId>,
     /// `None`: the whole table.
     ranges: Option<Ranges>,
     filters: Vec<ScanFilter>,
     /// What only later steps read.
     columns: Vec<(usize, ColumnReader)>,
+}
+
+impl Source {
+    fn reads_columns(&self) -> bool {
+        !self.columns.is_empty() || self.filters.iter().any(|filter| !filter.columns.is_empty())
+    }
+
+    fn read<'a>(
+        &self,
+        reader: &ColumnReader,
+        records: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) -> Fit<Column> {
+        match self.index {
+            None => reader.read(&self.layout, records),
+            Some(_) => reader.read_keys(records),
+        }
+    }
 }
 
 /// What is done with a batch.
@@ -178,15 +197,23 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         if table.locking != RowLocking::None || table.locator.is_some() {
             return None;
         }
+        let (Access::Full { index, .. } | Access::Ranges { index, .. }) = access else {
+            return None;
+        };
+        let index = (*index != 0).then_some(IndexId(*index));
+        if index.is_some() && table.entries.is_none() {
+            return None;
+        }
         let ranges = match access {
-            Access::Full { index: 0, backward: false } => None,
-            Access::Ranges { index: 0, ranges, backward: false } => {
+            Access::Full { backward: false, .. } => None,
+            Access::Ranges { ranges, backward: false, .. } => {
                 let ranges = ranges.iter().map(|range| self.nodes.range(range).ok());
                 Some(Ranges { ranges: ranges.collect::<Option<_>>()? })
             }
             _ => return None,
         };
-        let layout = Layout::new(&table.layout, table.missing.to_vec());
+        let layout = Layout::new(&table.layout, table.missing.to_vec())
+            .with_entries(table.entries.as_deref());
         let mut readers = Vec::with_capacity(table.columns.len());
         for (column, register) in &table.columns {
             let reader = ColumnReader::new(&layout, *column)?;
@@ -212,6 +239,7 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
             table: TableId(table.table),
             engine: table.engine.clone(),
             layout,
+            index,
             ranges,
             filters,
             columns,
@@ -296,7 +324,17 @@ impl Pipeline {
         let constants = self.constants(run)?;
         let transactions = &mut *run.transactions;
         let transaction = transactions.transaction(&self.source.engine).map_err(|_| Unfit)?;
-        let reader = transaction.snapshot_reader(self.source.table).map_err(|_| Unfit)?;
+        let reader = match self.source.index {
+            None => transaction.snapshot_reader(self.source.table),
+            Some(index) => {
+                let content = match self.source.reads_columns() {
+                    true => KeyContent::Keys,
+                    false => KeyContent::Count,
+                };
+                transaction.index_reader(self.source.table, index, content)
+            }
+        };
+        let reader = reader.map_err(|_| Unfit)?;
         let reader = reader.ok_or(Unfit)?;
         let mut morsels = Vec::new();
         for range in &ranges {
@@ -331,12 +369,16 @@ impl Pipeline {
         });
         let rows = work.rows.load(Ordering::Relaxed);
         run.counts.read_key += ranges.len() as u64;
-        match self.source.ranges {
-            None => {
+        match (&self.source.ranges, self.source.index) {
+            (None, None) => {
                 run.counts.read_first += 1;
                 run.counts.read_rnd_next += rows + 1;
             }
-            Some(_) => run.counts.read_next += rows,
+            (None, Some(_)) => {
+                run.counts.read_first += 1;
+                run.counts.read_next += rows;
+            }
+            (Some(_), _) => run.counts.read_next += rows,
         }
         results.into_iter().collect()
     }
@@ -397,7 +439,7 @@ impl Work<'_> {
         if source.filters.is_empty() {
             for (slot, reader) in &source.columns {
                 let records = Records { blocks, block: 0, at: 0, left: rows };
-                batch.columns[*slot] = Some(reader.read(&source.layout, records)?);
+                batch.columns[*slot] = Some(source.read(reader, records)?);
             }
             return self.stages(batch, env);
         }
@@ -406,7 +448,7 @@ impl Work<'_> {
         for filter in &source.filters {
             for (slot, reader) in &filter.columns {
                 let records = records.iter().copied();
-                batch.columns[*slot] = Some(reader.read(&source.layout, records)?);
+                batch.columns[*slot] = Some(source.read(reader, records)?);
             }
             let selected = filter.condition.selection(&batch, env)?;
             if selected.len() < batch.rows {
@@ -419,7 +461,7 @@ impl Work<'_> {
         }
         for (slot, reader) in &source.columns {
             let records = records.iter().copied();
-            batch.columns[*slot] = Some(reader.read(&source.layout, records)?);
+            batch.columns[*slot] = Some(source.read(reader, records)?);
         }
         self.stages(batch, env)
     }

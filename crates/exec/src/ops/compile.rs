@@ -310,7 +310,9 @@ impl<'a> NodeCompiler<'a> {
             table: TableNode {
                 table: TableId(table.table),
                 engine: table.engine.clone(),
-                layout: Layout::new(&table.layout, table.missing.to_vec()),
+                layout: Layout::new(&table.layout, table.missing.to_vec())
+                    .with_entries(table.entries.as_deref()),
+                wants_keys: table.entries.is_some(),
                 first: plain(first),
                 rest: plain(rest),
                 locator: table.locator.map(index),

@@ -20,6 +20,8 @@ pub(crate) struct TableNode {
     pub(crate) table: TableId,
     pub(crate) engine: Arc<str>,
     pub(crate) layout: Layout,
+    /// The index's entries hold all columns.
+    pub(crate) wants_keys: bool,
     /// Columns that the filter reads: index in the record, register.
     pub(crate) first: Vec<(usize, usize)>,
     /// The other needed columns.
@@ -240,7 +242,11 @@ impl<'r> Scan<'r> {
                         lock,
                         wait: self.node.table.wait,
                     };
-                    match transaction.open_cursor(&spec) {
+                    let opened = match self.node.table.wants_keys {
+                        true => transaction.open_key_cursor(&spec),
+                        false => transaction.open_cursor(&spec),
+                    };
+                    match opened {
                         Ok(cursor) => {
                             self.node.count_open(&mut run.counts);
                             *self.cursor.insert(cursor)

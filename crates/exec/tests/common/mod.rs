@@ -322,6 +322,7 @@ impl Table {
             locator: None,
             locking: RowLocking::None,
             instance: 0,
+            entries: None,
             estimated_rows: 0,
         }
     }

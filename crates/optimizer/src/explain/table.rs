@@ -395,6 +395,9 @@ impl<'a> Lines<'a, '_> {
         line.rows = Some(fetched);
         let share = access.estimated_rows as f64 / fetched as f64 * 100.0;
         line.filtered = Some((share.clamp(0.0, 100.0) * 100.0).round() / 100.0);
+        if access.entries.is_some() {
+            line.extra.insert(0, "Using index".into());
+        }
         if filter.is_some() {
             line.extra.insert(0, "Using where".into());
         } else {

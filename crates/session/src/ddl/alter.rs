@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnDefault, Edit, PrivilegeSet, Table, same_name};
-use engine_api::{EngineError, IndexId};
+use catalog::{ColumnDefault, Edit, Index, MetadataGuard, PrivilegeSet, Table, same_name};
+use engine_api::{EngineError, GetOutcome, IndexDef, IndexId, RowBuf, RowLock, WaitPolicy};
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
@@ -29,6 +29,8 @@ enum Algorithm {
 /// What the actions ask besides the new definition.
 struct Request {
     algorithm: Algorithm,
+    /// What LOCK= says.
+    lock: Box<str>,
     rename: Option<(Arc<str>, Arc<str>)>,
     /// FORCE, ENGINE=, ORDER BY: the rows are written anew.
     rebuild: bool,
@@ -72,16 +74,21 @@ impl Session {
             self.check_writable()?;
         }
         let ids = if table.temporary { Vec::new() } else { vec![table.id] };
-        let guard = self.lock_for_ddl(&ids)?;
+        let mut guard = self.lock_for_ddl(&ids)?;
         // Under the lock the definition stands still.
         let table = self.find_table(&schema, &name)?;
         let mut draft = Draft::of(&table);
-        let mut request =
-            Request { algorithm: Algorithm::Default, rename: None, rebuild: false, orders: false };
+        let mut request = Request {
+            algorithm: Algorithm::Default,
+            lock: "DEFAULT".into(),
+            rename: None,
+            rebuild: false,
+            orders: false,
+        };
         for action in &alter.actions {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
         }
-        let outcome = self.carry_out(&table, draft, &request)?;
+        let outcome = self.carry_out(&table, draft, &request, &mut guard)?;
         drop(guard);
         let (affected_rows, commit) = outcome;
         let only_renames = !alter.actions.is_empty()
@@ -243,6 +250,7 @@ impl Session {
                 if !known.iter().any(|known| word.is(known)) {
                     bail!(UNKNOWN_ALTER_LOCK, word.text);
                 }
+                request.lock = word.text.to_ascii_uppercase().into();
                 Ok(())
             }
             AlterAction::Force | AlterAction::OrderBy(_) => {
@@ -496,6 +504,7 @@ impl Session {
         table: &Arc<Table>,
         mut draft: Draft,
         request: &Request,
+        guard: &mut MetadataGuard,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
         materialise_indexed_columns(&mut draft);
         draft.name_constraints()?;
@@ -522,14 +531,16 @@ impl Session {
         let way = choose_way(table, &mut new);
         let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
         let copies = must_copy || request.algorithm == Algorithm::Copy;
+        let needs_copy = reference_copies(table, &new, &origins);
         let counts_rows = request.algorithm == Algorithm::Copy
             || request.orders
             || adds_checks
             || adds_keys && self.settings.foreign_key_checks
-            || reference_copies(table, &new, &origins);
+            || needs_copy;
         if must_copy && request.algorithm == Algorithm::Instant && !request.rebuild {
             bail!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
         }
+        check_demands(request, needs_copy, copies)?;
         if let Some((schema, name)) = &request.rename {
             let same = *schema == table.schema && *name == table.name;
             let taken =
@@ -544,7 +555,14 @@ impl Session {
             return Ok((if counts_rows { rows } else { 0 }, commit));
         }
         let changes = way.unwrap_or_default();
-        match self.alter_in_place(table, &new, &changes) {
+        if request.algorithm == Algorithm::Instant && !changes.added.is_empty() {
+            bail!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
+        }
+        if request.lock.as_ref() == "NONE" && !builds_online(table, &new, &changes) {
+            let reason = "indexes over columns added by the same statement are built with a lock";
+            bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
+        }
+        match self.alter_in_place(table, &new, &changes, guard) {
             Err(EngineError::Other(error)) if error.code() == ErrorCode::NOT_SUPPORTED_YET => {
                 self.transactions.rollback()?;
                 if request.algorithm == Algorithm::Instant {
@@ -558,14 +576,19 @@ impl Session {
                     self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
                 return Ok((if counts_rows { rows } else { 0 }, commit));
             }
-            Err(EngineError::DuplicateKey { index, .. }) => {
+            Err(EngineError::DuplicateKey { index, locator }) => {
                 let index = new.indexes.iter().find(|known| known.id == index);
                 let name = index.map_or("", |index| &index.name);
                 let key = format!("{}.{name}", table.name);
+                let entry = index.and_then(|index| self.shown_entry(table, index, &locator));
                 self.transactions.rollback()?;
-                bail!(DUP_ENTRY, "", key);
+                bail!(DUP_ENTRY, entry.unwrap_or_default(), key);
             }
-            Err(error) => return Err(error.into_error(&self.shared.cancel)),
+            Err(error) => {
+                // While the table is still locked: what is half done goes first.
+                self.transactions.rollback()?;
+                return Err(error.into_error(&self.shared.cancel));
+            }
             Ok(()) => {}
         }
         let new = Arc::new(new);
@@ -574,35 +597,79 @@ impl Session {
         Ok((0, commit))
     }
 
-    /// Changes the definition and its indexes without writing rows anew.
+    /// Changes the definition and its indexes without writing rows anew. New indexes are built while others use the table, if they can be.
     fn alter_in_place(
         &mut self,
         table: &Table,
         new: &Table,
         changes: &IndexChanges,
+        guard: &mut MetadataGuard,
     ) -> Result<(), EngineError> {
         let engine = if table.temporary {
             self.server.temporary_engine.clone()
         } else {
             self.server.default_engine.clone()
         };
+        let is_added = |index: &&IndexDef| changes.added.contains(&index.id);
+        let added: Vec<_> = new.definition.indexes.iter().filter(is_added).cloned().collect();
+        let online = !added.is_empty() && !table.temporary && builds_online(table, new, changes);
+        let mut left = added.as_slice();
+        if online && self.transactions.transaction(engine.name())?.begin_indexes(table.id, left)? {
+            guard.downgrade();
+            let txn = self.transactions.transaction(engine.name())?;
+            sys::blocking::blocking(|| txn.fill_indexes(table.id))?;
+            let timeout = self.settings.lock_wait_timeout;
+            guard.upgrade(timeout, &self.shared.cancel).map_err(EngineError::Other)?;
+            self.transactions.transaction(engine.name())?.finish_indexes(table.id)?;
+            left = &[];
+        }
         let txn = self.transactions.transaction(engine.name())?;
         for index in &changes.dropped {
             txn.drop_index(table.id, *index)?;
         }
         let mut definition = new.definition.clone();
-        definition.indexes.retain(|index| !changes.added.contains(&index.id));
         let mut before = table.definition.clone();
         before.indexes.retain(|index| !changes.dropped.contains(&index.id));
+        match left {
+            [] => before.indexes.extend(added.iter().cloned()),
+            left => definition.indexes.retain(|index| !left.contains(index)),
+        }
         if definition != before {
             txn.alter_table(&definition)?;
         }
-        for index in &new.definition.indexes {
-            if changes.added.contains(&index.id) {
-                txn.create_index(table.id, index)?;
-            }
+        for index in left {
+            sys::blocking::blocking(|| txn.create_index(table.id, index))?;
         }
         Ok(())
+    }
+
+    /// The columns of an index in one row, as error 1062 shows them.
+    fn shown_entry(&mut self, table: &Table, index: &Index, locator: &[u8]) -> Option<String> {
+        let txn = self.transactions.transaction(&table.engine).ok()?;
+        let mut row = RowBuf::default();
+        let (clustered, wait) = (IndexId::CLUSTERED, WaitPolicy::Wait);
+        let found = txn.get(table.id, clustered, locator, RowLock::None, wait, &mut row).ok()?;
+        if found != GetOutcome::Found {
+            return None;
+        }
+        let types: Vec<_> = table.definition.columns.iter().map(|c| c.ty.clone()).collect();
+        let layout = types::record::RecordLayout::new(&types);
+        let columns = &table.definition.columns;
+        let mut text = Vec::new();
+        for (at, part) in index.parts.iter().enumerate() {
+            let column = &table.columns.get(part.column)?;
+            let stored = column.stored?;
+            let missing = columns.get(stored)?.instant_default.as_ref();
+            if at > 0 {
+                text.push(b'-');
+            }
+            match layout.value(&row.record, stored, missing)? {
+                Value::Null => text.extend_from_slice(b"NULL"),
+                Value::DateTime(_) if column.ty.kind == types::TypeKind::Timestamp => return None,
+                value => types::to_text(&value, &column.ty, &mut text),
+            }
+        }
+        Some(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Makes an altered table the current one, renamed when the statement says so.
@@ -664,6 +731,37 @@ impl Session {
         }
         edits
     }
+}
+
+/// Whether all new indexes are over columns that the rows have already: then they can be built before anything else changes.
+fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
+    let (before, after) = (&old.definition.columns, &new.definition.columns);
+    let added = new.definition.indexes.iter().filter(|index| changes.added.contains(&index.id));
+    added.flat_map(|index| &index.parts).all(|part| {
+        before.get(part.column).map(|column| &column.ty)
+            == after.get(part.column).map(|column| &column.ty)
+    })
+}
+
+/// 1221, 1845, 1846 where ALGORITHM and LOCK ask for what will not happen.
+fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()> {
+    const TYPE: &str = "Cannot change column type INPLACE";
+    let lock = request.lock.as_ref();
+    if request.algorithm == Algorithm::Instant && lock != "DEFAULT" {
+        bail!(WRONG_USAGE, "ALGORITHM=INSTANT", "LOCK=NONE/SHARED/EXCLUSIVE");
+    }
+    if request.algorithm == Algorithm::Inplace && needs_copy {
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INPLACE", TYPE, "ALGORITHM=COPY");
+    }
+    if lock == "NONE" && copies {
+        let reason = match (request.algorithm, needs_copy) {
+            (Algorithm::Copy, _) => "COPY algorithm requires a lock",
+            (_, true) => TYPE,
+            (_, false) => "rows are written anew under a lock",
+        };
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
+    }
+    Ok(())
 }
 
 /// Whether the reference makes a copy for what changed, and so reports the rows; other rebuilds report none.

@@ -6,7 +6,7 @@ use catalog::{Column, ColumnDefault, Generated};
 use errors::{Error, Result, bail, err};
 use plugin_api::ResultSink;
 use syntax::ast::{
-    self, AlterAction, AlterTable, CreateIndex, DropIndex, IndexDef, IndexKind, IndexOption,
+    self, AlterAction, AlterTable, CreateIndex, DropIndex, Ident, IndexDef, IndexKind, IndexOption,
     KeyPartKind, TableConstraint,
 };
 use types::TypeKind;
@@ -175,6 +175,7 @@ impl Session {
             actions.push(AlterAction::DropIndex { name, if_exists: true });
         }
         actions.push(AlterAction::AddConstraint(Box::new(TableConstraint::Index(index))));
+        actions.extend(demands(create.algorithm.as_ref(), create.lock.as_ref()));
         let alter = AlterTable {
             name: create.table.clone(),
             if_exists: false,
@@ -196,12 +197,16 @@ impl Session {
         } else {
             AlterAction::DropIndex { name: drop.name.clone(), if_exists: drop.if_exists }
         };
-        let alter = AlterTable {
-            name: drop.table.clone(),
-            if_exists: false,
-            actions: vec![action],
-            partitioning: None,
-        };
+        let mut actions = vec![action];
+        actions.extend(demands(drop.algorithm.as_ref(), drop.lock.as_ref()));
+        let alter =
+            AlterTable { name: drop.table.clone(), if_exists: false, actions, partitioning: None };
         self.alter_with(&alter, catalog::PrivilegeSet::INDEX, running, sink)
     }
+}
+
+/// ALGORITHM and LOCK as ALTER TABLE has them.
+fn demands(algorithm: Option<&Ident>, lock: Option<&Ident>) -> impl Iterator<Item = AlterAction> {
+    let algorithm = algorithm.cloned().map(AlterAction::Algorithm);
+    algorithm.into_iter().chain(lock.cloned().map(AlterAction::Lock))
 }

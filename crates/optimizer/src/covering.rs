@@ -1,0 +1,101 @@
+//! Which indexes hold all that a statement reads of a table, so that rows need not be looked at.
+
+use std::sync::Arc;
+
+use catalog::{Index, IndexPart, Table};
+use plan::{
+    Access, EntryPart, EntryParts, Expr, InstanceId, LogicalPlan, LogicalStatement, Register,
+    RegisterSet,
+};
+use types::key::is_reversible;
+
+use crate::Planner;
+
+/// Registers that a query reads anywhere; `None` for statements that write, which read whole rows.
+pub(crate) fn registers_read(plan: &LogicalPlan) -> Option<RegisterSet> {
+    let mut statement = &plan.statement;
+    while let LogicalStatement::Explain { statement: inner, .. } = statement {
+        statement = inner;
+    }
+    let LogicalStatement::Query(query) = statement else { return None };
+    let outer = |id: plan::SubqueryId| {
+        let query = plan.subqueries.get(id.0 as usize);
+        query.map_or(&[] as &[Register], |query| query.outer.as_slice())
+    };
+    let mut exprs: Vec<&Expr> = query.outputs.iter().map(|output| &output.expr).collect();
+    query.root.visit_exprs(&mut |expr| exprs.push(expr));
+    for subquery in &plan.subqueries {
+        exprs.extend(&subquery.outputs);
+        subquery.root.visit_exprs(&mut |expr| exprs.push(expr));
+    }
+    for cte in &plan.ctes {
+        exprs.extend(&cte.outputs);
+        cte.root.visit_exprs(&mut |expr| exprs.push(expr));
+    }
+    exprs.extend(plan.instances.iter().flat_map(|own| &own.virtuals).map(|(_, expr)| expr));
+    let mut read = RegisterSet::new();
+    exprs.into_iter().for_each(|expr| expr.add_registers(&outer, &mut read));
+    Some(read)
+}
+
+fn stored(table: &Table, part: &IndexPart) -> Option<EntryPart> {
+    Some(EntryPart {
+        column: table.columns.get(part.column)?.stored?,
+        descending: part.descending,
+        whole: part.prefix_length.is_none(),
+    })
+}
+
+/// What the entries of a secondary index are made of.
+fn parts_of(table: &Table, index: &Index) -> Option<EntryParts> {
+    if index.id.0 == 0 {
+        return None;
+    }
+    let all = |index: &Index| index.parts.iter().map(|part| stored(table, part)).collect();
+    let primary = table.primary().map_or(Some(Vec::new()), all)?;
+    Some(EntryParts { index: all(index)?, primary })
+}
+
+/// Columns that can be read from a key: behind a part that cannot be read back nothing can.
+fn readable<'p>(table: &'p Table, parts: &'p [EntryPart]) -> impl Iterator<Item = usize> + 'p {
+    let types = &table.definition.columns;
+    let back = |part: &&EntryPart| {
+        part.whole && types.get(part.column).is_some_and(|column| is_reversible(&column.ty))
+    };
+    parts.iter().take_while(back).map(|part| part.column)
+}
+
+fn holds(table: &Table, parts: &EntryParts, column: usize) -> bool {
+    readable(table, &parts.index).chain(readable(table, &parts.primary)).any(|own| own == column)
+}
+
+/// The entries behind an access, when they hold these columns.
+pub(crate) fn entries(
+    table: &Table,
+    access: &Access,
+    columns: &[(usize, Register)],
+) -> Option<Arc<EntryParts>> {
+    let (Access::Ranges { index, .. } | Access::Full { index, .. }) = access else { return None };
+    let index = table.indexes.iter().find(|own| own.id.0 == *index)?;
+    let parts = parts_of(table, index)?;
+    let covered = columns.iter().all(|(column, _)| holds(table, &parts, *column));
+    covered.then(|| Arc::new(parts))
+}
+
+impl Planner<'_> {
+    /// Whether an index holds all that the statement reads of an instance.
+    pub(crate) fn covers(&self, id: InstanceId, index: &Index) -> bool {
+        let (instance, table) = (self.instance(id), self.table(id));
+        let Some(read) = &self.read else { return false };
+        if instance.locking != plan::RowLocking::None
+            || instance.locator.is_some()
+            || instance.all_columns
+        {
+            return false;
+        }
+        let Some(parts) = parts_of(table, index) else { return false };
+        let columns = table.columns.iter().enumerate();
+        let mut needed = columns.filter(|(at, _)| read.contains(instance.register(*at)));
+        needed.all(|(_, column)| column.stored.is_none_or(|column| holds(table, &parts, column)))
+    }
+}

@@ -407,8 +407,10 @@ impl Txn {
         }
         let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
         entry.write(&mut self.payload);
-        // The old version's entries are the new one's, and nothing of it is elsewhere.
-        let is_clean = new.is_some_and(|new| new == old.as_slice()) && !header.is_out_of_line();
+        // The old version's entries are the new one's, and nothing of it is elsewhere. An index that is being built may have others.
+        let is_clean = new.is_some_and(|new| new == old.as_slice())
+            && !header.is_out_of_line()
+            && table.builds.is_empty();
         match is_clean {
             true => shared.system.log_clean_change(&core, mtr, &self.payload),
             false => shared.system.log_change(&core, mtr, &self.payload),

@@ -1,4 +1,4 @@
-//! Verifying a whole tree that nobody changes.
+//! Verifying a whole tree. The nodes above the one that is looked at stay latched, so merges and splits elsewhere do not disturb it.
 
 use std::io;
 
@@ -40,8 +40,7 @@ pub fn check_tree_with(
     on_page: &mut dyn FnMut(PageNo),
 ) -> io::Result<TreeShape> {
     let mut walk = Walk { pool, tree, on_page, shape: TreeShape::default() };
-    let level = tree.height(pool)?;
-    walk.visit(tree.root, level, &Fences::default())?;
+    walk.visit(tree.root, None, &Fences::default())?;
     Ok(walk.shape)
 }
 
@@ -62,10 +61,12 @@ impl Walk<'_> {
         }
     }
 
-    fn visit(&mut self, no: PageNo, level: u8, fences: &Fences) -> io::Result<()> {
+    /// `level`: where the parent says that the node is; the root says it itself.
+    fn visit(&mut self, no: PageNo, level: Option<u8>, fences: &Fences) -> io::Result<()> {
         let pool = self.pool;
         let guard = pool.shared(no)?;
         let page = guard.page();
+        let level = level.unwrap_or(page.level());
         (self.on_page)(no);
         let is_right =
             page.kind() == Kind::Node && page.level() == level && page.tree() == self.tree.id;
@@ -103,7 +104,7 @@ impl Walk<'_> {
                 true => Some(key_at(slot + 1)),
                 false => fences.upper.clone(),
             };
-            self.visit(page.child(slot), level - 1, &Fences { lower, upper })?;
+            self.visit(page.child(slot), Some(level - 1), &Fences { lower, upper })?;
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ pub struct EngineConfig {
     pub redo: RedoCrew,
     /// Where the log is archived.
     pub archive: Option<ArchiveDisk>,
+    /// Opens files whose log is damaged, with what lies before the damage.
+    pub open_up_to_log_damage: bool,
 }
 
 /// A disk that gets what is durable of the log.
@@ -54,6 +56,7 @@ impl Default for EngineConfig {
             checkpoint_interval: Duration::from_secs(5),
             redo: RedoCrew::default(),
             archive: None,
+            open_up_to_log_damage: false,
         }
     }
 }

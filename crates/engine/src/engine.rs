@@ -14,7 +14,7 @@ use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
 use txn::{Progress, RecoverConfig, Recovery, TxnSystem, recover, take_checkpoint};
-use wal::{Checkpoint, CheckpointFile};
+use wal::{Checkpoint, CheckpointFile, DamagePolicy, LogDamage};
 
 use crate::archive::Archiver;
 use crate::backup::Backups;
@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     pub pause: Mutex<()>,
     pub wake: Condvar,
     pub losers: Losers,
+    log_damage: Option<LogDamage>,
     pub settings: Settings,
     /// Microseconds that a change waits because the log outgrew what recovery may take.
     pub brake_micros: AtomicU64,
@@ -100,7 +101,7 @@ impl Shared {
 
 /// The durable engine.
 pub struct DurableEngine {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<Thread>>,
 }
 
@@ -138,8 +139,12 @@ impl DurableEngine {
             pool,
             undo_memory_bytes: config.undo_memory_bytes,
             redo: config.redo,
+            log_damage: match config.open_up_to_log_damage {
+                true => DamagePolicy::StopThere,
+                false => DamagePolicy::Refuse,
+            },
         };
-        let opened = recover(&disk, recovery, setup, &mut progress).map_err(io_error)?;
+        let opened = recover(&disk, recovery, setup, &mut progress).map_err(open_error)?;
         let shared = Arc::new(Shared {
             dictionary: Dictionary::load(&opened.system.pool)?,
             system: opened.system,
@@ -155,6 +160,7 @@ impl DurableEngine {
             pause: Mutex::new(()),
             wake: Condvar::new(),
             losers: Losers::new(opened.report, progress),
+            log_damage: opened.damage,
             settings: Settings::default(),
             brake_micros: AtomicU64::new(0),
         });
@@ -163,14 +169,13 @@ impl DurableEngine {
         }
         shared.take_losers(opened.losers)?;
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
-        if shared.config.background {
-            shared.roll_back_losers()?;
-        }
-        // Nobody has a snapshot: nothing holds purge back.
-        while shared.purge(usize::MAX)? > 0 {}
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
-            false => Vec::new(),
+            false => {
+                // Nobody has a snapshot: nothing holds purge back.
+                while shared.purge(usize::MAX)? > 0 {}
+                Vec::new()
+            }
         };
         Ok(DurableEngine { shared, threads: Mutex::new(threads) })
     }
@@ -182,6 +187,11 @@ impl DurableEngine {
     /// What recovery did, and how far it is.
     pub fn recovery(&self) -> Recovery {
         self.shared.losers.report()
+    }
+
+    /// What was given up at the start because the log is damaged.
+    pub fn log_damage(&self) -> Option<String> {
+        self.shared.log_damage.as_ref().map(LogDamage::to_string)
     }
 
     /// Undoes what a crash left, purges and writes some pages: what the background threads do.
@@ -235,6 +245,16 @@ impl DurableEngine {
         }
         let threads = std::mem::take(&mut *self.threads.lock());
         threads.into_iter().for_each(Thread::join);
+    }
+}
+
+/// What a failed start says: damage is described by who found it.
+fn open_error(error: std::io::Error) -> EngineError {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            EngineError::Other(Error::new(ErrorCode::ERROR_ON_READ, error.to_string()))
+        }
+        _ => io_error(error),
     }
 }
 

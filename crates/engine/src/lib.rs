@@ -8,6 +8,8 @@ mod background;
 mod backup;
 mod bulk;
 mod check;
+#[cfg(test)]
+mod check_tests;
 mod checkpointer;
 mod codec;
 mod config;

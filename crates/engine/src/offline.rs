@@ -147,7 +147,11 @@ impl Check<'_> {
     }
 
     fn check_checkpoint(&mut self) -> io::Result<Option<Checkpoint>> {
-        let (_, checkpoint) = CheckpointFile::open(&*self.disk)?;
+        let checkpoint = match CheckpointFile::open(&*self.disk) {
+            Ok((_, checkpoint)) => checkpoint,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
+            Err(error) => return Err(error),
+        };
         match (checkpoint, CheckpointFile::damaged_blocks(&*self.disk)?) {
             (None, _) => {
                 self.find("checkpoint", "no block of the file is whole: the files cannot be opened")

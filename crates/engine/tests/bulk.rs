@@ -37,7 +37,7 @@ fn engine() -> DurableEngine {
         undo_memory_bytes: 10_000,
         background: false,
         checkpoint_interval: Duration::from_secs(1),
-        archive: None,
+        ..EngineConfig::default()
     };
     let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
     let index = |id, column| IndexDef {

@@ -191,6 +191,59 @@ fn a_flipped_bit_in_any_file_is_never_a_wrong_answer() {
 }
 
 #[test]
+fn a_flipped_bit_in_the_log_is_never_a_lost_commit() {
+    let disk = SimDisk::new();
+    let engine = open(disk.clone()).unwrap();
+    let mut txn = begin(&engine);
+    txn.create_table(&definition()).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    for id in 0..40 {
+        insert(&engine, id..id + 1).unwrap();
+    }
+    let rows: Vec<i64> = (0..40).collect();
+    drop(engine);
+    let look = |disk: SimDisk, config: EngineConfig| {
+        let engine = DurableEngine::open(Arc::new(disk), config, |_| {})?;
+        let found = match values(&mut *begin(&engine)) {
+            // The damage is before the table.
+            Err(EngineError::UnknownTable) => Vec::new(),
+            found => found.unwrap(),
+        };
+        Ok((found, engine.log_damage()))
+    };
+    let names = disk.list().unwrap();
+    let name = names.iter().find(|name| name.starts_with("wal-")).unwrap();
+    let (mut refused, mut given_up) = (0, 0);
+    // Each block of the log has a batch: the last one alone is not known to have been there.
+    for at in (8..28 << 10).step_by(512) {
+        let copy = disk.after_crash(0);
+        copy.flip_bit(name, at, 2);
+        match look(copy.after_crash(0), config()) {
+            Ok((found, damage)) => {
+                assert_eq!(damage, None);
+                assert!(found == rows || found == rows[..39], "at {at}: {found:?}");
+                continue;
+            }
+            Err(EngineError::Other(error)) => {
+                let message = error.message();
+                assert!(message.contains(name) && message.contains("offset"), "{message}");
+                assert!(message.contains("--open-up-to-log-damage"), "{message}");
+                refused += 1;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+        // Refused again, nothing was changed; opened on request, and from then on without it.
+        let open_anyway = EngineConfig { open_up_to_log_damage: true, ..config() };
+        assert!(look(copy.clone(), config()).is_err());
+        let Ok((found, damage)) = look(copy.clone(), open_anyway) else { continue };
+        assert!(damage.is_some() && found == rows[..found.len()], "at {at}: {found:?}");
+        given_up += 1;
+        assert_eq!(look(copy, config()).unwrap(), (found, None), "at {at}");
+    }
+    assert!(refused > 30 && given_up > 30, "{refused} {given_up}");
+}
+
+#[test]
 fn undo_in_a_damaged_file_is_an_error() {
     let disk = SimDisk::new();
     let engine = open(disk.clone()).unwrap();

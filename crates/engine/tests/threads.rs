@@ -1,8 +1,8 @@
 //! Threads with background purge, page writing and checkpoints: snapshots stay whole, sums are kept, and a crash at the end loses
 //! nothing that was acknowledged.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::{DurableEngine, EngineConfig};
@@ -12,7 +12,9 @@ use engine_api::{
     Transaction, TxnOptions, WaitPolicy,
 };
 use sys::entropy::SplitMix;
+use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
+use txn::RecoveryPhase;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
@@ -39,7 +41,7 @@ fn config() -> EngineConfig {
         undo_memory_bytes: 300,
         background: true,
         checkpoint_interval: Duration::from_millis(30),
-        archive: None,
+        ..EngineConfig::default()
     }
 }
 
@@ -330,6 +332,99 @@ fn crashes_under_concurrent_writers() {
     for seed in 1..=crashes.unwrap_or(12) {
         crash_while_working(seed);
     }
+}
+
+/// A disk with 2,000 rows and a loser that changed the even ones of them, whose undo is in its file.
+fn with_a_loser() -> SimDisk {
+    let disk = SimDisk::new();
+    let settings = EngineConfig { background: false, ..config() };
+    let engine = DurableEngine::open(Arc::new(disk.clone()), settings, |_| {}).unwrap();
+    let mut txn = engine.new_transaction();
+    start(&mut *txn);
+    txn.create_table(&definition()).unwrap();
+    for id in 0..2000 {
+        txn.insert(TABLE, &record(id, START, id)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    let mut loser = engine.new_transaction();
+    start(&mut *loser);
+    for id in (0..2000).step_by(2) {
+        loser.update(TABLE, &key(id), &record(id, -1, id + 10_000)).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    disk.crash_now();
+    disk.after_crash(1)
+}
+
+#[test]
+fn losers_are_undone_while_the_engine_is_in_use() {
+    let held = Arc::new(AtomicBool::new(true));
+    let is_held = held.clone();
+    // The thread that undoes them cannot read pages until the test lets go, and the pool has no room for all of the table.
+    let rule = move |call, name: &str| {
+        let is_rollback = std::thread::current().name() == Some("rollback");
+        match call == Call::Read && name == "space" && is_rollback && is_held.load(Ordering::SeqCst)
+        {
+            true => Verdict::Fail(std::io::ErrorKind::Other),
+            false => Verdict::Pass,
+        }
+    };
+    let disk = FaultDisk::new(Arc::new(with_a_loser()), Arc::new(rule));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    let engine = DurableEngine::open(Arc::new(disk), config(), move |now| {
+        tell.lock().unwrap().push((now.phase, now.percent));
+    })
+    .unwrap();
+    let now = engine.recovery();
+    assert!(now.phase == RecoveryPhase::Rollback && (85..100).contains(&now.percent), "{now:?}");
+    assert_eq!((now.losers, now.losers_done, now.undo_total), (1, 0, 1000));
+    // What it changed is hidden and locked, its table keeps its definition, and everything else goes on.
+    let mut txn = engine.new_transaction();
+    let begin = |txn: &mut dyn Transaction| {
+        start(txn);
+        txn.set_lock_wait_timeout(Duration::from_millis(20));
+    };
+    begin(&mut *txn);
+    let rows = scan(&mut *txn, IndexId(2), Direction::Forward).unwrap();
+    assert!(rows.iter().copied().eq((0..2000).map(|id| [id, START, id])));
+    let waits = |outcome: EngineResult<()>| {
+        assert!(matches!(outcome, Err(EngineError::LockWaitTimeout)), "{outcome:?}");
+    };
+    waits(txn.update(TABLE, &key(10), &record(10, 7, 10)));
+    waits(txn.drop_table(TABLE));
+    txn.update(TABLE, &key(11), &record(11, 7, 11)).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    held.store(false, Ordering::SeqCst);
+    // Now they wait for its end.
+    start(&mut *txn);
+    txn.update(TABLE, &key(10), &record(10, 8, 10)).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    start(&mut *txn);
+    let rows = scan(&mut *txn, IndexId::CLUSTERED, Direction::Forward).unwrap();
+    let value = |id| {
+        [
+            id,
+            if id == 10 {
+                8
+            } else if id == 11 {
+                7
+            } else {
+                START
+            },
+            id,
+        ]
+    };
+    assert!(rows.iter().copied().eq((0..2000).map(value)));
+    let now = engine.recovery();
+    assert_eq!((now.phase, now.percent, now.losers_done), (RecoveryPhase::Done, 100, 1));
+    assert_eq!(now.undo_done, now.undo_total);
+    let told = told.lock().unwrap();
+    assert!(told.is_sorted(), "{told:?}");
+    drop(txn);
+    engine.shutdown().unwrap();
+    assert_eq!(engine.lost_pages().unwrap(), 0);
 }
 
 fn locked_ids(txn: &mut dyn Transaction, index: IndexId, low: i64) -> EngineResult<Vec<i64>> {

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use crate::data_directory::DataDirectory;
 use crate::door::{Door, Entrance};
-use crate::engines::Engines;
+use crate::engines::{Engines, StorageOptions};
 use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
 use crate::stop::Stop;
@@ -141,16 +141,20 @@ fn open_engines(
     if options.in_memory {
         return Ok(Some((Engines::in_memory(), None)));
     }
-    let policy = match options.unsafe_no_sync {
-        true => SyncPolicy::Never,
-        false => SyncPolicy::Device,
+    let storage = StorageOptions {
+        directory: directory.path.join("storage"),
+        pool_bytes: options.pool_bytes,
+        sync: match options.unsafe_no_sync {
+            true => SyncPolicy::Never,
+            false => SyncPolicy::Device,
+        },
+        open_up_to_log_damage: options.open_up_to_log_damage,
     };
-    let (path, pool_bytes) = (directory.path.join("storage"), options.pool_bytes);
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
     let archive = options.log_archive.clone();
     sys::threads::spawn("open", move || {
-        result.finish(Engines::open(&path, archive.as_deref(), pool_bytes, policy, &told));
+        result.finish(Engines::open(&storage, archive.as_deref(), &told));
     })?;
     if let Some(engines) = opening.wait_for(SHORT_START) {
         return Ok(Some((engines?, None)));

@@ -1,6 +1,6 @@
 //! The storage engines: which there are, and which one keeps the dictionary and tables that name none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{ArchiveDisk, DurableEngine, EngineConfig};
@@ -9,7 +9,7 @@ use engine_memory::MemoryEngine;
 use errors::{Error, Result};
 use plugin_api::{Plugin, PluginInfo, Registrar};
 use sys::disk::{RealDisk, SyncPolicy};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::recovery::{RecoveryState, RecoveryView};
 
@@ -29,6 +29,15 @@ pub(crate) fn default_pool_bytes() -> u64 {
 /// Microseconds: no device of blocks makes anything durable in less.
 const SYNC_MICROS_MIN: u64 = 20;
 
+/// How the durable engine is opened.
+pub(crate) struct StorageOptions {
+    pub(crate) directory: PathBuf,
+    /// Memory for pages.
+    pub(crate) pool_bytes: u64,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) open_up_to_log_damage: bool,
+}
+
 /// Engines of a running server.
 #[derive(Clone)]
 pub(crate) struct Engines {
@@ -41,21 +50,22 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Opens all engines; the durable one has its files in `directory` and recovers what a crash left.
+    /// Opens all engines; the durable one recovers what a crash left.
     ///
     /// # Errors
     /// I/O, damaged files.
     pub(crate) fn open(
-        directory: &Path,
+        options: &StorageOptions,
         archive: Option<&Path>,
-        pool_bytes: u64,
-        policy: SyncPolicy,
         state: &Arc<RecoveryState>,
     ) -> Result<Engines> {
+        let StorageOptions { directory, pool_bytes, sync: policy, open_up_to_log_damage } = options;
+        let (policy, open_up_to_log_damage) = (*policy, *open_up_to_log_damage);
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        let pool_bytes = usize::try_from(pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
+        let pool_bytes = usize::try_from(*pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
         let archive = archive.map(|path| open_archive(path, policy)).transpose()?;
-        let config = EngineConfig { pool_bytes, archive, ..EngineConfig::default() };
+        let config =
+            EngineConfig { pool_bytes, archive, open_up_to_log_damage, ..EngineConfig::default() };
         let disk = RealDisk::open(directory, policy).map_err(Error::internal)?;
         let sync_micros = probe(&disk, policy);
         let state = state.clone();
@@ -65,6 +75,11 @@ impl Engines {
         })
         .map_err(|error| error.into_error(&CancelToken::new()))?;
         info!(recovery = ?durable.recovery(), "storage is open");
+        if let Some(damage) = durable.log_damage() {
+            error!(
+                "{damage}; commits behind it were given up. Tables may hold parts of them: CHECK TABLE, dump, restore"
+            );
+        }
         Ok(Engines { sync_micros, default: Arc::new(durable), temporary })
     }
 

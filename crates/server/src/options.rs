@@ -36,6 +36,7 @@ Usage: squalld [--NAME=VALUE]...
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
+  --open-up-to-log-damage  open storage whose log is damaged with what lies before the damage; commits behind it are lost
   --i-know                 allows --unsafe-no-sync in a release build
   --version, --help
 
@@ -68,6 +69,8 @@ pub(crate) struct Options {
     pub(crate) in_memory: bool,
     /// Syncs do nothing.
     pub(crate) unsafe_no_sync: bool,
+    /// A damaged log is given up from the damage on.
+    pub(crate) open_up_to_log_damage: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
     pub(crate) tls_disabled: bool,
@@ -250,6 +253,7 @@ impl Options {
             insecure_root: is_on(last("insecure_root")),
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),
+            open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,
@@ -278,13 +282,14 @@ impl Options {
 }
 
 /// Options that are no system variables.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "restore_from",
     "restore_archive",
     "restore_until",
     "insecure_root",
     "in_memory",
     "unsafe_no_sync",
+    "open_up_to_log_damage",
     "i_know",
     "ssl",
     "user",

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use crate::boot::BootResult;
 use crate::data_directory::DataDirectory;
-use crate::engines::Engines;
+use crate::engines::{Engines, StorageOptions};
 use crate::options::{Options, RestoreOptions};
 use crate::recovery::RecoveryState;
 
@@ -29,7 +29,13 @@ pub(crate) fn run(
     let storage = directory.path.join("storage");
     let restored = copy(wanted, &storage)?;
     let state = Arc::new(RecoveryState::new());
-    let engines = Engines::open(&storage, None, options.pool_bytes, SyncPolicy::Device, &state)?;
+    let storage = StorageOptions {
+        directory: storage,
+        pool_bytes: options.pool_bytes,
+        sync: SyncPolicy::Device,
+        open_up_to_log_damage: false,
+    };
+    let engines = Engines::open(&storage, None, &state)?;
     for engine in engines.all() {
         engine.shutdown().map_err(|error| format!("engine {}: {error:?}", engine.name()))?;
     }

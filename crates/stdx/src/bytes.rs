@@ -6,53 +6,63 @@ pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Reads from the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader(bytes)
     }
 
     /// Next `count` bytes.
+    #[inline]
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(count)?;
         self.0 = tail;
         Some(head)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 
     /// Next byte.
+    #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|bytes| bytes[0])
     }
 
     /// Next 2 bytes.
+    #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// Next 4 bytes.
+    #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Next 8 bytes.
+    #[inline]
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Bytes behind a 4-byte length.
+    #[inline]
     pub fn blob(&mut self) -> Option<&'a [u8]> {
         let count = self.u32()?;
         self.take(count as usize)
     }
 
     /// What is left.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
     /// Whether nothing is left.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -82,7 +82,16 @@ fn store(
     let position = system.log.position_for(redo_from);
     let page_bytes = system.pool.page_bytes() as u32;
     let redo_rate = system.redo_rate();
-    let checkpoint = Checkpoint { number, redo_from, position, next_ticket, page_bytes, redo_rate };
+    let durable_batch = system.log.durable_batch();
+    let checkpoint = Checkpoint {
+        number,
+        redo_from,
+        position,
+        next_ticket,
+        durable_batch,
+        page_bytes,
+        redo_rate,
+    };
     file.store(&checkpoint)?;
     system.log.forget_before(position)?;
     Ok(checkpoint)

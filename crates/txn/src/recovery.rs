@@ -11,13 +11,17 @@ use bufpool::{Pool, PoolConfig};
 use stdx::bytes::Reader;
 use sys::clock::{Clock as _, RealClock};
 use sys::disk::{Disk, OpenMode};
-use wal::{Checkpoint, CheckpointFile, Log, LogConfig, LogPosition, Record, ReplayEnd};
+use wal::{
+    Checkpoint, CheckpointFile, DamagePolicy, Log, LogConfig, LogDamage, LogPosition, Record,
+    ReplayEnd,
+};
 
 use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_checkpoint};
 use crate::core::Core;
 use crate::redo::{RedoCrew, replay};
 use crate::system::{
-    KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_SETTLED, KIND_UNDONE, TxnSystem,
+    KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_SETTLED, KIND_UNDONE, NO_PAGES,
+    TxnSystem,
 };
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
@@ -148,6 +152,8 @@ pub struct Recovered {
     pub losers: Vec<Arc<Core>>,
     /// What was done.
     pub report: Recovery,
+    /// What was given up.
+    pub damage: Option<LogDamage>,
 }
 
 /// What recovery is told.
@@ -160,6 +166,8 @@ pub struct RecoverConfig {
     pub undo_memory_bytes: usize,
     /// Who replays.
     pub redo: RedoCrew,
+    /// Whether to open a log that cannot be read to its end.
+    pub log_damage: DamagePolicy,
 }
 
 /// Opens the files on `disk`, or sets them up. `setup` fills a new space. `progress` hears of the log replayed so far.
@@ -172,7 +180,8 @@ pub fn recover(
     setup: impl FnOnce(&Pool) -> io::Result<()>,
     progress: &mut Progress,
 ) -> io::Result<Recovered> {
-    let RecoverConfig { log: log_config, pool: pool_config, undo_memory_bytes, redo } = config;
+    let RecoverConfig { log: log_config, pool: pool_config, undo_memory_bytes, redo, log_damage } =
+        config;
     let space = UndoSpace { disk: disk.clone(), memory_bytes: undo_memory_bytes };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
     let file = disk.open_pages("space", OpenMode::OrCreate)?;
@@ -201,6 +210,13 @@ pub fn recover(
     let place = (&checkpoint, log_config.block_bytes);
     let telling = (&mut report, &mut *progress);
     let end = replay(&**disk, &pool, place, redo, &mut found, telling)?;
+    if let (Some(damage), DamagePolicy::Refuse) = (&end.damage, log_damage) {
+        let message = format!(
+            "{damage}. Commits behind it would be lost. Restore a backup; or copy the files and start once with \
+             --open-up-to-log-damage, which takes what lies before it"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
     report.log_bytes = end.read_bytes;
     let took = progress.clock.monotonic().saturating_sub(started);
     report.redo_rate = match report.log_bytes >= RATE_BYTES_MIN {
@@ -233,9 +249,12 @@ fn create(
     setup(&pool)?;
     log.flush_to(log.next_ticket() - 1)?;
     let system = Arc::new(TxnSystem::new(pool, log, space));
-    let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, 0)?;
+    // Two: from here on one of the blocks is always whole, and a file without any is damaged.
+    let first = take_checkpoint(&system, &*disk, &checkpoints, 0)?;
+    let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, first.number)?;
     let report = Recovery { is_new: true, ..Recovery::default() };
-    Ok(Recovered { system, checkpoints, checkpoint, losers: Vec::new(), report })
+    let losers = Vec::new();
+    Ok(Recovered { system, checkpoints, checkpoint, losers, report, damage: None })
 }
 
 /// The log goes on behind what was replayed (W10): pages that changed stay in memory, and the checkpoint still names the old part of the
@@ -254,6 +273,11 @@ fn restart(
     let next_ticket = end.next_ticket.max(checkpoint.next_ticket);
     wal::remove_segments_except(&*disk, &end.segments)?;
     let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
+    if end.damage.is_some() {
+        // The new run must be found: behind the old one's end there is the damage again.
+        let first = log.append(KIND_SETTLED, &[&NO_PAGES], |_| {});
+        log.flush_to(first)?;
+    }
     pool.connect(log.clone());
     let system = Arc::new(TxnSystem::new(pool, log, space));
     system.set_redo_rate(report.redo_rate);
@@ -280,7 +304,8 @@ fn restart(
             disk.remove(&name)?;
         }
     }
-    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, report })
+    let damage = end.damage;
+    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, report, damage })
 }
 
 /// Transaction ids are numbers of our own; they only need spreading.

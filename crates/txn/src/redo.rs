@@ -10,8 +10,9 @@ use btree::{Piece, RedoBody, Touch, redo_page};
 use bufpool::Pool;
 use page::PageNo;
 use sys::disk::Disk;
+use sys::sync::Mutex;
 use sys::threads::{Crew, alongside};
-use wal::{Checkpoint, LogReader, ReplayEnd, Window};
+use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
 
@@ -20,6 +21,8 @@ const WINDOW_BYTES_MAX: usize = 32 << 20;
 const WINDOW_BYTES_MIN: usize = 64 << 10;
 /// Share of the pool that one window may have.
 const WINDOW_POOL_SHARE: usize = 16;
+/// Segments that wait to be verified when redo begins; one more is read while a window is worked on.
+const SEGMENTS_AHEAD: usize = 2;
 /// Pages asked for ahead of the one that is worked on.
 const AHEAD_PAGES: usize = 64;
 
@@ -75,7 +78,7 @@ impl Stretch {
         let workers = self.jobs.len() as u64;
         for (body_start, record) in self.window.records() {
             let body = RedoBody::parse(record.body).ok_or_else(damaged)?;
-            let ops_start = (body_start + body.ops_start) as u32;
+            let ops_start = body_start + body.ops_start as u32;
             for Touch { page, place, is_blank } in body.touches().ok_or_else(damaged)? {
                 let job = Job {
                     ticket: record.ticket,
@@ -121,7 +124,7 @@ impl Stretch {
     }
 
     fn piece(&self, job: &Job) -> Piece<'_> {
-        let ops = &self.window.bytes()[job.ops_start as usize..][..job.ops_length as usize];
+        let ops = self.window.at(job.ops_start, job.ops_length as usize);
         Piece { ticket: job.ticket, place: job.place, is_blank: job.is_blank, ops }
     }
 }
@@ -151,22 +154,35 @@ pub(crate) fn replay(
     let workers = redo.workers.max(1);
     let pool_bytes = pool.page_bytes() * pool.usable_frames();
     let window_bytes = (pool_bytes / WINDOW_POOL_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-    // Two windows, and about half as much again for the lists of what is in them.
+    // Two windows, and about half as much again for the lists of what is in them; or four segments of half the size.
     pool.set_aside(window_bytes * 3);
     let mut reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
     let (mut now, mut next) = (Stretch::new(workers), Stretch::new(workers));
+    let mut loader = LogLoader::new(disk, checkpoint.position, window_bytes / 2);
+    for _ in 0..SEGMENTS_AHEAD {
+        loader.load(reader.spare())?.into_iter().for_each(|loaded| reader.give(loaded));
+    }
     let mut is_more = now.fill(&mut reader, window_bytes, found, report)?;
     while is_more {
-        let piece = |index: usize| match index < workers {
-            true => now.apply(index, pool),
-            false => write_some(pool),
+        loader.follow(reader.segment());
+        let ahead = Mutex::new((&mut loader, Some(reader.spare()), None));
+        let piece = |index: usize| match index.checked_sub(workers) {
+            None => now.apply(index, pool),
+            Some(0) => write_some(pool),
+            Some(_) => {
+                let (loader, memory, loaded) = &mut *ahead.lock();
+                *loaded = loader.load(memory.take().unwrap_or_default())?;
+                Ok(0)
+            }
         };
         let read = || next.fill(&mut reader, window_bytes, found, report);
-        let (applied, read) = alongside(redo.crew, workers + 1, piece, read);
+        let (applied, read) = alongside(redo.crew, workers + 2, piece, read);
+        let loaded = ahead.lock().2.take();
         for pages in applied {
             report.pages_done += pages?;
         }
         is_more = read?;
+        loaded.into_iter().for_each(|loaded| reader.give(loaded));
         std::mem::swap(&mut now, &mut next);
         let total = report.log_bytes_total.max(1);
         report.pages_total = report.pages_done * total / report.log_bytes.clamp(1, total);
@@ -175,5 +191,5 @@ pub(crate) fn replay(
     report.pages_total = report.pages_done;
     drop((now, next));
     pool.give_back_set_aside();
-    reader.end()
+    reader.end(checkpoint.durable_batch)
 }

@@ -364,7 +364,7 @@ impl TxnSystem {
                 continue;
             }
             let place = (bytes.len() as u64, undo.bytes.len() as u64, undo.last);
-            bytes.extend_from_slice(&undo.bytes);
+            bytes.extend_from_slice(undo.sealed());
             drop(undo);
             parts.push((core, place));
         }

@@ -24,7 +24,8 @@ fn open(disk: &SimDisk) -> Recovered {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let progress = &mut Progress::new(|_| {});
     let redo = RedoCrew { workers: 3, crew: Crew::InTurn };
-    let config = RecoverConfig { log, pool, undo_memory_bytes: 16, redo };
+    let log_damage = wal::DamagePolicy::Refuse;
+    let config = RecoverConfig { log, pool, undo_memory_bytes: 16, redo, log_damage };
     recover(&disk, config, btree::format_space, progress).unwrap()
 }
 

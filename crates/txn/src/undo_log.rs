@@ -43,13 +43,25 @@ pub(crate) struct UndoSpace {
     pub memory_bytes: usize,
 }
 
-/// What stands in front of a payload. The checksum is believed only where the entry comes from the file.
+/// What stands in front of a payload. Entries get their checksum when they go to a file: most never do.
 fn header(previous: u64, payload: &[u8]) -> [u8; ENTRY_HEADER_BYTES] {
     let mut out = [0; ENTRY_HEADER_BYTES];
     out[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-    out[4..8].copy_from_slice(&checksum(previous, payload).to_le_bytes());
     out[8..].copy_from_slice(&previous.to_le_bytes());
     out
+}
+
+/// Puts the checksums into entries that lie one behind the other.
+fn seal(mut entries: &mut [u8]) {
+    while let Some((head, rest)) = entries.split_at_mut_checked(ENTRY_HEADER_BYTES) {
+        let mut reader = Reader::new(head);
+        let (length, _, previous) = (reader.u32(), reader.u32(), reader.u64());
+        let payload = rest.split_at_mut_checked(length.unwrap_or(0) as usize);
+        let Some((payload, behind)) = payload else { return };
+        let sum = checksum(previous.unwrap_or(0), payload);
+        head[4..8].copy_from_slice(&sum.to_le_bytes());
+        entries = behind;
+    }
 }
 
 fn checksum(previous: u64, payload: &[u8]) -> u32 {
@@ -162,6 +174,12 @@ impl UndoLog {
         }
     }
 
+    /// What is in memory, as it looks in a file.
+    pub fn sealed(&mut self) -> &[u8] {
+        seal(&mut self.bytes);
+        &self.bytes
+    }
+
     /// Moves what is in memory to the transaction's own file. When that fails it stays in memory.
     pub fn spill(&mut self) {
         let file = match &self.file {
@@ -171,7 +189,8 @@ impl UndoLog {
                 Err(_) => return,
             },
         };
-        if file.write_at(&self.bytes, self.base).is_ok() {
+        let base = self.base;
+        if file.write_at(self.sealed(), base).is_ok() {
             self.base += self.bytes.len() as u64;
             self.bytes = Vec::new();
         }

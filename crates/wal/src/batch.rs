@@ -22,6 +22,8 @@ pub(crate) struct Header {
     pub high: u64,
     pub length: u32,
     pub previous_crc: u32,
+    /// Batches with a smaller number were durable when this one was made.
+    pub durable: u64,
     /// Checksum of the batch: what the next one carries. Not part of what is checked.
     pub crc: u32,
 }
@@ -38,6 +40,7 @@ impl Header {
         head.extend_from_slice(&self.epoch.to_le_bytes());
         head.extend_from_slice(&self.length.to_le_bytes());
         head.extend_from_slice(&self.previous_crc.to_le_bytes());
+        head.extend_from_slice(&self.durable.to_le_bytes());
         head.resize(HEADER_BYTES, 0);
         batch[..HEADER_BYTES].copy_from_slice(&head);
         let end = HEADER_BYTES + self.length as usize;
@@ -55,7 +58,8 @@ impl Header {
         let crc = reader.u32()?;
         let (number, low, high) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (epoch, length, previous_crc) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        Some(Header { epoch, number, low, high, length, previous_crc, crc })
+        let durable = reader.u64()?;
+        Some(Header { epoch, number, low, high, length, previous_crc, durable, crc })
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Checkpoint {
     pub position: LogPosition,
     /// Tickets below it may have been drawn.
     pub next_ticket: u64,
+    /// Batches with a smaller number were durable when it was taken.
+    pub durable_batch: u64,
     /// Bytes of a page; fixed at creation.
     pub page_bytes: u32,
     /// Bytes of log that the last recovery replayed in a second; 0 unknown.
@@ -51,6 +53,7 @@ impl Checkpoint {
         put_u32(&mut out, self.position.previous_crc);
         put_u32(&mut out, self.page_bytes);
         put_u64(&mut out, self.redo_rate);
+        put_u64(&mut out, self.durable_batch);
         out.resize(BLOCK_BYTES, 0);
         let crc = page::crc(&out[8..]);
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -79,15 +82,24 @@ impl Checkpoint {
         let (epoch, previous_crc) = (reader.u32()?, reader.u32()?);
         let position = LogPosition { segment, epoch, batch, previous_crc, low, high };
         let (page_bytes, redo_rate) = (reader.u32()?, reader.u64()?);
-        Some(Checkpoint { number, redo_from, position, next_ticket, page_bytes, redo_rate })
+        let durable_batch = reader.u64()?;
+        Some(Checkpoint {
+            number,
+            redo_from,
+            position,
+            next_ticket,
+            durable_batch,
+            page_bytes,
+            redo_rate,
+        })
     }
 }
 
 impl CheckpointFile {
-    /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up.
+    /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up. Whoever sets one up stores two.
     ///
     /// # Errors
-    /// I/O.
+    /// I/O; `InvalidData` when there were checkpoints and none is whole.
     pub fn open(disk: &dyn Disk) -> io::Result<(CheckpointFile, Option<Checkpoint>)> {
         let file = disk.open(FILE_NAME, OpenMode::OrCreate)?;
         disk.sync_dir()?;
@@ -98,6 +110,15 @@ impl CheckpointFile {
             .chunks_exact(BLOCK_BYTES)
             .filter_map(Checkpoint::decode)
             .max_by_key(|checkpoint| checkpoint.number);
+        // A crash may spoil the block that is being written, never both: this disk was in use.
+        let was_used = |block: &[u8]| block.iter().any(|byte| *byte != 0);
+        let mut blocks = bytes.chunks_exact(BLOCK_BYTES);
+        if newest.is_none() && blocks.len() == 2 && blocks.all(was_used) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the file '{FILE_NAME}' is damaged: neither of its blocks is whole"),
+            ));
+        }
         Ok((CheckpointFile { file }, newest))
     }
 

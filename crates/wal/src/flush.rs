@@ -28,6 +28,8 @@ struct Pending {
     number: u64,
     low: u64,
     end: LogPlace,
+    /// Number of the batch behind it.
+    next_batch: u64,
     is_done: bool,
 }
 
@@ -234,6 +236,7 @@ impl Log {
         while let Some(first) = flusher.pending.pop_front_if(|first| first.is_done) {
             flusher.landed = first.end;
             // In this order: whoever hears that a commit is durable sees it in the next snapshot.
+            self.durable_batch.fetch_max(first.next_batch, Ordering::AcqRel);
             self.visible.0.fetch_max(first.low, Ordering::AcqRel);
             self.durable.0.fetch_max(first.low, Ordering::AcqRel);
             let at = slot(first.number);
@@ -249,13 +252,14 @@ impl Log {
             let mut writer = self.writer.lock();
             // W2: `low` before the lanes.
             let mut low = self.next_ticket();
-            let flight = writer.gather(&self.files, &self.lanes, low, &self.config);
+            let durable = self.durable_batch();
+            let flight = writer.gather(&self.files, &self.lanes, (low, durable), &self.config);
             let flight = flight.or_else(|error| self.fail(error))?;
             if breaks("W2") {
                 low = self.next_ticket();
             }
-            let end = flight.end();
-            let pending = Pending { number: flight.number(), low, end, is_done: false };
+            let (end, next_batch) = (flight.end(), writer.next_batch());
+            let pending = Pending { number: flight.number(), low, end, next_batch, is_done: false };
             // Under the writer's mutex: in the order of the batches.
             let mut flusher = self.flush.flusher.lock();
             flusher.gathered = pending.number;

@@ -1,10 +1,11 @@
 //! The write-ahead log: tickets, records in lanes, batches in segment files, group commit, checkpoints, reading back.
 //!
 //! A record is a kind and opaque bytes; what they mean is the caller's. The README holds the rules that the proof of durability
-//! rests on (W1..W9); `docs/format/wal.md` describes the bytes.
+//! rests on (W1..W12); `docs/format/wal.md` describes the bytes.
 
 mod batch;
 mod checkpoint;
+mod damage;
 mod flush;
 mod follow;
 mod log;
@@ -12,10 +13,12 @@ mod replay;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
+pub use damage::{DamagePolicy, LogDamage};
 pub use follow::{Batches, Follower, LogPlace, cut_batches};
 pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPin, LogPosition, LogStats};
 pub use replay::{
-    LogReader, Record, ReplayEnd, Window, remove_segments_except, replay, replay_bytes,
+    Loaded, LogLoader, LogReader, Record, ReplayEnd, Window, remove_segments_except, replay,
+    replay_bytes,
 };
 pub use writer::{segment_name, segment_number};
 

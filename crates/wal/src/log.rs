@@ -119,6 +119,8 @@ pub struct Log {
     pub(crate) next: Padded,
     /// Every ticket below it is on disk.
     pub(crate) durable: Padded,
+    /// Every batch with a smaller number is on disk.
+    pub(crate) durable_batch: AtomicU64,
     /// Snapshots see commits below it.
     pub(crate) visible: Padded,
     pub(crate) lanes: Box<[Lane]>,
@@ -172,6 +174,7 @@ impl Log {
         Ok(Log {
             next: Padded(AtomicU64::new(next)),
             durable: Padded(AtomicU64::new(next)),
+            durable_batch: AtomicU64::new(start.batch),
             visible: Padded(AtomicU64::new(next)),
             lanes: (0..config.lanes).map(|_| Lane(Mutex::default())).collect(),
             flush: FlushState::starting_at(LogPlace { segment: start.segment, offset: 0 }),
@@ -196,6 +199,11 @@ impl Log {
     /// Every record with a ticket below the result is durable.
     pub fn durable(&self) -> u64 {
         self.durable.0.load(Ordering::Acquire)
+    }
+
+    /// Every batch with a number below the result is durable.
+    pub fn durable_batch(&self) -> u64 {
+        self.durable_batch.load(Ordering::Acquire)
     }
 
     /// Commits with a ticket below the result may be seen by snapshots.

@@ -2,12 +2,14 @@
 //!
 //! Knows nothing of what a record means. Records stay where they were read to: a window owns the bytes of its stretch of the log.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use sys::disk::{Disk, File, OpenMode};
+use sys::disk::{BlockBuffer, Disk, File, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
+use crate::damage::{End, LogDamage, find_damage};
 use crate::log::LogPosition;
 use crate::writer::{segment_name, segment_number};
 
@@ -35,6 +37,8 @@ pub struct ReplayEnd {
     pub read_bytes: u64,
     /// Starts of the segments that hold what was read, oldest first.
     pub segments: Vec<LogPosition>,
+    /// Why this cannot be the end that a crash left (W12).
+    pub damage: Option<LogDamage>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +52,13 @@ struct Place {
 #[derive(Default)]
 pub struct Window {
     bytes: Vec<u8>,
+    /// A whole segment, read ahead.
+    block: BlockBuffer,
     places: Vec<Place>,
 }
+
+/// A place in `Window::block`, not in `Window::bytes`.
+const IN_BLOCK: u32 = 1 << 31;
 
 impl Window {
     /// Nothing.
@@ -67,27 +76,31 @@ impl Window {
         self.places.is_empty()
     }
 
-    /// The bytes that `body_start` points into.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Bytes at a place: the start of a record's body or behind it.
+    #[inline]
+    pub fn at(&self, place: u32, length: usize) -> &[u8] {
+        let source = if place & IN_BLOCK != 0 { self.block.bytes() } else { &self.bytes };
+        &source[(place & !IN_BLOCK) as usize..][..length]
     }
 
-    /// The records in ticket order, each with the place of its body in `bytes`.
-    pub fn records(&self) -> impl Iterator<Item = (usize, Record<'_>)> {
+    /// The records in ticket order, each with the place of its body.
+    pub fn records(&self) -> impl Iterator<Item = (u32, Record<'_>)> {
         self.places.iter().map(|place| {
-            let start = place.start as usize;
-            let bytes = &self.bytes[start..start + place.length as usize];
+            let bytes = self.at(place.start, place.length as usize);
             let body = &bytes[RECORD_HEADER_BYTES..];
             let record = Record { kind: bytes[4], ticket: place.ticket, body };
-            (start + RECORD_HEADER_BYTES, record)
+            (place.start + RECORD_HEADER_BYTES as u32, record)
         })
     }
 
-    fn collect(&mut self, mut start: usize, end: usize) {
-        while let Some(length) = record_length(&self.bytes[start..end]) {
-            let ticket = self.bytes[start + 8..start + 16].try_into();
+    /// Notes the records between two places; `source` is 0 or `IN_BLOCK`.
+    fn collect(&mut self, source: u32, mut start: usize, end: usize) {
+        let bytes = if source == IN_BLOCK { self.block.bytes() } else { &self.bytes[..] };
+        while let Some(length) = record_length(&bytes[start..end]) {
+            let ticket = bytes[start + 8..start + 16].try_into();
             let ticket = ticket.map_or(0, u64::from_le_bytes);
-            self.places.push(Place { ticket, start: start as u32, length: length as u32 });
+            let place = Place { ticket, start: start as u32 | source, length: length as u32 };
+            self.places.push(place);
             start += length;
         }
     }
@@ -131,6 +144,57 @@ impl Chain {
     }
 }
 
+/// A segment that was read ahead.
+pub struct Loaded {
+    number: u64,
+    file: Arc<dyn File>,
+    block: BlockBuffer,
+}
+
+/// Reads whole segments ahead of a `LogReader`, past the page cache.
+pub struct LogLoader<'d> {
+    disk: &'d dyn Disk,
+    next: u64,
+    /// Larger segments are left to the reader.
+    bytes_max: u64,
+}
+
+impl<'d> LogLoader<'d> {
+    /// Starts with the segment of `position`.
+    pub fn new(disk: &'d dyn Disk, position: LogPosition, bytes_max: usize) -> LogLoader<'d> {
+        LogLoader { disk, next: position.segment, bytes_max: bytes_max as u64 }
+    }
+
+    /// Goes on at a segment, unless it is further already.
+    pub fn follow(&mut self, segment: u64) {
+        self.next = self.next.max(segment);
+    }
+
+    /// Reads the next segment; `None` when there is none, or it is too large.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn load(&mut self, mut block: BlockBuffer) -> io::Result<Option<Loaded>> {
+        let file = match self.disk.open_pages(&segment_name(self.next), OpenMode::Existing) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let size_bytes = file.size_bytes()?;
+        if size_bytes > self.bytes_max {
+            return Ok(None);
+        }
+        // W10: what is believed now must be there after the next crash too.
+        file.sync()?;
+        let bytes = block.reset(size_bytes as usize);
+        if file.read_at(bytes, 0)? < bytes.len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        Ok(Some(Loaded { number: self.next - 1, file, block }))
+    }
+}
+
 /// A segment that is being read.
 struct Open {
     file: Arc<dyn File>,
@@ -151,8 +215,14 @@ pub struct LogReader<'d> {
     open: Option<Open>,
     /// Records at or above `low`: they wait for those before them.
     held: Window,
+    /// Segments read ahead, in order.
+    loaded: VecDeque<Loaded>,
+    /// Memory for more of them.
+    spare: Vec<BlockBuffer>,
     segments: Vec<LogPosition>,
     read_bytes: u64,
+    /// Segment and offset behind the last batch.
+    stopped_at: (u64, u64),
     is_over: bool,
 }
 
@@ -182,8 +252,11 @@ impl<'d> LogReader<'d> {
             segment,
             open: None,
             held: Window::new(),
+            loaded: VecDeque::new(),
+            spare: Vec::new(),
             segments: Vec::new(),
             read_bytes: 0,
+            stopped_at: (segment, 0),
             is_over: false,
         }
     }
@@ -191,6 +264,33 @@ impl<'d> LogReader<'d> {
     /// Bytes of batches read so far.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes
+    }
+
+    /// The segment that is read next.
+    pub fn segment(&self) -> u64 {
+        self.segment
+    }
+
+    /// Takes a segment that was read ahead.
+    pub fn give(&mut self, loaded: Loaded) {
+        self.loaded.push_back(loaded);
+    }
+
+    /// Memory for a segment to be read ahead.
+    pub fn spare(&mut self) -> BlockBuffer {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The segment that comes next, when it was read ahead.
+    fn take_loaded(&mut self) -> Option<Loaded> {
+        if self.open.is_some() {
+            return None;
+        }
+        while self.loaded.front().is_some_and(|loaded| loaded.number < self.segment) {
+            let passed = self.loaded.pop_front();
+            self.spare.extend(passed.map(|loaded| loaded.block));
+        }
+        self.loaded.pop_front_if(|loaded| loaded.number == self.segment)
     }
 
     /// Fills `window` with the next records, about `bytes_max` of log; false when there are no more.
@@ -201,16 +301,25 @@ impl<'d> LogReader<'d> {
         std::mem::swap(window, &mut self.held);
         self.held.bytes.clear();
         self.held.places.clear();
+        if self.held.block.capacity() > 0 {
+            self.spare.push(std::mem::take(&mut self.held.block));
+        }
         if self.is_over {
             window.places.clear();
             return Ok(false);
         }
         // A large group of records moves `low` with its last batch only: what is held may be more than a window.
         let bytes_max = window.bytes.len() + bytes_max;
-        let mut run = Run::Goes;
-        while run == Run::Goes && window.bytes.len() < bytes_max {
-            run = self.read_more(window, bytes_max)?;
-        }
+        let run = match self.take_loaded() {
+            Some(loaded) => self.read_loaded(window, loaded),
+            None => {
+                let mut run = Run::Goes;
+                while run == Run::Goes && window.bytes.len() < bytes_max {
+                    run = self.read_more(window, bytes_max)?;
+                }
+                run
+            }
+        };
         // Lanes come one after another in each batch, each in order: a merge of runs.
         window.places.sort_by_key(|place| place.ticket);
         let ready = window.places.partition_point(|place| place.ticket < self.low);
@@ -219,7 +328,7 @@ impl<'d> LogReader<'d> {
             self.high = self.next_ticket(last);
             self.is_over = !self.find_next_run()?;
         } else {
-            self.hold(&window.bytes, &window.places[ready..]);
+            self.hold(window, ready);
         }
         window.places.truncate(ready);
         let below = window.places.partition_point(|place| place.ticket < self.from);
@@ -227,13 +336,34 @@ impl<'d> LogReader<'d> {
         Ok(true)
     }
 
-    fn hold(&mut self, bytes: &[u8], places: &[Place]) {
-        for place in places {
+    fn hold(&mut self, window: &Window, from: usize) {
+        for place in &window.places[from..] {
             let start = self.held.bytes.len() as u32;
-            let from = place.start as usize;
-            self.held.bytes.extend_from_slice(&bytes[from..from + place.length as usize]);
+            let bytes = window.at(place.start, place.length as usize);
+            self.held.bytes.extend_from_slice(bytes);
             self.held.places.push(Place { start, ..*place });
         }
+    }
+
+    /// Verifies a segment that was read ahead and takes it into `window`.
+    fn read_loaded(&mut self, window: &mut Window, loaded: Loaded) -> Run {
+        let Loaded { file, block, .. } = loaded;
+        let size_bytes = block.bytes().len() as u64;
+        let mut open = Open { file, size_bytes, offset: 0, has_batches: false };
+        window.block = block;
+        let mut at = 0;
+        while let Found::Batch(header) = self.chain.look(&window.block.bytes()[at..]) {
+            self.take(header, window, IN_BLOCK, at, &mut open);
+            let length = HEADER_BYTES + header.length as usize;
+            at = (at + length.next_multiple_of(self.block_bytes)).min(size_bytes as usize);
+        }
+        if at == 0 {
+            return Run::Ended;
+        }
+        self.stopped_at = (self.segment, at as u64);
+        self.read_bytes += at as u64;
+        self.segment += 1;
+        Run::Goes
     }
 
     /// First ticket that no record has, `last` being one more than the largest of those dropped.
@@ -252,7 +382,7 @@ impl<'d> LogReader<'d> {
         let is_chain_here = loop {
             match self.chain.look(&window.bytes[base + at..]) {
                 Found::Batch(header) => {
-                    self.take(header, window, base + at, &mut open);
+                    self.take(header, window, 0, base + at, &mut open);
                     let length = HEADER_BYTES + header.length as usize;
                     at += length.next_multiple_of(self.block_bytes);
                 }
@@ -260,6 +390,8 @@ impl<'d> LogReader<'d> {
                 Found::Part(needed) if at == available && needed == HEADER_BYTES => {
                     break available < left as usize;
                 }
+                // A length that no batch here can have.
+                Found::Part(needed) if at + needed > left as usize => break false,
                 Found::Part(needed) => {
                     let wanted = (at + needed).next_multiple_of(self.block_bytes) - available;
                     let offset = open.offset + available as u64;
@@ -277,6 +409,9 @@ impl<'d> LogReader<'d> {
         };
         window.bytes.truncate(base + at.min(available));
         open.offset += at as u64;
+        if at > 0 {
+            self.stopped_at = (self.segment, open.offset);
+        }
         self.read_bytes += at as u64;
         let has_batches = open.has_batches;
         match (is_chain_here, has_batches) {
@@ -287,13 +422,21 @@ impl<'d> LogReader<'d> {
         Ok(Run::Goes)
     }
 
-    fn take(&mut self, header: Header, window: &mut Window, start: usize, open: &mut Open) {
+    /// Takes a batch over that starts at `start` of `source` (see `Window::collect`).
+    fn take(
+        &mut self,
+        header: Header,
+        window: &mut Window,
+        source: u32,
+        start: usize,
+        open: &mut Open,
+    ) {
         if !open.has_batches {
             open.has_batches = true;
             self.segments.push(self.position());
         }
         let start = start + HEADER_BYTES;
-        window.collect(start, start + header.length as usize);
+        window.collect(source, start, start + header.length as usize);
         self.chain.batch += 1;
         self.chain.crc = header.crc;
         (self.low, self.high) = (header.low, self.high.max(header.high));
@@ -343,6 +486,7 @@ impl<'d> LogReader<'d> {
             if let Found::Batch(_) = chain.look(&start) {
                 self.chain = chain;
                 self.segment = number;
+                self.stopped_at = (number, 0);
                 self.low = self.high;
                 return Ok(true);
             }
@@ -350,13 +494,18 @@ impl<'d> LogReader<'d> {
         Ok(false)
     }
 
-    /// What the end of the log says, once `next` said that there is no more.
+    /// What the end of the log says, once `next` said that there is no more. Batches below `durable` were there when the checkpoint
+    /// was taken.
     ///
     /// # Errors
     /// I/O.
-    pub fn end(self) -> io::Result<ReplayEnd> {
+    pub fn end(self, durable: u64) -> io::Result<ReplayEnd> {
         let last = segment_numbers(self.disk)?.last().copied().unwrap_or(0);
-        let next_ticket = self.next_ticket(0);
+        let (segment, offset) = self.stopped_at;
+        let end = End { segment, offset, epoch: self.chain.epoch, batch: self.chain.batch };
+        let damage = find_damage(self.disk, end, durable, self.block_bytes)?;
+        let beyond = damage.as_ref().map_or(0, |damage| damage.high);
+        let next_ticket = self.next_ticket(beyond);
         let next = LogPosition {
             segment: last.max(self.segment) + 1,
             epoch: self.chain.epoch + 1,
@@ -366,7 +515,7 @@ impl<'d> LogReader<'d> {
             high: next_ticket,
         };
         let (cut, read_bytes) = (self.low, self.read_bytes);
-        Ok(ReplayEnd { cut, next, next_ticket, read_bytes, segments: self.segments })
+        Ok(ReplayEnd { cut, next, next_ticket, read_bytes, segments: self.segments, damage })
     }
 }
 
@@ -409,7 +558,7 @@ pub fn replay(
     while reader.next(&mut window, WINDOW_BYTES)? {
         window.records().try_for_each(|(_, record)| apply(record))?;
     }
-    reader.end()
+    reader.end(0)
 }
 
 /// Bytes of the segment files from `position` on: what a replay reads at most.

@@ -29,6 +29,8 @@ fn read(disk: &SimDisk, position: LogPosition) -> (Vec<(u64, Vec<u8>)>, ReplayEn
         Ok(())
     })
     .unwrap();
+    // What a crash leaves is never taken for damage.
+    assert_eq!(end.damage, None);
     (records, end)
 }
 
@@ -224,6 +226,7 @@ fn the_newest_whole_checkpoint_counts() {
         redo_from: 5,
         position: START,
         next_ticket: 9,
+        durable_batch: 1,
         page_bytes: 1024,
         redo_rate: 0,
     };
@@ -233,6 +236,101 @@ fn the_newest_whole_checkpoint_counts() {
     disk.flip_bit("checkpoint", 20, 1);
     let (_, found) = CheckpointFile::open(&disk).unwrap();
     assert_eq!(found.unwrap().number, 1);
+    disk.flip_bit("checkpoint", 4096 + 20, 1);
+    let error = CheckpointFile::open(&disk)
+        .err()
+        .expect("a disk that was in use is not taken for a new one");
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+}
+
+/// File and offset of each batch, in order.
+fn batches(disk: &SimDisk) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for name in disk.list().unwrap().into_iter().filter(|name| name.starts_with("wal-")) {
+        let mut bytes = vec![0; 8192];
+        let file = disk.open(&name, sys::disk::OpenMode::Existing).unwrap();
+        file.read_at(&mut bytes, 0).unwrap();
+        for (block, at) in bytes.chunks(512).zip((0..).step_by(512)) {
+            if let Some(header) = crate::batch::Header::parse(block) {
+                found.push((header.number, name.clone(), at));
+            }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, name, at)| (name, at)).collect()
+}
+
+fn end_of(disk: &SimDisk, durable: u64) -> ReplayEnd {
+    let mut reader = LogReader::new(disk, START, 0, 512);
+    let mut window = Window::new();
+    while reader.next(&mut window, 4096).unwrap() {}
+    reader.end(durable).unwrap()
+}
+
+/// A log of batches each of which was durable before the next was made.
+fn forty_batches() -> (SimDisk, u64) {
+    let disk = SimDisk::new();
+    let log = Log::start(Arc::new(disk.clone()), config(), START, 1).unwrap();
+    for at in 0..40 {
+        let ticket = log.append(1, &[&vec![at; 20 * usize::from(at)]], |_| {});
+        log.flush_to(ticket).unwrap();
+    }
+    (disk, log.durable_batch())
+}
+
+#[test]
+fn a_flipped_bit_before_what_is_known_to_be_durable_is_damage() {
+    let (disk, durable) = forty_batches();
+    let all = batches(&disk);
+    assert_eq!((all.len() as u64 + 1, end_of(&disk, durable).damage), (durable, None));
+    for (number, (name, offset)) in (1..).zip(&all) {
+        // Magic, checksum, number, epoch, length, the checksum of the one before, durable, a record.
+        for at in [1, 5, 9, 33, 37, 38, 41, 45, 70] {
+            if number == 1 && at == 70 {
+                continue; // It has no bytes there.
+            }
+            let copy = disk.after_crash(0);
+            copy.flip_bit(name, offset + at, 3);
+            let damage = end_of(&copy, durable).damage.expect("found");
+            assert_eq!(damage.batch, number, "{damage}");
+            let is_at = (damage.file.as_str(), damage.offset) == (name.as_str(), *offset as u64);
+            assert!(is_at || *offset == 0, "{damage}");
+            // Without a checkpoint behind it the last one may be what a crash left; of all others a later batch tells.
+            let is_last = number == all.len() as u64;
+            assert_eq!(end_of(&copy, 0).damage.is_none(), is_last, "{number} {at}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_is_damage() {
+    let (disk, _) = forty_batches();
+    let mut names: Vec<String> = batches(&disk).into_iter().map(|(name, _)| name).collect();
+    names.dedup();
+    assert!(names.len() > 2, "{names:?}");
+    for name in &names[..names.len() - 1] {
+        let copy = disk.after_crash(0);
+        copy.remove(name).unwrap();
+        let damage = end_of(&copy, 0).damage.expect("found");
+        assert!(damage.to_string().contains("the start of the next file"), "{damage}");
+    }
+}
+
+#[test]
+fn a_log_whose_damaged_part_was_given_up_goes_on() {
+    let (disk, _) = forty_batches();
+    let (name, offset) = batches(&disk)[20].clone();
+    disk.flip_bit(&name, offset + 70, 3);
+    let end = end_of(&disk, 0);
+    assert!(end.damage.is_some());
+    // No ticket that a lost record had is drawn again: pages may have seen it.
+    assert_eq!(end.next_ticket, 41);
+    let log = Log::resume(Arc::new(disk.clone()), config(), &end, end.next_ticket).unwrap();
+    let ticket = log.append(1, &[b"on"], |_| {});
+    log.flush_to(ticket).unwrap();
+    let (records, _) = read(&disk.after_crash(1), START);
+    let tickets: Vec<u64> = records.iter().map(|(ticket, _)| *ticket).collect();
+    assert_eq!(tickets, (1..=20).chain([ticket]).collect::<Vec<_>>());
 }
 
 #[test]
@@ -245,6 +343,7 @@ fn a_batch_has_its_golden_bytes() {
         high: 9,
         length: 0,
         previous_crc: 0x0A0B_0C0D,
+        durable: 4,
         crc: 0,
     };
     let mut batch = vec![0; crate::batch::HEADER_BYTES];
@@ -266,8 +365,9 @@ fn a_checkpoint_has_its_golden_bytes() {
         redo_from: 11,
         position: LogPosition { segment: 4, epoch: 5, batch: 6, previous_crc: 7, low: 8, high: 9 },
         next_ticket: 10,
+        durable_batch: 12,
         page_bytes: 16384,
-        redo_rate: 0,
+        redo_rate: 13,
     };
     let (file, _) = CheckpointFile::open(&disk).unwrap();
     file.store(&checkpoint).unwrap();

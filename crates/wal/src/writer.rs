@@ -168,6 +168,8 @@ pub(crate) struct Writer {
     previous_crc: u32,
     low: u64,
     high: u64,
+    /// What each batch says of those before it (W12).
+    durable: u64,
     flights: u64,
     collected: Vec<u8>,
     idle: Vec<Flight>,
@@ -200,6 +202,7 @@ impl Writer {
             previous_crc: start.previous_crc,
             low: next,
             high: next,
+            durable: start.batch,
             flights: 0,
             collected: Vec::new(),
             idle: Vec::new(),
@@ -209,14 +212,16 @@ impl Writer {
         })
     }
 
-    /// Empties the lanes into batches with their places. The caller writes them; a failure breaks the log.
+    /// Empties the lanes into batches with their places. The caller writes them; a failure breaks the log. Batches below `durable` are
+    /// on disk.
     pub fn gather(
         &mut self,
         files: &SegmentFiles,
         lanes: &[Lane],
-        low: u64,
+        (low, durable): (u64, u64),
         config: &LogConfig,
     ) -> io::Result<Flight> {
+        self.durable = durable;
         let mut collected = std::mem::take(&mut self.collected);
         collected.clear();
         let mut high = self.high.max(low);
@@ -295,6 +300,7 @@ impl Writer {
             high,
             length: records.len() as u32,
             previous_crc: self.previous_crc,
+            durable: self.durable,
             crc: 0,
         };
         let crc = header.seal(batch);
@@ -308,6 +314,11 @@ impl Writer {
         self.low = low;
         self.high = high;
         end
+    }
+
+    /// Number of the batch that comes next.
+    pub fn next_batch(&self) -> u64 {
+        self.batch
     }
 
     fn current(&self) -> &Segment {

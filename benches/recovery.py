@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Recovery after kill -9, per gigabyte of log, of Squall and of a peer in one run.
 
-    benches/recovery.py --squalld target/release/squalld --peer mariadbd --dir DIR [--log-mb 1024] [--rows 1000000]
+    benches/recovery.py --squalld target/release/squalld --peer mariadbd --dir DIR [--log-mb 1024] [--rows 1000000] [--step load|recover]
 
-Each server gets its own data directory under DIR and a pool of --pool-mb. Rows have a payload of 32 to 200 bytes; transactions of 1,000
+`--step load` ends with the kill and keeps the directories, `--step recover` goes on from there: the load is long and may share the machine,
+the recovery is measured and may not. Each server gets its own data directory under DIR and a pool of --pool-mb. Rows have a payload of 32 to 200 bytes; transactions of 1,000
 rows give each row another payload of its length, until the log behind the last checkpoint has --log-mb; checkpoints are held off
 (`recovery_time_target_sec`, a large log file). Then kill -9, start, and the time until a query on the table is answered. Printed: seconds,
 seconds and megabytes a second per gigabyte, peak resident memory, and for Squall what `data_dictionary.recovery_progress` said on the
-socket meanwhile. The data directories are removed at the end. Needs the `mariadb` or `mysql` client.
+socket meanwhile. Files are dropped from the page cache before the start. The data directories are removed at the end. Needs the `mariadb` or `mysql` client.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -25,6 +27,7 @@ class Server:
     def __init__(self, options, name, port):
         self.options, self.name, self.port = options, name, port
         self.dir = pathlib.Path(options.dir) / name
+        self.known = pathlib.Path(options.dir) / f"{name}.json"
         self.process = None
 
     def start(self):
@@ -117,16 +120,37 @@ def grow_log(server, rows, log_mb):
         server.query("; ".join(statements))
 
 
-def measure(server, options):
+CHECK = "SELECT COUNT(*), MIN(c), MAX(c), SUM(LENGTH(c)), SUM(CRC32(c)) FROM bench.t"
+
+
+def prepare(server, options):
+    """Leaves a data directory as a crash does, and what must be found in it."""
     server.dir.mkdir(parents=True)
     server.init()
     server.start()
     server.wait("SELECT 1")
     load(server, options.rows)
     grow_log(server, options.rows, options.log_mb)
-    log_bytes = server.log_bytes()
-    expected = server.query("SELECT MIN(c), MAX(c) FROM bench.t WHERE id % 1000 = 7")
+    known = {"log_bytes": server.log_bytes(), "expected": server.query(CHECK)}
     server.kill()
+    server.known.write_text(json.dumps(known))
+    print(f"{server.name}: {known['log_bytes'] / MB:.0f} MB of log", flush=True)
+
+
+def forget_pages(folder):
+    """Both servers read from the device, whatever their load left in the page cache."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            handle = os.open(file, os.O_RDONLY)
+            os.fsync(handle)
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(handle)
+
+
+def measure(server, options):
+    known = json.loads(server.known.read_text())
+    log_bytes, expected = known["log_bytes"], known["expected"]
+    forget_pages(server.dir)
     started = time.perf_counter()
     server.start()
     seen = []
@@ -139,13 +163,14 @@ def measure(server, options):
         time.sleep(0.02)
     seconds = time.perf_counter() - started
     cpu, peak = server.cpu_seconds(), server.peak_mb()
-    assert server.query("SELECT MIN(c), MAX(c) FROM bench.t WHERE id % 1000 = 7") == expected, "rows differ"
+    assert server.query(CHECK) == expected, "rows differ"
     gigabytes = log_bytes / (1 << 30)
     print(f"{server.name}: {gigabytes:.2f} GB of log, {seconds:.2f} s, {seconds / gigabytes:.2f} s/GB, "
           f"{log_bytes / MB / seconds:.0f} MB/s, {cpu:.2f} s CPU, peak {peak} MB", flush=True)
     for line in seen:
         print("   ", line.strip().replace("\t", " "))
     server.kill()
+    server.known.unlink()
     shutil.rmtree(server.dir)
     return seconds / gigabytes
 
@@ -156,15 +181,22 @@ def main():
     parser.add_argument("--peer", help="mariadbd; left out: Squall alone")
     parser.add_argument("--client", default="mariadb")
     parser.add_argument("--dir", required=True)
-    parser.add_argument("--port", type=int, default=4160)
+    parser.add_argument("--port", type=int, default=4200)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--log-mb", type=int, default=1024)
     parser.add_argument("--pool-mb", type=int, default=1024)
+    parser.add_argument("--step", choices=["load", "recover"], help="only this")
     options = parser.parse_args()
-    squall = measure(Squall(options, "squall", options.port), options)
+    servers = [Squall(options, "squall", options.port)]
     if options.peer:
-        peer = measure(Peer(options, "peer", options.port + 1), options)
-        print(f"per gigabyte, peer to Squall: {peer / squall:.1f}")
+        servers.append(Peer(options, "peer", options.port + 1))
+    if options.step != "recover":
+        for server in servers:
+            prepare(server, options)
+    if options.step != "load":
+        squall, *peer = [measure(server, options) for server in servers]
+        if peer:
+            print(f"per gigabyte, peer to Squall: {peer[0] / squall:.1f}")
 
 
 if __name__ == "__main__":

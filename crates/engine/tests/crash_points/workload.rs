@@ -145,6 +145,22 @@ impl History {
         let states = vec![State::default()];
         History { states, positions: Vec::new(), acknowledged: 0, next_table: 2001, keys }
     }
+
+    /// Commits what makes `state`, and waits until that is acknowledged.
+    fn commit(
+        &mut self,
+        engine: &DurableEngine,
+        mut txn: Box<dyn Transaction>,
+        state: State,
+    ) -> EngineResult<()> {
+        // Decided, and from here on possible after a crash.
+        self.states.push(state);
+        let handle = txn.commit()?;
+        self.positions.push(engine.position());
+        handle.wait()?;
+        self.acknowledged = self.states.len() - 1;
+        Ok(())
+    }
 }
 
 /// Everything the engine has, read through every index, all invariants checked.
@@ -332,9 +348,7 @@ fn beside(
     if random.below(3) == 0 {
         return txn.rollback();
     }
-    history.states.push(state);
-    txn.commit()?.wait()?;
-    history.acknowledged = history.states.len() - 1;
+    history.commit(engine, txn, state)?;
     Ok(())
 }
 
@@ -361,9 +375,7 @@ fn build_among_writers(
     if random.below(2) == 0 {
         writer.rollback()?;
     } else {
-        history.states.push(written);
-        writer.commit()?.wait()?;
-        history.acknowledged = history.states.len() - 1;
+        history.commit(engine, writer, written)?;
     }
     for _ in 0..random.below(4) {
         beside(engine, random, history)?;
@@ -374,9 +386,7 @@ fn build_among_writers(
     txn.finish_indexes(MAIN)?;
     let mut state = history.states.last().cloned().unwrap_or_default();
     state.has_extra = true;
-    history.states.push(state);
-    txn.commit()?.wait()?;
-    history.acknowledged = history.states.len() - 1;
+    history.commit(engine, txn, state)?;
     Ok(())
 }
 

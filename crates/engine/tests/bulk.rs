@@ -1,19 +1,21 @@
 //! Rows that are told of beforehand (`expect_rows`): the same as others for everybody who looks.
 
+mod support;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, Direction, Engine, EngineError, GetOutcome, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    ColumnDef, Direction, Engine, EngineError, GetOutcome, IndexDef, IndexId, KeyPart, KeyRange,
+    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
-use wal::{Durability, FailurePolicy, LogConfig};
+use wal::LogConfig;
+
+use support::begin;
 
 const TABLE: TableId = TableId(2000);
 const SECOND: IndexId = IndexId(1);
@@ -22,22 +24,10 @@ const ROWS: i64 = 700;
 
 fn engine() -> DurableEngine {
     let config = EngineConfig {
-        redo: txn::RedoCrew::default(),
-        page_bytes: 1024,
         pool_bytes: 512 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 256 << 10,
-            block_bytes: 512,
-            lanes: 2,
-            flights: 1,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
+        log: LogConfig { segment_bytes: 256 << 10, flights: 1, ..support::config().log },
         undo_memory_bytes: 10_000,
-        background: false,
-        checkpoint_interval: Duration::from_secs(1),
-        ..EngineConfig::default()
+        ..support::config()
     };
     let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
     let index = |id, column| IndexDef {
@@ -74,19 +64,6 @@ fn key(id: i64) -> Vec<u8> {
     let mut out = Vec::new();
     encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
     out
-}
-
-fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: Duration::from_millis(1),
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
-    txn
 }
 
 fn count(txn: &mut dyn Transaction, index: IndexId, lock: RowLock) -> Result<usize, EngineError> {

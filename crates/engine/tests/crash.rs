@@ -5,14 +5,15 @@
 //!
 //! `SQUALL_CRASHES` sets the number of crashes (default 300), `SQUALL_SEED` the first seed. A failure prints its seed.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef,
-    IndexId, IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
+    KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::disk::Disk;
 use sys::entropy::SplitMix;
@@ -23,7 +24,8 @@ use txn::RedoCrew;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
-use wal::{Durability, FailurePolicy, LogConfig};
+
+use support::begin;
 
 const TABLE: TableId = TableId(2000);
 const OTHER: TableId = TableId(2001);
@@ -34,24 +36,7 @@ const READS_AHEAD: usize = 2 << 20;
 type Model = BTreeMap<i64, (Option<i64>, Vec<u8>)>;
 
 fn config() -> EngineConfig {
-    EngineConfig {
-        page_bytes: 1024,
-        pool_bytes: 64 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 64 << 10,
-            block_bytes: 512,
-            lanes: 2,
-            flights: 2,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
-        // Small, so that undo goes to files all the time.
-        undo_memory_bytes: 200,
-        background: false,
-        redo: RedoCrew { workers: 3, crew: Crew::InTurn },
-        ..EngineConfig::default()
-    }
+    EngineConfig { redo: RedoCrew { workers: 3, crew: Crew::InTurn }, ..support::config() }
 }
 
 fn types() -> [DataType; 3] {
@@ -92,19 +77,6 @@ fn key(a: i64) -> Vec<u8> {
     let mut out = Vec::new();
     encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
     out
-}
-
-fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: std::time::Duration::from_millis(1),
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
-    txn
 }
 
 fn read_all(engine: &DurableEngine, index: IndexId) -> EngineResult<Model> {

@@ -1,6 +1,8 @@
 //! A flipped bit in every kind of file, pages that cannot be written for a while or for good, and commits that are seen before they are
 //! durable.
 
+mod support;
+
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId, KeyPart, KeyRange,
+    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::disk::{Disk, OpenMode};
 use sys::fault::{Call, FaultDisk, Verdict};
@@ -19,27 +20,16 @@ use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
-use wal::{Durability, FailurePolicy, LogConfig};
+use wal::{FailurePolicy, LogConfig};
 
 const TABLE: TableId = TableId(2000);
 const ROWS: i64 = 300;
 
 fn config() -> EngineConfig {
     EngineConfig {
-        page_bytes: 1024,
         pool_bytes: 256 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 256 << 10,
-            block_bytes: 512,
-            lanes: 4,
-            flights: 2,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
-        undo_memory_bytes: 200,
-        background: false,
-        ..EngineConfig::default()
+        log: LogConfig { segment_bytes: 256 << 10, lanes: 4, ..support::config().log },
+        ..support::config()
     }
 }
 
@@ -76,14 +66,7 @@ fn key(id: i64) -> Vec<u8> {
 }
 
 fn restart(txn: &mut dyn Transaction) {
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: Duration::from_secs(10),
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
+    support::start(txn, Duration::from_secs(10));
 }
 
 fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {

@@ -1,5 +1,7 @@
 //! Failed I/O of every class of call, damaged pages, shared syncs, undo beyond memory, and what recovery tells.
 
+mod support;
+
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,9 +9,8 @@ use std::time::Duration;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId, KeyPart, KeyRange,
+    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::disk::{Disk, OpenMode};
 use sys::fault::{Call, FaultDisk, Verdict};
@@ -17,26 +18,17 @@ use sys::sim::SimDisk;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
-use wal::{Durability, FailurePolicy, LogConfig};
+use wal::LogConfig;
 
 const TABLE: TableId = TableId(2000);
 const OTHER: TableId = TableId(2001);
 
 fn config() -> EngineConfig {
     EngineConfig {
-        page_bytes: 1024,
         pool_bytes: 256 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 256 << 10,
-            block_bytes: 512,
-            lanes: 4,
-            flights: 2,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
-        background: false,
-        ..EngineConfig::default()
+        log: LogConfig { segment_bytes: 256 << 10, lanes: 4, ..support::config().log },
+        undo_memory_bytes: EngineConfig::default().undo_memory_bytes,
+        ..support::config()
     }
 }
 
@@ -80,14 +72,7 @@ fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
 }
 
 fn restart(txn: &mut dyn Transaction) {
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: Duration::from_secs(10),
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
+    support::start(txn, Duration::from_secs(10));
 }
 
 fn create(engine: &DurableEngine) {

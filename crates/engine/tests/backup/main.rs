@@ -3,6 +3,8 @@
 //! The writers run inside the backup's own writes, so that the schedule is a seed's. `SQUALL_SEED` sets the first one.
 
 mod offline;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../crash_points/workload.rs"]
 mod workload;
 
@@ -16,28 +18,9 @@ use sys::disk::{Disk, File, OpenMode};
 use sys::entropy::SplitMix;
 use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
-use wal::{Durability, FailurePolicy, LogConfig};
 
+use support::config;
 use workload::{Hanging, History, State, read_state, set_up, work};
-
-fn config() -> EngineConfig {
-    EngineConfig {
-        page_bytes: 1024,
-        pool_bytes: 64 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 64 << 10,
-            block_bytes: 512,
-            lanes: 2,
-            flights: 2,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
-        undo_memory_bytes: 200,
-        background: false,
-        ..EngineConfig::default()
-    }
-}
 
 fn open(disk: &SimDisk) -> DurableEngine {
     DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).expect("it opens")

@@ -4,43 +4,25 @@
 //! Lost, torn and reordered writes and failed syncs are the simulated disk's. Builds that are broken on purpose must be caught by the same
 //! loop. `SQUALL_CRASHES` sets the number of crash points (default 400), `SQUALL_SEED` the first seed. A failure prints its seed.
 
+#[path = "../support/mod.rs"]
+mod support;
 mod workload;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use engine::{DurableEngine, EngineConfig};
+use engine::DurableEngine;
 use sys::disk::Disk;
 use sys::entropy::SplitMix;
 use sys::fault::{Call, FaultDisk, Rule, Verdict};
 use sys::sim::SimDisk;
-use wal::{Durability, FailurePolicy, LogConfig};
 
+use support::config;
 use workload::{Hanging, History, State, read_state, set_up, work};
 
 /// Crash points of the workload in one run; recoveries crash besides.
 const CRASHES_PER_RUN: u64 = 4;
-
-fn config() -> EngineConfig {
-    EngineConfig {
-        page_bytes: 1024,
-        pool_bytes: 64 << 10,
-        pages_max: 1 << 16,
-        log: LogConfig {
-            segment_bytes: 64 << 10,
-            block_bytes: 512,
-            lanes: 2,
-            flights: 2,
-            durability: Durability::Synced,
-            failure: FailurePolicy::Report,
-        },
-        // Small, so that undo goes to files all the time.
-        undo_memory_bytes: 200,
-        background: false,
-        ..EngineConfig::default()
-    }
-}
 
 /// The disk as the build under test uses it.
 type Build<'a> = &'a (dyn Fn(SimDisk) -> Arc<dyn Disk> + Sync);

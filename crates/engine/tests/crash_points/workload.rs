@@ -2,18 +2,18 @@
 //! transactions that hang, checkpoints and purge in between.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use engine::DurableEngine;
 use engine_api::{
-    CancelToken, ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef,
-    IndexId, IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
+    KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::entropy::SplitMix;
 use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, Value};
+
+use crate::support::begin;
 
 /// The table that is always there.
 const MAIN: TableId = TableId(2000);
@@ -89,19 +89,6 @@ fn key(a: i64) -> Vec<u8> {
     let mut out = Vec::new();
     encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
     out
-}
-
-fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: Duration::from_millis(1),
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
-    txn
 }
 
 /// Makes MAIN.

@@ -1,0 +1,312 @@
+//! What each action of ALTER TABLE does to the draft of the new definition.
+
+use std::sync::Arc;
+
+use catalog::{ColumnDefault, Table, same_name};
+use errors::{Error, ErrorCode, Result, bail, err};
+use syntax::ast::{ColumnPosition, Ident};
+
+use crate::ddl::draft::{CANT_DROP, Draft, DraftIndex};
+use crate::session::Session;
+use crate::statement::Running;
+
+impl Session {
+    fn missing(&mut self, name: &str, if_exists: bool) -> Result<()> {
+        if if_exists {
+            self.working.note(CANT_DROP, &[&name]);
+            return Ok(());
+        }
+        Err(Error::with(CANT_DROP, &[&name]))
+    }
+
+    pub(super) fn change_column(
+        &mut self,
+        draft: &mut Draft,
+        old: &Ident,
+        if_exists: bool,
+        definition: &syntax::ast::ColumnDef,
+        position: Option<&ColumnPosition>,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let Some(at) = draft.column(&old.text) else {
+            if if_exists {
+                self.working.note(ErrorCode::BAD_FIELD_ERROR, &[&old.text, &draft.name]);
+                return Ok(());
+            }
+            bail!(BAD_FIELD_ERROR, old.text, draft.name);
+        };
+        let new_name = &*definition.name.text;
+        if !same_name(&old.text, new_name) && draft.column(new_name).is_some() {
+            bail!(DUP_FIELDNAME, new_name);
+        }
+        let mut built = self.build_column(draft, definition, running)?;
+        built.column.origin = draft.columns[at].origin;
+        let was_virtual = |generated: &Option<catalog::Generated>| {
+            generated.as_ref().map(|generated| generated.stored)
+        };
+        let (before, after) = (
+            was_virtual(&draft.columns[at].column.generated),
+            was_virtual(&built.column.column.generated),
+        );
+        match (before, after) {
+            (Some(false), None | Some(true)) | (None | Some(true), Some(false)) => {
+                bail!(UNSUPPORTED_ACTION_ON_GENERATED_COLUMN, "Changing the STORED status");
+            }
+            _ => {}
+        }
+        if &*draft.columns[at].column.name != new_name {
+            if !same_name(&draft.columns[at].column.name, new_name) {
+                self.refuse_dependents(draft, at)?;
+            }
+            rename_column(draft, at, new_name);
+        }
+        let name = built.column.column.name.clone();
+        draft.columns[at] = built.column;
+        if position.is_some() {
+            let moved = draft.columns.remove(at);
+            let to = place_for(draft, position, None)?;
+            draft.columns.insert(to, moved);
+        }
+        self.add_column_extras(
+            draft,
+            &name,
+            built.primary,
+            built.unique,
+            &built.checks,
+            built.references.as_ref(),
+        )
+    }
+
+    pub(super) fn drop_column(
+        &mut self,
+        draft: &mut Draft,
+        table: &Table,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let Some(at) = draft.column(name) else { return self.missing(name, if_exists) };
+        if draft.columns.len() == 1 {
+            bail!(CANT_REMOVE_ALL_FIELDS);
+        }
+        let in_key = draft
+            .foreign_keys
+            .iter()
+            .find(|key| key.columns.iter().any(|column| same_name(column, name)));
+        if let Some(key) = in_key {
+            let key = key.name.clone().unwrap_or_else(|| Arc::from(""));
+            bail!(FK_COLUMN_CANNOT_DROP, name, key);
+        }
+        let snapshot = self.server.catalog.snapshot();
+        for child in snapshot.children_of(&table.schema, &table.name) {
+            for key in &child.foreign_keys {
+                let refers = key.referenced_table == table.name
+                    && key.referenced_columns.iter().any(|column| same_name(column, name));
+                if refers && self.settings.foreign_key_checks {
+                    let child = format!("{}.{}", child.schema, child.name);
+                    bail!(FK_COLUMN_CANNOT_DROP_CHILD, name, key.name, child);
+                }
+            }
+        }
+        self.refuse_dependents(draft, at)?;
+        draft.columns.remove(at);
+        // An index loses the column; one without columns is gone.
+        for index in &mut draft.indexes {
+            let parts = index.parts.len();
+            index.parts.retain(|part| !same_name(&part.column, name));
+            if index.parts.len() != parts && index.origin.is_some() {
+                index.origin = None;
+            }
+        }
+        draft.indexes.retain(|index| !index.parts.is_empty());
+        Ok(())
+    }
+
+    /// 3108, 3959, 3837 when an expression of the table reads the column at `at`, which is dropped or renamed.
+    pub(super) fn refuse_dependents(&self, draft: &Draft, at: usize) -> Result<()> {
+        let name = draft.columns[at].column.name.clone();
+        let reads = |text: &str| {
+            self.bind_over_columns(&draft.columns, text)
+                .is_ok_and(|bound| bound.columns.contains(&at))
+        };
+        for other in &draft.columns {
+            if let Some(generated) = &other.column.generated
+                && reads(&generated.expression)
+            {
+                if generated.hidden {
+                    bail!(CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX, name);
+                }
+                bail!(DEPENDENT_BY_GENERATED_COLUMN, name);
+            }
+            if let ColumnDefault::Expression(text) = &other.column.default
+                && reads(text)
+            {
+                bail!(DEPENDENT_BY_DEFAULT_GENERATED_VALUE, name);
+            }
+        }
+        for (check_name, check) in &draft.checks {
+            if reads(&check.expression) {
+                let shown = check_name.clone().unwrap_or_else(|| check.name.clone());
+                // The reference's error 3959; the catalogue does not list it.
+                return Err(Error::new(
+                    ErrorCode(3959),
+                    format!(
+                        "Check constraint '{shown}' uses column '{name}', hence column cannot be dropped or renamed."
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_index_of(
+        &mut self,
+        draft: &mut Draft,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let Some(at) = draft.index(name) else { return self.missing(name, if_exists) };
+        let index = draft.indexes.remove(at);
+        for part in &index.parts {
+            let hidden = draft
+                .column(&part.column)
+                .filter(|position| crate::ddl::is_hidden(&draft.columns[*position].column));
+            if let Some(position) = hidden {
+                draft.columns.remove(position);
+            }
+        }
+        // A foreign key must keep an index that begins with its columns.
+        for key in &draft.foreign_keys {
+            let covers = |index: &DraftIndex| {
+                index.parts.len() >= key.columns.len()
+                    && key
+                        .columns
+                        .iter()
+                        .zip(&index.parts)
+                        .all(|(column, part)| same_name(column, &part.column))
+            };
+            if covers(&index) && !draft.indexes.iter().any(covers) {
+                bail!(DROP_INDEX_FK, name);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_constraint(
+        &mut self,
+        draft: &mut Draft,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        if let Some(at) = find_check(draft, name) {
+            draft.checks.remove(at);
+            return Ok(());
+        }
+        if let Some(at) = find_foreign_key(draft, name) {
+            draft.foreign_keys.remove(at);
+            return Ok(());
+        }
+        match draft.index(name) {
+            Some(at) if draft.indexes[at].unique => self.drop_index_of(draft, name, if_exists),
+            _ if if_exists => self.missing(name, true),
+            _ => Err(err!(CONSTRAINT_NOT_FOUND, name)),
+        }
+    }
+
+    pub(super) fn drop_foreign_key(
+        &mut self,
+        draft: &mut Draft,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let Some(at) = find_foreign_key(draft, name) else { return self.missing(name, if_exists) };
+        draft.foreign_keys.remove(at);
+        Ok(())
+    }
+
+    /// CONVERT TO CHARACTER SET: every text column changes.
+    pub(super) fn convert_charset(
+        &mut self,
+        draft: &mut Draft,
+        charset: Option<&Ident>,
+        collation: Option<&Ident>,
+    ) -> Result<()> {
+        let text = |name: Option<&Ident>| name.map(|name| name.text.clone());
+        let schema = self.schema_collation(&draft.schema);
+        let (charset, collation) = (text(charset), text(collation));
+        self.note_charset(charset.as_deref(), collation.as_deref());
+        let collation = crate::ddl::options::choose_collation(
+            charset.as_deref(),
+            collation.as_deref(),
+            schema,
+        )?;
+        draft.collation = collation;
+        for column in &mut draft.columns {
+            let ty = &mut column.column.ty;
+            let has_text =
+                ty.is_text() || matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set);
+            if has_text {
+                ty.collation = collation;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn column_of(draft: &Draft, name: &str, table: &str) -> Result<usize> {
+    draft.column(name).ok_or_else(|| err!(BAD_FIELD_ERROR, name, table))
+}
+
+pub(super) fn find_check(draft: &Draft, name: &str) -> Option<usize> {
+    draft
+        .checks
+        .iter()
+        .position(|(known, _)| known.as_ref().is_some_and(|known| same_name(known, name)))
+}
+
+fn find_foreign_key(draft: &Draft, name: &str) -> Option<usize> {
+    let named = |known: &Arc<str>| same_name(known, name);
+    draft.foreign_keys.iter().position(|key| key.name.as_ref().is_some_and(named))
+}
+
+/// Where FIRST and AFTER put a column; at the end (or `default`) when nothing is said.
+pub(super) fn place_for(
+    draft: &Draft,
+    position: Option<&ColumnPosition>,
+    default: Option<usize>,
+) -> Result<usize> {
+    match position {
+        None => Ok(default.unwrap_or(draft.columns.len())),
+        Some(ColumnPosition::First) => Ok(0),
+        Some(ColumnPosition::After(name)) => {
+            column_of(draft, &name.text, &draft.name).map(|at| at + 1)
+        }
+    }
+}
+
+/// Gives a column another name in everything that names it.
+pub(super) fn rename_column(draft: &mut Draft, at: usize, new: &str) {
+    let old = draft.columns[at].column.name.clone();
+    let name: Arc<str> = Arc::from(new);
+    draft.columns[at].column.name = name.clone();
+    for index in &mut draft.indexes {
+        for part in &mut index.parts {
+            if same_name(&part.column, &old) {
+                part.column = name.clone();
+            }
+        }
+    }
+    for key in &mut draft.foreign_keys {
+        for column in &mut key.columns {
+            if same_name(column, &old) {
+                *column = name.clone();
+            }
+        }
+        if key.key.referenced_schema == draft.schema && key.key.referenced_table == draft.name {
+            for column in &mut key.key.referenced_columns {
+                if same_name(column, &old) {
+                    *column = name.clone();
+                }
+            }
+        }
+    }
+}

@@ -12,7 +12,7 @@ use types::Value;
 use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::measure::{ExecCounts, Measures};
-use crate::ops::{Node, Rows, ScanBuffers};
+use crate::ops::{KeptRows, Node, ScanBuffers};
 use crate::write::RecordBuffers;
 
 /// A subquery, compiled.
@@ -48,9 +48,9 @@ pub(crate) struct Body {
 #[derive(Default)]
 pub(crate) struct CteState {
     /// All rows, once computed.
-    pub(crate) result: Option<Rc<Rows>>,
+    pub(crate) result: Option<Rc<KeptRows>>,
     /// The last round's rows while the recursive step runs.
-    pub(crate) working: Option<Rc<Rows>>,
+    pub(crate) working: Option<Rc<KeptRows>>,
 }
 
 /// Counts bytes held by operators against the statement's limit.

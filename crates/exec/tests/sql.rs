@@ -528,6 +528,8 @@ fn what_exceeds_memory_moves_to_files() {
         "select x.a, y.b, y.c from t1 x join t1 y on x.a = y.a + 1",
         "select x.a, y.b from t1 x left join t1 y on x.a * 2 = y.a * 1 and y.b > 5",
         "select a from t1 x where not exists (select 1 from t1 y where y.a * 3 = x.a * 1)",
+        "with w as (select a, c from t1) select x.a, y.c from w x join w y on x.a = y.a + 2",
+        "with recursive r as (select a, c from t1 union all select a + 10000, c from r where a < 10000) select a, c from r",
         "select b, group_concat(a order by a) from t1 group by b",
     ];
     for text in texts {
@@ -548,4 +550,30 @@ fn what_exceeds_memory_moves_to_files() {
         assert_eq!(answers[0].len(), answers[1].len(), "{text}");
         assert_eq!(answers[0], answers[1], "{text}");
     }
+}
+
+/// Writes that must find all of their rows first, with rows that do not fit memory.
+#[test]
+fn rows_to_write_move_to_files() {
+    let mut contents = Vec::new();
+    for bytes in [16 << 20, 4096] {
+        let mut sql = Sql::durable();
+        many_rows(&mut sql);
+        sql.database.settings.operator_memory_bytes = bytes;
+        let texts = [
+            "update t1 set a = a + 100000 order by a desc limit 1000",
+            "insert into t1 select a + 500000, b, c from t1",
+            "delete from t1 where a > 0 order by c, a limit 700",
+        ];
+        for text in texts {
+            sql.database.scratch.counts = exec::ExecCounts::default();
+            sql.run(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let counts = sql.database.scratch.counts;
+            let moved = counts.sort_merge_passes + counts.disk_tables > 0;
+            assert_eq!(moved, bytes == 4096, "{text} with {bytes} bytes: {counts:?}");
+        }
+        contents.push(sql.run("select a, b, c from t1 order by a, b, c").expect("rows").rows);
+    }
+    assert_eq!(contents[0].len(), contents[1].len());
+    assert_eq!(contents[0], contents[1]);
 }

@@ -25,9 +25,7 @@ pub(crate) struct NestedLoop<'r> {
     node: &'r NestedLoopNode,
     outer: Box<dyn Operator<'r> + 'r>,
     inner: Box<dyn Operator<'r> + 'r>,
-    /// An outer row is in the registers and the inner side is open.
-    in_row: bool,
-    matched: bool,
+    outer_row: OuterRow,
 }
 
 impl<'r> NestedLoop<'r> {
@@ -36,8 +34,7 @@ impl<'r> NestedLoop<'r> {
             node,
             outer: build(&node.outer),
             inner: build(&node.inner),
-            in_row: false,
-            matched: false,
+            outer_row: OuterRow::default(),
         }
     }
 
@@ -53,47 +50,63 @@ impl<'r> NestedLoop<'r> {
     }
 }
 
-fn set_null(registers: &[usize], run: &mut Run<'_>) {
-    for register in registers {
-        run.regs[*register] = Value::Null;
+/// Where a join stands with a row of its outer side.
+#[derive(Clone, Copy, Default)]
+struct OuterRow {
+    /// The row is in the registers and its matches are being looked for.
+    is_there: bool,
+    matched: bool,
+}
+
+impl OuterRow {
+    fn begun() -> OuterRow {
+        OuterRow { is_there: true, matched: false }
+    }
+
+    /// After the next match was found, or the last one had been: whether the join emits what is in the registers. Where an outer
+    /// row has no match that is NULL in the inner columns.
+    fn emits(
+        &mut self,
+        kind: JoinKind,
+        found: bool,
+        inner_columns: &[usize],
+        run: &mut Run<'_>,
+    ) -> bool {
+        self.matched |= found;
+        // Inner and left joins go on to the next match.
+        self.is_there = found && matches!(kind, JoinKind::Inner | JoinKind::Left);
+        match kind {
+            JoinKind::Inner | JoinKind::Semi => found,
+            JoinKind::Anti => !found,
+            JoinKind::Left => {
+                if !self.matched {
+                    inner_columns.iter().for_each(|register| run.regs[*register] = Value::Null);
+                }
+                found || !self.matched
+            }
+        }
     }
 }
 
 impl<'r> Operator<'r> for NestedLoop<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
-        self.in_row = false;
+        self.outer_row = OuterRow::default();
         self.outer.open(run)
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
         loop {
-            if !self.in_row {
+            if !self.outer_row.is_there {
                 if !self.outer.next(run)? {
                     return Ok(false);
                 }
                 run.tick()?;
                 self.inner.open(run)?;
-                self.in_row = true;
-                self.matched = false;
+                self.outer_row = OuterRow::begun();
             }
             let found = self.inner_match(run)?;
-            self.matched |= found;
-            match (self.node.kind, found) {
-                (JoinKind::Inner | JoinKind::Left, true) => return Ok(true),
-                (JoinKind::Left, false) => {
-                    self.in_row = false;
-                    if !self.matched {
-                        set_null(&self.node.inner_columns, run);
-                        return Ok(true);
-                    }
-                }
-                (JoinKind::Semi, true) | (JoinKind::Anti, false) => {
-                    self.in_row = false;
-                    return Ok(true);
-                }
-                (JoinKind::Inner | JoinKind::Semi, false) | (JoinKind::Anti, true) => {
-                    self.in_row = false;
-                }
+            if self.outer_row.emits(self.node.kind, found, &self.node.inner_columns, run) {
+                return Ok(true);
             }
         }
     }
@@ -101,7 +114,7 @@ impl<'r> Operator<'r> for NestedLoop<'r> {
     fn close(&mut self, run: &mut Run<'r>) {
         self.outer.close(run);
         self.inner.close(run);
-        self.in_row = false;
+        self.outer_row = OuterRow::default();
     }
 }
 
@@ -141,8 +154,7 @@ pub(crate) struct HashJoin<'r> {
     built: bool,
     bytes: usize,
     candidate: u32,
-    in_row: bool,
-    matched: bool,
+    outer_row: OuterRow,
     key: Vec<u8>,
     /// Set while the table is that of a part: its outer rows.
     part: Option<Part>,
@@ -170,8 +182,7 @@ impl<'r> HashJoin<'r> {
             built: false,
             bytes: 0,
             candidate: NO_ROW,
-            in_row: false,
-            matched: false,
+            outer_row: OuterRow::default(),
             key: Vec::new(),
             part: None,
             parts: Vec::new(),
@@ -392,7 +403,7 @@ impl<'r> HashJoin<'r> {
 
 impl<'r> Operator<'r> for HashJoin<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
-        self.in_row = false;
+        self.outer_row = OuterRow::default();
         if self.node.correlated || !self.built {
             self.build_table(run)?;
         }
@@ -417,34 +428,18 @@ impl<'r> Operator<'r> for HashJoin<'r> {
             return Ok(false);
         }
         loop {
-            if !self.in_row {
+            if !self.outer_row.is_there {
                 let Some(has_key) = self.next_outer(run)? else { return Ok(false) };
                 run.tick()?;
                 self.candidate = NO_ROW;
                 if has_key && let Some((first, _)) = self.heads.get(self.key.as_slice()) {
                     self.candidate = *first;
                 }
-                self.in_row = true;
-                self.matched = false;
+                self.outer_row = OuterRow::begun();
             }
             let found = self.next_match(run)?;
-            self.matched |= found;
-            match (self.node.kind, found) {
-                (JoinKind::Inner | JoinKind::Left, true) => return Ok(true),
-                (JoinKind::Left, false) => {
-                    self.in_row = false;
-                    if !self.matched {
-                        set_null(&self.node.inner_columns, run);
-                        return Ok(true);
-                    }
-                }
-                (JoinKind::Semi, true) | (JoinKind::Anti, false) => {
-                    self.in_row = false;
-                    return Ok(true);
-                }
-                (JoinKind::Inner | JoinKind::Semi, false) | (JoinKind::Anti, true) => {
-                    self.in_row = false;
-                }
+            if self.outer_row.emits(self.node.kind, found, &self.node.inner_columns, run) {
+                return Ok(true);
             }
         }
     }
@@ -453,6 +448,6 @@ impl<'r> Operator<'r> for HashJoin<'r> {
         self.outer.close(run);
         self.inner.close(run);
         self.forget(run);
-        self.in_row = false;
+        self.outer_row = OuterRow::default();
     }
 }

@@ -6,7 +6,9 @@ mod aggregate;
 mod compile;
 mod information;
 mod join;
+mod kept;
 mod keys;
+mod materialize;
 mod merge;
 mod rows;
 mod scan;
@@ -27,11 +29,12 @@ pub(crate) use aggregate::{AggregateNode, CallKind, build_row_aggregate};
 pub(crate) use compile::{NodeCompiler, is_utc};
 pub(crate) use information::InformationNode;
 pub(crate) use join::{HashJoinNode, NestedLoopNode};
+pub(crate) use kept::{KeptReader, KeptRows};
 pub(crate) use keys::{KeySource, Ranges};
 pub(crate) use rows::Rows;
 pub(crate) use scan::{AccessNode, Scan, ScanBuffers, ScanNode};
 pub(crate) use set::SetNode;
-pub(crate) use simple::row_count;
+pub(crate) use simple::{Seen, row_count};
 pub(crate) use sort::SortNode;
 pub(crate) use window::WindowNode;
 
@@ -80,7 +83,7 @@ pub(crate) enum Node {
         id: CteId,
         columns: Vec<usize>,
     },
-    RecursiveCte(Box<set::RecursiveNode>),
+    RecursiveCte(Box<materialize::RecursiveNode>),
     /// EXPLAIN ANALYZE only.
     Measured {
         place: usize,
@@ -122,11 +125,11 @@ pub(crate) fn build<'r>(node: &'r Node) -> Box<dyn Operator<'r> + 'r> {
             Box::new(simple::Limit::new(build(input), limit.as_ref(), offset.as_ref(), *count_all))
         }
         Node::Set(node) => Box::new(set::SetOperator::new(node)),
-        Node::Materialize { id, input, outputs, columns, correlated } => {
-            Box::new(set::Materialize::new(*id, build(input), outputs, columns, *correlated))
-        }
-        Node::CteScan { id, columns } => Box::new(set::CteScan::new(*id, columns)),
-        Node::RecursiveCte(node) => Box::new(set::RecursiveCte::new(node)),
+        Node::Materialize { id, input, outputs, columns, correlated } => Box::new(
+            materialize::Materialize::new(*id, build(input), outputs, columns, *correlated),
+        ),
+        Node::CteScan { id, columns } => Box::new(materialize::CteScan::new(*id, columns)),
+        Node::RecursiveCte(node) => Box::new(materialize::RecursiveCte::new(node)),
         Node::Measured { place, input } => Box::new(Measured::new(*place, build(input))),
     }
 }

@@ -135,13 +135,22 @@ impl Seen {
         for (value, ty) in values {
             append_hash_key(value, ty.collation, &mut self.key);
         }
-        if self.keys.contains(self.key.as_slice()) {
+        let key = std::mem::take(&mut self.key);
+        let added = self.insert_key(&key, memory);
+        self.key = key;
+        added
+    }
+
+    /// Whether the key is new.
+    pub(crate) fn insert_key(
+        &mut self,
+        key: &[u8],
+        memory: &mut crate::run::Memory,
+    ) -> Result<bool> {
+        if self.keys.contains(key) {
             return Ok(false);
         }
-        let key = std::mem::take(&mut self.key);
-        let added = self.add(&key, memory);
-        self.key = key;
-        added.map(|()| true)
+        self.add(key, memory).map(|()| true)
     }
 
     fn add(&mut self, key: &[u8], memory: &mut crate::run::Memory) -> Result<()> {

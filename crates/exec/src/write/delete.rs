@@ -4,33 +4,27 @@ use std::sync::Arc;
 
 use engine_api::EngineError;
 use errors::Result;
-use hashbrown::HashSet;
 use plan::{DeletePlan, RegisterSet};
 use types::Value;
 
+use super::feed::{Feed, VisitedRows};
 use super::table::{TableCompiler, WriteTable, engines};
 use super::update::has_join;
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
-use crate::expr::Code;
-use crate::ops::{Node, NodeCompiler, Rows, row_count};
+use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
-use crate::query::drive;
 use crate::run::{Body, Run};
 
 /// A compiled DELETE.
 pub(crate) struct DeleteProgram {
     pub(crate) body: Body,
-    root: Node,
+    feed: Feed,
     targets: Vec<(WriteTable, usize)>,
     related: Vec<WriteTable>,
     engines: Vec<Arc<str>>,
     ignore: bool,
-    buffered: bool,
-    limit: Option<Code>,
     returning: Vec<Output>,
-    kept: Vec<usize>,
-    may_repeat: bool,
 }
 
 impl DeleteProgram {
@@ -61,12 +55,14 @@ impl DeleteProgram {
             .collect::<Result<_>>()?;
         Ok(DeleteProgram {
             engines: engines(targets.iter().map(|(table, _)| table).chain(&related)),
-            root: compiler.node(&plan.root)?,
-            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            feed: Feed {
+                root: compiler.node(&plan.root)?,
+                limit: compiler.exprs.option(plan.limit.as_ref())?,
+                buffered: plan.buffered || plan.targets.len() > 1,
+                kept: kept.iter().map(|register| register.0 as usize).collect(),
+                may_repeat: has_join(&plan.root),
+            },
             ignore: plan.ignore,
-            buffered: plan.buffered || plan.targets.len() > 1,
-            kept: kept.iter().map(|register| register.0 as usize).collect(),
-            may_repeat: has_join(&plan.root),
             body: Body::default(),
             returning,
             targets,
@@ -91,41 +87,15 @@ impl DeleteProgram {
         sink: &mut dyn RowSink,
         run: &mut Run<'r>,
     ) -> Result<()> {
-        let limit = row_count(self.limit.as_ref(), u64::MAX, run)?;
-        if limit == 0 {
-            return Ok(());
-        }
         let mut state = DeleteState {
             program: self,
             outcome,
             sink,
-            seen: if self.may_repeat {
-                vec![HashSet::default(); self.targets.len()]
-            } else {
-                Vec::new()
-            },
+            visited: VisitedRows::new(&self.feed, self.targets.len()),
             cells: Vec::new(),
             values: Vec::new(),
-            rows: 0,
         };
-        if !self.buffered {
-            return drive(&self.root, run, &mut |run| {
-                state.row(run)?;
-                Ok(state.rows < limit)
-            });
-        }
-        let mut rows = Rows::new(self.kept.len());
-        drive(&self.root, run, &mut |run| {
-            rows.push_registers(&self.kept, run)?;
-            Ok((rows.len() as u64) < limit)
-        })?;
-        for row in 0..rows.len() {
-            run.tick()?;
-            rows.restore(row, &self.kept, run);
-            state.row(run)?;
-        }
-        rows.clear(run);
-        Ok(())
+        self.feed.each(run, &mut |run| state.row(run))
     }
 }
 
@@ -133,19 +103,17 @@ struct DeleteState<'p, 'o> {
     program: &'p DeleteProgram,
     outcome: &'o mut Outcome,
     sink: &'o mut dyn RowSink,
-    seen: Vec<HashSet<Box<[u8]>, foldhash::fast::FixedState>>,
+    visited: VisitedRows,
     cells: Vec<Value>,
     values: Vec<Value>,
-    rows: u64,
 }
 
 impl DeleteState<'_, '_> {
     fn row(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.rows += 1;
         let program = self.program;
         for (at, (table, register)) in program.targets.iter().enumerate() {
             let Value::Bytes(locator) = run.regs[*register].clone() else { continue };
-            if program.may_repeat && !self.seen[at].insert(locator.as_slice().into()) {
+            if !self.visited.is_first(at, &locator, run)? {
                 continue;
             }
             match self.target(table, &locator, run) {

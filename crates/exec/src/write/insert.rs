@@ -12,7 +12,7 @@ use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, RecordBuffers, assign, assignments, replace_row};
 use super::{Written, atomically, foreign, ignored, written};
 use crate::context::{ExecContext, Outcome, RowSink};
-use crate::ops::{Node, NodeCompiler, Rows};
+use crate::ops::{KeptReader, KeptRows, Node, NodeCompiler};
 use crate::output::{self, ComputedRow, Output};
 use crate::query::drive;
 use crate::run::{Body, Run};
@@ -279,23 +279,25 @@ impl<'p, 's> InsertState<'p, 's> {
         outputs: &[StoreCode],
         run: &mut Run<'r>,
     ) -> Result<()> {
-        let mut rows = Rows::new(outputs.len());
+        let mut rows = KeptRows::new(outputs.len());
         let mut values = Vec::with_capacity(outputs.len());
         drive(root, run, &mut |run| {
             values.clear();
             for output in outputs {
                 values.push(output.code.eval(run)?);
             }
-            rows.push_values(values.drain(..), run)?;
+            rows.push_values(&mut values.drain(..), run)?;
             Ok(true)
         })?;
-        self.row_count = Some(rows.len() as u64);
+        rows.end(run)?;
+        self.row_count = Some(rows.len());
         self.expect_rows(run)?;
-        for row in 0..rows.len() {
+        let mut reader = KeptReader::default();
+        while let Some(row) = reader.next(&rows)? {
             run.tick()?;
             self.begin_row(run)?;
-            for (at, output) in outputs.iter().enumerate() {
-                self.take_value(at, &rows.row(row)[at], output, run)?;
+            for (at, (value, output)) in row.iter().zip(outputs).enumerate() {
+                self.take_value(at, value, output, run)?;
             }
             self.finish_row(run)?;
         }

@@ -1,6 +1,7 @@
 //! INSERT, REPLACE, UPDATE and DELETE.
 
 mod delete;
+mod feed;
 mod foreign;
 mod insert;
 mod row;

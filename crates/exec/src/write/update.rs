@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use errors::Result;
-use hashbrown::HashSet;
 use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
 use types::Value;
 
+use super::feed::{Feed, VisitedRows};
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::{Written, atomically, foreign, ignored, written};
 use crate::context::{ExecContext, Outcome};
-use crate::expr::Code;
-use crate::ops::{Node, NodeCompiler, Rows, row_count};
-use crate::query::drive;
+use crate::ops::NodeCompiler;
 use crate::run::{Body, Run};
 
 /// A compiled assignment; `None` is DEFAULT.
@@ -109,17 +107,11 @@ struct UpdateTarget {
 /// A compiled UPDATE.
 pub(crate) struct UpdateProgram {
     pub(crate) body: Body,
-    root: Node,
+    feed: Feed,
     targets: Vec<UpdateTarget>,
     related: Vec<WriteTable>,
     engines: Vec<Arc<str>>,
     ignore: bool,
-    buffered: bool,
-    limit: Option<Code>,
-    /// Registers that a buffered row needs.
-    kept: Vec<usize>,
-    /// A row may come several times: it is updated once.
-    may_repeat: bool,
 }
 
 /// Whether an operator may deliver a row of a stored table more than once.
@@ -157,12 +149,14 @@ impl UpdateProgram {
         let all = targets.iter().map(|target| &target.table).chain(&related);
         Ok(UpdateProgram {
             engines: engines(all),
-            root: compiler.node(&plan.root)?,
-            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            feed: Feed {
+                root: compiler.node(&plan.root)?,
+                limit: compiler.exprs.option(plan.limit.as_ref())?,
+                buffered: plan.buffered || plan.targets.len() > 1,
+                kept: kept.iter().map(|register| register.0 as usize).collect(),
+                may_repeat: has_join(&plan.root),
+            },
             ignore: plan.ignore,
-            buffered: plan.buffered || plan.targets.len() > 1,
-            kept: kept.iter().map(|register| register.0 as usize).collect(),
-            may_repeat: has_join(&plan.root),
             body: Body::default(),
             targets,
             related,
@@ -186,41 +180,15 @@ impl UpdateProgram {
     }
 
     fn update<'r>(&'r self, outcome: &mut Outcome, run: &mut Run<'r>) -> Result<()> {
-        let limit = row_count(self.limit.as_ref(), u64::MAX, run)?;
-        if limit == 0 {
-            return Ok(());
-        }
         let mut state = UpdateState {
             program: self,
             outcome,
             buffers: std::mem::take(&mut run.records),
-            seen: if self.may_repeat {
-                vec![HashSet::default(); self.targets.len()]
-            } else {
-                Vec::new()
-            },
-            rows: 0,
+            visited: VisitedRows::new(&self.feed, self.targets.len()),
         };
-        if !self.buffered {
-            let outcome = drive(&self.root, run, &mut |run| {
-                state.row(run)?;
-                Ok(state.rows < limit)
-            });
-            run.records = state.buffers;
-            return outcome;
-        }
-        let mut rows = Rows::new(self.kept.len());
-        drive(&self.root, run, &mut |run| {
-            rows.push_registers(&self.kept, run)?;
-            Ok((rows.len() as u64) < limit)
-        })?;
-        for row in 0..rows.len() {
-            run.tick()?;
-            rows.restore(row, &self.kept, run);
-            state.row(run)?;
-        }
-        rows.clear(run);
-        Ok(())
+        let written = self.feed.each(run, &mut |run| state.row(run));
+        run.records = state.buffers;
+        written
     }
 }
 
@@ -228,19 +196,17 @@ struct UpdateState<'p, 'o> {
     program: &'p UpdateProgram,
     outcome: &'o mut Outcome,
     buffers: RecordBuffers,
-    seen: Vec<HashSet<Box<[u8]>, foldhash::fast::FixedState>>,
-    rows: u64,
+    visited: VisitedRows,
 }
 
 impl UpdateState<'_, '_> {
     /// Updates every target of the row in the registers.
     fn row(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.rows += 1;
         let program = self.program;
         for (at, target) in program.targets.iter().enumerate() {
             // NULL: the outer side of a join without a match.
             let Value::Bytes(locator) = run.regs[target.locator].clone() else { continue };
-            if program.may_repeat && !self.seen[at].insert(locator.as_slice().into()) {
+            if !self.visited.is_first(at, &locator, run)? {
                 continue;
             }
             self.outcome.matched += 1;

@@ -376,17 +376,15 @@ impl Printer<'_> {
             self.s(".");
             self.ident(&call.name);
         } else if call.stored_only {
-            self.s(name);
+            self.function_name(&call.name);
             self.s(" ");
         } else if self.options.canonical {
             if let ("mod", [left, right]) = (name.to_ascii_lowercase().as_str(), &call.args[..]) {
                 return self.infix(left, "%", right);
             }
             self.s(&canonical_name(name));
-        } else if is_plain_name(name) {
-            self.s(name);
         } else {
-            self.quoted(name);
+            self.function_name(&call.name);
         }
         self.s("(");
         for (index, arg) in call.args.iter().enumerate() {
@@ -398,6 +396,15 @@ impl Printer<'_> {
             }
         }
         self.s(")");
+    }
+
+    /// A name that was quoted stays so: without quotes it may be a word of the grammar, like MIN.
+    fn function_name(&mut self, name: &Ident) {
+        if is_plain_name(&name.text) && !name.quoted {
+            self.s(&name.text);
+        } else {
+            self.quoted(&name.text);
+        }
     }
 
     fn aggregate(&mut self, call: &AggregateCall) {

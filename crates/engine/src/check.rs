@@ -142,3 +142,19 @@ pub(crate) fn lost_pages(shared: &Shared) -> EngineResult<u64> {
     let (count, free) = pages_in_use(pool).map_err(io_error)?;
     Ok(count.saturating_sub(free + held.len() as u64 + in_blobs))
 }
+
+/// See `DurableEngine::unpurged`.
+pub(crate) fn unpurged(shared: &Shared, table: &Table) -> EngineResult<u64> {
+    let mut count = 0;
+    for_each(shared, table.clustered, |_, value| {
+        count += u64::from(Header::of(value).is_deleted());
+        Ok(())
+    })?;
+    for index in &table.indexes {
+        for_each(shared, index.tree, |_, value| {
+            count += u64::from(read_entry(entry_word(value)).1);
+            Ok(())
+        })?;
+    }
+    Ok(count)
+}

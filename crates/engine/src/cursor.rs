@@ -7,12 +7,13 @@ use engine_api::{
     Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, ScanSpec, WaitPolicy,
 };
 use locks::Mode;
+use sys::model::breaks;
 use types::key::key_record_header;
 
 use crate::dictionary::io_error;
 use crate::entries::read_entry;
 use crate::keys::Span;
-use crate::locking::Locked;
+use crate::locking::{Absent, Locked};
 use crate::read::{View, sees_inline, visible};
 use crate::row::{HEADER_BYTES, Header, append_record};
 use crate::table::Table;
@@ -305,7 +306,7 @@ impl Txn {
         mode: Mode,
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
-        let Some(mut left) = cursor.left.clone() else { return Ok(0) };
+        let Some(left) = cursor.left.clone() else { return Ok(0) };
         let mut leaf = self.load_leaf(cursor)?;
         // The part that this leaf covers now; it may be split meanwhile, the part stays.
         let mut fence = Vec::new();
@@ -330,7 +331,7 @@ impl Txn {
             false => slots.collect(),
             true => slots.rev().collect(),
         };
-        // When the leaf was split in between, the copy may hold less than the part: only what it covers is passed.
+        // Split in between, the leaf holds less than the part; merged, more than was locked and looked at. Only what both cover is passed.
         let mut again = Vec::new();
         let more = match cursor.backward {
             false => page.upper_fence(&mut again),
@@ -360,12 +361,9 @@ impl Txn {
                 return Ok(rows);
             }
         }
-        left = clip(&left, more.then_some(&again), cursor.backward);
-        let edge = match (cursor.backward, more) {
-            (_, false) => None,
-            (false, true) => left.end.clone(),
-            (true, true) => Some(left.start.clone()),
-        };
+        let locked = if breaks("pass only what was locked") { &left } else { &part };
+        let passed = clip(locked, more.then_some(&again), cursor.backward);
+        let edge = if cursor.backward { Some(passed.start) } else { passed.end };
         cursor.pass_leaf(edge.as_deref());
         cursor.leaf = Some(leaf);
         Ok(rows)
@@ -384,13 +382,18 @@ impl Txn {
             return Ok(Step::Nothing);
         };
         let table = cursor.table.clone();
-        let locked = match self.try_lock_current(&table, locator, mode)? {
+        let absent = match cursor.index.is_some() && self.locks_gaps() {
+            true => Absent::Locked,
+            false => Absent::Left,
+        };
+        let wanted = (mode, absent);
+        let locked = match self.try_lock_current(&table, locator, wanted)? {
             Some(locked) => locked,
             None if has_rows && cursor.wait == WaitPolicy::Wait => return Ok(Step::Blocked),
             None => {
                 let name = self.name.clone();
                 match self.wait_for_row(name, mode, cursor.wait)? {
-                    true => self.lock_current(&table, locator, mode, cursor.wait)?,
+                    true => self.lock_wanted(&table, locator, wanted, cursor.wait)?,
                     false => Locked::Skipped,
                 }
             }

@@ -226,6 +226,14 @@ impl DurableEngine {
     pub fn lost_pages(&self) -> EngineResult<u64> {
         crate::check::lost_pages(&self.shared)
     }
+
+    /// Deleted rows and marked entries of a table: what purge has yet to remove.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn unpurged(&self, table: TableId) -> EngineResult<u64> {
+        crate::check::unpurged(&self.shared, &*self.shared.dictionary.get(table)?)
+    }
 }
 
 impl Drop for DurableEngine {

@@ -20,6 +20,15 @@ pub(crate) enum Obstacle {
     Transactions(Vec<Arc<Owner>>),
 }
 
+/// What a locking read does about a row that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// Nothing: if need be, its caller locks the range.
+    Left,
+    /// It is locked like a row: an entry led to it, and would be this row's again without an insert into a locked range (E18).
+    Locked,
+}
+
 /// A row that a locking read looked at.
 pub(crate) enum Locked {
     /// It is locked; its value is in the scratch buffer.
@@ -48,13 +57,18 @@ impl Txn {
         if id == self.own_id() {
             return true;
         }
-        let owner = self.owner();
         let mut name = std::mem::take(&mut self.name);
         lock_name(space, key, &mut name);
         self.note_writer(id, &name);
-        let granted = self.shared.system.locks.try_lock(&owner, &name, mode);
         self.name = name;
-        granted
+        self.try_lock_name(space, key, mode)
+    }
+
+    /// As `try_lock_row` when there is no row, so that none comes.
+    fn try_lock_name(&mut self, space: u64, key: &[u8], mode: Mode) -> bool {
+        let owner = self.owner();
+        lock_name(space, key, &mut self.name);
+        self.shared.system.locks.try_lock(&owner, &self.name, mode)
     }
 
     /// Makes the implicit lock of an active writer explicit; remembers what a committed one wrote (E9).
@@ -151,12 +165,23 @@ impl Txn {
         mode: Mode,
         wait: WaitPolicy,
     ) -> EngineResult<Locked> {
+        self.lock_wanted(table, key, (mode, Absent::Left), wait)
+    }
+
+    /// As `lock_current`; `wanted` says too what of a row that is not there.
+    pub(crate) fn lock_wanted(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        wanted: (Mode, Absent),
+        wait: WaitPolicy,
+    ) -> EngineResult<Locked> {
         loop {
-            match self.try_lock_current(table, key, mode)? {
+            match self.try_lock_current(table, key, wanted)? {
                 Some(locked) => return Ok(locked),
                 None => {
                     let name = self.name.clone();
-                    if !self.wait_for_row(name, mode, wait)? {
+                    if !self.wait_for_row(name, wanted.0, wait)? {
                         return Ok(Locked::Skipped);
                     }
                 }
@@ -169,14 +194,18 @@ impl Txn {
         &mut self,
         table: &Table,
         key: &[u8],
-        mode: Mode,
+        (mode, absent): (Mode, Absent),
     ) -> EngineResult<Option<Locked>> {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let leaf = table.clustered.shared_leaf(pool, Seek::At(key)).map_err(io_error)?;
         let (slot, found) = leaf.page().search(key);
         if !found {
-            return Ok(Some(Locked::Missing));
+            let granted = match absent {
+                Absent::Left => true,
+                Absent::Locked => self.try_lock_name(table.clustered.id, key, mode),
+            };
+            return Ok(granted.then_some(Locked::Missing));
         }
         let mut value = std::mem::take(&mut self.value);
         value.clear();

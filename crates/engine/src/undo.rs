@@ -1,11 +1,12 @@
 //! Rolling back: each undo entry's inverse, secondary entries first, then the row (E2).
 
-use btree::{Mtr, Tree, empty_tree, make_room, merge_if_small};
+use btree::{Mtr, Seek, Tree, empty_tree, make_room, merge_if_small};
 use engine_api::{EngineError, EngineResult, TableId};
 use errors::Error;
 use locks::lock_name;
 use page::{Kind, PageNo, PageRef};
 use stdx::bytes::Reader;
+use sys::model::breaks;
 use txn::{Core, UndoPointer};
 
 use crate::dictionary::{definition_key, io_error};
@@ -107,17 +108,20 @@ impl Shared {
         }
         let mut current = Vec::new();
         let pool = &self.system.pool;
+        let mut marked = Vec::new();
         if table.clustered.get(pool, key, &mut current).map_err(io_error)? {
-            self.undo_entries(core.id, &table, key, &current, before)?;
+            marked = self.undo_entries(core.id, &table, key, &current, before)?;
             let was_live = !Header::of(&current).is_deleted();
             let is_live = before.is_some_and(|before| !Header::of(before).is_deleted());
             let change = i64::from(is_live) - i64::from(was_live);
             table.counters.row_changes.fetch_add(change, sys::sync::atomic::Ordering::Relaxed);
         }
-        self.restore_row(core, &table, key, before, left)
+        self.restore_row(core, &table, key, before, left)?;
+        let mut marked = marked.into_iter();
+        marked.try_for_each(|(at, entry)| self.remove_if_passed(&table, key, at, &entry))
     }
 
-    /// Takes back what a change did to secondary entries.
+    /// Takes back what a change did to secondary entries. Returns those that it left marked, because an older version may have them.
     fn undo_entries(
         &self,
         writer: u64,
@@ -125,9 +129,10 @@ impl Shared {
         locator: &[u8],
         current: &[u8],
         before: Option<&[u8]>,
-    ) -> EngineResult<()> {
+    ) -> EngineResult<Vec<(usize, Entry)>> {
+        let mut marked = Vec::new();
         if table.indexes.is_empty() && table.builds.is_empty() {
-            return Ok(());
+            return Ok(marked);
         }
         let pool = &self.system.pool;
         let record = |value: &[u8]| {
@@ -137,7 +142,7 @@ impl Shared {
         let is_live = |value: &&[u8]| !Header::of(value).is_deleted();
         let current = Some(current).filter(is_live).map(record).transpose()?;
         let restored = before.filter(is_live).map(record).transpose()?;
-        let horizon = self.system.horizon();
+        let horizon = self.system.known_horizon();
         let has_version = |keys: &IndexKeys, gone: &Entry| match before {
             Some(before) => {
                 some_version_has_key(&self.system, horizon, keys, before.to_vec(), gone.sql_key())
@@ -149,7 +154,7 @@ impl Shared {
                 has_version(&build.keys, gone)
             })?;
         }
-        for index in &table.indexes {
+        for (at, index) in table.indexes.iter().enumerate() {
             let make = |record: &Option<Vec<u8>>| {
                 let record = record.as_ref();
                 record.map(|record| Entry::new(&index.keys, record, locator)).transpose()
@@ -159,18 +164,54 @@ impl Shared {
                 continue;
             }
             if let Some(gone) = gone {
-                match has_version(&index.keys, &gone)? {
-                    true => mark_entry(pool, index.tree, &gone.key, writer),
-                    false => remove_entry(pool, index.tree, &gone.key, RemoveEntry::Any),
+                if has_version(&index.keys, &gone)? {
+                    mark_entry(pool, index.tree, &gone.key, writer).map_err(io_error)?;
+                    marked.push((at, gone));
+                } else {
+                    remove_entry(pool, index.tree, &gone.key, RemoveEntry::Any)
+                        .map_err(io_error)?;
                 }
-                .map_err(io_error)?;
             }
             if let Some(back) = back {
                 // The key was there before: no range lock of another can forbid it.
                 let _always = put_entry(pool, index.tree, &back, writer, || Ok(()))?;
             }
         }
+        Ok(marked)
+    }
+
+    /// Removes an entry that a rollback left to purge, if purge was there before: it kept the entry then for the version now undone (E17).
+    fn remove_if_passed(
+        &self,
+        table: &Table,
+        locator: &[u8],
+        at: usize,
+        entry: &Entry,
+    ) -> EngineResult<()> {
+        let (pool, index) = (&self.system.pool, &table.indexes[at]);
+        let leaf = table.clustered.shared_leaf(pool, Seek::At(locator)).map_err(io_error)?;
+        let (slot, found) = leaf.page().search(locator);
+        let mut current = Vec::new();
+        if found {
+            leaf.page().copy_value(slot, &mut current);
+        }
+        let (horizon, sql) = (self.system.known_horizon(), entry.sql_key());
+        let needed =
+            found && some_version_has_key(&self.system, horizon, &index.keys, current, sql)?;
+        if !needed && !breaks("E17") {
+            remove_entry(pool, index.tree, &entry.key, RemoveEntry::Marked).map_err(io_error)?;
+        }
         Ok(())
+    }
+
+    /// Whether `before` is a deleted row that purge has passed, or will not find: nothing has to come back in its place (E17).
+    fn is_passed(&self, before: &[u8]) -> bool {
+        let header = Header::of(before);
+        header.is_deleted()
+            && !breaks("E17")
+            && self.system.find(header.id()).is_none_or(|core| {
+                core.committed().is_some_and(|ticket| ticket < self.system.known_horizon())
+            })
     }
 
     fn restore_row(
@@ -186,6 +227,8 @@ impl Shared {
             let mut mtr = Mtr::new(pool);
             let place = mtr.add(table.clustered.exclusive_leaf(pool, key).map_err(io_error)?);
             let (slot, found) = mtr.page(place).search(key);
+            // Under the latch: purge has looked at the row by now, or comes after.
+            let before = before.filter(|before| !self.is_passed(before));
             let mut edit = mtr.edit(place);
             let done = match (found, before) {
                 (false, None) => true,

@@ -286,6 +286,110 @@ fn an_index_whose_build_misses_a_note_is_caught() {
     assert!(is_caught("an_index_built_among_writers_has_every_row", "note changes for builds"));
 }
 
+/// Ids that a locking scan by value finds, both ways.
+fn locked(txn: &mut dyn Transaction, direction: Direction) -> EngineResult<Vec<i64>> {
+    let range = KeyRange::ALL;
+    let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
+    let spec = ScanSpec { table: TABLE, index: BY_VALUE, range, direction, lock, wait };
+    let cursor = txn.open_cursor(&spec)?;
+    let (mut ids, mut batch, mut values) = (Vec::new(), RowBatch::new(), Vec::new());
+    while txn.fetch(cursor, 3, &mut batch)? > 0 {
+        for row in batch.iter() {
+            values.clear();
+            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
+            let [Value::Int(id), _] = &values[..] else { panic!("{values:?}") };
+            ids.push(*id);
+        }
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Purge removes entries, and so merges leaves, between the looks of a locking scan.
+fn a_locking_scan_beside_purge() {
+    let engine = open();
+    let mut txn = begin(&engine);
+    for id in 8..40 {
+        txn.insert(TABLE, &record(id, id)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    let mut txn = begin(&engine);
+    for id in (8..40).filter(|id| id % 8 != 0) {
+        txn.delete(TABLE, &key(id)).unwrap();
+    }
+    txn.commit().unwrap().wait().unwrap();
+    let purged = Arc::new(AtomicUsize::new(0));
+    let purger = {
+        let (engine, purged) = (engine.clone(), purged.clone());
+        thread::spawn(move || {
+            engine.tick().unwrap();
+            purged.store(1, Ordering::SeqCst);
+        })
+    };
+    let left: Vec<i64> = (0..8).chain([8, 16, 24, 32]).collect();
+    while purged.load(Ordering::SeqCst) == 0 {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut txn = begin(&engine);
+            assert_eq!(locked(&mut *txn, direction).unwrap(), left, "{direction:?}");
+            txn.rollback().unwrap();
+        }
+    }
+    purger.join().unwrap();
+}
+
+#[test]
+fn a_locking_scan_finds_every_row_while_leaves_merge() {
+    check(SCHEDULES, a_locking_scan_beside_purge);
+}
+
+#[test]
+fn a_locking_scan_that_passes_more_than_it_locked_is_caught() {
+    let model = "a_locking_scan_finds_every_row_while_leaves_merge";
+    assert!(is_caught(model, "pass only what was locked"));
+}
+
+/// A row and an entry come back to life in a transaction that is rolled back while purge is at what was there before.
+fn a_rollback_beside_purge() {
+    let engine = open();
+    let change = |value: i64| {
+        let mut txn = begin(&engine);
+        txn.update(TABLE, &key(1), &record(1, value)).unwrap();
+        txn
+    };
+    let mut reader = begin(&engine);
+    assert_eq!(read(&mut *reader, BY_VALUE).unwrap().len(), 8);
+    change(101).commit().unwrap().wait().unwrap();
+    let mut txn = begin(&engine);
+    txn.delete(TABLE, &key(2)).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    let mut back = change(100);
+    back.insert(TABLE, &record(2, 100)).unwrap();
+    let purger = {
+        let engine = engine.clone();
+        thread::spawn(move || {
+            reader.rollback().unwrap();
+            engine.tick().unwrap();
+        })
+    };
+    back.rollback().unwrap();
+    purger.join().unwrap();
+    engine.tick().unwrap();
+    assert_eq!(engine.unpurged(TABLE).unwrap(), 0);
+    assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_rollback_beside_purge_leaves_nothing() {
+    check(SCHEDULES, a_rollback_beside_purge);
+}
+
+#[test]
+fn a_rollback_that_does_not_look_whether_purge_has_passed_is_caught() {
+    assert!(is_caught("a_rollback_beside_purge_leaves_nothing", "E17"));
+}
+
 #[test]
 fn statements_that_look_before_they_enter_are_caught() {
     let model = "definitions_change_between_statements_not_under_them";

@@ -42,8 +42,9 @@ pub(crate) struct SessionShared {
 }
 
 impl SessionShared {
-    /// A statement begins.
+    /// A command begins. What was to stop the one before is forgotten first: whoever sees this one run may stop it.
     pub(crate) fn begin(&self, command: &'static str, text: &[u8], now_micros: i64) {
+        self.cancel.reset_statement();
         let mut activity = self.activity.lock();
         activity.command = command;
         activity.state = "executing";
@@ -156,5 +157,25 @@ impl Sessions {
             (activity.account.clone(), view)
         };
         sessions.iter().map(view).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_that_follows_the_begin_of_a_statement_counts() {
+        let session = SessionShared {
+            id: 1,
+            cancel: CancelToken::new(),
+            counters: SessionCounters::default(),
+            activity: Mutex::default(),
+        };
+        session.cancel.kill_query();
+        session.begin("Query", b"SELECT 1", 0);
+        assert!(!session.cancel.is_cancelled(), "the statement before was meant");
+        session.cancel.kill_query();
+        assert!(session.cancel.is_cancelled());
     }
 }

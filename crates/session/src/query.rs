@@ -611,6 +611,7 @@ impl Session {
         table: &str,
         wildcard: &str,
     ) -> Result<Vec<plugin_api::ColumnMeta>> {
+        self.shared.cancel.reset_statement();
         self.begin_statement();
         let quoted = table.replace('`', "``");
         let sql = format!("SELECT * FROM `{quoted}` LIMIT 0");

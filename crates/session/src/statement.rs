@@ -99,6 +99,7 @@ impl Session {
                 return Ok(());
             }
             self.started_micros = self.server.now_micros();
+            self.shared.cancel.reset_statement();
         }
     }
 
@@ -159,7 +160,6 @@ impl Session {
 
     /// Before every statement.
     pub(crate) fn begin_statement(&mut self) {
-        self.shared.cancel.reset_statement();
         let mut working = Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;

@@ -257,11 +257,15 @@ impl TxnSystem {
         self.enqueue(core);
     }
 
-    /// Commits below it are seen by everybody.
+    /// Commits below it are seen by everybody. It never goes back: a snapshot that is being taken may hold less in its slot than it sees.
     pub fn horizon(&self) -> u64 {
         let horizon = self.slots.horizon(self.log.visible());
-        self.horizon.store(horizon, Ordering::Relaxed);
-        horizon
+        self.horizon.fetch_max(horizon, Ordering::AcqRel).max(horizon)
+    }
+
+    /// The horizon when it was last looked for, or a later one: purge works below it, or will.
+    pub fn known_horizon(&self) -> u64 {
+        self.horizon.load(Ordering::Acquire)
     }
 
     /// Ended transactions that wait for purge.

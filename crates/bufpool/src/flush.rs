@@ -188,11 +188,13 @@ impl Pool {
     /// Writes the batch that is in the doublewrite file to its places.
     fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
         let mut images = &writer.staging[HEADER_BYTES..writer.filled];
-        for run in writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0) {
+        let runs = writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0);
+        let runs = runs.map(|run| {
             let (here, rest) = images.split_at(run.len() * writer.page_bytes);
-            self.file.write_at(here, u64::from(run[0].1.0) * writer.page_bytes as u64)?;
             images = rest;
-        }
+            (u64::from(run[0].1.0) * writer.page_bytes as u64, here)
+        });
+        self.file.write_parts(&runs.collect::<Vec<_>>())?;
         self.file.sync().map_err(SyncFailed::wrap)?;
         for (frame, _) in &writer.pages {
             // B6: from here a zero `first_change` means clean.

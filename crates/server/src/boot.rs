@@ -149,6 +149,7 @@ fn open_engines(
             false => SyncPolicy::Device,
         },
         open_up_to_log_damage: options.open_up_to_log_damage,
+        io_uring: options.io_uring,
     };
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());

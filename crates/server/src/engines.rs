@@ -36,6 +36,8 @@ pub(crate) struct StorageOptions {
     pub(crate) pool_bytes: u64,
     pub(crate) sync: SyncPolicy,
     pub(crate) open_up_to_log_damage: bool,
+    /// Many pages are written in one call.
+    pub(crate) io_uring: bool,
 }
 
 /// Engines of a running server.
@@ -59,14 +61,16 @@ impl Engines {
         archive: Option<&Path>,
         state: &Arc<RecoveryState>,
     ) -> Result<Engines> {
-        let StorageOptions { directory, pool_bytes, sync: policy, open_up_to_log_damage } = options;
+        let StorageOptions { directory, pool_bytes, sync: policy, open_up_to_log_damage, io_uring } =
+            options;
         let (policy, open_up_to_log_damage) = (*policy, *open_up_to_log_damage);
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let pool_bytes = usize::try_from(*pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
         let archive = archive.map(|path| open_archive(path, policy)).transpose()?;
         let config =
             EngineConfig { pool_bytes, archive, open_up_to_log_damage, ..EngineConfig::default() };
-        let disk = RealDisk::open(directory, policy).map_err(Error::internal)?;
+        let disk =
+            RealDisk::open(directory, policy).map_err(Error::internal)?.with_io_uring(*io_uring);
         let sync_micros = probe(&disk, policy);
         let state = state.clone();
         let durable = DurableEngine::open(Arc::new(disk), config, move |now| {

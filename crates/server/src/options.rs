@@ -73,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) open_up_to_log_damage: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
+    /// Many pages are written in one call.
+    pub(crate) io_uring: bool,
     pub(crate) tls_disabled: bool,
     /// Where the log is archived.
     pub(crate) log_archive: Option<PathBuf>,
@@ -254,6 +256,7 @@ impl Options {
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),
             open_up_to_log_damage: is_on(last("open_up_to_log_damage")),
+            io_uring: last("innodb_use_native_aio").is_none_or(|value| is_on(Some(value))),
             pool_bytes,
             tls_disabled: last("ssl").is_some_and(|value| !is_on(Some(value))),
             tls_files,

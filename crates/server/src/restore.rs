@@ -34,6 +34,7 @@ pub(crate) fn run(
         pool_bytes: options.pool_bytes,
         sync: SyncPolicy::Device,
         open_up_to_log_damage: false,
+        io_uring: options.io_uring,
     };
     let engines = Engines::open(&storage, None, &state)?;
     for engine in engines.all() {

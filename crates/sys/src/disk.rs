@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::clock::{Clock as _, RealClock};
 pub use crate::io_times::IoBucket;
 use crate::io_times::{Call, IoTimes};
+use crate::ring::WriteRing;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +36,13 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O; how much was written is then unknown.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes each part, an offset and its bytes, as `write_at` does, in no order. Side by side where the file can do that.
+    ///
+    /// # Errors
+    /// I/O; which parts were written is then unknown.
+    fn write_parts(&self, parts: &[(u64, &[u8])]) -> io::Result<()> {
+        parts.iter().try_for_each(|(offset, bytes)| self.write_at(bytes, *offset))
+    }
     /// Makes all completed writes durable.
     ///
     /// # Errors
@@ -156,6 +164,7 @@ pub enum SyncPolicy {
 pub struct RealDisk {
     root: PathBuf,
     policy: SyncPolicy,
+    uses_io_uring: bool,
     times: Arc<IoTimes>,
     /// Held locked for the life of the value: two processes on one directory would destroy it.
     _lock: std::fs::File,
@@ -172,7 +181,13 @@ impl RealDisk {
         let lock = std::fs::File::create(root.join(LOCK_NAME))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let times = Arc::new(IoTimes::new());
-        Ok(RealDisk { root: root.to_path_buf(), policy, times, _lock: lock })
+        let root = root.to_path_buf();
+        Ok(RealDisk { root, policy, uses_io_uring: true, times, _lock: lock })
+    }
+
+    /// Whether many pages are written in one call where the kernel can do that. They are unless this says no.
+    pub fn with_io_uring(self, uses_io_uring: bool) -> RealDisk {
+        RealDisk { uses_io_uring, ..self }
     }
 
     /// How long a write of a block and its sync take: the median of a few.
@@ -424,6 +439,8 @@ fn is_aligned(buf: &[u8]) -> bool {
 struct PageFile {
     cached: RealFile,
     direct: RealFile,
+    /// For many writes at once, where the kernel has it.
+    ring: Option<Mutex<WriteRing>>,
 }
 
 impl PageFile {
@@ -443,6 +460,18 @@ impl File for PageFile {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.way(buf, offset).write_at(buf, offset)
+    }
+
+    fn write_parts(&self, parts: &[(u64, &[u8])]) -> io::Result<()> {
+        let is_direct = |(offset, bytes): &(u64, &[u8])| {
+            is_aligned(bytes) && offset.is_multiple_of(BLOCK_BYTES as u64)
+        };
+        match &self.ring {
+            Some(ring) if parts.len() > 1 && parts.iter().all(is_direct) => {
+                ring.lock().write(&self.direct.file, parts, &self.direct.times)
+            }
+            _ => parts.iter().try_for_each(|(offset, bytes)| self.write_at(bytes, *offset)),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -504,7 +533,9 @@ impl Disk for RealDisk {
         Ok(match options.open(self.root.join(name)) {
             Ok(file) => {
                 let (policy, times) = (self.policy, self.times.clone());
-                Arc::new(PageFile { cached, direct: RealFile { file, policy, times } })
+                let direct = RealFile { file, policy, times };
+                let ring = self.uses_io_uring.then(|| WriteRing::new().ok()).flatten();
+                Arc::new(PageFile { cached, direct, ring: ring.map(Mutex::new) })
             }
             // Not every file system can.
             Err(_) => Arc::new(cached),

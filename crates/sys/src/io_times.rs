@@ -16,14 +16,16 @@ pub(crate) enum Call {
     Fdatasync,
     Fsync,
     Ftruncate,
+    IoUringEnter,
 }
 
-const CALLS: [(Call, &str); 5] = [
+const CALLS: [(Call, &str); 6] = [
     (Call::Pread, "pread"),
     (Call::Pwrite, "pwrite"),
     (Call::Fdatasync, "fdatasync"),
     (Call::Fsync, "fsync"),
     (Call::Ftruncate, "ftruncate"),
+    (Call::IoUringEnter, "io_uring_enter"),
 ];
 /// Bucket n holds what took less than 2^n microseconds and not less than half of it; the last one everything longer.
 const BUCKETS: usize = 28;

@@ -19,6 +19,7 @@ pub mod net;
 pub mod notify;
 pub mod overlay;
 pub mod process;
+mod ring;
 pub mod sim;
 mod spin;
 pub mod sync;

@@ -124,7 +124,7 @@ pub(super) const GLOBAL: &[Definition] = &[
     Definition::global("innodb_stats_transient_sample_pages", uint(1, U64), "8", "Pages sampled for statistics"),
     Definition::fixed("innodb_temp_data_file_path", Kind::Text, "ibtmp1:12M:autoextend", "Accepted"),
     Definition::global("innodb_thread_concurrency", uint(0, 1000), "0", "Accepted"),
-    Definition::fixed("innodb_use_native_aio", Kind::Bool, "ON", "Accepted"),
+    Definition::fixed("innodb_use_native_aio", Kind::Bool, "ON", "Many pages are written in one call, by io_uring where the kernel has it"),
     Definition::fixed("innodb_version", Kind::Text, "9.7.0", "Version of the engine"),
     Definition::fixed("innodb_write_io_threads", uint(1, 64), "4", "Accepted"),
     Definition::global("key_buffer_size", blocks(0, U64, 4096), "8388608", "Accepted"),

@@ -525,6 +525,7 @@ fn what_exceeds_memory_moves_to_files() {
         "select a, row_number() over (order by c, a) from t1",
         "select a, b, count(*), max(c) from t1 group by a, b",
         "select distinct a, c from t1",
+        "select a, c from t1 union select a + 1, c from t1",
         "select x.a, y.b, y.c from t1 x join t1 y on x.a = y.a + 1",
         "select x.a, y.b from t1 x left join t1 y on x.a * 2 = y.a * 1 and y.b > 5",
         "select a from t1 x where not exists (select 1 from t1 y where y.a * 3 = x.a * 1)",

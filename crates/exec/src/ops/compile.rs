@@ -4,8 +4,8 @@ use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{
     Access, AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, IndexKeySource,
-    Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SortKey, TableAccess,
-    WindowCall,
+    Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SetOperation, SortKey,
+    TableAccess, WindowCall,
 };
 use plugin_api::BoundAggregate;
 use types::{CollationId, DataType, TypeKind};
@@ -196,12 +196,18 @@ impl<'a> NodeCompiler<'a> {
                     .iter()
                     .map(|(input, outputs)| Ok((self.node(input)?, self.outputs(outputs, &types)?)))
                     .collect::<Result<_>>()?;
-                Node::Set(Box::new(SetNode {
-                    operation: *operation,
-                    inputs,
-                    columns: registers,
-                    types,
-                }))
+                let columns = registers.iter().copied().zip(types.iter().cloned()).collect();
+                let operation = *operation;
+                let set = SetNode { operation, inputs, columns: registers, types };
+                let set = Node::Set(Box::new(set));
+                match operation {
+                    SetOperation::UnionDistinct => Node::Distinct { input: Box::new(set), columns },
+                    SetOperation::UnionAll
+                    | SetOperation::IntersectAll
+                    | SetOperation::IntersectDistinct
+                    | SetOperation::ExceptAll
+                    | SetOperation::ExceptDistinct => set,
+                }
             }
             Physical::Materialize { id, input, outputs, columns, correlated } => {
                 let (registers, types) = typed(columns);

@@ -26,7 +26,6 @@ pub(crate) struct SetOperator<'r> {
     /// UNION: the input being read.
     input: usize,
     is_open: bool,
-    seen: Seen,
     rows: Rows,
     at: usize,
 }
@@ -40,29 +39,21 @@ impl<'r> SetOperator<'r> {
             inputs: node.inputs.iter().map(|(input, _)| build(input)).collect(),
             input: 0,
             is_open: false,
-            seen: Seen::default(),
             rows: Rows::new(node.columns.len()),
             at: 0,
         }
     }
 
-    fn next_union(&mut self, distinct: bool, run: &mut Run<'r>) -> Result<bool> {
+    fn next_union(&mut self, run: &mut Run<'r>) -> Result<bool> {
         while let Some(input) = self.inputs.get_mut(self.input) {
             if !self.is_open {
                 input.open(run)?;
                 self.is_open = true;
             }
-            while input.next(run)? {
+            if input.next(run)? {
                 run.tick()?;
                 load_outputs(&self.node.inputs[self.input].1, &self.node.columns, run)?;
-                if !distinct {
-                    return Ok(true);
-                }
-                let regs = &run.regs;
-                let values = self.node.columns.iter().map(|register| &regs[*register]);
-                if self.seen.insert(values.zip(&self.node.types), &mut run.memory)? {
-                    return Ok(true);
-                }
+                return Ok(true);
             }
             input.close(run);
             self.is_open = false;
@@ -161,8 +152,8 @@ impl<'r> Operator<'r> for SetOperator<'r> {
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
         match self.node.operation {
-            SetOperation::UnionAll => self.next_union(false, run),
-            SetOperation::UnionDistinct => self.next_union(true, run),
+            // What is left of UNION DISTINCT is done by the `Distinct` above it.
+            SetOperation::UnionAll | SetOperation::UnionDistinct => self.next_union(run),
             SetOperation::IntersectAll
             | SetOperation::IntersectDistinct
             | SetOperation::ExceptAll
@@ -181,7 +172,6 @@ impl<'r> Operator<'r> for SetOperator<'r> {
         for input in &mut self.inputs {
             input.close(run);
         }
-        self.seen.clear(run);
         self.rows.clear(run);
         self.input = 0;
         self.is_open = false;

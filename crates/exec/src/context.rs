@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
+use sys::threads::HelperLimit;
 use types::Value;
 
 use crate::measure::{ExecCounts, Measure};
@@ -130,6 +131,8 @@ pub struct ExecContext<'a> {
     pub settings: &'a ExecSettings,
     /// Stops the statement.
     pub cancel: &'a CancelToken,
+    /// Threads that large scans may use besides their own.
+    pub helpers: &'a HelperLimit,
     /// Reused memory.
     pub scratch: &'a mut ExecScratch,
 }

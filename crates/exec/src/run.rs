@@ -7,6 +7,7 @@ use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
+use sys::threads::HelperLimit;
 use types::Value;
 
 use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
@@ -118,6 +119,7 @@ pub(crate) struct Run<'r> {
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
     pub(crate) cancel: &'r CancelToken,
+    pub(crate) helpers: &'r HelperLimit,
     pub(crate) memory: Memory,
     pub(crate) once: Vec<Option<Value>>,
     pub(crate) sets: Vec<Option<Rc<InSet>>>,
@@ -168,6 +170,7 @@ impl<'r> Run<'r> {
             scans,
             records,
             cancel: ctx.cancel,
+            helpers: ctx.helpers,
             memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
             once: vec![None; body.once_slots],
             sets: vec![None; body.set_slots],

@@ -413,6 +413,7 @@ impl Session {
             function,
             settings: &settings,
             cancel: &self.shared.cancel,
+            helpers: &self.server.scan_helpers,
             scratch: &mut self.scratch,
         };
         let outcome = planned.program.run(&mut ctx, rows);

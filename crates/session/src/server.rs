@@ -11,6 +11,7 @@ use plugin_api::{
     SessionFactory, SessionHandle,
 };
 use sys::clock::Clock;
+use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::account_usage::Usages;
@@ -79,6 +80,8 @@ pub struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
+    /// Threads of all large scans besides those of their sessions.
+    pub(crate) scan_helpers: HelperLimit,
     pub(crate) usages: Usages,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
@@ -126,6 +129,10 @@ impl Server {
         let plan_cache = PlanCache::new(globals.integer("plan_cache_size") as usize);
         let prepared_limit = globals.integer("prepared_stmt_memory_limit") as usize;
         let prepared_plans = PlanCache::new(prepared_limit / 2);
+        let scan_helpers = match globals.integer("parallel_helpers_max") as usize {
+            0 => 2 * processors(),
+            count => count,
+        };
         let digest_seed = random_seed(started_micros);
         let server = Arc::new_cyclic(|me| Server {
             me: me.clone(),
@@ -143,6 +150,7 @@ impl Server {
             sessions: Sessions::default(),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
+            scan_helpers: HelperLimit::new(scan_helpers),
             usages: Usages::default(),
             plan_cache,
             prepared_texts: PreparedTexts::new(digest_seed),

@@ -1,7 +1,6 @@
 //! Threads: named, joined, and numbered for structures that are divided by thread.
 
 use std::io;
-#[cfg(not(shuttle))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -76,6 +75,44 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// How many helper threads all who use it may have at one time.
+pub struct HelperLimit {
+    free: AtomicUsize,
+}
+
+/// Helpers that were granted, until this is dropped.
+pub struct Helpers<'l> {
+    limit: &'l HelperLimit,
+    count: usize,
+}
+
+impl HelperLimit {
+    /// A limit of `count` threads.
+    pub fn new(count: usize) -> HelperLimit {
+        HelperLimit { free: AtomicUsize::new(count) }
+    }
+
+    /// Grants up to `wanted` helpers, as many as are free. Does not wait.
+    pub fn take(&self, wanted: usize) -> Helpers<'_> {
+        let rest = |free: usize| Some(free.saturating_sub(wanted));
+        let free = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        Helpers { limit: self, count: free.map_or(0, |free| free.min(wanted)) }
+    }
+}
+
+impl Helpers<'_> {
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Helpers<'_> {
+    fn drop(&mut self) {
+        self.limit.free.fetch_add(self.count, Ordering::Relaxed);
+    }
+}
+
 /// Runs `work` with the numbers from 0 to `count - 1`, number 0 on the calling thread and each other on a helper thread, and
 /// returns their results in order. Helpers run at a lower priority than threads that answer clients. A number whose thread could
 /// not be started is left out.
@@ -144,4 +181,21 @@ pub fn alongside<R: Send, T>(
         };
         (running.into_iter().map(join).collect(), other)
     })
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::HelperLimit;
+
+    #[test]
+    fn helpers_are_granted_while_there_are_some() {
+        let limit = HelperLimit::new(3);
+        let two = limit.take(2);
+        let rest = limit.take(2);
+        assert_eq!((two.count(), rest.count(), limit.take(1).count()), (2, 1, 0));
+        drop(two);
+        assert_eq!(limit.take(5).count(), 2);
+        drop(rest);
+        assert_eq!(limit.take(5).count(), 3);
+    }
 }

@@ -349,6 +349,7 @@ impl Pipeline {
             true => 1,
             false => degree.clamp(1, morsels.len().max(1)),
         };
+        let helpers = run.helpers.take(threads - 1);
         let work = Work {
             pipeline: self,
             reader: &*reader,
@@ -359,7 +360,7 @@ impl Pipeline {
             constants: &constants,
             facts,
         };
-        let results = sys::threads::together("squall-scan", threads, |_| {
+        let results = sys::threads::together("squall-scan", 1 + helpers.count(), |_| {
             let mut sink = new_sink();
             let done = work.run(&mut sink);
             if done.is_err() {
@@ -367,6 +368,7 @@ impl Pipeline {
             }
             done.map(|()| sink)
         });
+        drop(helpers);
         let rows = work.rows.load(Ordering::Relaxed);
         run.counts.read_key += ranges.len() as u64;
         match (&self.source.ranges, self.source.index) {

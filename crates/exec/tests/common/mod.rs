@@ -21,6 +21,7 @@ use plugin_api::{
     AccountView, BindContext, FunctionContext, InformationContext, Plugin, PluginInfo, ProcessView,
     Registry, RowSource, TableView, VariableView,
 };
+use sys::threads::HelperLimit;
 use types::{CollationId, DataType, DateTime, SqlMode, Value};
 
 pub struct Database {
@@ -217,6 +218,7 @@ impl Database {
             },
             settings: &self.settings,
             cancel: &cancel,
+            helpers: &HelperLimit::new(8),
             scratch: &mut self.scratch,
         };
         let outcome = program.run(&mut ctx, &mut sink)?;

@@ -177,6 +177,7 @@ pub(super) const GLOBAL: &[Definition] = &[
     Definition::fixed("performance_schema", Kind::Bool, "ON", "performance_schema has tables"),
     Definition::fixed("persisted_globals_load", Kind::Bool, "ON", "Persisted variables are used"),
     Definition::fixed("pid_file", Kind::Text, "squalld.pid", "File with the process id"),
+    Definition::fixed("parallel_helpers_max", uint(0, 4096), "0", "Threads that all large scans may use besides their own; 0 for twice as many as processors"),
     Definition::global("commit_delay_us", uint(0, 1_000_000), "0", "Microseconds that the sync of a group of commits waits for more of them"),
     Definition::global("log_archive_backlog_max_mb", uint(64, 1 << 30), "10240", "Log kept for an archive that cannot be written; beyond, the archive gets a gap"),
     Definition::fixed("log_archive_directory", Kind::Text, "", "Directory that gets a copy of the log, to roll backups forward"),

@@ -177,19 +177,6 @@ pub struct EngineStat {
     pub value: String,
 }
 
-/// How many calls of one kind to the operating system's files took how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IoBucket {
-    /// Name of the call.
-    pub call: &'static str,
-    /// They took less than this, a power of two, and no less than half of it.
-    pub below_micros: u64,
-    /// How many.
-    pub count: u64,
-    /// Their time in all.
-    pub total_micros: u64,
-}
-
 /// A storage engine.
 pub trait Engine: Send + Sync {
     /// Name as in `ENGINE=`.
@@ -256,11 +243,6 @@ pub trait Engine: Send + Sync {
 
     /// Counters and settings for information tables.
     fn stats(&self) -> Vec<EngineStat>;
-
-    /// Calls to files by how long they took; empty for an engine without files.
-    fn io_times(&self) -> Vec<IoBucket> {
-        Vec::new()
-    }
 
     /// Verifies every invariant of a table; the strings describe what is wrong.
     ///

@@ -19,9 +19,9 @@ pub use cancel::CancelToken;
 pub use commit::{CommitHandle, CommitWait};
 pub use definition::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 pub use engine::{
-    CursorId, Direction, Engine, EngineStat, GetOutcome, IoBucket, IsolationLevel, KeyBound,
-    KeyContent, KeyRange, RangeEstimate, RowLock, Savepoint, ScanSpec, TableStats, Transaction,
-    TxnOptions, WaitPolicy,
+    CursorId, Direction, Engine, EngineStat, GetOutcome, IsolationLevel, KeyBound, KeyContent,
+    KeyRange, RangeEstimate, RowLock, Savepoint, ScanSpec, TableStats, Transaction, TxnOptions,
+    WaitPolicy,
 };
 pub use error::{EngineError, EngineResult};
 pub use rows::{RowBatch, RowBuf, RowRef};

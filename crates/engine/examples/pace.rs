@@ -248,7 +248,8 @@ fn run(engine: &DurableEngine, rows: i64) -> EngineResult<()> {
 
 fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "pace-data".into());
-    let disk = RealDisk::open(Path::new(&directory), SyncPolicy::Device).expect("a directory");
+    let disk = RealDisk::open(Path::new(&directory), SyncPolicy::Device, Default::default())
+        .expect("a directory");
     let since = Instant::now();
     let engine = DurableEngine::open(Arc::new(disk), EngineConfig::default(), |_| {});
     let engine = engine.unwrap_or_else(|error| panic!("{error:?}"));

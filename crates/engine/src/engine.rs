@@ -6,7 +6,7 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bufpool::PoolConfig;
 use engine_api::{
     BackupSummary, BackupTarget, CancelToken, Engine, EngineError, EngineResult, EngineStat,
-    IndexId, IoBucket, KeyRange, RangeEstimate, TableId, TableStats, Transaction,
+    IndexId, KeyRange, RangeEstimate, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use sys::blocking::blocking;
@@ -384,18 +384,6 @@ impl Engine for DurableEngine {
         // What a crash left half done is no damage.
         self.shared.roll_back_losers()?;
         crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
-    }
-
-    fn io_times(&self) -> Vec<IoBucket> {
-        let buckets = self.shared.disk.io_times().into_iter();
-        buckets
-            .map(|sys::disk::IoBucket { call, below_micros, count, total_micros }| IoBucket {
-                call,
-                below_micros,
-                count,
-                total_micros,
-            })
-            .collect()
     }
 
     fn backup(

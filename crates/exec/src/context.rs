@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
+use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
 
@@ -44,8 +45,8 @@ pub struct ExecSettings {
     pub memory_limit_bytes: usize,
     /// Bytes that one sort or hash table may hold before it moves to files.
     pub operator_memory_bytes: usize,
-    /// `tmpdir`: where the files are.
-    pub temporary_directory: Arc<Path>,
+    /// Makes the files, in `tmpdir`.
+    pub temporary_files: Arc<TemporaryFiles>,
     /// `cte_max_recursion_depth`.
     pub cte_max_recursion_depth: u64,
     /// `foreign_key_checks`.
@@ -85,7 +86,7 @@ impl Default for ExecSettings {
         ExecSettings {
             memory_limit_bytes: 1 << 30,
             operator_memory_bytes: 16 << 20,
-            temporary_directory: Path::new("/tmp").into(),
+            temporary_files: Arc::new(TemporaryFiles::new(Path::new("/tmp"), Arc::default())),
             cte_max_recursion_depth: 1000,
             foreign_key_checks: true,
             auto_increment_increment: 1,

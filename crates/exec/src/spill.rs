@@ -118,7 +118,7 @@ pub(crate) struct RowWriter {
 impl RowWriter {
     /// A new file.
     pub(crate) fn create(run: &Run<'_>) -> Result<RowWriter> {
-        let file = UnnamedFile::create(&run.settings.temporary_directory);
+        let file = run.settings.temporary_files.create();
         let file = file.map_err(|error| {
             let (number, text) = (error.raw_os_error().unwrap_or(0), error.to_string());
             Error::with(ErrorCode::CANT_CREATE_FILE, &[&"(temporary)", &number, &text])

@@ -217,6 +217,19 @@ pub struct ProcessView {
     pub info: Option<String>,
 }
 
+/// How many calls of one kind to the operating system's files took how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoBucket {
+    /// Name of the call.
+    pub call: &'static str,
+    /// They took less than this, a power of two, and no less than half of it.
+    pub below_micros: u64,
+    /// How many.
+    pub count: u64,
+    /// Their time in all.
+    pub total_micros: u64,
+}
+
 /// What information tables may ask of the server. Every answer is filtered by what the session's account may see.
 pub trait InformationContext {
     /// Schemas in name order: name, default collation name.
@@ -243,8 +256,8 @@ pub trait InformationContext {
 
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
-    /// Engines' calls to files by how long they took.
-    fn io_times(&self) -> Vec<engine_api::IoBucket> {
+    /// The server's calls to files by how long they took.
+    fn io_times(&self) -> Vec<IoBucket> {
         Vec::new()
     }
     /// Plugins.

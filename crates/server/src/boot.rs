@@ -88,7 +88,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     if !engines.default.is_durable() {
         warn!("all data is kept in memory and is lost at shutdown");
     }
-    let registry = Arc::new(plugins::registry(&engines));
+    let registry = Arc::new(plugins::registry(&engines, &directory.io_times));
     let server = open_server(options, directory, &engines, registry.clone(), &stop)?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     let listeners = match early {
@@ -150,6 +150,7 @@ fn open_engines(
         },
         open_up_to_log_damage: options.open_up_to_log_damage,
         io_uring: options.io_uring,
+        io_times: directory.io_times.clone(),
     };
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
@@ -161,9 +162,9 @@ fn open_engines(
         return Ok(Some((engines?, None)));
     }
     let waiting = Engines::recovering(state);
-    let registry = Arc::new(plugins::registry(&waiting));
+    let registry = Arc::new(plugins::registry(&waiting, &directory.io_times));
     let root = RootAccount { os_user: directory.owner(), password: Some(nobody_knows()?) };
-    let server = make_server(options, &waiting, registry.clone(), stop, root)?;
+    let server = make_server(options, directory, &waiting, registry.clone(), stop, root)?;
     let door = Door::new(server, state.clone());
     let listeners = listen(options, directory, Arc::new(Entrance(door.clone())), &registry)?;
     info!("accepting connections; storage is being recovered");
@@ -214,7 +215,7 @@ fn open_server(
     stop: &Stop,
 ) -> BootResult<Arc<Server>> {
     let root = root_account(options, directory, engines)?;
-    let server = make_server(options, engines, registry, stop, root)?;
+    let server = make_server(options, directory, engines, registry, stop, root)?;
     let facts = [
         ("datadir", format!("{}/", directory.path.display())),
         ("socket", options.socket.display().to_string()),
@@ -231,6 +232,7 @@ fn open_server(
 
 fn make_server(
     options: &Options,
+    directory: &DataDirectory,
     engines: &Engines,
     registry: Arc<Registry>,
     stop: &Stop,
@@ -251,6 +253,7 @@ fn make_server(
         options: options.variables.clone(),
         root,
         insecure_root: options.insecure_root,
+        io_times: directory.io_times.clone(),
     })?;
     Ok(server)
 }

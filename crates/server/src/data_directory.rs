@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use sys::io_times::IoTimes;
 use sys::process::LockFile;
 
 const DIRECTORY_MODE: u32 = 0o700;
@@ -16,6 +18,8 @@ const PASSWORD_CHARS: usize = 24;
 /// An open data directory.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
+    /// Counts all calls of the process to files.
+    pub(crate) io_times: Arc<IoTimes>,
     _lock: LockFile,
 }
 
@@ -32,7 +36,7 @@ impl DataDirectory {
         let lock = LockFile::acquire(&path.join("squall.lock"))?.ok_or_else(|| {
             io::Error::new(io::ErrorKind::AddrInUse, "another server uses the data directory")
         })?;
-        Ok(DataDirectory { path, _lock: lock })
+        Ok(DataDirectory { path, io_times: Arc::default(), _lock: lock })
     }
 
     /// The operating system's user who owns it, and so administers the server.
@@ -50,7 +54,7 @@ impl DataDirectory {
         let letter = |byte: &u8| char::from(PASSWORD_ALPHABET[usize::from(byte % 32)]);
         let password: String = noise.iter().map(letter).collect();
         let path = self.path.join("root-password");
-        write_private(&path, &format!("{password}\n"))?;
+        self.write_private(&path, &format!("{password}\n"))?;
         Ok((password, path))
     }
 
@@ -70,19 +74,19 @@ impl DataDirectory {
         bytes[8] = bytes[8] & 0x3F | 0x80;
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let uuid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-        write_private(&path, &format!("[auto]\nserver-uuid={uuid}\n"))?;
+        self.write_private(&path, &format!("[auto]\nserver-uuid={uuid}\n"))?;
         Ok(uuid)
     }
-}
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    // Removed first, so that the mode holds for a file that was there before.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    fn write_private(&self, path: &Path, text: &str) -> io::Result<()> {
+        // Removed first, so that the mode holds for a file that was there before.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(SECRET_MODE).open(path)?;
+        file.write_all(text.as_bytes())?;
+        self.io_times.sync_all(&file)
     }
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(SECRET_MODE).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

@@ -9,6 +9,7 @@ use engine_memory::MemoryEngine;
 use errors::{Error, Result};
 use plugin_api::{Plugin, PluginInfo, Registrar};
 use sys::disk::{RealDisk, SyncPolicy};
+use sys::io_times::IoTimes;
 use tracing::{error, info, warn};
 
 use crate::recovery::{RecoveryState, RecoveryView};
@@ -38,6 +39,7 @@ pub(crate) struct StorageOptions {
     pub(crate) open_up_to_log_damage: bool,
     /// Many pages are written in one call.
     pub(crate) io_uring: bool,
+    pub(crate) io_times: Arc<IoTimes>,
 }
 
 /// Engines of a running server.
@@ -61,16 +63,17 @@ impl Engines {
         archive: Option<&Path>,
         state: &Arc<RecoveryState>,
     ) -> Result<Engines> {
-        let StorageOptions { directory, pool_bytes, sync: policy, open_up_to_log_damage, io_uring } =
-            options;
-        let (policy, open_up_to_log_damage) = (*policy, *open_up_to_log_damage);
+        let StorageOptions { directory, pool_bytes, sync: policy, .. } = options;
+        let (policy, open_up_to_log_damage) = (*policy, options.open_up_to_log_damage);
         let temporary: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let pool_bytes = usize::try_from(*pool_bytes).unwrap_or(usize::MAX).max(POOL_BYTES_MIN);
-        let archive = archive.map(|path| open_archive(path, policy)).transpose()?;
+        let archive =
+            archive.map(|path| open_archive(path, policy, &options.io_times)).transpose()?;
         let config =
             EngineConfig { pool_bytes, archive, open_up_to_log_damage, ..EngineConfig::default() };
         let disk =
-            RealDisk::open(directory, policy).map_err(Error::internal)?.with_io_uring(*io_uring);
+            RealDisk::open(directory, policy, options.io_times.clone()).map_err(Error::internal)?;
+        let disk = disk.with_io_uring(options.io_uring);
         let sync_micros = probe(&disk, policy);
         let state = state.clone();
         let durable = DurableEngine::open(Arc::new(disk), config, move |now| {
@@ -115,8 +118,8 @@ impl Engines {
     }
 }
 
-fn open_archive(path: &Path, policy: SyncPolicy) -> Result<ArchiveDisk> {
-    let disk = RealDisk::open(path, policy).map_err(|error| {
+fn open_archive(path: &Path, policy: SyncPolicy, times: &Arc<IoTimes>) -> Result<ArchiveDisk> {
+    let disk = RealDisk::open(path, policy, times.clone()).map_err(|error| {
         Error::internal(format!("log_archive_directory {}: {error}", path.display()))
     })?;
     Ok(ArchiveDisk(Arc::new(disk)))

@@ -1,13 +1,16 @@
 //! The plugins that are built in, in the order in which they register.
 
+use std::sync::Arc;
+
 use plugin_api::{Plugin, Registry};
+use sys::io_times::IoTimes;
 
 use crate::engines::Engines;
 
-/// A registry of everything.
-pub(crate) fn registry(engines: &Engines) -> Registry {
+/// A registry of everything; `io_times` counts calls to files.
+pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
     let plugins: Vec<Box<dyn Plugin>> = vec![
-        mysql_protocol::plugin(),
+        mysql_protocol::plugin(io_times.clone()),
         authentication::plugin(),
         Box::new(functions_numeric::NumericFunctions),
         Box::new(functions_string::StringFunctions),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use engine::{Restored, restore, time_text};
 use sys::clock::{Clock as _, RealClock};
 use sys::disk::{Disk, ReadOnlyDisk, RealDisk, SyncPolicy};
+use sys::io_times::IoTimes;
 use tracing::{info, warn};
 
 use crate::boot::BootResult;
@@ -27,7 +28,7 @@ pub(crate) fn run(
     directory: &DataDirectory,
 ) -> BootResult<()> {
     let storage = directory.path.join("storage");
-    let restored = copy(wanted, &storage)?;
+    let restored = copy(wanted, &storage, &directory.io_times)?;
     let state = Arc::new(RecoveryState::new());
     let storage = StorageOptions {
         directory: storage,
@@ -35,6 +36,7 @@ pub(crate) fn run(
         sync: SyncPolicy::Device,
         open_up_to_log_damage: false,
         io_uring: options.io_uring,
+        io_times: directory.io_times.clone(),
     };
     let engines = Engines::open(&storage, None, &state)?;
     for engine in engines.all() {
@@ -55,7 +57,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn copy(wanted: &RestoreOptions, storage: &Path) -> BootResult<Restored> {
+fn copy(wanted: &RestoreOptions, storage: &Path, io_times: &Arc<IoTimes>) -> BootResult<Restored> {
     let read = |path: &Path| -> BootResult<Arc<dyn Disk>> {
         let disk = ReadOnlyDisk::open(path)
             .map_err(|error| format!("directory {}: {error}", path.display()))?;
@@ -63,7 +65,7 @@ fn copy(wanted: &RestoreOptions, storage: &Path) -> BootResult<Restored> {
     };
     let backup = read(&wanted.backup)?;
     let archive = wanted.archive.as_deref().map(read).transpose()?;
-    let target = RealDisk::open(storage, SyncPolicy::Device)?;
+    let target = RealDisk::open(storage, SyncPolicy::Device, io_times.clone())?;
     let was_empty = target.list()?.is_empty();
     let clock = RealClock::new();
     let mut told = clock.monotonic();

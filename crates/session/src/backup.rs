@@ -5,10 +5,12 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine_api::{BackupFile, BackupTarget};
 use errors::{Error, Result, err};
 use plugin_api::{OkInfo, ResultSink};
+use sys::io_times::IoTimes;
 
 use crate::load_data::file_error;
 use crate::session::Session;
@@ -45,10 +47,12 @@ impl Session {
         if !engine.is_durable() {
             return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
         }
-        let target = Directory::make(&path, purpose).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
-            _ => file_error(1, "Can't create directory", &path, &error),
-        })?;
+        let times = self.server.io_times.clone();
+        let target =
+            Directory::make(&path, purpose, times).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
+                _ => file_error(1, "Can't create directory", &path, &error),
+            })?;
         self.shared.activity.lock().state = "Backing up";
         let cancel = self.shared.cancel.clone();
         let outcome = sys::blocking::blocking(|| {
@@ -74,10 +78,11 @@ struct Directory {
     path: PathBuf,
     /// Where the files go.
     inner: PathBuf,
+    times: Arc<IoTimes>,
 }
 
 impl Directory {
-    fn make(path: &Path, purpose: Backup) -> io::Result<Directory> {
+    fn make(path: &Path, purpose: Backup, times: Arc<IoTimes>) -> io::Result<Directory> {
         let mut builder = DirBuilder::new();
         builder.mode(DIRECTORY_MODE).create(path)?;
         let inner = match purpose {
@@ -87,17 +92,16 @@ impl Directory {
         if purpose == Backup::Started {
             builder.create(&inner)?;
         }
-        Ok(Directory { path: path.to_owned(), inner })
+        Ok(Directory { path: path.to_owned(), inner, times })
     }
 
     /// Makes the names durable.
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.inner)?.sync_all()?;
-        File::open(&self.path)?.sync_all()?;
-        match self.path.parent() {
-            Some(parent) => File::open(parent)?.sync_all(),
-            None => Ok(()),
-        }
+        let directories = [Some(&*self.inner), Some(&*self.path), self.path.parent()];
+        directories
+            .into_iter()
+            .flatten()
+            .try_for_each(|directory| self.times.sync_all(&File::open(directory)?))
     }
 }
 
@@ -105,18 +109,22 @@ impl BackupTarget for Directory {
     fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>> {
         let mut options = File::options();
         options.write(true).create_new(true).mode(FILE_MODE);
-        Ok(Box::new(Output(options.open(self.inner.join(name))?)))
+        let file = options.open(self.inner.join(name))?;
+        Ok(Box::new(Output { file, times: &self.times }))
     }
 }
 
-struct Output(File);
+struct Output<'a> {
+    file: File,
+    times: &'a IoTimes,
+}
 
-impl BackupFile for Output {
+impl BackupFile for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all(bytes)
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
-        self.0.sync_all()
+        self.times.sync_all(&self.file)
     }
 }

@@ -12,7 +12,8 @@ use errors::{Diagnostics, Result, err};
 use plan::LogicalStatement;
 use plugin_api::{
     AccountView, BindContext, ColumnView, ConstraintKind, ConstraintView, IndexView,
-    InformationContext, InformationTable, PluginInfo, ProcessView, TableView, VariableView,
+    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, TableView,
+    VariableView,
 };
 use types::{DataType, SqlMode, ZoneRules};
 
@@ -669,8 +670,15 @@ impl InformationContext for Information<'_> {
         rows
     }
 
-    fn io_times(&self) -> Vec<engine_api::IoBucket> {
-        self.server.registry.engines().iter().flat_map(|engine| engine.io_times()).collect()
+    fn io_times(&self) -> Vec<IoBucket> {
+        use sys::io_times::IoBucket as Counted;
+        let view = |Counted { call, below_micros, count, total_micros }| IoBucket {
+            call,
+            below_micros,
+            count,
+            total_micros,
+        };
+        self.server.io_times.buckets().into_iter().map(view).collect()
     }
 
     fn plugins(&self) -> Vec<(PluginInfo, Vec<(&'static str, String)>)> {

@@ -452,7 +452,7 @@ impl Session {
             execution_mode: self.settings.execution_mode,
             parallel_degree: self.settings.parallel_degree,
             operator_memory_bytes: self.settings.operator_memory_bytes,
-            temporary_directory: self.settings.temporary_directory.clone(),
+            temporary_files: self.settings.temporary_files.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ use plugin_api::{
     SessionFactory, SessionHandle,
 };
 use sys::clock::Clock;
+use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
@@ -23,7 +24,7 @@ use crate::process::Sessions;
 use crate::session::Session;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
-use crate::variables::{Globals, Origin, Scope, VariableId, as_u64};
+use crate::variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
 
 /// Finds the rules of a named time zone.
 pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;
@@ -61,6 +62,8 @@ pub struct ServerConfig {
     pub root: RootAccount,
     /// Every login over loopback as root succeeds without a password.
     pub insecure_root: bool,
+    /// Where the process counts its calls to files.
+    pub io_times: Arc<IoTimes>,
 }
 
 /// A running server: opens sessions.
@@ -95,6 +98,7 @@ pub struct Server {
     /// Secret that no password matches, for logins of unknown users.
     decoy: Vec<u8>,
     insecure_root: bool,
+    pub(crate) io_times: Arc<IoTimes>,
     /// OS user who is root@localhost through the UNIX socket without a password.
     owner: Option<String>,
 }
@@ -161,6 +165,7 @@ impl Server {
             started_micros,
             decoy,
             insecure_root: config.insecure_root,
+            io_times: config.io_times,
             owner: config.root.os_user.clone(),
         });
         for name in ENGINE_OPTIONS {
@@ -244,6 +249,11 @@ impl Server {
             return Some(Arc::new(offset));
         }
         (self.zones)(name)
+    }
+
+    /// A session's variables, decoded.
+    pub(crate) fn settings(&self, values: &SessionValues) -> Settings {
+        Settings::decode(&self.globals, values, &|name| self.zone(name), &self.io_times)
     }
 
     /// A global value, those that are facts of the running server included.

@@ -133,7 +133,7 @@ impl Session {
         });
         let client = ClientInfo::new(info.kind.clone(), request);
         let values = Arc::new(SessionValues::new(&server.globals));
-        let settings = Settings::decode(&server.globals, &values, &|name| server.zone(name));
+        let settings = server.settings(&values);
         let slot = server.metadata_locks.register(info.connection_id);
         let services = Services {
             server: server.clone(),
@@ -327,8 +327,7 @@ impl Session {
     /// Decodes the variables again after a change.
     pub(crate) fn refresh_settings(&mut self) {
         let server = self.server.clone();
-        self.settings =
-            Settings::decode(&server.globals, &self.services.values, &|name| server.zone(name));
+        self.settings = server.settings(&self.services.values);
         self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         self.local_clock = LocalClock::default();
     }

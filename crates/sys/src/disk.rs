@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock as _, RealClock};
-pub use crate::io_times::IoBucket;
 use crate::io_times::{Call, IoTimes};
 use crate::ring::WriteRing;
 use crate::sync::Mutex;
@@ -103,10 +102,6 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// I/O.
     fn sync_dir(&self) -> io::Result<()>;
-    /// How long calls took so far; nothing for a disk that makes none.
-    fn io_times(&self) -> Vec<IoBucket> {
-        Vec::new()
-    }
 }
 
 /// Offset and length of writes that go past the page cache are multiples of it.
@@ -171,16 +166,15 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Uses `root`, creating it when missing, and locks it against other processes.
+    /// Uses `root`, creating it when missing, and locks it against other processes. Calls are counted in `times`.
     ///
     /// # Errors
     /// `WouldBlock` when another process uses it; I/O.
-    pub fn open(root: &Path, policy: SyncPolicy) -> io::Result<RealDisk> {
+    pub fn open(root: &Path, policy: SyncPolicy, times: Arc<IoTimes>) -> io::Result<RealDisk> {
         use rustix::fs::{FlockOperation, flock};
         std::fs::create_dir_all(root)?;
         let lock = std::fs::File::create(root.join(LOCK_NAME))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let times = Arc::new(IoTimes::new());
         let root = root.to_path_buf();
         Ok(RealDisk { root, policy, uses_io_uring: true, times, _lock: lock })
     }
@@ -238,7 +232,7 @@ impl ReadOnlyDisk {
     /// It is no directory.
     pub fn open(root: &Path) -> io::Result<ReadOnlyDisk> {
         std::fs::read_dir(root)?;
-        Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::new(IoTimes::new()), _lock: None })
+        Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::default(), _lock: None })
     }
 
     /// As `open`, and keeps others from using the directory where it was used before.
@@ -300,28 +294,6 @@ struct RealFile {
     times: Arc<IoTimes>,
 }
 
-/// Writes all of `buf`; each call counts.
-fn write_all(
-    file: &std::fs::File,
-    times: &IoTimes,
-    mut buf: &[u8],
-    mut offset: u64,
-) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    while !buf.is_empty() {
-        match times.time(Call::Pwrite, || file.write_at(buf, offset)) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => {
-                buf = &buf[count..];
-                offset += count as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 impl File for RealFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
@@ -346,7 +318,7 @@ impl File for RealFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        write_all(&self.file, &self.times, buf, offset)
+        self.times.write_all(&self.file, buf, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -386,13 +358,13 @@ const BOUNCE_BYTES: usize = 1 << 20;
 impl DirectFile {
     fn write_direct(&self, buf: &[u8], mut offset: u64) -> io::Result<()> {
         if buf.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
-            return write_all(&self.direct, &self.cached.times, buf, offset);
+            return self.cached.times.write_all(&self.direct, buf, offset);
         }
         let mut bounce = self.bounce.lock();
         for chunk in buf.chunks(BOUNCE_BYTES) {
             let aligned = bounce.reset(chunk.len());
             aligned.copy_from_slice(chunk);
-            write_all(&self.direct, &self.cached.times, aligned, offset)?;
+            self.cached.times.write_all(&self.direct, aligned, offset)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -558,13 +530,9 @@ impl Disk for RealDisk {
         match self.policy {
             SyncPolicy::Device => {
                 let directory = std::fs::File::open(&self.root)?;
-                self.times.time(Call::Fsync, || directory.sync_all())
+                self.times.sync_all(&directory)
             }
             SyncPolicy::Never => Ok(()),
         }
-    }
-
-    fn io_times(&self) -> Vec<IoBucket> {
-        self.times.buckets()
     }
 }

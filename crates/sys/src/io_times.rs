@@ -1,8 +1,11 @@
-//! How long calls to the operating system's files took: counts by powers of two of microseconds, for each kind of call.
+//! How long calls to the operating system's files took: counts by powers of two of microseconds, for each kind of call. A process has
+//! one `IoTimes`, handed to whoever opens files.
 //!
 //! Every thread counts in one of a few shards, so that threads that do I/O do not meet on a cache line. Each system call counts once, also
 //! those of a loop, so that the sums are what a tracer of system calls shows.
 
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use crate::clock::{Clock as _, RealClock};
@@ -56,19 +59,56 @@ pub struct IoBucket {
 }
 
 /// See the file's head.
-pub(crate) struct IoTimes {
+pub struct IoTimes {
     shards: Box<[Shard]>,
     clock: RealClock,
 }
 
-impl IoTimes {
-    pub fn new() -> IoTimes {
+impl Default for IoTimes {
+    fn default() -> IoTimes {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         IoTimes { shards, clock: RealClock::new() }
     }
+}
+
+impl std::fmt::Debug for IoTimes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.buckets()).finish()
+    }
+}
+
+impl IoTimes {
+    /// Makes a file, or the names in a directory, durable.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn sync_all(&self, file: &std::fs::File) -> io::Result<()> {
+        self.time(Call::Fsync, || file.sync_all())
+    }
+
+    /// Writes all of `buf` at `offset`; each call counts.
+    pub(crate) fn write_all(
+        &self,
+        file: &std::fs::File,
+        mut buf: &[u8],
+        mut offset: u64,
+    ) -> io::Result<()> {
+        while !buf.is_empty() {
+            match self.time(Call::Pwrite, || file.write_at(buf, offset)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    buf = &buf[count..];
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 
     /// Makes one call and counts it.
-    pub fn time<T>(&self, call: Call, make: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&self, call: Call, make: impl FnOnce() -> T) -> T {
         let start = self.clock.monotonic();
         let result = make();
         self.add(call, self.clock.monotonic().saturating_sub(start));

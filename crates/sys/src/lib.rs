@@ -12,7 +12,7 @@ pub mod entropy;
 pub mod fault;
 pub mod histogram;
 pub mod interrupt;
-mod io_times;
+pub mod io_times;
 pub mod mem;
 pub mod model;
 pub mod net;

@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::disk::{BLOCK_BYTES, Disk, File, OpenMode};
 use crate::sync::Mutex;
-use crate::temporary::UnnamedFile;
+use crate::temporary::{TemporaryFiles, UnnamedFile};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 /// The disk. What was written is gone with the value.
 pub struct OverlayDisk {
     below: Arc<dyn Disk>,
-    scratch: PathBuf,
+    scratch: TemporaryFiles,
     /// Files that were opened or made here; `None`: removed.
     files: Mutex<BTreeMap<String, Option<Arc<OverlayFile>>>>,
 }
@@ -38,12 +38,13 @@ struct State {
 impl OverlayDisk {
     /// Over `below`, with changed blocks on the file system of `scratch`.
     pub fn new(below: Arc<dyn Disk>, scratch: &Path) -> OverlayDisk {
-        OverlayDisk { below, scratch: scratch.to_owned(), files: Mutex::new(BTreeMap::new()) }
+        let scratch = TemporaryFiles::new(scratch, Arc::default());
+        OverlayDisk { below, scratch, files: Mutex::new(BTreeMap::new()) }
     }
 
     fn make(&self, below: Option<Arc<dyn File>>) -> io::Result<Arc<OverlayFile>> {
         let size = below.as_ref().map_or(Ok(0), |file| file.size_bytes())?;
-        let changed = UnnamedFile::create(&self.scratch)?;
+        let changed = self.scratch.create()?;
         let state = State { changed, blocks: Vec::new(), size, below_size: size };
         Ok(Arc::new(OverlayFile { below, state: Mutex::new(state) }))
     }

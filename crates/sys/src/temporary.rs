@@ -1,41 +1,66 @@
 //! Files without a name, for what a statement cannot keep in memory: gone with their last handle, whatever happens.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A file that nobody else can open.
-pub struct UnnamedFile(std::fs::File);
+use crate::io_times::{Call, IoTimes};
 
-impl UnnamedFile {
-    /// Makes one on the file system of `directory`.
+/// Where a session makes its files, and where calls to them are counted.
+#[derive(Debug)]
+pub struct TemporaryFiles {
+    directory: PathBuf,
+    times: Arc<IoTimes>,
+}
+
+impl TemporaryFiles {
+    /// In `directory`.
+    pub fn new(directory: &Path, times: Arc<IoTimes>) -> TemporaryFiles {
+        TemporaryFiles { directory: directory.to_owned(), times }
+    }
+
+    /// Makes one.
     ///
     /// # Errors
     /// I/O.
-    pub fn create(directory: &Path) -> io::Result<UnnamedFile> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).mode(0o600);
-        match options.clone().custom_flags(libc::O_TMPFILE).open(directory) {
-            Ok(file) => return Ok(UnnamedFile(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-            // Not every file system can.
-            Err(_) => {}
-        }
-        let mut noise = [0; 16];
-        crate::entropy::fill(&mut noise)?;
-        let path = directory.join(format!("squall-{:032x}", u128::from_le_bytes(noise)));
-        let file = options.create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
-        Ok(UnnamedFile(file))
+    pub fn create(&self) -> io::Result<UnnamedFile> {
+        let times = self.times.clone();
+        Ok(UnnamedFile { file: open_unnamed(&self.directory)?, times })
     }
+}
 
+/// A file that nobody else can open.
+pub struct UnnamedFile {
+    file: File,
+    times: Arc<IoTimes>,
+}
+
+fn open_unnamed(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(directory) {
+        Ok(file) => return Ok(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+        // Not every file system can.
+        Err(_) => {}
+    }
+    let mut noise = [0; 16];
+    crate::entropy::fill(&mut noise)?;
+    let path = directory.join(format!("squall-{:032x}", u128::from_le_bytes(noise)));
+    let file = options.create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+impl UnnamedFile {
     /// Writes all of `buf` at `offset`.
     ///
     /// # Errors
     /// I/O.
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(buf, offset)
+        self.times.write_all(&self.file, buf, offset)
     }
 
     /// Fills `buf` from `offset`.
@@ -43,6 +68,41 @@ impl UnnamedFile {
     /// # Errors
     /// I/O; the file is shorter.
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(buf, offset)
+        let mut done = 0;
+        while done < buf.len() {
+            let rest = &mut buf[done..];
+            let read = || self.file.read_at(rest, offset + done as u64);
+            match self.times.time(Call::Pread, read) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_to_temporary_files_count() {
+        let times = Arc::new(IoTimes::default());
+        let file = TemporaryFiles::new(&std::env::temp_dir(), times.clone()).create().unwrap();
+        file.write_at(b"abc", 5).unwrap();
+        file.write_at(b"d", 8).unwrap();
+        let mut read = [0; 4];
+        file.read_at(&mut read, 5).unwrap();
+        assert_eq!(&read, b"abcd");
+        // One call finds two bytes, the next the end.
+        assert!(file.read_at(&mut read, 7).is_err());
+        let counts =
+            times.buckets().into_iter().fold((0, 0), |(reads, writes), bucket| match bucket.call {
+                "pread" => (reads + bucket.count, writes),
+                _ => (reads, writes + bucket.count),
+            });
+        assert_eq!(counts, (3, 2));
     }
 }

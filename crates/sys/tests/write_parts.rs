@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sys::disk::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, RealDisk, SyncPolicy};
+use sys::io_times::IoTimes;
 
 /// More than are under way at a time.
 const PARTS: usize = 200;
@@ -16,21 +17,22 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-fn open(name: &str, io_uring: bool) -> (RealDisk, Arc<dyn File>) {
-    let disk = RealDisk::open(&directory(name), SyncPolicy::Device).expect("a directory");
-    let disk = disk.with_io_uring(io_uring);
+fn open(name: &str, io_uring: bool) -> (RealDisk, Arc<dyn File>, Arc<IoTimes>) {
+    let times = Arc::new(IoTimes::default());
+    let disk = RealDisk::open(&directory(name), SyncPolicy::Device, times.clone());
+    let disk = disk.expect("a directory").with_io_uring(io_uring);
     let file = disk.open_pages("pages", OpenMode::OrCreate).expect("a file");
-    (disk, file)
+    (disk, file, times)
 }
 
-fn calls(disk: &RealDisk, call: &str) -> u64 {
-    disk.io_times().iter().filter(|bucket| bucket.call == call).map(|bucket| bucket.count).sum()
+fn calls(times: &IoTimes, call: &str) -> u64 {
+    times.buckets().iter().filter(|bucket| bucket.call == call).map(|bucket| bucket.count).sum()
 }
 
 #[test]
 fn parts_come_to_their_places() {
     for io_uring in [true, false] {
-        let (disk, file) = open(&format!("write-parts-{io_uring}"), io_uring);
+        let (_disk, file, times) = open(&format!("write-parts-{io_uring}"), io_uring);
         let mut memory = BlockBuffer::default();
         memory.reset(PARTS * 2 * BLOCK_BYTES);
         for (at, block) in memory.bytes_mut().chunks_mut(BLOCK_BYTES).enumerate() {
@@ -55,7 +57,7 @@ fn parts_come_to_their_places() {
             let expected = if is_written { at as u8 ^ 0x5A } else { 0 };
             assert!(block.iter().all(|byte| *byte == expected), "block {at}, ring {io_uring}");
         }
-        let (ring, single) = (calls(&disk, "io_uring_enter"), calls(&disk, "pwrite"));
+        let (ring, single) = (calls(&times, "io_uring_enter"), calls(&times, "pwrite"));
         match io_uring {
             // A kernel that has no ring, or forbids it, writes one by one.
             true => assert!(ring > 0 && single == 0 || ring == 0 && single >= PARTS as u64),
@@ -66,7 +68,7 @@ fn parts_come_to_their_places() {
 
 #[test]
 fn a_failed_part_is_an_error() {
-    let (disk, file) = open("write-parts-fails", true);
+    let (disk, file, _) = open("write-parts-fails", true);
     let mut memory = BlockBuffer::default();
     memory.reset(2 * BLOCK_BYTES);
     // No file is that long.

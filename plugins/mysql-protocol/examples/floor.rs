@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     canned.commits.make_durable();
     let directory = std::env::temp_dir().join(format!("squall-floor-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
-    let running = MysqlProtocol.start(ListenerContext {
+    let running = MysqlProtocol::default().start(ListenerContext {
         sessions: Arc::new(canned::Factory(Arc::new(canned))),
         bind_addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         port,

@@ -22,11 +22,12 @@ mod transport;
 use std::sync::Arc;
 
 use plugin_api::{Plugin, PluginInfo, Registrar};
+use sys::io_times::IoTimes;
 
 pub use listener::MysqlProtocol;
 
 /// The plugin that brings the listener.
-struct ProtocolPlugin;
+struct ProtocolPlugin(Arc<IoTimes>);
 
 impl Plugin for ProtocolPlugin {
     fn info(&self) -> PluginInfo {
@@ -37,11 +38,11 @@ impl Plugin for ProtocolPlugin {
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
-        registrar.listener(Arc::new(MysqlProtocol));
+        registrar.listener(Arc::new(MysqlProtocol { io_times: self.0.clone() }));
     }
 }
 
-/// The plugin.
-pub fn plugin() -> Box<dyn Plugin> {
-    Box::new(ProtocolPlugin)
+/// The plugin; `io_times` counts its calls to files.
+pub fn plugin(io_times: Arc<IoTimes>) -> Box<dyn Plugin> {
+    Box::new(ProtocolPlugin(io_times))
 }

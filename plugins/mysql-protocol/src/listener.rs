@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use errors::{Error, Result, err};
 use plugin_api::{Listener, ListenerContext, RunningListener};
 use sys::blocking::{Pool, PoolOptions};
+use sys::io_times::IoTimes;
 use sys::net::{Poller, Stream, Waker};
 use sys::threads::Thread;
 use wire::{Capabilities, ErrPacket, begin_packet, finish_packet};
@@ -24,7 +25,10 @@ const SPARE_THREADS: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The MySQL protocol.
-pub struct MysqlProtocol;
+#[derive(Default)]
+pub struct MysqlProtocol {
+    pub(crate) io_times: Arc<IoTimes>,
+}
 
 impl Listener for MysqlProtocol {
     fn name(&self) -> &'static str {
@@ -35,7 +39,7 @@ impl Listener for MysqlProtocol {
         let tls = if ctx.tls_disabled {
             None
         } else {
-            let made = tls::configure(ctx.tls_files.as_ref(), &ctx.data_directory);
+            let made = tls::configure(ctx.tls_files.as_ref(), &ctx.data_directory, &self.io_times);
             Some(made.map_err(|error| Error::internal(format!("TLS certificates: {error}")))?)
         };
         let server = Arc::new(Server::new(ctx.sessions.clone(), tls));

@@ -14,6 +14,7 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sys::io_times::IoTimes;
 
 const CA_CERTIFICATE: &str = "ca.pem";
 const CA_KEY: &str = "ca-key.pem";
@@ -26,6 +27,7 @@ const PUBLIC_FILE_MODE: u32 = 0o644;
 pub(crate) fn configure(
     files: Option<&(PathBuf, PathBuf, Option<PathBuf>)>,
     data_directory: &Path,
+    io_times: &IoTimes,
 ) -> io::Result<Arc<ServerConfig>> {
     let (certificate, key) = match files {
         Some((certificate, key, _)) => (certificate.clone(), key.clone()),
@@ -33,7 +35,7 @@ pub(crate) fn configure(
             let certificate = data_directory.join(SERVER_CERTIFICATE);
             let key = data_directory.join(SERVER_KEY);
             if !certificate.exists() || !key.exists() {
-                make_certificates(data_directory)?;
+                make_certificates(data_directory, io_times)?;
             }
             (certificate, key)
         }
@@ -53,7 +55,7 @@ pub(crate) fn configure(
     Ok(Arc::new(config))
 }
 
-fn make_certificates(directory: &Path) -> io::Result<()> {
+fn make_certificates(directory: &Path, io_times: &IoTimes) -> io::Result<()> {
     let ca_key = KeyPair::generate().map_err(io::Error::other)?;
     let mut ca = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -72,15 +74,18 @@ fn make_certificates(directory: &Path) -> io::Result<()> {
     let issuer = Issuer::new(ca, ca_key);
     let certificate = server.signed_by(&server_key, &issuer).map_err(io::Error::other)?;
 
-    write_file(&directory.join(CA_KEY), &ca_key_pem, PRIVATE_FILE_MODE)?;
-    write_file(&directory.join(CA_CERTIFICATE), &ca_certificate.pem(), PUBLIC_FILE_MODE)?;
-    write_file(&directory.join(SERVER_KEY), &server_key.serialize_pem(), PRIVATE_FILE_MODE)?;
-    write_file(&directory.join(SERVER_CERTIFICATE), &certificate.pem(), PUBLIC_FILE_MODE)
+    let write_file = |name: &str, text: String, mode: u32| {
+        write_file(&directory.join(name), &text, mode, io_times)
+    };
+    write_file(CA_KEY, ca_key_pem, PRIVATE_FILE_MODE)?;
+    write_file(CA_CERTIFICATE, ca_certificate.pem(), PUBLIC_FILE_MODE)?;
+    write_file(SERVER_KEY, server_key.serialize_pem(), PRIVATE_FILE_MODE)?;
+    write_file(SERVER_CERTIFICATE, certificate.pem(), PUBLIC_FILE_MODE)
 }
 
-fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn write_file(path: &Path, text: &str, mode: u32, io_times: &IoTimes) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(mode).open(path)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()
+    io_times.sync_all(&file)
 }

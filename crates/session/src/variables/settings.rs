@@ -7,6 +7,8 @@ use std::time::Duration;
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
 use exec::ExecutionMode;
+use sys::io_times::IoTimes;
+use sys::temporary::TemporaryFiles;
 use types::{SqlMode, Value, ZoneRules};
 
 use super::{Globals, SessionValues, as_text, as_u64};
@@ -38,7 +40,7 @@ pub(crate) struct Settings {
     pub(crate) execution_mode: ExecutionMode,
     pub(crate) parallel_degree: usize,
     pub(crate) operator_memory_bytes: usize,
-    pub(crate) temporary_directory: Arc<Path>,
+    pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) sql_safe_updates: bool,
     pub(crate) foreign_key_checks: bool,
     pub(crate) lock_wait_timeout: Duration,
@@ -61,11 +63,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Decodes a session's variables; `zone` finds time zones.
+    /// Decodes a session's variables; `zone` finds time zones, `io_times` counts calls to files.
     pub(crate) fn decode(
         globals: &Globals,
         values: &SessionValues,
         zone: &dyn Fn(&str) -> Option<Arc<dyn ZoneRules>>,
+        io_times: &Arc<IoTimes>,
     ) -> Settings {
         let read = Read { globals, values };
         let select_limit = read.number("sql_select_limit");
@@ -101,7 +104,10 @@ impl Settings {
                 // A row takes several times its stored bytes in memory.
                 .max(read.number("tmp_table_size").saturating_mul(4))
                 .min(isize::MAX as u64) as usize,
-            temporary_directory: Path::new(&read.text("tmpdir")).into(),
+            temporary_files: Arc::new(TemporaryFiles::new(
+                Path::new(&read.text("tmpdir")),
+                io_times.clone(),
+            )),
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),

@@ -58,6 +58,7 @@ impl Harness {
             options: vec![("local_infile".into(), "ON".into())],
             root: RootAccount { os_user: Some("nobody".into()), password: Some("p".into()) },
             insecure_root: false,
+            io_times: Arc::default(),
         })
         .expect("a server");
         Harness { server, next_id: AtomicU64::new(1) }

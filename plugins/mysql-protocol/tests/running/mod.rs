@@ -78,7 +78,7 @@ pub fn start_with(change: impl FnOnce(&mut Canned), reactors: usize) -> Running 
         tls_files: None,
         tls_disabled: false,
     };
-    let listener = MysqlProtocol.start(context).expect("started");
+    let listener = MysqlProtocol::default().start(context).expect("started");
     let port = listener.port().expect("a port");
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     Running { listener: Some(listener), address, directory, canned }

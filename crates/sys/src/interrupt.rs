@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// The signal that ends a wait. By default it does nothing, so that one which comes too late or from elsewhere is harmless.
 const SIGNAL: libc::c_int = libc::SIGURG;
@@ -15,6 +15,7 @@ pub struct Waiting {
     thread: AtomicI32,
     /// Waits begun and ended; odd while the thread is inside one.
     steps: AtomicU32,
+    recalled: AtomicBool,
 }
 
 extern "C" fn ignore(_: libc::c_int) {}
@@ -64,6 +65,17 @@ impl Waiting {
         // SAFETY: sends a signal that has a handler to a thread of this process; if it has ended the call fails, or at worst
         // ends a system call of its successor early, which every caller of such calls provides for.
         unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw_pid(), thread, SIGNAL) };
+    }
+
+    /// Interrupts the thread, and asks it to wait no more.
+    pub fn recall(&self) {
+        self.recalled.store(true, Ordering::Release);
+        self.interrupt();
+    }
+
+    /// Whether the thread was asked to wait no more.
+    pub fn is_recalled(&self) -> bool {
+        self.recalled.load(Ordering::Acquire)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use engine_api::{CancelToken, CommitHandle, EngineResult};
@@ -51,6 +51,8 @@ pub(crate) struct Server {
     pub(crate) next_id: AtomicU64,
     /// Connections that run many commands now, those with threads of their own among them.
     pub(crate) busy: AtomicUsize,
+    /// Those of them that often wait for the log.
+    pub(crate) committing: AtomicUsize,
     /// Connections give up threads of their own: there are too many of them, or the server stops.
     pub(crate) recall: AtomicBool,
 }
@@ -66,6 +68,7 @@ impl Server {
             half_open: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
+            committing: AtomicUsize::new(0),
             recall: AtomicBool::new(false),
         }
     }
@@ -200,6 +203,8 @@ pub(crate) struct Connection {
     pub(crate) wants_turn: bool,
     /// Commands so far.
     pub(crate) commands: u32,
+    /// Replies so far that waited for the log. Its reactor reads it while another thread has the connection.
+    pub(crate) commits: Arc<AtomicU32>,
     /// Reactor time of the last turn, in seconds.
     pub(crate) active_at: u64,
     /// Reactor time of the accept, in seconds.
@@ -242,6 +247,7 @@ impl Connection {
             half_open: true,
             wants_turn: false,
             commands: 0,
+            commits: Arc::default(),
             active_at: 0,
             accepted_at: 0,
         }
@@ -266,11 +272,12 @@ impl Connection {
     /// Waits for commands and runs them on a thread that does nothing else, until it is interrupted or threads are recalled:
     /// without a reactor a command costs one read and one write, and the scheduler spreads busy connections.
     pub(crate) fn run_alone(&mut self, scratch: &mut Scratch) {
-        if let Some(waiting) = &self.transport.waiting {
+        if let Some(waiting) = self.transport.waiting.clone() {
             waiting.begin();
             self.transport.silent = false;
             while self.phase != Phase::Closed
                 && !self.transport.silent
+                && !waiting.is_recalled()
                 && !self.server.recall.load(Ordering::Relaxed)
             {
                 self.transport.drained = false;
@@ -434,6 +441,8 @@ impl Connection {
         scratch.output.clear();
         self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
         self.phase = Phase::Parked;
+        // One thread writes it at a time.
+        self.commits.store(self.commits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // Goes out at once if the commit became durable meanwhile; else the reactor sees to it.
         self.unpark();
     }

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use engine_api::CancelToken;
@@ -34,6 +34,10 @@ const BUSY_COMMANDS: u32 = 64;
 /// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
 /// than a reactor up to 8 a processor and dearer from 32 on.
 const ALONE_PER_REACTOR: usize = 8;
+/// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.
+const COMMITTING_ALONE_PER_REACTOR: usize = 2;
+/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits.
+const COMMANDS_PER_COMMIT: u32 = 16;
 const WAKE_TOKEN: usize = usize::MAX - 1;
 /// A reactor with other connections writes the log itself as long as that usually takes no longer: they wait meanwhile.
 const LEAD_PATIENCE: Duration = Duration::from_micros(300);
@@ -107,9 +111,23 @@ struct Entry {
     ready: bool,
     /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
     seen: u32,
+    commits: Arc<AtomicU32>,
+    /// What `commits` was at the last tick.
+    commits_seen: u32,
+    activity: Activity,
     place: Place,
     /// In the list of those whose reply waits.
     parked: bool,
+}
+
+/// What a connection did between the last two ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    Little,
+    /// It ran many commands.
+    Busy,
+    /// And often waited for the log.
+    Committing,
 }
 
 /// Where the next turn of a connection takes place.
@@ -128,30 +146,63 @@ impl Entry {
         self.connection.as_ref().is_some_and(|connection| connection.phase == phase)
     }
 
-    /// Whether the connection ran many commands since the last tick. One that does not, or is to end, loses a thread of its
-    /// own, or else is chosen for one.
-    fn is_busy(&mut self) -> bool {
+    /// Looks at what the connection did since the last tick. One that did little, or is to end, loses a thread of its own, or else is
+    /// chosen for one.
+    fn look(&mut self) -> Activity {
         let now = match (&self.connection, &self.place) {
             (Some(connection), _) => connection.commands,
             // Two steps a command: it takes fewer of them to keep a thread than to get one.
             (None, Place::Alone(waiting)) => waiting.steps(),
-            (None, Place::Reactor | Place::Promoted) => return false,
+            (None, Place::Reactor | Place::Promoted) => {
+                self.activity = Activity::Little;
+                return self.activity;
+            }
         };
-        let is_busy = now.wrapping_sub(self.seen) >= BUSY_COMMANDS;
-        self.seen = now;
-        match &self.place {
+        let commands = now.wrapping_sub(std::mem::replace(&mut self.seen, now));
+        let commits = self.commits.load(Ordering::Relaxed);
+        let committed = commits.wrapping_sub(std::mem::replace(&mut self.commits_seen, commits));
+        let is_busy = commands >= BUSY_COMMANDS;
+        let is_long = match &self.place {
             Place::Alone(waiting) if !is_busy || self.cancel.is_connection_killed() => {
                 waiting.interrupt();
                 // Inside a long statement it holds its thread.
                 now.is_multiple_of(2)
             }
-            Place::Alone(_) => is_busy,
+            Place::Alone(_) => false,
             Place::Reactor | Place::Promoted => {
                 self.place = if is_busy { Place::Promoted } else { Place::Reactor };
-                is_busy
+                false
             }
+        };
+        self.activity = match is_busy || is_long {
+            true if committed.saturating_mul(COMMANDS_PER_COMMIT) > commands => {
+                Activity::Committing
+            }
+            true => Activity::Busy,
+            false => Activity::Little,
+        };
+        self.activity
+    }
+
+    /// Its turns take place in the reactor from the next on.
+    fn call_back(&mut self) {
+        match &self.place {
+            Place::Reactor => {}
+            Place::Promoted => self.place = Place::Reactor,
+            Place::Alone(waiting) => waiting.recall(),
         }
     }
+}
+
+/// Tells a number that all reactors share what this one's part of it is now. Returns the whole.
+fn share(all: &AtomicUsize, part: &mut usize, now: usize) -> usize {
+    let change = now.wrapping_sub(std::mem::replace(part, now));
+    all.fetch_add(change, Ordering::Relaxed).wrapping_add(change)
+}
+
+/// Whether `count` connections are too many for threads of their own. Back to threads only when they are clearly few again.
+fn are_too_many(count: usize, limit: usize, were: bool) -> bool {
+    count > if were { limit - limit / 4 } else { limit }
 }
 
 /// One of the listener's reactors.
@@ -178,6 +229,10 @@ pub(crate) struct ConnectionReactor {
     half_open: VecDeque<(usize, u64)>,
     /// Busy connections here, as told to the server.
     busy: usize,
+    /// Those that often wait for the log, as told to the server.
+    committing: usize,
+    /// All of those are in reactors.
+    gathers: bool,
     reactors: usize,
     stopping: Option<Instant>,
 }
@@ -204,6 +259,8 @@ impl ConnectionReactor {
             seconds: 0,
             half_open: VecDeque::new(),
             busy: 0,
+            committing: 0,
+            gathers: false,
             reactors,
             stopping: None,
         })
@@ -382,6 +439,9 @@ impl ConnectionReactor {
                 queued: false,
                 ready: false,
                 seen: 0,
+                commits: Arc::default(),
+                commits_seen: 0,
+                activity: Activity::Little,
                 place: Place::Reactor,
                 parked: false,
             });
@@ -402,6 +462,8 @@ impl ConnectionReactor {
         entry.cancel = connection.cancel.clone();
         entry.ready = false;
         entry.seen = 0;
+        entry.commits = connection.commits.clone();
+        entry.commits_seen = 0;
         entry.place = Place::Reactor;
         entry.connection = Some(connection);
         self.enqueue(index);
@@ -473,22 +535,23 @@ impl ConnectionReactor {
 
     /// Gives the busy connections threads of their own if the server has few, and recalls such threads when there are many.
     fn place_busy(&mut self) {
-        let busy = self.entries.iter_mut().map(|entry| usize::from(entry.is_busy())).sum();
-        let all = &self.server.busy;
-        let all = all.fetch_add(usize::wrapping_sub(busy, self.busy), Ordering::Relaxed);
-        let all = all.wrapping_add(busy).wrapping_sub(self.busy);
-        self.busy = busy;
-        let limit = self.reactors * ALONE_PER_REACTOR;
+        let (mut busy, mut committing) = (0, 0);
+        for entry in &mut self.entries {
+            let activity = entry.look();
+            busy += usize::from(activity != Activity::Little);
+            committing += usize::from(activity == Activity::Committing);
+        }
+        let busy = share(&self.server.busy, &mut self.busy, busy);
+        let committing = share(&self.server.committing, &mut self.committing, committing);
+        let limit = self.reactors * COMMITTING_ALONE_PER_REACTOR;
+        self.gathers = are_too_many(committing, limit, self.gathers);
         let recalled = self.server.recall.load(Ordering::Relaxed);
-        // Back to threads only when there are clearly few again.
-        let few = all <= if recalled { limit - limit / 4 } else { limit };
-        let recall = self.stopping.is_some() || !few;
+        let too_many = are_too_many(busy, self.reactors * ALONE_PER_REACTOR, recalled);
+        let recall = self.stopping.is_some() || too_many;
         self.server.recall.store(recall, Ordering::Relaxed);
-        for entry in self.entries.iter_mut().filter(|_| recall) {
-            match &entry.place {
-                Place::Reactor => {}
-                Place::Promoted => entry.place = Place::Reactor,
-                Place::Alone(waiting) => waiting.interrupt(),
+        for entry in &mut self.entries {
+            if recall || (self.gathers && entry.activity == Activity::Committing) {
+                entry.call_back();
             }
         }
     }
@@ -577,5 +640,49 @@ impl Reactor for ConnectionReactor {
 
     fn give_back(inbox: &Arc<Inbox>, connection: Box<Connection>) {
         inbox.send(Message::Back(connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry whose connection is on a thread of its own and has run `commands` there, `commits` of which waited for the log.
+    fn alone(commands: u32, commits: u32) -> Entry {
+        let waiting = Arc::new(Waiting::default());
+        for _ in 0..commands {
+            waiting.wait(|| Ok(())).expect("no error");
+        }
+        Entry {
+            connection: None,
+            id: 1,
+            cancel: CancelToken::new(),
+            queued: false,
+            ready: false,
+            seen: 0,
+            commits: Arc::new(AtomicU32::new(commits)),
+            commits_seen: 0,
+            activity: Activity::Little,
+            place: Place::Alone(waiting),
+            parked: false,
+        }
+    }
+
+    #[test]
+    fn connections_that_often_commit_are_told_from_others() {
+        assert_eq!(alone(1000, 0).look(), Activity::Busy);
+        // One transaction in twenty statements, and in six.
+        assert_eq!(alone(1000, 50).look(), Activity::Busy);
+        assert_eq!(alone(1000, 166).look(), Activity::Committing);
+        let mut entry = alone(1000, 1000);
+        assert_eq!(entry.look(), Activity::Committing);
+        entry.call_back();
+        assert!(matches!(&entry.place, Place::Alone(waiting) if waiting.is_recalled()));
+    }
+
+    #[test]
+    fn few_again_are_clearly_fewer_than_too_many() {
+        assert!(are_too_many(5, 4, false) && !are_too_many(4, 4, false));
+        assert!(are_too_many(4, 4, true) && !are_too_many(3, 4, true));
     }
 }

@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    ColumnDef, Direction, Engine, EngineError, GetOutcome, IndexDef, IndexId, KeyPart, KeyRange,
-    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
+    Engine, EngineError, GetOutcome, IndexId, RowBuf, RowLock, ScanSpec, TableId, Transaction,
+    WaitPolicy,
 };
 use sys::sim::SimDisk;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 use wal::LogConfig;
 
-use support::begin;
+use support::{begin, each_record, key, numbers, whole};
 
 const TABLE: TableId = TableId(2000);
 const SECOND: IndexId = IndexId(1);
@@ -30,60 +27,20 @@ fn engine() -> DurableEngine {
         ..support::config()
     };
     let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
-    let index = |id, column| IndexDef {
-        id,
-        name: "i".into(),
-        unique: id == IndexId::CLUSTERED,
-        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
-    };
-    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
-    let def = TableDef {
-        id: TABLE,
-        name: "test.t1".into(),
-        columns: types().map(column).to_vec(),
-        indexes: vec![index(IndexId::CLUSTERED, 0), index(SECOND, 1)],
-    };
     let mut txn = begin(&engine);
-    txn.create_table(&def).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t1", &[(0, true), (1, false)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     engine
 }
 
-fn types() -> [DataType; 2] {
-    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
 fn record(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let values = [Value::Int(id), Value::Int(id * 7 % 100)];
-    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
-    out
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
+    numbers::record([id, id * 7 % 100])
 }
 
 fn count(txn: &mut dyn Transaction, index: IndexId, lock: RowLock) -> Result<usize, EngineError> {
-    let spec = ScanSpec {
-        table: TABLE,
-        index,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut batch, mut count) = (RowBatch::new(), 0);
-    loop {
-        batch.clear();
-        match txn.fetch(cursor, 50, &mut batch)? {
-            0 => return Ok(count),
-            more => count += more,
-        }
-    }
+    let mut count = 0;
+    each_record(txn, &ScanSpec { lock, ..whole(TABLE, index) }, 50, |_| count += 1)?;
+    Ok(count)
 }
 
 fn insert(txn: &mut dyn Transaction, ids: impl Iterator<Item = i64>) {

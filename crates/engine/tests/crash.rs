@@ -7,25 +7,23 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
+    CommitHandle, Engine, EngineError, EngineResult, IndexDef, IndexId, KeyPart, TableId,
+    Transaction,
 };
 use sys::disk::Disk;
 use sys::entropy::SplitMix;
-use sys::fault::{Call, FaultDisk, Rule, Verdict};
+use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
 use sys::threads::Crew;
 use txn::RedoCrew;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 
-use support::begin;
+use support::builds::{Build, is_caught, number, skipping};
+use support::texts::{Rows, record, rows, table};
+use support::{begin, key};
 
 const TABLE: TableId = TableId(2000);
 const OTHER: TableId = TableId(2001);
@@ -33,86 +31,16 @@ const OTHER: TableId = TableId(2001);
 /// A pool for which segments are small.
 const READS_AHEAD: usize = 2 << 20;
 
-type Model = BTreeMap<i64, (Option<i64>, Vec<u8>)>;
-
 fn config() -> EngineConfig {
     EngineConfig { redo: RedoCrew { workers: 3, crew: Crew::InTurn }, ..support::config() }
 }
 
-fn types() -> [DataType; 3] {
-    [
-        DataType::bigint().with_nullable(false),
-        DataType::bigint(),
-        DataType::varbinary(10_000).with_nullable(false),
-    ]
-}
-
-fn definition(id: TableId) -> TableDef {
-    let part = |column, prefix_length| KeyPart { column, prefix_length, descending: false };
-    let index = |id, unique, part| IndexDef { id, name: "i".into(), unique, parts: vec![part] };
-    TableDef {
-        id,
-        name: "test.t1".into(),
-        columns: types()
-            .into_iter()
-            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
-            .collect(),
-        indexes: vec![
-            index(IndexId::CLUSTERED, true, part(0, None)),
-            index(IndexId(1), true, part(1, None)),
-            index(IndexId(2), false, part(2, Some(20))),
-        ],
-    }
-}
-
-fn record(a: i64, b: Option<i64>, c: &[u8]) -> Vec<u8> {
-    let b = b.map_or(Value::Null, Value::Int);
-    let mut out = Vec::new();
-    let values = [Value::Int(a), b, Value::Bytes(types::SqlBytes::new(c))];
-    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
-    out
-}
-
-fn key(a: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
-    out
-}
-
-fn read_all(engine: &DurableEngine, index: IndexId) -> EngineResult<Model> {
-    read_in(&mut *begin(engine), index)
-}
-
-fn read_in(txn: &mut dyn Transaction, index: IndexId) -> EngineResult<Model> {
-    let spec = ScanSpec {
-        table: TABLE,
-        index,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut rows, mut batch) = (Model::new(), RowBatch::new());
-    while txn.fetch(cursor, 10, &mut batch)? > 0 {
-        for row in batch.iter() {
-            let mut values = Vec::new();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let Value::Int(a) = values[0] else { panic!("{values:?}") };
-            let b = match values[1] {
-                Value::Int(b) => Some(b),
-                _ => None,
-            };
-            let Value::Bytes(c) = &values[2] else { panic!("{values:?}") };
-            assert!(rows.insert(a, (b, c.as_slice().to_vec())).is_none());
-        }
-        batch.clear();
-    }
-    Ok(rows)
+fn read_all(engine: &DurableEngine, index: IndexId) -> EngineResult<Rows> {
+    rows(&mut *begin(engine), TABLE, index)
 }
 
 /// One change; errors of the contract that change nothing are fine.
-fn change(txn: &mut dyn Transaction, model: &mut Model, random: &mut SplitMix) -> EngineResult<()> {
+fn change(txn: &mut dyn Transaction, model: &mut Rows, random: &mut SplitMix) -> EngineResult<()> {
     let a = random.below(40) as i64;
     let b = (random.below(3) > 0).then(|| random.below(60) as i64);
     let length = match random.below(12) {
@@ -142,14 +70,14 @@ fn change(txn: &mut dyn Transaction, model: &mut Model, random: &mut SplitMix) -
 
 /// Committed states in order, and how many of them are acknowledged.
 struct History {
-    states: Vec<Model>,
+    states: Vec<Rows>,
     acknowledged: usize,
 }
 
 /// The changes of one transaction; `true` when it is to go on to its end.
 fn transact(
     txn: &mut dyn Transaction,
-    model: &mut Model,
+    model: &mut Rows,
     random: &mut SplitMix,
 ) -> EngineResult<bool> {
     let mut changes = || -> EngineResult<()> {
@@ -181,16 +109,16 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
         parts: vec![KeyPart { column: 1, prefix_length: None, descending: false }],
     };
     // Now and then a snapshot that stays: later transactions cannot be purged and are filed.
-    let mut old: Option<(Box<dyn Transaction>, Model)> = None;
+    let mut old: Option<(Box<dyn Transaction>, Rows)> = None;
     for _ in 0..random.below(60) {
         match old.take() {
             None if random.below(8) == 0 => {
                 let mut reader = begin(engine);
-                let seen = read_in(&mut *reader, IndexId::CLUSTERED)?;
+                let seen = rows(&mut *reader, TABLE, IndexId::CLUSTERED)?;
                 old = Some((reader, seen));
             }
             Some((mut reader, seen)) if random.below(10) > 0 => {
-                assert_eq!(read_in(&mut *reader, IndexId::CLUSTERED)?, seen, "an old snapshot");
+                assert_eq!(rows(&mut *reader, TABLE, IndexId::CLUSTERED)?, seen, "an old snapshot");
                 old = Some((reader, seen));
             }
             _ => {}
@@ -204,7 +132,9 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
         }
         if random.below(8) == 0 {
             match random.below(3) {
-                0 => txn.create_table(&definition(OTHER)).or_else(|_| txn.drop_table(OTHER))?,
+                0 => txn
+                    .create_table(&table(OTHER, "test.t1", true))
+                    .or_else(|_| txn.drop_table(OTHER))?,
                 1 => match txn.drop_index(TABLE, IndexId(3)) {
                     Ok(()) => {}
                     Err(_) => txn.create_index(TABLE, &extra(random.below(2) == 0))?,
@@ -234,15 +164,11 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
     Ok(())
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-fn check(engine: &DurableEngine, history: &History, seed: u64) -> Model {
+fn check(engine: &DurableEngine, history: &History, seed: u64) -> Rows {
     let model = read_all(engine, IndexId::CLUSTERED).unwrap();
     let possible = &history.states[history.acknowledged..];
     if !possible.contains(&model) {
-        let differences = |state: &Model| {
+        let differences = |state: &Rows| {
             let keys = state.keys().chain(model.keys()).copied();
             let keys: std::collections::BTreeSet<i64> = keys.collect();
             keys.into_iter().filter(|key| state.get(key) != model.get(key)).collect::<Vec<_>>()
@@ -262,9 +188,6 @@ fn check(engine: &DurableEngine, history: &History, seed: u64) -> Model {
     model
 }
 
-/// The disk as the build under test uses it.
-type Build<'a> = &'a dyn Fn(SimDisk) -> Arc<dyn Disk>;
-
 /// Half of the runs have memory enough for redo to read whole segments ahead.
 fn one_run(seed: u64, build: Build<'_>) {
     let pool_bytes = if seed.is_multiple_of(2) { config().pool_bytes } else { READS_AHEAD };
@@ -274,11 +197,11 @@ fn one_run(seed: u64, build: Build<'_>) {
 fn run_with(seed: u64, build: Build<'_>, config: &dyn Fn() -> EngineConfig) {
     let mut random = SplitMix::new(seed);
     let mut disk = SimDisk::new();
-    let mut history = History { states: vec![Model::new()], acknowledged: 0 };
+    let mut history = History { states: vec![Rows::new()], acknowledged: 0 };
     {
         let engine = DurableEngine::open(build(disk.clone()), config(), |_| {}).unwrap();
         let mut txn = begin(&engine);
-        txn.create_table(&definition(TABLE)).unwrap();
+        txn.create_table(&table(TABLE, "test.t1", true)).unwrap();
         txn.commit().unwrap().wait().unwrap();
     }
     for crash in 0..4 {
@@ -328,45 +251,16 @@ fn workers_on_threads_of_their_own_find_the_same() {
     }
 }
 
-/// Whether the loop finds something wrong with a build within `seeds` runs.
-fn is_caught(seeds: u64, build: Build<'_>) -> bool {
-    let run = |seed| {
-        let attempt = std::panic::AssertUnwindSafe(|| one_run(seed, build));
-        std::panic::catch_unwind(attempt).is_err()
-    };
-    (1..=seeds).any(run)
-}
-
-/// A build that believes in calls it never makes.
-fn skipping(call: Call, name: &'static str) -> impl Fn(SimDisk) -> Arc<dyn Disk> {
-    move |disk| {
-        let rule: Rule =
-            Arc::new(move |made, file: &str| match made == call && file.starts_with(name) {
-                true => Verdict::Skip,
-                false => Verdict::Pass,
-            });
-        Arc::new(FaultDisk::new(Arc::new(disk), rule))
-    }
-}
-
 #[test]
 fn a_build_that_skips_the_sync_of_the_log_is_caught() {
-    assert!(is_caught(40, &skipping(Call::Sync, "wal-")));
+    assert!(is_caught(40, |seed| one_run(seed, &skipping(Call::Sync, "wal-"))));
 }
 
 #[test]
-fn a_build_that_skips_the_sync_of_pages_is_caught() {
-    assert!(is_caught(200, &skipping(Call::Sync, "space")));
-}
-
-#[test]
-fn a_build_that_skips_the_doublewrite_file_is_caught() {
-    assert!(is_caught(200, &skipping(Call::Write, "doublewrite")));
-}
-
-#[test]
-fn a_build_that_skips_the_sync_of_the_directory_is_caught() {
-    assert!(is_caught(200, &skipping(Call::SyncDir, "")));
+fn a_build_that_skips_another_call_is_caught() {
+    for (call, name) in [(Call::Sync, "space"), (Call::Write, "doublewrite"), (Call::SyncDir, "")] {
+        assert!(is_caught(200, |seed| one_run(seed, &skipping(call, name))), "{call:?} {name}");
+    }
 }
 
 /// Gives neighbouring log records each other's tickets as they are read, so that replay applies them out of order. The checksums of
@@ -418,7 +312,7 @@ fn a_build_that_replays_out_of_order_is_caught() {
             }
         })))
     };
-    assert!(is_caught(40, &build));
+    assert!(is_caught(40, |seed| one_run(seed, &build)));
 }
 
 #[test]
@@ -426,12 +320,12 @@ fn a_clean_shutdown_loses_nothing_and_no_page() {
     for seed in 1..15 {
         let disk = SimDisk::new();
         let mut random = SplitMix::new(seed);
-        let mut history = History { states: vec![Model::new()], acknowledged: 0 };
+        let mut history = History { states: vec![Rows::new()], acknowledged: 0 };
         for round in 0..3 {
             let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
             if round == 0 {
                 let mut txn = begin(&engine);
-                txn.create_table(&definition(TABLE)).unwrap();
+                txn.create_table(&table(TABLE, "test.t1", true)).unwrap();
                 txn.commit().unwrap().wait().unwrap();
             }
             work(&engine, &mut random, &mut history).unwrap();

@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId, KeyPart, KeyRange,
-    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
+    EngineError, EngineResult, IndexId, RowBuf, RowLock, TableId, Transaction, WaitPolicy,
 };
 use sys::disk::{Disk, OpenMode};
 use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 use wal::{FailurePolicy, LogConfig};
+
+use support::numbers::{self, record, rows};
+use support::{begin_waiting, key, whole};
 
 const TABLE: TableId = TableId(2000);
 const ROWS: i64 = 300;
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -33,78 +33,25 @@ fn config() -> EngineConfig {
     }
 }
 
-fn types() -> [DataType; 2] {
-    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
-fn definition() -> TableDef {
-    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
-    let part = KeyPart { column: 0, prefix_length: None, descending: false };
-    TableDef {
-        id: TABLE,
-        name: "test.t".into(),
-        columns: types().into_iter().map(column).collect(),
-        indexes: vec![IndexDef {
-            id: IndexId::CLUSTERED,
-            name: "PRIMARY".into(),
-            unique: true,
-            parts: vec![part],
-        }],
-    }
-}
-
-fn record(id: i64, value: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
-    out
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
+fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
+    begin_waiting(engine, LOCK_WAIT)
 }
 
 fn restart(txn: &mut dyn Transaction) {
-    support::start(txn, Duration::from_secs(10));
-}
-
-fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    restart(&mut *txn);
-    txn
+    support::start(txn, LOCK_WAIT);
 }
 
 fn insert(engine: &DurableEngine, ids: std::ops::Range<i64>) -> EngineResult<()> {
     let mut txn = begin(engine);
     for id in ids {
-        txn.insert(TABLE, &record(id, id))?;
+        txn.insert(TABLE, &record([id, id]))?;
     }
     txn.commit()?.wait()
 }
 
 fn values(txn: &mut dyn Transaction) -> EngineResult<Vec<i64>> {
-    let spec = ScanSpec {
-        table: TABLE,
-        index: IndexId::CLUSTERED,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut out, mut batch, mut values) = (Vec::new(), RowBatch::new(), Vec::new());
-    while txn.fetch(cursor, 100, &mut batch)? > 0 {
-        for row in batch.iter() {
-            values.clear();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let Value::Int(value) = values[1] else { panic!("{values:?}") };
-            out.push(value);
-        }
-        batch.clear();
-    }
-    txn.close_cursor(cursor);
-    Ok(out)
+    let rows = rows::<2>(txn, &whole(TABLE, IndexId::CLUSTERED), 100)?;
+    Ok(rows.into_iter().map(|[_, value]| value).collect())
 }
 
 fn open(disk: impl Disk + 'static) -> EngineResult<DurableEngine> {
@@ -116,13 +63,13 @@ fn crashed() -> SimDisk {
     let disk = SimDisk::new();
     let engine = open(disk.clone()).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     insert(&engine, 0..ROWS).unwrap();
     engine.tick().unwrap();
     let mut loser = begin(&engine);
     for id in 0..ROWS {
-        loser.update(TABLE, &key(id), &record(id, -1)).unwrap();
+        loser.update(TABLE, &key(id), &record([id, -1])).unwrap();
     }
     engine.checkpoint().unwrap();
     engine.tick().unwrap();
@@ -178,7 +125,7 @@ fn a_flipped_bit_in_the_log_is_never_a_lost_commit() {
     let disk = SimDisk::new();
     let engine = open(disk.clone()).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     for id in 0..40 {
         insert(&engine, id..id + 1).unwrap();
@@ -231,14 +178,14 @@ fn undo_in_a_damaged_file_is_an_error() {
     let disk = SimDisk::new();
     let engine = open(disk.clone()).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     insert(&engine, 0..ROWS).unwrap();
     let mut reader = begin(&engine);
     assert_eq!(values(&mut *reader).unwrap().len(), ROWS as usize);
     let mut writer = begin(&engine);
     for id in 0..ROWS {
-        writer.update(TABLE, &key(id), &record(id, -1)).unwrap();
+        writer.update(TABLE, &key(id), &record([id, -1])).unwrap();
     }
     let names = disk.list().unwrap();
     // The writer's is the youngest.
@@ -289,7 +236,7 @@ fn pages_that_cannot_be_written_are_written_when_the_device_takes_them_again() {
         };
         let engine = DurableEngine::open(faulty, settings, |_| {}).unwrap();
         let mut txn = begin(&engine);
-        txn.create_table(&definition()).unwrap();
+        txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
         txn.commit().unwrap().wait().unwrap();
         armed.store(true, Ordering::SeqCst);
         insert(&engine, 0..ROWS).unwrap();
@@ -325,7 +272,7 @@ fn fail_a_sync_of(file: &str) {
     };
     let engine = DurableEngine::open(faulty, settings, |_| {}).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     armed.store(true, Ordering::SeqCst);
     for id in 0..ROWS * 10 {
@@ -364,19 +311,19 @@ fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
     };
     let engine = open(FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule))).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     insert(&engine, 0..1).unwrap();
     held.store(true, Ordering::SeqCst);
     let mut writer = begin(&engine);
-    writer.update(TABLE, &key(0), &record(0, 7)).unwrap();
+    writer.update(TABLE, &key(0), &record([0, 7])).unwrap();
     let written = writer.commit().unwrap();
     let mut reader = begin(&engine);
     let mut look = |ends: fn(&mut dyn Transaction) -> bool| {
         let mut out = RowBuf::default();
         let lock = RowLock::Shared;
         reader.get(TABLE, IndexId::CLUSTERED, &key(0), lock, WaitPolicy::Wait, &mut out).unwrap();
-        assert_eq!(out.record, record(0, 7), "locks are given back before the sync");
+        assert_eq!(out.record, record([0, 7]), "locks are given back before the sync");
         let may_be_told = ends(&mut *reader);
         restart(&mut *reader);
         may_be_told

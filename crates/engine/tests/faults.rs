@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId, KeyPart, KeyRange,
-    RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
+    Engine, EngineError, EngineResult, IndexId, RowBuf, RowLock, TableId, Transaction, WaitPolicy,
 };
 use sys::disk::{Disk, OpenMode};
 use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 use wal::LogConfig;
+
+use support::numbers::{self, record, rows};
+use support::{begin_waiting, each_record, key, whole};
 
 const TABLE: TableId = TableId(2000);
 const OTHER: TableId = TableId(2001);
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -32,81 +32,33 @@ fn config() -> EngineConfig {
     }
 }
 
-fn types() -> [DataType; 2] {
-    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
-fn definition(id: TableId, name: &str) -> TableDef {
-    TableDef {
-        id,
-        name: name.into(),
-        columns: types()
-            .into_iter()
-            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
-            .collect(),
-        indexes: vec![IndexDef {
-            id: IndexId::CLUSTERED,
-            name: "PRIMARY".into(),
-            unique: true,
-            parts: vec![KeyPart { column: 0, prefix_length: None, descending: false }],
-        }],
-    }
-}
-
-fn record(id: i64, value: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
-    out
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
-}
-
 fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    restart(&mut *txn);
-    txn
+    begin_waiting(engine, LOCK_WAIT)
 }
 
 fn restart(txn: &mut dyn Transaction) {
-    support::start(txn, Duration::from_secs(10));
+    support::start(txn, LOCK_WAIT);
 }
 
 fn create(engine: &DurableEngine) {
     let mut txn = begin(engine);
-    txn.create_table(&definition(TABLE, "test.good")).unwrap();
-    txn.create_table(&definition(OTHER, "test.other")).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.good", &[(0, true)])).unwrap();
+    txn.create_table(&numbers::table::<2>(OTHER, "test.other", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
 }
 
 fn insert(engine: &DurableEngine, table: TableId, ids: std::ops::Range<i64>) -> EngineResult<()> {
     let mut txn = begin(engine);
     for id in ids {
-        txn.insert(table, &record(id, id * 3))?;
+        txn.insert(table, &record([id, id * 3]))?;
     }
     txn.commit()?.wait()
 }
 
 fn count(engine: &DurableEngine, table: TableId) -> EngineResult<i64> {
-    let mut txn = begin(engine);
-    let spec = ScanSpec {
-        table,
-        index: IndexId::CLUSTERED,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut rows, mut batch) = (0, RowBatch::new());
-    while txn.fetch(cursor, 100, &mut batch)? > 0 {
-        rows += batch.len() as i64;
-        batch.clear();
-    }
-    Ok(rows)
+    let mut count = 0;
+    each_record(&mut *begin(engine), &whole(table, IndexId::CLUSTERED), 100, |_| count += 1)?;
+    Ok(count)
 }
 
 /// Fails every call of one kind on files with a prefix while armed.
@@ -374,7 +326,7 @@ fn a_transaction_that_wrote_nothing_does_not_touch_the_log() {
         let lock = if id % 2 == 0 { RowLock::None } else { RowLock::Exclusive };
         txn.get(TABLE, IndexId::CLUSTERED, &key(id), lock, WaitPolicy::Wait, &mut out).unwrap();
         // A change that does not happen.
-        assert!(id >= 100 || txn.insert(TABLE, &record(id, 0)).is_err());
+        assert!(id >= 100 || txn.insert(TABLE, &record([id, 0])).is_err());
         match id % 3 {
             0 => txn.rollback().unwrap(),
             _ => txn.commit().unwrap().wait().unwrap(),
@@ -385,27 +337,8 @@ fn a_transaction_that_wrote_nothing_does_not_touch_the_log() {
 }
 
 fn sum(txn: &mut dyn Transaction, table: TableId) -> EngineResult<i64> {
-    let spec = ScanSpec {
-        table,
-        index: IndexId::CLUSTERED,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut sum, mut batch, mut values) = (0, RowBatch::new(), Vec::new());
-    while txn.fetch(cursor, 100, &mut batch)? > 0 {
-        for row in batch.iter() {
-            values.clear();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let Value::Int(value) = values[1] else { panic!("{values:?}") };
-            sum += value;
-        }
-        batch.clear();
-    }
-    txn.close_cursor(cursor);
-    Ok(sum)
+    let rows = rows::<2>(txn, &whole(table, IndexId::CLUSTERED), 100)?;
+    Ok(rows.into_iter().map(|[_, value]| value).sum())
 }
 
 #[test]
@@ -423,7 +356,7 @@ fn an_old_snapshot_keeps_small_transactions_in_files() {
     for round in 0..CHANGES {
         let mut writer = begin(&engine);
         let id = round % 10;
-        writer.update(TABLE, &key(id), &record(id, round)).unwrap();
+        writer.update(TABLE, &key(id), &record([id, round])).unwrap();
         writer.commit().unwrap().wait().unwrap();
         engine.tick().unwrap();
         if round % 100 == 50 {
@@ -463,7 +396,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     assert_eq!(sum(&mut *reader, TABLE).unwrap(), old);
     let update = |txn: &mut dyn Transaction| {
         for id in 0..ROWS {
-            txn.update(TABLE, &key(id), &record(id, id * 3 + 1)).unwrap();
+            txn.update(TABLE, &key(id), &record([id, id * 3 + 1])).unwrap();
         }
     };
     let mut writer = begin(&engine);
@@ -477,7 +410,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     update(&mut *writer);
     engine.checkpoint().unwrap();
     // A crash with the transaction half way, its undo partly named by the checkpoint and partly in the log.
-    writer.update(TABLE, &key(7), &record(7, 1_000_000)).unwrap();
+    writer.update(TABLE, &key(7), &record([7, 1_000_000])).unwrap();
     insert(&engine, OTHER, 0..1).unwrap();
     for seed in 0..4 {
         let again = disk.after_crash(seed);
@@ -506,7 +439,7 @@ fn recovery_tells_how_far_it_is() {
     create(&engine);
     insert(&engine, TABLE, 0..3000).unwrap();
     let mut loser = begin(&engine);
-    loser.insert(TABLE, &record(5000, 0)).unwrap();
+    loser.insert(TABLE, &record([5000, 0])).unwrap();
     insert(&engine, OTHER, 0..10).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = told.clone();

@@ -5,53 +5,19 @@ mod support;
 use std::sync::Arc;
 
 use engine::DurableEngine;
-use engine_api::{ColumnDef, Engine, IndexDef, IndexId, KeyPart, TableDef, TableId};
-use support::{begin, config};
+use engine_api::{Engine, TableId};
+use support::numbers::{self, record};
+use support::{begin, config, key};
 use sys::sim::SimDisk;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 
 const TABLE: TableId = TableId(2000);
-
-fn types() -> [DataType; 2] {
-    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
-fn definition() -> TableDef {
-    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
-    let index = |id, unique, column| IndexDef {
-        id,
-        name: "i".into(),
-        unique,
-        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
-    };
-    TableDef {
-        id: TABLE,
-        name: "test.t".into(),
-        columns: types().into_iter().map(column).collect(),
-        indexes: vec![index(IndexId::CLUSTERED, true, 0), index(IndexId(1), false, 1)],
-    }
-}
-
-fn record(id: i64, value: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
-    out
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
-}
 
 /// Ten rows, the even ones deleted, and nothing purged.
 fn half_deleted() -> DurableEngine {
     let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), |_| {}).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
-    (0..10).for_each(|id| txn.insert(TABLE, &record(id, id)).unwrap());
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, false)])).unwrap();
+    (0..10).for_each(|id| txn.insert(TABLE, &record([id, id])).unwrap());
     txn.commit().unwrap().wait().unwrap();
     engine.tick().unwrap();
     let mut txn = begin(&engine);
@@ -73,12 +39,12 @@ fn deleted_rows_that_were_covered_while_purge_passed_do_not_come_back() {
     // The same entries, and others.
     for shift in [0, 100] {
         let mut txn = begin(&engine);
-        (0..10).step_by(2).for_each(|id| txn.insert(TABLE, &record(id, id + shift)).unwrap());
+        (0..10).step_by(2).for_each(|id| txn.insert(TABLE, &record([id, id + shift])).unwrap());
         engine.tick().unwrap();
         txn.rollback().unwrap();
         is_clean(&engine);
         let mut txn = begin(&engine);
-        (0..10).step_by(2).for_each(|id| txn.insert(TABLE, &record(id, id)).unwrap());
+        (0..10).step_by(2).for_each(|id| txn.insert(TABLE, &record([id, id])).unwrap());
         txn.commit().unwrap().wait().unwrap();
         let mut txn = begin(&engine);
         (0..10).step_by(2).for_each(|id| txn.delete(TABLE, &key(id)).unwrap());
@@ -93,9 +59,9 @@ fn entries_that_a_savepoint_left_marked_go_with_the_transaction() {
     is_clean(&engine);
     for commits in [true, false] {
         let mut txn = begin(&engine);
-        txn.update(TABLE, &key(1), &record(1, 20)).unwrap();
+        txn.update(TABLE, &key(1), &record([1, 20])).unwrap();
         let savepoint = txn.savepoint();
-        txn.update(TABLE, &key(1), &record(1, 1)).unwrap();
+        txn.update(TABLE, &key(1), &record([1, 1])).unwrap();
         txn.rollback_to(savepoint).unwrap();
         match commits {
             true => txn.commit().unwrap().wait().unwrap(),
@@ -103,7 +69,7 @@ fn entries_that_a_savepoint_left_marked_go_with_the_transaction() {
         }
         is_clean(&engine);
         let mut txn = begin(&engine);
-        txn.update(TABLE, &key(1), &record(1, 1)).unwrap();
+        txn.update(TABLE, &key(1), &record([1, 1])).unwrap();
         txn.commit().unwrap().wait().unwrap();
         is_clean(&engine);
     }

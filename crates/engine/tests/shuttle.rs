@@ -2,6 +2,8 @@
 //! `shuttle::replay` repeats.
 #![cfg(shuttle)]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,54 +12,22 @@ use std::time::Duration;
 use catalog::{LockMode, MetadataLocks, Usage};
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction,
-    TxnOptions, WaitPolicy,
+    CancelToken, Direction, Engine, EngineError, EngineResult, IndexId, KeyRange, RowLock,
+    ScanSpec, TableId, Transaction, WaitPolicy,
 };
 use shuttle::thread;
 use sys::entropy::SplitMix;
 use sys::model::{check, is_caught};
 use sys::sim::SimDisk;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 use wal::{Durability, FailurePolicy, LogConfig};
+
+use support::numbers::{self, fields, record};
+use support::{begin_waiting, index, key, whole};
 
 const SCHEDULES: usize = 200;
 const TABLE: TableId = TableId(2000);
 const BY_VALUE: IndexId = IndexId(1);
 const FOREVER: Duration = Duration::from_secs(100_000);
-
-fn types() -> [DataType; 2] {
-    [0; 2].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
-fn index(id: IndexId, unique: bool, column: usize) -> IndexDef {
-    let part = KeyPart { column, prefix_length: None, descending: false };
-    IndexDef { id, name: "i".into(), unique, parts: vec![part] }
-}
-
-fn definition() -> TableDef {
-    let column = |ty| ColumnDef { name: "x".into(), ty, instant_default: None };
-    TableDef {
-        id: TABLE,
-        name: "test.t".into(),
-        columns: types().into_iter().map(column).collect(),
-        indexes: vec![index(IndexId::CLUSTERED, true, 0), index(BY_VALUE, false, 1)],
-    }
-}
-
-fn record(id: i64, value: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let _ = RecordLayout::new(&types()).encode(&[Value::Int(id), Value::Int(value)], &mut out);
-    out
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
-}
 
 fn open() -> Arc<DurableEngine> {
     let config = EngineConfig {
@@ -77,48 +47,23 @@ fn open() -> Arc<DurableEngine> {
     };
     let engine = DurableEngine::open(Arc::new(SimDisk::new()), config, |_| {}).unwrap();
     let mut txn = begin(&engine);
-    txn.create_table(&definition()).unwrap();
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, false)])).unwrap();
     for id in 0..8 {
-        txn.insert(TABLE, &record(id, 100)).unwrap();
+        txn.insert(TABLE, &record([id, 100])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     Arc::new(engine)
 }
 
 fn begin(engine: &DurableEngine) -> Box<dyn Transaction> {
-    let mut txn = engine.new_transaction();
-    let options = TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: FOREVER,
-        cancel: CancelToken::new(),
-    };
-    txn.start(&options).unwrap();
-    txn.begin_statement();
-    txn
+    begin_waiting(engine, FOREVER)
 }
 
 fn read(txn: &mut dyn Transaction, index: IndexId) -> EngineResult<BTreeMap<i64, i64>> {
-    let spec = ScanSpec {
-        table: TABLE,
-        index,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut rows, mut batch, mut values) = (BTreeMap::new(), RowBatch::new(), Vec::new());
-    while txn.fetch(cursor, 3, &mut batch)? > 0 {
-        for row in batch.iter() {
-            values.clear();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let [Value::Int(id), Value::Int(value)] = &values[..] else { panic!("{values:?}") };
-            assert!(rows.insert(*id, *value).is_none(), "row {id} came twice");
-        }
-        batch.clear();
+    let mut rows = BTreeMap::new();
+    for [id, value] in numbers::rows(txn, &whole(TABLE, index), 3)? {
+        assert!(rows.insert(id, value).is_none(), "row {id} came twice");
     }
-    txn.close_cursor(cursor);
     Ok(rows)
 }
 
@@ -126,20 +71,20 @@ fn read(txn: &mut dyn Transaction, index: IndexId) -> EngineResult<BTreeMap<i64,
 fn transfer(engine: &DurableEngine, random: &mut SplitMix) -> EngineResult<()> {
     let mut txn = begin(engine);
     let (from, to) = (random.below(4) as i64, 4 + random.below(4) as i64);
-    let mut values = Vec::new();
-    for id in [from, to] {
+    let mut read = |id| -> EngineResult<i64> {
         let mut out = engine_api::RowBuf::default();
         let lock = RowLock::Exclusive;
         txn.get(TABLE, IndexId::CLUSTERED, &key(id), lock, WaitPolicy::Wait, &mut out)?;
-        RecordLayout::new(&types()).decode_all(&out.record, &mut values).unwrap();
-    }
-    let [_, Value::Int(left), _, Value::Int(right)] = &values[..] else { panic!("{values:?}") };
-    txn.update(TABLE, &key(from), &record(from, left - 1))?;
+        let [_, value] = fields(&out.record);
+        Ok(value)
+    };
+    let (left, right) = (read(from)?, read(to)?);
+    txn.update(TABLE, &key(from), &record([from, left - 1]))?;
     if random.below(2) == 0 {
         txn.delete(TABLE, &key(to))?;
-        txn.insert(TABLE, &record(to, right + 1))?;
+        txn.insert(TABLE, &record([to, right + 1]))?;
     } else {
-        txn.update(TABLE, &key(to), &record(to, right + 1))?;
+        txn.update(TABLE, &key(to), &record([to, right + 1]))?;
     }
     txn.commit()?.wait()
 }
@@ -222,7 +167,7 @@ fn definitions_beside_changes() {
             _ => {
                 txn.commit().unwrap().wait().unwrap();
                 let mut txn = begin(&engine);
-                txn.create_index(TABLE, &index(BY_VALUE, false, 1)).unwrap();
+                txn.create_index(TABLE, &index(BY_VALUE, 1, false, None)).unwrap();
                 txn.commit().unwrap().wait().unwrap();
             }
         }
@@ -262,7 +207,7 @@ fn an_index_is_built_among_writers() {
     let wanted = [(Some(TABLE), LockMode::Exclusive)];
     let mut guard = locks.lock(9, &wanted, FOREVER, &cancel).unwrap();
     let mut txn = begin(&engine);
-    assert!(txn.begin_indexes(TABLE, &[index(IndexId(2), false, 1)]).unwrap());
+    assert!(txn.begin_indexes(TABLE, &[index(IndexId(2), 1, false, None)]).unwrap());
     guard.downgrade();
     txn.fill_indexes(TABLE).unwrap();
     guard.upgrade(FOREVER, &cancel).unwrap();
@@ -291,18 +236,8 @@ fn locked(txn: &mut dyn Transaction, direction: Direction) -> EngineResult<Vec<i
     let range = KeyRange::ALL;
     let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
     let spec = ScanSpec { table: TABLE, index: BY_VALUE, range, direction, lock, wait };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut ids, mut batch, mut values) = (Vec::new(), RowBatch::new(), Vec::new());
-    while txn.fetch(cursor, 3, &mut batch)? > 0 {
-        for row in batch.iter() {
-            values.clear();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let [Value::Int(id), _] = &values[..] else { panic!("{values:?}") };
-            ids.push(*id);
-        }
-        batch.clear();
-    }
-    txn.close_cursor(cursor);
+    let rows = numbers::rows::<2>(txn, &spec, 3)?;
+    let mut ids: Vec<i64> = rows.into_iter().map(|[id, _]| id).collect();
     ids.sort_unstable();
     Ok(ids)
 }
@@ -312,7 +247,7 @@ fn a_locking_scan_beside_purge() {
     let engine = open();
     let mut txn = begin(&engine);
     for id in 8..40 {
-        txn.insert(TABLE, &record(id, id)).unwrap();
+        txn.insert(TABLE, &record([id, id])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     let mut txn = begin(&engine);
@@ -355,7 +290,7 @@ fn a_rollback_beside_purge() {
     let engine = open();
     let change = |value: i64| {
         let mut txn = begin(&engine);
-        txn.update(TABLE, &key(1), &record(1, value)).unwrap();
+        txn.update(TABLE, &key(1), &record([1, value])).unwrap();
         txn
     };
     let mut reader = begin(&engine);
@@ -365,7 +300,7 @@ fn a_rollback_beside_purge() {
     txn.delete(TABLE, &key(2)).unwrap();
     txn.commit().unwrap().wait().unwrap();
     let mut back = change(100);
-    back.insert(TABLE, &record(2, 100)).unwrap();
+    back.insert(TABLE, &record([2, 100])).unwrap();
     let purger = {
         let engine = engine.clone();
         thread::spawn(move || {

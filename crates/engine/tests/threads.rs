@@ -1,28 +1,30 @@
 //! Threads with background purge, page writing and checkpoints: snapshots stay whole, sums are kept, and a crash at the end loses
 //! nothing that was acknowledged.
 
+mod support;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::{DurableEngine, EngineConfig};
 use engine_api::{
-    CancelToken, ColumnDef, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    IsolationLevel, KeyPart, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableDef, TableId,
-    Transaction, TxnOptions, WaitPolicy,
+    Direction, Engine, EngineError, EngineResult, IndexId, KeyRange, RowBuf, RowLock, ScanSpec,
+    TableDef, TableId, Transaction, WaitPolicy,
 };
 use sys::entropy::SplitMix;
 use sys::fault::{Call, FaultDisk, Verdict};
 use sys::sim::SimDisk;
 use txn::RecoveryPhase;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 use wal::{Durability, FailurePolicy, LogConfig};
+
+use support::numbers::{self, fields, record};
+use support::{key, whole};
 
 const TABLE: TableId = TableId(2000);
 const ACCOUNTS: i64 = 60;
 const START: i64 = 100;
+const LOCK_WAIT: Duration = Duration::from_secs(20);
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -45,63 +47,12 @@ fn config() -> EngineConfig {
     }
 }
 
-fn types() -> [DataType; 3] {
-    [0; 3].map(|_: i32| DataType::bigint().with_nullable(false))
-}
-
 fn definition() -> TableDef {
-    let index = |id, unique, column| IndexDef {
-        id,
-        name: "i".into(),
-        unique,
-        parts: vec![KeyPart { column, prefix_length: None, descending: false }],
-    };
-    TableDef {
-        id: TABLE,
-        name: "test.t1".into(),
-        columns: types()
-            .into_iter()
-            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
-            .collect(),
-        indexes: vec![
-            index(IndexId::CLUSTERED, true, 0),
-            index(IndexId(1), false, 1),
-            index(IndexId(2), true, 2),
-        ],
-    }
-}
-
-fn record(id: i64, amount: i64, tag: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let values = [Value::Int(id), Value::Int(amount), Value::Int(tag)];
-    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
-    out
-}
-
-fn fields(record: &[u8]) -> [i64; 3] {
-    let mut values = Vec::new();
-    RecordLayout::new(&types()).decode_all(record, &mut values).unwrap();
-    std::array::from_fn(|at| match values[at] {
-        Value::Int(value) => value,
-        _ => panic!("{values:?}"),
-    })
-}
-
-fn key(id: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(id), &types()[0], None, false, &mut out);
-    out
+    numbers::table::<3>(TABLE, "test.t1", &[(0, true), (1, false), (2, true)])
 }
 
 fn start(txn: &mut dyn Transaction) {
-    txn.start(&TxnOptions {
-        isolation: IsolationLevel::RepeatableRead,
-        read_only: false,
-        lock_wait_timeout: Duration::from_secs(20),
-        cancel: CancelToken::new(),
-    })
-    .unwrap();
-    txn.begin_statement();
+    support::start(txn, LOCK_WAIT);
 }
 
 fn scan(
@@ -109,22 +60,7 @@ fn scan(
     index: IndexId,
     direction: Direction,
 ) -> EngineResult<Vec<[i64; 3]>> {
-    let spec = ScanSpec {
-        table: TABLE,
-        index,
-        range: KeyRange::ALL,
-        direction,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut rows, mut batch) = (Vec::new(), RowBatch::new());
-    while txn.fetch(cursor, 7, &mut batch)? > 0 {
-        rows.extend(batch.iter().map(|row| fields(row.record)));
-        batch.clear();
-    }
-    txn.close_cursor(cursor);
-    Ok(rows)
+    numbers::rows(txn, &ScanSpec { direction, ..whole(TABLE, index) }, 7)
 }
 
 /// Moves an amount between two accounts; sometimes an account gets a new id or a new tag instead.
@@ -137,7 +73,7 @@ fn transfer(
     if from == to {
         return Ok(());
     }
-    let mut rows = Vec::new();
+    let mut rows: Vec<[i64; 3]> = Vec::new();
     for id in [from, to] {
         let mut out = RowBuf::default();
         txn.get(
@@ -154,11 +90,11 @@ fn transfer(
     let tag = tags.fetch_add(1, Ordering::Relaxed) as i64;
     if random.below(4) == 0 {
         txn.delete(TABLE, &key(from))?;
-        txn.insert(TABLE, &record(from, rows[0][1] - amount, tag))?;
+        txn.insert(TABLE, &record([from, rows[0][1] - amount, tag]))?;
     } else {
-        txn.update(TABLE, &key(from), &record(from, rows[0][1] - amount, rows[0][2]))?;
+        txn.update(TABLE, &key(from), &record([from, rows[0][1] - amount, rows[0][2]]))?;
     }
-    txn.update(TABLE, &key(to), &record(to, rows[1][1] + amount, rows[1][2]))
+    txn.update(TABLE, &key(to), &record([to, rows[1][1] + amount, rows[1][2]]))
 }
 
 fn read(engine: &DurableEngine, random: &mut SplitMix) {
@@ -190,7 +126,7 @@ fn transfers_keep_the_sum() {
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
     for id in 0..ACCOUNTS {
-        txn.insert(TABLE, &record(id, START, id)).unwrap();
+        txn.insert(TABLE, &record([id, START, id])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     let tags = AtomicU64::new(1000);
@@ -251,7 +187,7 @@ fn many_inserters_one_table() {
                     start(&mut *txn);
                     for at in 0..10 {
                         let id = (round * 10 + at) * 3 + thread;
-                        txn.insert(TABLE, &record(id, id % 7, -id)).unwrap();
+                        txn.insert(TABLE, &record([id, id % 7, -id])).unwrap();
                     }
                     txn.commit().unwrap().wait().unwrap();
                 }
@@ -275,10 +211,10 @@ fn crash_while_working(seed: u64) {
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
     for id in 0..ACCOUNTS {
-        txn.insert(TABLE, &record(id, START, id)).unwrap();
+        txn.insert(TABLE, &record([id, START, id])).unwrap();
     }
     for writer in 0..WRITERS {
-        txn.insert(TABLE, &record(1000 + writer, 0, 500 + writer)).unwrap();
+        txn.insert(TABLE, &record([1000 + writer, 0, 500 + writer])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     drop(txn);
@@ -295,7 +231,7 @@ fn crash_while_working(seed: u64) {
                     while round < 200 {
                         start(&mut *txn);
                         round += 1;
-                        let own = record(1000 + writer, round, 500 + writer);
+                        let own = record([1000 + writer, round, 500 + writer]);
                         let outcome = transfer(&mut *txn, &mut random, tags)
                             .and_then(|()| txn.update(TABLE, &key(1000 + writer), &own))
                             .and_then(|()| txn.commit())
@@ -343,13 +279,13 @@ fn with_a_loser() -> SimDisk {
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
     for id in 0..2000 {
-        txn.insert(TABLE, &record(id, START, id)).unwrap();
+        txn.insert(TABLE, &record([id, START, id])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     let mut loser = engine.new_transaction();
     start(&mut *loser);
     for id in (0..2000).step_by(2) {
-        loser.update(TABLE, &key(id), &record(id, -1, id + 10_000)).unwrap();
+        loser.update(TABLE, &key(id), &record([id, -1, id + 10_000])).unwrap();
     }
     engine.checkpoint().unwrap();
     disk.crash_now();
@@ -391,14 +327,14 @@ fn losers_are_undone_while_the_engine_is_in_use() {
     let waits = |outcome: EngineResult<()>| {
         assert!(matches!(outcome, Err(EngineError::LockWaitTimeout)), "{outcome:?}");
     };
-    waits(txn.update(TABLE, &key(10), &record(10, 7, 10)));
+    waits(txn.update(TABLE, &key(10), &record([10, 7, 10])));
     waits(txn.drop_table(TABLE));
-    txn.update(TABLE, &key(11), &record(11, 7, 11)).unwrap();
+    txn.update(TABLE, &key(11), &record([11, 7, 11])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     held.store(false, Ordering::SeqCst);
     // Now they wait for its end.
     start(&mut *txn);
-    txn.update(TABLE, &key(10), &record(10, 8, 10)).unwrap();
+    txn.update(TABLE, &key(10), &record([10, 8, 10])).unwrap();
     txn.commit().unwrap().wait().unwrap();
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
     start(&mut *txn);
@@ -434,14 +370,8 @@ fn locked_ids(txn: &mut dyn Transaction, index: IndexId, low: i64) -> EngineResu
     let direction = if low % 2 == 0 { Direction::Forward } else { Direction::Backward };
     let lock = RowLock::Shared;
     let spec = ScanSpec { table: TABLE, index, range, direction, lock, wait: WaitPolicy::Wait };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut ids, mut batch) = (Vec::new(), RowBatch::new());
-    while txn.fetch(cursor, 4, &mut batch)? > 0 {
-        ids.extend(batch.iter().map(|row| fields(row.record)[0]));
-        batch.clear();
-    }
-    txn.close_cursor(cursor);
-    Ok(ids)
+    let rows = numbers::rows::<3>(txn, &spec, 4)?;
+    Ok(rows.into_iter().map(|[id, ..]| id).collect())
 }
 
 /// One transaction that reads a range twice under locks and then changes something in it.
@@ -456,7 +386,7 @@ fn read_twice(txn: &mut dyn Transaction, random: &mut SplitMix) -> EngineResult<
     let outcome = match first.contains(&id) {
         true => txn.delete(TABLE, &key(id)),
         // The indexed column equals the id, so both indexes cover the same range.
-        false => txn.insert(TABLE, &record(id, id, id)),
+        false => txn.insert(TABLE, &record([id, id, id])),
     };
     match outcome {
         Err(EngineError::DuplicateKey { .. } | EngineError::RowNotFound) => {
@@ -474,7 +404,7 @@ fn locked_ranges_have_no_phantoms() {
     start(&mut *txn);
     txn.create_table(&definition()).unwrap();
     for id in (0..200).step_by(2) {
-        txn.insert(TABLE, &record(id, id, id)).unwrap();
+        txn.insert(TABLE, &record([id, id, id])).unwrap();
     }
     txn.commit().unwrap().wait().unwrap();
     drop(txn);

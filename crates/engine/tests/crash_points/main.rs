@@ -13,19 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use engine::DurableEngine;
-use sys::disk::Disk;
 use sys::entropy::SplitMix;
-use sys::fault::{Call, FaultDisk, Rule, Verdict};
+use sys::fault::Call;
 use sys::sim::SimDisk;
 
+use support::builds::{Build, is_caught, number, skipping};
 use support::config;
 use workload::{Hanging, History, State, read_state, set_up, work};
 
 /// Crash points of the workload in one run; recoveries crash besides.
 const CRASHES_PER_RUN: u64 = 4;
-
-/// The disk as the build under test uses it.
-type Build<'a> = &'a (dyn Fn(SimDisk) -> Arc<dyn Disk> + Sync);
 
 fn try_open(build: Build<'_>, disk: &SimDisk) -> engine_api::EngineResult<DurableEngine> {
     DurableEngine::open(build(disk.clone()), config(), |_| {})
@@ -116,10 +113,6 @@ fn one_run(seed: u64, build: Build<'_>) -> u64 {
     crashes
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn acknowledged_commits_survive_and_others_are_whole_or_gone() {
     let (first, wanted) = (number("SQUALL_SEED", 1), number("SQUALL_CRASHES", 400));
@@ -172,40 +165,19 @@ fn every_disk_operation_of_a_script_is_a_crash_point() {
     assert!(points > 100);
 }
 
-/// Whether the loop finds something wrong with a build within `seeds` runs.
-fn is_caught(seeds: u64, build: Build<'_>) -> bool {
-    let run = |seed| {
-        let attempt = std::panic::AssertUnwindSafe(|| one_run(seed, build));
-        std::panic::catch_unwind(attempt).is_err()
-    };
-    (1..=seeds).any(run)
-}
-
-/// A build that believes in calls it never makes.
-fn skipping(call: Call, name: &'static str) -> impl Fn(SimDisk) -> Arc<dyn Disk> {
-    move |disk| {
-        let rule: Rule =
-            Arc::new(move |made, file: &str| match made == call && file.starts_with(name) {
-                true => Verdict::Skip,
-                false => Verdict::Pass,
-            });
-        Arc::new(FaultDisk::new(Arc::new(disk), rule))
-    }
-}
-
 #[test]
 fn a_build_that_skips_a_sync_is_caught() {
     for (call, name) in [(Call::Sync, "wal-"), (Call::Sync, "space"), (Call::SyncDir, "")] {
-        assert!(is_caught(100, &skipping(call, name)), "{call:?} {name}");
+        assert!(is_caught(100, |seed| _ = one_run(seed, &skipping(call, name))), "{call:?} {name}");
     }
 }
 
 #[test]
 fn a_build_that_skips_the_doublewrite_file_is_caught() {
-    assert!(is_caught(400, &skipping(Call::Write, "doublewrite")));
+    assert!(is_caught(400, |seed| _ = one_run(seed, &skipping(Call::Write, "doublewrite"))));
 }
 
 #[test]
 fn a_build_that_skips_the_sync_of_undo_files_is_caught() {
-    assert!(is_caught(200, &skipping(Call::Sync, "undo-")));
+    assert!(is_caught(200, |seed| _ = one_run(seed, &skipping(Call::Sync, "undo-"))));
 }

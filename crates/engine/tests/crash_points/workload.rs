@@ -1,19 +1,14 @@
 //! What the crash loop does to an engine, and the model of it: rows with out-of-line values and secondary indexes, savepoints, DDL,
 //! transactions that hang, checkpoints and purge in between.
 
-use std::collections::BTreeMap;
-
 use engine::DurableEngine;
 use engine_api::{
-    ColumnDef, CommitHandle, Direction, Engine, EngineError, EngineResult, IndexDef, IndexId,
-    KeyPart, KeyRange, RowBatch, RowLock, ScanSpec, TableDef, TableId, Transaction, WaitPolicy,
+    CommitHandle, Engine, EngineError, EngineResult, IndexId, TableDef, TableId, Transaction,
 };
 use sys::entropy::SplitMix;
-use types::key::encode_part;
-use types::record::RecordLayout;
-use types::{DataType, Value};
 
-use crate::support::begin;
+use crate::support::texts::{self, Rows, record};
+use crate::support::{begin, index, key};
 
 /// The table that is always there.
 const MAIN: TableId = TableId(2000);
@@ -23,8 +18,6 @@ const PREFIX: IndexId = IndexId(2);
 const EXTRA: IndexId = IndexId(3);
 /// Rows of hanging transactions have keys from here on, a hundred for each.
 const HANGING: i64 = 10_000;
-
-type Rows = BTreeMap<i64, (Option<i64>, Vec<u8>)>;
 
 /// What is committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,83 +40,20 @@ pub struct History {
     pub keys: u64,
 }
 
-fn types() -> [DataType; 3] {
-    [
-        DataType::bigint().with_nullable(false),
-        DataType::bigint(),
-        DataType::varbinary(10_000).with_nullable(false),
-    ]
+/// Tables of odd numbers have no unique secondary index: rows can be stored together there.
+fn table(id: TableId, name: &str) -> TableDef {
+    texts::table(id, name, id.0.is_multiple_of(2))
 }
 
-fn index(id: IndexId, unique: bool, column: usize, prefix_length: Option<u32>) -> IndexDef {
-    let part = KeyPart { column, prefix_length, descending: false };
-    IndexDef { id, name: format!("i{}", id.0), unique, parts: vec![part] }
-}
-
-fn definition(id: TableId, name: &str) -> TableDef {
-    TableDef {
-        id,
-        name: name.into(),
-        columns: types()
-            .into_iter()
-            .map(|ty| ColumnDef { name: "x".into(), ty, instant_default: None })
-            .collect(),
-        indexes: vec![
-            index(IndexId::CLUSTERED, true, 0, None),
-            // Tables of odd numbers have no unique secondary index: rows can be stored together there.
-            index(UNIQUE, id.0.is_multiple_of(2), 1, None),
-            index(PREFIX, false, 2, Some(20)),
-        ],
-    }
-}
-
-fn record(a: i64, b: Option<i64>, c: &[u8]) -> Vec<u8> {
-    let b = b.map_or(Value::Null, Value::Int);
-    let mut out = Vec::new();
-    let values = [Value::Int(a), b, Value::Bytes(types::SqlBytes::new(c))];
-    let _ = RecordLayout::new(&types()).encode(&values, &mut out);
-    out
-}
-
-fn key(a: i64) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_part(&Value::Int(a), &types()[0], None, false, &mut out);
-    out
+fn read_all(engine: &DurableEngine, table: TableId, index: IndexId) -> EngineResult<Rows> {
+    texts::rows(&mut *begin(engine), table, index)
 }
 
 /// Makes MAIN.
 pub fn set_up(engine: &DurableEngine) {
     let mut txn = begin(engine);
-    txn.create_table(&definition(MAIN, "test.main")).unwrap();
+    txn.create_table(&table(MAIN, "test.main")).unwrap();
     txn.commit().unwrap().wait().unwrap();
-}
-
-fn read_all(engine: &DurableEngine, table: TableId, index: IndexId) -> EngineResult<Rows> {
-    let mut txn = begin(engine);
-    let spec = ScanSpec {
-        table,
-        index,
-        range: KeyRange::ALL,
-        direction: Direction::Forward,
-        lock: RowLock::None,
-        wait: WaitPolicy::Wait,
-    };
-    let cursor = txn.open_cursor(&spec)?;
-    let (mut rows, mut batch, mut values) = (Rows::new(), RowBatch::new(), Vec::new());
-    while txn.fetch(cursor, 10, &mut batch)? > 0 {
-        for row in batch.iter() {
-            values.clear();
-            RecordLayout::new(&types()).decode_all(row.record, &mut values).unwrap();
-            let [Value::Int(a), b, Value::Bytes(c)] = &values[..] else { panic!("{values:?}") };
-            let b = match b {
-                Value::Int(b) => Some(*b),
-                _ => None,
-            };
-            assert!(rows.insert(*a, (b, c.as_slice().to_vec())).is_none(), "a row came twice");
-        }
-        batch.clear();
-    }
-    Ok(rows)
 }
 
 impl History {
@@ -273,27 +203,27 @@ fn define(
     match (random.below(4), state.other.take()) {
         (0, None) => {
             let id = fresh();
-            txn.create_table(&definition(id, "test.other"))?;
+            txn.create_table(&table(id, "test.other"))?;
             state.other = Some((id, fill(txn, id, random)?));
         }
         (0, Some((id, _))) => txn.drop_table(id)?,
         (1, Some((id, _))) => {
             txn.drop_table(id)?;
             let id = fresh();
-            txn.create_table(&definition(id, "test.other"))?;
+            txn.create_table(&table(id, "test.other"))?;
             state.other = Some((id, fill(txn, id, random)?));
         }
         (2, other) => {
             state.other = other;
-            let mut def = definition(MAIN, &format!("test.main{}", random.below(100)));
-            def.indexes.extend(state.has_extra.then(|| index(EXTRA, false, 1, None)));
+            let mut def = table(MAIN, &format!("test.main{}", random.below(100)));
+            def.indexes.extend(state.has_extra.then(|| index(EXTRA, 1, false, None)));
             txn.alter_table(&def)?;
         }
         (_, other) => {
             state.other = other;
             match state.has_extra {
                 true => txn.drop_index(MAIN, EXTRA)?,
-                false => txn.create_index(MAIN, &index(EXTRA, false, 1, None))?,
+                false => txn.create_index(MAIN, &index(EXTRA, 1, false, None))?,
             }
             state.has_extra = !state.has_extra;
         }
@@ -346,7 +276,7 @@ fn build_among_writers(
     history: &mut History,
 ) -> EngineResult<()> {
     let mut txn = begin(engine);
-    assert!(txn.begin_indexes(MAIN, &[index(EXTRA, false, 1, None)])?);
+    assert!(txn.begin_indexes(MAIN, &[index(EXTRA, 1, false, None)])?);
     // One writer began before the rows are read and goes on afterwards.
     let mut writer = begin(engine);
     let before = history.states.last().cloned().unwrap_or_default();

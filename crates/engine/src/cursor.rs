@@ -307,6 +307,7 @@ impl Txn {
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
         let Some(left) = cursor.left.clone() else { return Ok(0) };
+        self.relieve_locks();
         let mut leaf = self.load_leaf(cursor)?;
         // The part that this leaf covers now; it may be split meanwhile, the part stays.
         let mut fence = Vec::new();

@@ -12,6 +12,11 @@ use crate::row::Header;
 use crate::table::Table;
 use crate::transaction::Txn;
 
+/// Locks of a transaction, at which the older ones are packed.
+const PACK_AT: usize = 4096;
+/// The newest are not: rows that a statement has fetched and not looked at may be unlocked yet.
+const PACK_KEEP: usize = 512;
+
 /// What a lock attempt or a write ran into.
 pub(crate) enum Obstacle {
     /// Wait for the record's lock, then try again.
@@ -91,9 +96,12 @@ impl Txn {
     ) -> Result<(), Obstacle> {
         let mut name = std::mem::take(&mut self.name);
         lock_name(space, key, &mut name);
-        if let Some(header) = header
-            && header.id() != self.own_id()
-        {
+        if let Some(header) = header {
+            if header.id() == self.own_id() && header.id() != 0 {
+                // It has been ours since we wrote it; others wait for us.
+                self.name = name;
+                return Ok(());
+            }
             self.note_writer(header.id(), &name);
         }
         let owner = self.owner.as_deref();
@@ -101,6 +109,17 @@ impl Txn {
         let outcome = if blocked { Err(Obstacle::Row(name.clone())) } else { Ok(()) };
         self.name = name;
         outcome
+    }
+
+    /// Before a step that takes more locks, without latches: has old ones take less memory when there are very many (L6).
+    #[inline]
+    pub(crate) fn relieve_locks(&mut self) {
+        if let Some(owner) = &self.owner
+            && owner.lock_count() >= PACK_AT
+        {
+            let locks = &self.shared.system.locks;
+            self.statement_locks = locks.pack(owner, PACK_KEEP, self.statement_locks);
+        }
     }
 
     /// Nobody may have locked the range that a new key falls into. The caller holds the leaf exclusively.

@@ -54,7 +54,7 @@ pub(crate) struct Txn {
     tables: Vec<Arc<Table>>,
     tables_version: u64,
     /// Locks of this statement start at this place of the owner's list.
-    statement_locks: usize,
+    pub(crate) statement_locks: usize,
     /// With the undo mark behind which each stands.
     pub(crate) pending: Vec<(u64, Pending)>,
     /// Rows to come.
@@ -238,6 +238,7 @@ impl Txn {
         self.changes += 1;
         if self.changes.is_multiple_of(BRAKE_EVERY) {
             self.shared.brake();
+            self.relieve_locks();
         }
         self.core.as_ref().map_or(0, |core| core.start_change().0)
     }
@@ -313,6 +314,7 @@ impl Txn {
         wait: WaitPolicy,
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome> {
+        self.relieve_locks();
         let mut locked = self.lock_current(table, key, mode, wait)?;
         if matches!(locked, Locked::Missing) && self.locks_gaps() {
             // First the range, then another look: an insert in between is seen now or blocked from here on.

@@ -229,9 +229,9 @@ impl KeySet {
         let mut sources: Vec<Entries<'_>> =
             runs.iter().map(|run| Entries::new(&run.bytes)).filter_map(Entries::started).collect();
         let mut builder = Builder::default();
-        while let Some(least) = (0..sources.len()).min_by(|left, right| {
-            sources[*left].from.cmp(&sources[*right].from)
-        }) {
+        while let Some(least) =
+            (0..sources.len()).min_by(|left, right| sources[*left].from.cmp(&sources[*right].from))
+        {
             let source = &mut sources[least];
             builder.add(&source.from, source.last(), source.is_range, group);
             if !source.next() {
@@ -285,7 +285,7 @@ mod tests {
 
     const PLENTY: usize = 1 << 30;
 
-    fn add(set: &mut KeySet, keys: &mut Vec<Vec<u8>>, bytes_max: usize) {
+    fn add(set: &mut KeySet, keys: &mut [Vec<u8>], bytes_max: usize) {
         keys.sort();
         let sorted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         set.add_sorted(&sorted, bytes_max);
@@ -306,8 +306,7 @@ mod tests {
             }
             assert!(model.iter().all(|key| set.find(key) == Some(Membership::Exact)), "{seed}");
             for _ in 0..500 {
-                let key: Vec<u8> =
-                    (0..random.below(7)).map(|_| random.below(10) as u8).collect();
+                let key: Vec<u8> = (0..random.below(7)).map(|_| random.below(10) as u8).collect();
                 assert_eq!(set.find(&key).is_some(), model.contains(&key), "{seed}: {key:?}");
             }
         }
@@ -320,7 +319,7 @@ mod tests {
             for batch in 0..100_u64 {
                 let batch = if backward { 99 - batch } else { batch };
                 let keys = (0..1000).map(|id| (batch * 1000 + id).to_be_bytes().to_vec());
-                add(&mut set, &mut keys.collect(), PLENTY);
+                add(&mut set, &mut keys.collect::<Vec<_>>(), PLENTY);
             }
             assert_eq!(set.len(), 100_000);
             assert!(set.size_bytes() < 800_000, "{}", set.size_bytes());
@@ -335,9 +334,8 @@ mod tests {
         let mut random = SplitMix::new(7);
         let (mut set, mut all) = (KeySet::default(), Vec::new());
         for _ in 0..60 {
-            let mut keys: Vec<Vec<u8>> = (0..1000)
-                .map(|_| random.below(u64::MAX / 2).to_be_bytes().to_vec())
-                .collect();
+            let mut keys: Vec<Vec<u8>> =
+                (0..1000).map(|_| random.below(u64::MAX / 2).to_be_bytes().to_vec()).collect();
             all.extend(keys.iter().cloned());
             add(&mut set, &mut keys, BYTES_MAX);
             assert!(set.size_bytes() <= BYTES_MAX, "{}", set.size_bytes());

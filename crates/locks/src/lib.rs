@@ -6,9 +6,14 @@
 //! Gaps are locked as spans of keys. A scan registers its span before it latches the pages it reads; an inserter checks spans
 //! while it holds the leaf exclusively. So either the inserter sees the span, or the scan sees the new row.
 //!
-//! Lock order: shard < `Owner::held` < `Owner::wait` < wait graph. Nothing waits for a lock while it holds a latch or any of these.
+//! A transaction that holds very many record locks has the older ones packed (`LockTable::pack`): they have no entries, until somebody is
+//! in conflict with one of them.
+//!
+//! Lock order: shard < packed locks of a space < `Owner::held` < `Owner::wait` < wait graph. Nothing waits for a lock while it holds a latch or any of these.
 
+mod keyset;
 mod owner;
+mod packed;
 mod ranges;
 mod table;
 

@@ -15,10 +15,22 @@ pub(crate) struct Held {
     pub next_written: usize,
     /// Spaces in which it holds spans.
     pub spaces: Vec<u64>,
+    /// Spaces in which it has packed locks.
+    pub packed_spaces: Vec<u64>,
     pub end_waiters: Vec<Arc<Owner>>,
 }
 
 impl Held {
+    /// Takes all names but the last `keep` out of the list, and moves a place in the list (`Owner::lock_count`) with them.
+    pub fn take_older(&mut self, keep: usize, place: usize) -> (Vec<Box<[u8]>>, usize) {
+        let newer = self.names.split_off(self.names.len().saturating_sub(keep));
+        let older = std::mem::replace(&mut self.names, newer);
+        self.empty = self.names.iter().filter(|name| name.is_empty()).count();
+        self.next_written = 0;
+        let place = place.saturating_sub(older.len());
+        (older, place)
+    }
+
     /// Takes a name out of the list. Rows are mostly written in the order in which they were locked, so the search goes on behind
     /// the last find. Places of others stay until half of the list is empty; then they move to the front.
     pub fn forget(&mut self, name: &[u8]) -> bool {

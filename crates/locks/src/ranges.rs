@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sys::model::sized;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
 
@@ -9,6 +10,9 @@ use crate::owner::Owner;
 
 /// A power of two.
 const SHARDS: usize = 64;
+
+/// Spans of a transaction in a space, about; with more, neighbours become one and what lies between them is locked too.
+const OWN_SPANS_MAX: usize = sized(1024, 4);
 
 struct Span {
     owner: Arc<Owner>,
@@ -71,6 +75,11 @@ impl Ranges {
         list.push(span);
         // Published before the scan latches a page; pairs with the load of an inserter that holds the page.
         shard.count.fetch_add(1, Ordering::SeqCst);
+        // A list that grows comes by here now and then, whoever makes it grow.
+        if list.len().is_multiple_of(OWN_SPANS_MAX) {
+            let gone = thin_out(list, owner);
+            shard.count.fetch_sub(gone, Ordering::SeqCst);
+        }
     }
 
     /// Locks all of a space in which nobody, the owner included, has a span; false when somebody has.
@@ -98,6 +107,11 @@ impl Ranges {
         let list = spans.get(&space).map(Vec::as_slice).unwrap_or_default();
         let others = list.iter().filter(|span| owner.id != span.owner.id);
         others.map(|span| span.owner.clone()).collect()
+    }
+
+    /// All there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|shard| shard.count.load(Ordering::Relaxed)).sum()
     }
 
     pub fn blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
@@ -128,4 +142,29 @@ impl Ranges {
             }
         }
     }
+}
+
+/// Makes one span of each two neighbours of a transaction that has too many. Returns how many went.
+fn thin_out(list: &mut Vec<Span>, owner: &Owner) -> usize {
+    let before = list.len();
+    let (mut own, others): (Vec<Span>, Vec<Span>) =
+        std::mem::take(list).into_iter().partition(|span| span.owner.id == owner.id);
+    *list = others;
+    if own.len() < OWN_SPANS_MAX {
+        list.append(&mut own);
+        return 0;
+    }
+    own.sort_by(|left, right| left.start.cmp(&right.start));
+    let mut left = None::<Span>;
+    for span in own {
+        match left.as_mut() {
+            None => left = Some(span),
+            Some(first) => {
+                first.extend(&span.start, span.end.as_deref());
+                list.extend(left.take());
+            }
+        }
+    }
+    list.extend(left);
+    before - list.len()
 }

@@ -11,6 +11,7 @@ use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
 
 use crate::owner::{Owner, WaitState};
+use crate::packed::{Hit, Packed};
 use crate::ranges::Ranges;
 
 /// Strength of a record lock.
@@ -52,6 +53,8 @@ pub struct Patience<'a> {
 pub struct WaitEvents {
     /// Record names with an entry now.
     pub entries: u64,
+    /// Packed locks, or ranges of them, now.
+    pub packed: u64,
     /// Waits.
     pub waits: u64,
     /// Deadlocks found.
@@ -125,6 +128,30 @@ impl Entry {
         }
     }
 
+    /// What a transaction holds that shares with nobody and keeps nobody waiting.
+    fn mode_if_alone(&self, owner: &Owner) -> Option<Mode> {
+        match &self.granted[..] {
+            [(holder, mode)] if holder.id == owner.id && self.waiting.is_empty() => Some(*mode),
+            _ => None,
+        }
+    }
+
+    /// Takes in packed locks of others that conflict (L6). Returns whether the transaction itself holds such a lock packed.
+    fn unpack(&mut self, packed: &[Hit], owner: Option<&Owner>, name: &[u8], mode: Mode) -> bool {
+        let is_own = |hit: &&Hit| owner.is_some_and(|owner| owner.id == hit.owner.id);
+        let holds = owner.is_some_and(|owner| self.mode_of(owner).is_some())
+            || packed.iter().any(|hit| is_own(&hit) && hit.is_exact);
+        let others = packed.iter().filter(|hit| !is_own(hit) && hit.mode.conflicts(mode));
+        // Whoever holds the very record is not kept from it by a range that another's locks have become.
+        for hit in others.filter(|hit| hit.is_exact || !holds) {
+            let mut held = hit.owner.held.lock();
+            if !held.ended && self.grant(&hit.owner, hit.mode) {
+                held.names.push(name.into());
+            }
+        }
+        packed.iter().filter(is_own).any(|hit| hit.mode == Mode::Exclusive || hit.mode == mode)
+    }
+
     fn is_unused(&self) -> bool {
         self.granted.is_empty() && self.waiting.is_empty()
     }
@@ -149,6 +176,7 @@ type Graph = HashMap<u64, (Arc<Owner>, Vec<Arc<Owner>>)>;
 pub struct LockTable {
     shards: Vec<Shard>,
     ranges: Ranges,
+    packed: Packed,
     /// Who waits for whom.
     graph: Mutex<Graph>,
     clock: RealClock,
@@ -170,6 +198,7 @@ impl LockTable {
         LockTable {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             ranges: Ranges::new(),
+            packed: Packed::new(),
             graph: Mutex::new(HashMap::new()),
             clock: RealClock::new(),
             next_owner: AtomicU64::new(1),
@@ -194,6 +223,7 @@ impl LockTable {
         let entries = self.shards.iter().map(|shard| shard.count.load(Ordering::Relaxed));
         WaitEvents {
             entries: entries.sum::<usize>() as u64,
+            packed: self.packed.size().1 as u64,
             waits: self.waits.load(Ordering::Relaxed),
             deadlocks: self.deadlocks.load(Ordering::Relaxed),
         }
@@ -204,7 +234,9 @@ impl LockTable {
         /// The entry in the map, its list, and the name there and in the holder's list.
         const ENTRY_BYTES: usize = size_of::<(Box<[u8]>, Entry)>() + 64 + 2 * 32;
         let entries = self.shards.iter().map(|shard| shard.count.load(Ordering::Relaxed));
-        self.shards.len() * size_of::<Shard>() + entries.sum::<usize>() * ENTRY_BYTES
+        self.shards.len() * size_of::<Shard>()
+            + entries.sum::<usize>() * ENTRY_BYTES
+            + self.packed.size().0
     }
 
     fn shard(&self, name: &[u8]) -> &Shard {
@@ -216,25 +248,82 @@ impl LockTable {
         let shard = self.shard(name);
         let mut entries = shard.entries.lock();
         let entry = shard.entry(&mut entries, name);
+        let is_packed = entry.unpack(&self.packed_on(name), Some(owner), name, mode);
         if !entry.blockers(Some(owner), mode).is_empty() {
             return false;
         }
-        if entry.grant(owner, mode) {
+        if is_packed {
+            shard.drop_if_unused(&mut entries, name);
+        } else if entry.grant(owner, mode) {
             owner.held.lock().names.push(name.into());
         }
         true
+    }
+
+    /// Packed locks on a record. The caller holds the shard of the name.
+    fn packed_on(&self, name: &[u8]) -> Vec<Hit> {
+        match self.packed.is_empty() || breaks("L6") {
+            true => Vec::new(),
+            false => self.packed.find(name),
+        }
+    }
+
+    /// Packs a transaction's record locks, all but the last `keep`: their entries go. For transactions that hold very many, called
+    /// without latches. `place` is a value of `Owner::lock_count` from before; returns what it is now.
+    pub fn pack(&self, owner: &Arc<Owner>, keep: usize, place: usize) -> usize {
+        let (mut names, place) = owner.held.lock().take_older(keep, place);
+        names.retain(|name| !name.is_empty());
+        names.sort_unstable();
+        let mut groups = [(Mode::Shared, Vec::new()), (Mode::Exclusive, Vec::new())];
+        let mut kept = Vec::new();
+        for name in names {
+            let entries = self.shard(&name).entries.lock();
+            let mode = entries.get(&name).and_then(|entry| entry.mode_if_alone(owner));
+            drop(entries);
+            match mode {
+                Some(Mode::Shared) => groups[0].1.push(name),
+                Some(Mode::Exclusive) => groups[1].1.push(name),
+                None => kept.push(name),
+            }
+        }
+        for (mode, names) in groups {
+            self.packed.add(owner, &names, mode);
+            for name in names {
+                let shard = self.shard(&name);
+                let mut entries = shard.entries.lock();
+                // Since then somebody may have come to share or await it.
+                if entries.get(&name).is_some_and(|entry| entry.mode_if_alone(owner).is_some()) {
+                    entries.remove(&name);
+                    shard.count.fetch_sub(1, Ordering::Release);
+                } else {
+                    kept.push(name);
+                }
+            }
+        }
+        let mut held = owner.held.lock();
+        let place = place + kept.len();
+        held.names.splice(..0, kept);
+        place
     }
 
     /// Whether somebody else holds or awaits a lock on the record. The caller holds its page latched exclusively: whoever locks
     /// holds it shared, so the count is not too old.
     pub fn is_locked_by_other(&self, owner: Option<&Owner>, name: &[u8]) -> bool {
         let shard = self.shard(name);
-        if shard.count.load(Ordering::Acquire) == 0 {
+        if shard.count.load(Ordering::Acquire) == 0 && self.packed.is_empty() {
             return false;
         }
-        let entries = shard.entries.lock();
-        let entry = entries.get(name);
-        entry.is_some_and(|entry| !entry.blockers(owner, Mode::Exclusive).is_empty())
+        let mut entries = shard.entries.lock();
+        let packed = self.packed_on(name);
+        if packed.is_empty() {
+            let entry = entries.get(name);
+            return entry.is_some_and(|entry| !entry.blockers(owner, Mode::Exclusive).is_empty());
+        }
+        let entry = shard.entry(&mut entries, name);
+        entry.unpack(&packed, owner, name, Mode::Exclusive);
+        let is_locked = !entry.blockers(owner, Mode::Exclusive).is_empty();
+        shard.drop_if_unused(&mut entries, name);
+        is_locked
     }
 
     /// Gives an active writer's implicit lock an entry, so that others can queue behind it.
@@ -265,6 +354,7 @@ impl LockTable {
         let blockers = {
             let mut entries = shard.entries.lock();
             let entry = shard.entry(&mut entries, name);
+            entry.unpack(&self.packed_on(name), Some(owner), name, mode);
             let blockers = entry.blockers(Some(owner), mode);
             if blockers.is_empty() {
                 if entry.grant(owner, mode) {
@@ -386,13 +476,17 @@ impl LockTable {
 
     /// Gives back everything a transaction holds. Whether it committed is decided already.
     pub fn release_all(&self, owner: &Arc<Owner>) {
+        let packed;
         let (names, spaces, waiters) = {
             let mut held = owner.held.lock();
             held.ended = true;
             let names = std::mem::take(&mut held.names);
             let waiters = std::mem::take(&mut held.end_waiters);
+            packed = std::mem::take(&mut held.packed_spaces);
             (names, std::mem::take(&mut held.spaces), waiters)
         };
+        // Before the entries: a waiter that one of them lets go finds none of these.
+        self.packed.release(owner, &packed);
         self.ranges.release(owner, spaces);
         let names = names.iter().filter(|name| !name.is_empty());
         names.for_each(|name| self.release_one(owner, name));
@@ -428,10 +522,7 @@ impl LockTable {
             return;
         }
         let mut entries = shard.entries.lock();
-        let is_alone = |entry: &Entry| {
-            entry.waiting.is_empty()
-                && matches!(&entry.granted[..], [(holder, _)] if holder.id == owner.id)
-        };
+        let is_alone = |entry: &Entry| entry.mode_if_alone(owner).is_some();
         if entries.get(name).is_some_and(is_alone) && owner.held.lock().forget(name) {
             entries.remove(name);
             shard.count.fetch_sub(1, Ordering::Release);
@@ -446,6 +537,11 @@ impl LockTable {
     /// Locks all keys of a space against inserts of others, if no span of it is locked yet, also by the owner.
     pub fn lock_space_alone(&self, owner: &Arc<Owner>, space: u64) -> bool {
         self.ranges.add_alone(owner, space)
+    }
+
+    /// Spans there are.
+    pub fn range_count(&self) -> usize {
+        self.ranges.count()
     }
 
     /// Takes back what `lock_space_alone` did.

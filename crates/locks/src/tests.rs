@@ -74,3 +74,88 @@ fn a_span_grows_at_both_ends() {
         assert_eq!(!table.range_blockers(Some(&b), 7, key.as_bytes()).is_empty(), blocked, "{key}");
     }
 }
+
+fn name(id: u32) -> Vec<u8> {
+    let mut name = Vec::new();
+    crate::lock_name(3, &id.to_be_bytes(), &mut name);
+    name
+}
+
+#[test]
+fn packed_locks_are_locks() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    let empty = table.memory_bytes();
+    let ids = (0..5000).map(|id| id * 2);
+    ids.clone().for_each(|id| assert!(table.try_lock(&a, &name(id), Mode::Exclusive)));
+    (1..9).step_by(2).for_each(|id| assert!(table.try_lock(&a, &name(id), Mode::Shared)));
+    let before = table.memory_bytes() - empty;
+    assert_eq!(table.pack(&a, 4, a.lock_count()), 4);
+    assert_eq!((a.lock_count(), table.events().entries, table.events().packed), (4, 4, 5000));
+    let after = table.memory_bytes() - empty;
+    assert!(after * 20 < before, "{after} of {before}");
+    for id in ids.clone() {
+        assert!(!table.try_lock(&b, &name(id), Mode::Shared), "{id}");
+        assert!(table.is_locked_by_other(Some(&b), &name(id)), "{id}");
+        assert!(!table.is_locked_by_other(Some(&a), &name(id)), "{id}");
+        assert!(table.try_lock(&a, &name(id), Mode::Exclusive), "{id}");
+    }
+    assert!(table.try_lock(&b, &name(9001), Mode::Exclusive));
+    assert!(table.try_lock(&b, &name(7), Mode::Shared));
+    assert_eq!(table.wait_lock(&b, &name(8), Mode::Shared, &SHORT), Err(WaitError::Timeout));
+    table.release_all(&a);
+    for id in ids {
+        assert!(table.try_lock(&b, &name(id), Mode::Exclusive), "{id}");
+    }
+    table.release_all(&b);
+    assert_eq!((table.events().entries, table.events().packed), (0, 0));
+}
+
+#[test]
+fn shared_packed_locks_conflict_with_upgrades_only() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    for owner in [&a, &b] {
+        assert!(table.try_lock(owner, &name(1), Mode::Shared));
+        table.pack(owner, 0, 0);
+    }
+    assert_eq!((table.events().entries, table.events().packed), (0, 2));
+    assert!(!table.try_lock(&a, &name(1), Mode::Exclusive));
+    table.release_all(&b);
+    assert!(table.try_lock(&a, &name(1), Mode::Exclusive));
+    assert!(table.is_locked_by_other(Some(&b), &name(1)));
+    table.release_all(&a);
+    assert_eq!((table.events().entries, table.events().packed), (0, 0));
+}
+
+#[test]
+fn the_place_of_a_statement_moves_with_the_names() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    let mode = |id| if id == 2 { Mode::Shared } else { Mode::Exclusive };
+    (0..10).for_each(|id| assert!(table.try_lock(&a, &name(id), mode(id))));
+    // One of the old ones is not held alone: it stays.
+    assert!(table.try_lock(&b, &name(2), Mode::Shared));
+    let place = table.pack(&a, 4, 8);
+    assert_eq!((place, a.lock_count()), (3, 5));
+    table.release_early(&a, &name(7), place);
+    table.release_early(&a, &name(9), place);
+    assert!(table.is_locked_by_other(Some(&b), &name(7)));
+    assert!(!table.is_locked_by_other(Some(&b), &name(9)));
+    table.release_all(&a);
+}
+
+#[test]
+fn very_many_spans_become_fewer() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    let key = |id: u32| id.to_be_bytes();
+    (0..5000).for_each(|id| table.lock_range(&a, 7, &key(id * 10), Some(&key(id * 10 + 5))));
+    (0..5000).for_each(|id| {
+        assert!(!table.range_blockers(Some(&b), 7, &key(id * 10 + 4)).is_empty(), "{id}");
+    });
+    assert!(table.range_blockers(Some(&b), 7, &key(50_000)).is_empty());
+    assert!(table.range_count() < 2048, "{}", table.range_count());
+    table.release_all(&a);
+    assert_eq!(table.range_count(), 0);
+}

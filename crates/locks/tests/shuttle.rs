@@ -104,3 +104,41 @@ fn readers_share_and_a_writer_gets_its_turn() {
         assert_eq!(table.events().entries, 0);
     });
 }
+
+/// A transaction whose locks are packed while others come for them.
+#[test]
+fn packed_locks_exclude_too() {
+    check(SCHEDULES, || {
+        let table = Arc::new(LockTable::new());
+        let value = Arc::new(AtomicU64::new(0));
+        let count = |table: &LockTable, value: &AtomicU64, packs: bool| {
+            let owner = table.new_owner();
+            table.wait_lock(&owner, b"one-----k", Mode::Exclusive, &PATIENCE).unwrap();
+            if packs {
+                table.pack(&owner, 0, 0);
+            }
+            let before = value.load(Ordering::SeqCst);
+            thread::yield_now();
+            // Nobody is kept from what it holds.
+            assert!(table.try_lock(&owner, b"one-----k", Mode::Exclusive));
+            value.store(before + 1, Ordering::SeqCst);
+            table.release_all(&owner);
+        };
+        let threads: Vec<_> = [false, true, false]
+            .into_iter()
+            .map(|packs| {
+                let (table, value) = (table.clone(), value.clone());
+                thread::spawn(move || count(&table, &value, packs))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(value.load(Ordering::SeqCst), 3);
+        let events = table.events();
+        assert_eq!((events.entries, events.packed), (0, 0));
+    });
+}
+
+#[test]
+fn packed_locks_that_nobody_looks_for_are_caught() {
+    assert!(sys::model::is_caught("packed_locks_exclude_too", "L6"));
+}

@@ -144,7 +144,12 @@ impl Binder<'_> {
         let instance = &mut self.instances[id.0 as usize];
         instance.locator = Some(locator);
         instance.all_columns = true;
-        instance.locking = RowLocking::Exclusive;
+        instance.locking = match kind {
+            WriteKind::Update => RowLocking::ExclusivePeek,
+            WriteKind::Insert | WriteKind::Delete | WriteKind::InsertOrChange => {
+                RowLocking::Exclusive
+            }
+        };
         let (table, base) = (self.tables[instance.table].clone(), instance.base);
         self.table_write(&table, base, kind)
     }

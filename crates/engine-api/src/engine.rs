@@ -56,6 +56,9 @@ pub enum WaitPolicy {
     NoWait,
     /// Leave the row out.
     SkipLocked,
+    /// As `Wait`, but where rows that a statement does not match keep no lock, a scan of the clustered index may give a locked row first as
+    /// it was committed last: the caller sees by `is_peeked` that this is not locked, and asks with `lock_peeked` for it if it matters.
+    Peek,
 }
 
 /// One end of a range over key bytes. A bound may be a prefix of a key: `Included` then takes in every key that starts with it.
@@ -384,6 +387,14 @@ pub trait Transaction: Send {
         let _ = table;
         Ok(None)
     }
+
+    /// Whether the last row fetched came as it was committed last, and another holds its lock (`WaitPolicy::Peek`).
+    fn is_peeked(&self, _cursor: CursorId) -> bool {
+        false
+    }
+
+    /// Has the cursor give that row once more, as it is now, locked, if it is still in the range.
+    fn lock_peeked(&mut self, _cursor: CursorId) {}
 
     /// Closes a cursor; unknown ids are ignored.
     fn close_cursor(&mut self, cursor: CursorId);

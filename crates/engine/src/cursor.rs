@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use btree::{LeafCopy, Seek, Tree};
 use engine_api::{
-    Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, ScanSpec, WaitPolicy,
+    Direction, EngineError, EngineResult, IndexId, KeyBound, KeyRange, RowBatch, ScanSpec,
+    WaitPolicy,
 };
 use locks::Mode;
 use sys::model::breaks;
@@ -12,9 +13,9 @@ use types::key::key_record_header;
 
 use crate::dictionary::io_error;
 use crate::entries::read_entry;
-use crate::keys::Span;
+use crate::keys::{IndexKeys, Span};
 use crate::locking::{Absent, Locked};
-use crate::read::{View, sees_inline, visible};
+use crate::read::{View, committed_version, sees_inline, visible};
 use crate::row::{HEADER_BYTES, Header, append_record};
 use crate::table::Table;
 use crate::transaction::Txn;
@@ -39,6 +40,12 @@ pub(crate) struct Cursor {
     pub(crate) leaf: Option<LeafCopy>,
     /// Whether SKIP LOCKED left a row out.
     pub(crate) skipped: bool,
+    /// The key of the row fetched last, if it is not locked (`WaitPolicy::Peek`).
+    pub(crate) peeked: Option<Vec<u8>>,
+    /// The range begins and ends with the same key.
+    is_point: bool,
+    /// The next row is waited for, whatever `wait` says.
+    insists: bool,
     sql_key: Vec<u8>,
     entry_key: Vec<u8>,
 }
@@ -72,6 +79,8 @@ impl Cursor {
             IndexId::CLUSTERED => None,
             id => Some(table.index_at(id)?),
         };
+        let is_point = matches!((&range.lower, &range.upper),
+            (KeyBound::Included(lower), KeyBound::Included(upper)) if lower == upper);
         let range = Span::of(range);
         Ok(Cursor {
             table,
@@ -84,6 +93,9 @@ impl Cursor {
             gives_keys: false,
             leaf: None,
             skipped: false,
+            peeked: None,
+            insists: false,
+            is_point,
             sql_key: Vec::new(),
             entry_key: Vec::new(),
         })
@@ -92,6 +104,27 @@ impl Cursor {
     /// Table it reads.
     pub fn table_id(&self) -> engine_api::TableId {
         self.table.id
+    }
+
+    /// Goes back to the row that was peeked at.
+    pub fn lock_peeked(&mut self) {
+        let (Some(mut key), Some(range)) = (self.peeked.take(), &self.range) else { return };
+        let left = self.left.get_or_insert_with(|| range.clone());
+        if self.backward {
+            // The smallest key above it.
+            key.push(0);
+            left.end = Some(key);
+        } else {
+            left.start = key;
+        }
+        self.insists = true;
+    }
+
+    /// Whether a locked row is looked at first: not where it is the only one that is asked for.
+    fn peeks(&self) -> bool {
+        let key_parts = self.table.primary.as_ref().map_or(1, IndexKeys::part_count);
+        let is_point = key_parts == 1 && self.is_point;
+        self.wait == WaitPolicy::Peek && self.index.is_none() && !self.insists && !is_point
     }
 
     /// Begins anew.
@@ -171,6 +204,7 @@ impl Txn {
         limit: usize,
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
+        cursor.peeked = None;
         let mut rows = 0;
         while rows == 0 && cursor.left.is_some() && limit > 0 {
             if self.cancel.is_cancelled() {
@@ -349,9 +383,17 @@ impl Txn {
                 Some(_) => read_entry(page.value_word(slot, 0)),
                 None => (0, false),
             };
-            match self.lock_and_push(cursor, &key, length, mode, batch, rows > 0)? {
+            let step = self.lock_and_push(cursor, &key, length, mode, batch, rows > 0)?;
+            cursor.insists = false;
+            match step {
                 Step::Row => rows += 1,
                 Step::Nothing => {}
+                Step::Peeked => {
+                    cursor.pass_key(&key);
+                    cursor.peeked = Some(key);
+                    cursor.leaf = Some(leaf);
+                    return Ok(rows + 1);
+                }
                 Step::Blocked => {
                     cursor.leaf = Some(leaf);
                     return Ok(rows);
@@ -390,7 +432,10 @@ impl Txn {
         let wanted = (mode, absent);
         let locked = match self.try_lock_current(&table, locator, wanted)? {
             Some(locked) => locked,
-            None if has_rows && cursor.wait == WaitPolicy::Wait => return Ok(Step::Blocked),
+            None if has_rows && matches!(cursor.wait, WaitPolicy::Wait | WaitPolicy::Peek) => {
+                return Ok(Step::Blocked);
+            }
+            None if cursor.peeks() && !self.locks_gaps() => return self.peek(locator, batch),
             None => {
                 let name = self.name.clone();
                 match self.wait_for_row(name, mode, cursor.wait)? {
@@ -426,9 +471,24 @@ impl Txn {
     }
 }
 
+impl Txn {
+    /// The row in the scratch buffer as it was committed last, if it was there then.
+    fn peek(&mut self, locator: &[u8], batch: &mut RowBatch) -> EngineResult<Step> {
+        let system = &self.shared.system;
+        let (found, seen) = committed_version(system, &mut self.value)?;
+        self.seen = self.seen.max(seen);
+        if !found {
+            return Ok(Step::Nothing);
+        }
+        push(&system.pool, batch, locator, &self.value).map(|()| Step::Peeked)
+    }
+}
+
 /// What came of one entry.
 enum Step {
     Row,
+    /// A row that is not locked.
+    Peeked,
     Nothing,
     /// Rows were found before it: they are returned first.
     Blocked,

@@ -170,7 +170,9 @@ impl Txn {
         wait: WaitPolicy,
     ) -> EngineResult<bool> {
         match wait {
-            WaitPolicy::Wait => self.wait_for(Obstacle::Row(name), mode).map(|()| true),
+            WaitPolicy::Wait | WaitPolicy::Peek => {
+                self.wait_for(Obstacle::Row(name), mode).map(|()| true)
+            }
             WaitPolicy::NoWait => Err(EngineError::LockNotAvailable),
             WaitPolicy::SkipLocked => Ok(false),
         }

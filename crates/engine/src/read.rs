@@ -50,6 +50,30 @@ pub(crate) fn visible(system: &TxnSystem, view: &View, value: &mut Vec<u8>) -> E
     }
 }
 
+/// Replaces `value`, the newest version, with the one committed last. Whether there is one that is not deleted, and the ticket of its commit
+/// unless that is long ago.
+pub(crate) fn committed_version(
+    system: &TxnSystem,
+    value: &mut Vec<u8>,
+) -> EngineResult<(bool, u64)> {
+    let mut payload = Vec::new();
+    loop {
+        let header = Header::of(value);
+        let Some(core) = system.find(header.id()) else { return Ok((!header.is_deleted(), 0)) };
+        if let Some(ticket) = core.committed() {
+            return Ok((!header.is_deleted(), ticket));
+        }
+        core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
+        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
+            UndoEntry::Change { before, .. } => {
+                value.clear();
+                value.extend_from_slice(before);
+            }
+            _ => return Ok((false, 0)),
+        }
+    }
+}
+
 fn walk_back(
     system: &TxnSystem,
     snapshot: &Snapshot,

@@ -664,6 +664,17 @@ impl Transaction for Txn {
         Ok(Some(Box::new(EntryReader::new(rows, at, content))))
     }
 
+    fn is_peeked(&self, cursor: CursorId) -> bool {
+        let open = self.cursors.get(cursor.0 as usize);
+        open.and_then(Option::as_ref).is_some_and(|open| open.peeked.is_some())
+    }
+
+    fn lock_peeked(&mut self, cursor: CursorId) {
+        if let Some(Some(open)) = self.cursors.get_mut(cursor.0 as usize) {
+            open.lock_peeked();
+        }
+    }
+
     fn close_cursor(&mut self, cursor: CursorId) {
         let slot = self.cursors.get_mut(cursor.0 as usize);
         if let Some(closed) = slot.and_then(Option::take) {

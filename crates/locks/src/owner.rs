@@ -1,6 +1,6 @@
 //! A transaction as the lock table knows it.
 
-use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Condvar, Mutex};
 
 /// What a transaction holds and who waits for its end.
@@ -66,6 +66,8 @@ pub(crate) enum WaitState {
 pub struct Owner {
     pub(crate) id: u64,
     weight: AtomicU64,
+    /// Sets that it has of all packed ones.
+    pub(crate) packed_sets: AtomicUsize,
     pub(crate) held: Mutex<Held>,
     pub(crate) wait: Mutex<WaitState>,
     pub(crate) wake: Condvar,
@@ -76,6 +78,7 @@ impl Owner {
         Owner {
             id,
             weight: AtomicU64::new(0),
+            packed_sets: AtomicUsize::new(0),
             held: Mutex::new(Held::default()),
             wait: Mutex::new(WaitState::Running),
             wake: Condvar::new(),

@@ -58,9 +58,10 @@ impl Packed {
         &self.shards[stdx::mix(space) as usize & (SHARDS - 1)]
     }
 
-    /// Whether nobody has any. Who finds a name without an entry has seen what was packed before that entry went.
-    pub fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
+    /// Whether nobody else has any. Who finds a name without an entry has seen what was packed before that entry went.
+    pub fn has_only(&self, owner: Option<&Owner>) -> bool {
+        let own = owner.map_or(0, |owner| owner.packed_sets.load(Ordering::Relaxed));
+        self.count.load(Ordering::Acquire) == own
     }
 
     /// Adds locks; their entries go afterwards. The names are sorted.
@@ -80,6 +81,7 @@ impl Packed {
             let at = sets.iter().position(|set| set.owner.id == owner.id && set.mode == mode);
             let at = at.unwrap_or_else(|| {
                 sets.push(Set { owner: owner.clone(), mode, keys: KeySet::default() });
+                owner.packed_sets.fetch_add(1, Ordering::Relaxed);
                 self.count.fetch_add(1, Ordering::Release);
                 sets.len() - 1
             });
@@ -107,6 +109,7 @@ impl Packed {
             let Some(sets) = shard.get_mut(space) else { continue };
             let before = sets.len();
             sets.retain(|set| set.owner.id != owner.id);
+            owner.packed_sets.fetch_sub(before - sets.len(), Ordering::Relaxed);
             self.count.fetch_sub(before - sets.len(), Ordering::Release);
             if sets.is_empty() {
                 shard.remove(space);

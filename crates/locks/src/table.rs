@@ -248,7 +248,8 @@ impl LockTable {
         let shard = self.shard(name);
         let mut entries = shard.entries.lock();
         let entry = shard.entry(&mut entries, name);
-        let is_packed = entry.unpack(&self.packed_on(name), Some(owner), name, mode);
+        let packed = self.packed_on(Some(owner), name);
+        let is_packed = entry.unpack(&packed, Some(owner), name, mode);
         if !entry.blockers(Some(owner), mode).is_empty() {
             return false;
         }
@@ -260,9 +261,9 @@ impl LockTable {
         true
     }
 
-    /// Packed locks on a record. The caller holds the shard of the name.
-    fn packed_on(&self, name: &[u8]) -> Vec<Hit> {
-        match self.packed.is_empty() || breaks("L6") {
+    /// Packed locks on a record, if any are another's. The caller holds the shard of the name.
+    fn packed_on(&self, owner: Option<&Owner>, name: &[u8]) -> Vec<Hit> {
+        match self.packed.has_only(owner) || breaks("L6") {
             true => Vec::new(),
             false => self.packed.find(name),
         }
@@ -310,11 +311,11 @@ impl LockTable {
     /// holds it shared, so the count is not too old.
     pub fn is_locked_by_other(&self, owner: Option<&Owner>, name: &[u8]) -> bool {
         let shard = self.shard(name);
-        if shard.count.load(Ordering::Acquire) == 0 && self.packed.is_empty() {
+        if shard.count.load(Ordering::Acquire) == 0 && self.packed.has_only(owner) {
             return false;
         }
         let mut entries = shard.entries.lock();
-        let packed = self.packed_on(name);
+        let packed = self.packed_on(owner, name);
         if packed.is_empty() {
             let entry = entries.get(name);
             return entry.is_some_and(|entry| !entry.blockers(owner, Mode::Exclusive).is_empty());
@@ -354,7 +355,7 @@ impl LockTable {
         let blockers = {
             let mut entries = shard.entries.lock();
             let entry = shard.entry(&mut entries, name);
-            entry.unpack(&self.packed_on(name), Some(owner), name, mode);
+            entry.unpack(&self.packed_on(Some(owner), name), Some(owner), name, mode);
             let blockers = entry.blockers(Some(owner), mode);
             if blockers.is_empty() {
                 if entry.grant(owner, mode) {

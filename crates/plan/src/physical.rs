@@ -21,6 +21,8 @@ pub enum RowLocking {
     Exclusive,
     ExclusiveNoWait,
     ExclusiveSkipLocked,
+    /// What UPDATE scans: a locked row that does not match as it was committed last is passed, where the isolation level allows it.
+    ExclusivePeek,
 }
 
 /// A stored table in a plan.

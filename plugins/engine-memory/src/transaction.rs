@@ -175,7 +175,9 @@ impl MemoryTransaction {
         wait: WaitPolicy,
     ) -> EngineResult<bool> {
         match wait {
-            WaitPolicy::Wait => self.wait_for(Obstacle::Row(name), mode).map(|()| true),
+            WaitPolicy::Wait | WaitPolicy::Peek => {
+                self.wait_for(Obstacle::Row(name), mode).map(|()| true)
+            }
             WaitPolicy::NoWait => Err(EngineError::LockNotAvailable),
             WaitPolicy::SkipLocked => Ok(false),
         }

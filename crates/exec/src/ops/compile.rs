@@ -63,6 +63,7 @@ fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
         RowLocking::Exclusive => (RowLock::Exclusive, WaitPolicy::Wait),
         RowLocking::ExclusiveNoWait => (RowLock::Exclusive, WaitPolicy::NoWait),
         RowLocking::ExclusiveSkipLocked => (RowLock::Exclusive, WaitPolicy::SkipLocked),
+        RowLocking::ExclusivePeek => (RowLock::Exclusive, WaitPolicy::Peek),
     }
 }
 

@@ -182,6 +182,8 @@ pub(crate) struct Scan<'r> {
     cursor: Option<CursorId>,
     buffers: ScanBuffers,
     at: usize,
+    /// The last row of the batch is as it was committed last, and locked by another.
+    is_peeked: bool,
     fetch: usize,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
@@ -195,6 +197,7 @@ impl<'r> Scan<'r> {
             cursor: None,
             buffers: ScanBuffers::default(),
             at: 0,
+            is_peeked: false,
             fetch: FIRST_FETCH,
             point: false,
         }
@@ -262,6 +265,8 @@ impl<'r> Scan<'r> {
                     self.node.count_fetched(0, run);
                 }
                 Ok(rows) => {
+                    self.is_peeked =
+                        self.node.table.wait == WaitPolicy::Peek && transaction.is_peeked(cursor);
                     self.node.count_fetched(rows as u64, run);
                     let max = match lock {
                         RowLock::None => FETCH_MAX,
@@ -273,6 +278,14 @@ impl<'r> Scan<'r> {
                 Err(error) => return Err(run.engine_error(error)),
             }
         }
+    }
+
+    /// The last row of the batch matters: it comes again, locked.
+    fn lock_peeked(&mut self, run: &mut Run<'r>) -> Result<()> {
+        if let Some(cursor) = self.cursor {
+            run.transaction(&self.node.table.engine)?.lock_peeked(cursor);
+        }
+        Ok(())
     }
 
     fn close_cursor(&mut self, run: &mut Run<'r>) {
@@ -328,10 +341,13 @@ impl<'r> Operator<'r> for Scan<'r> {
             while self.at < self.buffers.batch.len() {
                 let row = self.buffers.batch.row(self.at);
                 self.at += 1;
-                if node.table.accept(node.filter.as_ref(), row, run)? {
-                    return Ok(true);
+                let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
+                match node.table.accept(node.filter.as_ref(), row, run)? {
+                    true if is_peeked => self.lock_peeked(run)?,
+                    true => return Ok(true),
+                    false if is_peeked => {}
+                    false => node.table.refuse(row.locator, run)?,
                 }
-                node.table.refuse(row.locator, run)?;
             }
             if !self.refill(run)? {
                 return Ok(false);
@@ -370,10 +386,13 @@ impl<'r> Scan<'r> {
                     Some(filter) => filter.holds(run)?,
                     None => true,
                 };
-                if passes {
-                    return Ok(Some(self.buffers.batch.row(at)));
+                let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
+                match passes {
+                    true if is_peeked => self.lock_peeked(run)?,
+                    true => return Ok(Some(self.buffers.batch.row(at))),
+                    false if is_peeked => {}
+                    false => node.table.refuse(row.locator, run)?,
                 }
-                node.table.refuse(row.locator, run)?;
             }
             if !self.refill(run)? {
                 return Ok(None);

@@ -68,15 +68,23 @@ pub fn lock_name(space: u64, key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(key);
 }
 
+/// A lock that a transaction holds.
+struct Grant {
+    owner: Arc<Owner>,
+    mode: Mode,
+    /// How often it was asked for, as far as that matters: none, one, more.
+    asked: u8,
+}
+
 #[derive(Default)]
 struct Entry {
-    granted: Vec<(Arc<Owner>, Mode)>,
+    granted: Vec<Grant>,
     waiting: VecDeque<(Arc<Owner>, Mode)>,
 }
 
 impl Entry {
     fn mode_of(&self, owner: &Owner) -> Option<Mode> {
-        self.granted.iter().find(|(holder, _)| holder.id == owner.id).map(|(_, mode)| *mode)
+        self.granted.iter().find(|grant| grant.owner.id == owner.id).map(|grant| grant.mode)
     }
 
     /// Who keeps `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
@@ -84,8 +92,8 @@ impl Entry {
         let id = owner.map_or(0, |owner| owner.id);
         let holders = self.granted.iter();
         let mut blockers: Vec<_> = holders
-            .filter(|(holder, held)| holder.id != id && held.conflicts(mode))
-            .map(|(holder, _)| holder.clone())
+            .filter(|grant| grant.owner.id != id && grant.mode.conflicts(mode))
+            .map(|grant| grant.owner.clone())
             .collect();
         if owner.is_none_or(|owner| self.mode_of(owner).is_none()) {
             let before = self.waiting.iter().take_while(|(waiter, _)| waiter.id != id);
@@ -97,17 +105,24 @@ impl Entry {
 
     /// Returns whether the transaction held nothing here before.
     fn grant(&mut self, owner: &Arc<Owner>, mode: Mode) -> bool {
-        match self.granted.iter_mut().find(|(holder, _)| holder.id == owner.id) {
-            Some((_, held)) => {
+        match self.granted.iter_mut().find(|grant| grant.owner.id == owner.id) {
+            Some(grant) => {
                 if mode == Mode::Exclusive {
-                    *held = Mode::Exclusive;
+                    grant.mode = Mode::Exclusive;
                 }
                 false
             }
             None => {
-                self.granted.push((owner.clone(), mode));
+                self.granted.push(Grant { owner: owner.clone(), mode, asked: 0 });
                 true
             }
+        }
+    }
+
+    /// Counts that a holder asked for its lock. Whoever waited asks once more when it has been granted.
+    fn note_asked(&mut self, owner: &Owner) {
+        if let Some(grant) = self.granted.iter_mut().find(|grant| grant.owner.id == owner.id) {
+            grant.asked = (grant.asked + 1).min(2);
         }
     }
 
@@ -131,7 +146,7 @@ impl Entry {
     /// What a transaction holds that shares with nobody and keeps nobody waiting.
     fn mode_if_alone(&self, owner: &Owner) -> Option<Mode> {
         match &self.granted[..] {
-            [(holder, mode)] if holder.id == owner.id && self.waiting.is_empty() => Some(*mode),
+            [grant] if grant.owner.id == owner.id && self.waiting.is_empty() => Some(grant.mode),
             _ => None,
         }
     }
@@ -255,9 +270,12 @@ impl LockTable {
         }
         if is_packed {
             shard.drop_if_unused(&mut entries, name);
-        } else if entry.grant(owner, mode) {
+            return true;
+        }
+        if entry.grant(owner, mode) {
             owner.held.lock().names.push(name.into());
         }
+        entry.note_asked(owner);
         true
     }
 
@@ -498,14 +516,20 @@ impl LockTable {
         let shard = self.shard(name);
         let mut entries = shard.entries.lock();
         if let Some(entry) = entries.get_mut(name) {
-            entry.granted.retain(|(holder, _)| holder.id != owner.id);
+            entry.granted.retain(|grant| grant.owner.id != owner.id);
             entry.promote(name);
         }
         shard.drop_if_unused(&mut entries, name);
     }
 
-    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`).
+    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`), unless it was asked for more than once: somebody else in the
+    /// statement may count on it.
     pub fn release_early(&self, owner: &Owner, name: &[u8], first: usize) {
+        let is_wanted = |grant: &Grant| grant.owner.id == owner.id && grant.asked > 1;
+        let is_kept = |entry: &Entry| entry.granted.iter().any(is_wanted);
+        if self.shard(name).entries.lock().get(name).is_some_and(is_kept) {
+            return;
+        }
         {
             let mut held = owner.held.lock();
             let recent = held.names.get(first..).unwrap_or_default();

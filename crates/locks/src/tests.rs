@@ -159,3 +159,19 @@ fn very_many_spans_become_fewer() {
     table.release_all(&a);
     assert_eq!(table.range_count(), 0);
 }
+
+#[test]
+fn a_lock_that_was_asked_for_twice_is_not_given_back_early() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    assert!(table.try_lock(&a, b"k", Mode::Exclusive) && table.try_lock(&a, b"k", Mode::Exclusive));
+    table.release_early(&a, b"k", 0);
+    assert!(table.is_locked_by_other(Some(&b), b"k"));
+    table.release_all(&a);
+    // Whoever waited asks again when it has the lock.
+    assert_eq!(table.wait_lock(&a, b"k", Mode::Exclusive, &SHORT), Ok(()));
+    assert!(table.try_lock(&a, b"k", Mode::Exclusive));
+    table.release_early(&a, b"k", 0);
+    assert!(!table.is_locked_by_other(Some(&b), b"k"));
+    assert_eq!(table.events().entries, 0);
+}

@@ -151,6 +151,11 @@ impl Entry {
         }
     }
 
+    /// What a transaction holds that keeps nobody waiting.
+    fn mode_if_quiet(&self, owner: &Owner) -> Option<Mode> {
+        self.mode_of(owner).filter(|_| self.waiting.is_empty())
+    }
+
     /// Takes in packed locks of others that conflict (L6). Returns whether the transaction itself holds such a lock packed.
     fn unpack(&mut self, packed: &[Hit], owner: Option<&Owner>, name: &[u8], mode: Mode) -> bool {
         let is_own = |hit: &&Hit| owner.is_some_and(|owner| owner.id == hit.owner.id);
@@ -297,7 +302,7 @@ impl LockTable {
         let mut kept = Vec::new();
         for name in names {
             let entries = self.shard(&name).entries.lock();
-            let mode = entries.get(&name).and_then(|entry| entry.mode_if_alone(owner));
+            let mode = entries.get(&name).and_then(|entry| entry.mode_if_quiet(owner));
             drop(entries);
             match mode {
                 Some(Mode::Shared) => groups[0].1.push(name),
@@ -310,13 +315,14 @@ impl LockTable {
             for name in names {
                 let shard = self.shard(&name);
                 let mut entries = shard.entries.lock();
-                // Since then somebody may have come to share or await it.
-                if entries.get(&name).is_some_and(|entry| entry.mode_if_alone(owner).is_some()) {
-                    entries.remove(&name);
-                    shard.count.fetch_sub(1, Ordering::Release);
-                } else {
+                let entry = entries.get_mut(&name);
+                // Since then somebody may have come to await it.
+                let Some(entry) = entry.filter(|entry| entry.mode_if_quiet(owner).is_some()) else {
                     kept.push(name);
-                }
+                    continue;
+                };
+                entry.granted.retain(|grant| grant.owner.id != owner.id);
+                shard.drop_if_unused(&mut entries, &name);
             }
         }
         let mut held = owner.held.lock();

@@ -32,17 +32,15 @@ class Server:
         self.folder, self.port = folder, port
         started = time.perf_counter()
         log = open(folder / "log", "ab")
+        before = log.tell()
         self.process = subprocess.Popen(
             [program, f"--datadir={folder / 'data'}", f"--port={port}", f"--socket={folder / 's'}", "--insecure-root", *extra],
             stdout=log, stderr=log)
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                if self.process.poll() is not None or time.perf_counter() - started > 120:
-                    raise SystemExit("the server did not open:\n" + (folder / "log").read_text()[-4000:])
-                time.sleep(0.01)
+        # It accepts connections while it recovers, and answers nothing.
+        while b"ready for connections" not in (folder / "log").read_bytes()[before:]:
+            if self.process.poll() is not None or time.perf_counter() - started > 120:
+                raise SystemExit("the server did not open:\n" + (folder / "log").read_text()[-4000:])
+            time.sleep(0.01)
         self.seconds = time.perf_counter() - started
 
     def kill(self):

@@ -351,7 +351,7 @@ fn read_default(kind: u64, field: &Field<'_>) -> Result<ColumnDefault> {
     })
 }
 
-/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6.
+/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7.
 fn index_writer(index: &Index) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.number(1, u64::from(index.id.0));
@@ -362,6 +362,7 @@ fn index_writer(index: &Index) -> FieldWriter {
     }
     out.flag(5, !index.visible);
     out.text(6, &index.comment);
+    out.flag(7, index.for_foreign_key);
     out
 }
 
@@ -395,6 +396,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
         parts: Vec::new(),
         visible: true,
         comment: String::new(),
+        for_foreign_key: false,
     };
     for field in nested_fields(bytes)? {
         match field.tag {
@@ -407,6 +409,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
             }
             5 => index.visible = !field.flag()?,
             6 => index.comment = field.text()?.into(),
+            7 => index.for_foreign_key = field.flag()?,
             _ => {}
         }
     }

@@ -127,6 +127,8 @@ pub struct Index {
     pub visible: bool,
     /// COMMENT.
     pub comment: String,
+    /// Nobody asked for it but a foreign key: it goes when another index begins with its columns.
+    pub for_foreign_key: bool,
 }
 
 /// A column of an index.

@@ -37,6 +37,7 @@ fn table(id: u64, schema: &str, name: &str) -> Table {
             unique: true,
             parts: vec![IndexPart { column: 0, prefix_length: None, descending: true }],
             visible: true,
+            for_foreign_key: true,
             comment: String::new(),
         }],
         foreign_keys: vec![ForeignKey {

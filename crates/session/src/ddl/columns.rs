@@ -321,6 +321,7 @@ impl Session {
                     visible: true,
                     comment: String::new(),
                     origin: None,
+                    for_foreign_key: false,
                 });
             }
         }
@@ -328,12 +329,8 @@ impl Session {
             self.add_check(draft, check)?;
         }
         if let Some(references) = references {
-            draft.foreign_keys.push(foreign_key(
-                None,
-                std::slice::from_ref(name),
-                references,
-                draft,
-            )?);
+            let key = foreign_key(None, std::slice::from_ref(name), references, draft)?;
+            draft.add_foreign_key(key, None);
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub(crate) struct DraftIndex {
     pub(crate) comment: String,
     /// Id in the table before ALTER TABLE.
     pub(crate) origin: Option<IndexId>,
+    /// Nobody asked for it but a foreign key.
+    pub(crate) for_foreign_key: bool,
 }
 
 /// A foreign key of a draft.
@@ -111,6 +113,7 @@ impl Draft {
             visible: index.visible,
             comment: index.comment.clone(),
             origin: Some(index.id),
+            for_foreign_key: index.for_foreign_key,
         });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
@@ -157,7 +160,7 @@ impl Draft {
     /// 1060, 1061, 1068, 1071, 1072, 1075, 1113, 1117, 1118, 1170, 1171, 1069, 1070, 3822, 1826 and kin.
     pub(crate) fn finish(mut self, id: TableId, before: Option<&Table>) -> Result<Table> {
         self.check_columns()?;
-        self.add_foreign_key_indexes();
+        self.drop_covered_indexes();
         self.apply_primary_key()?;
         self.name_indexes()?;
         self.check_auto_increment()?;
@@ -250,35 +253,47 @@ impl Draft {
         Ok(())
     }
 
-    /// A foreign key needs an index that begins with its columns.
-    fn add_foreign_key_indexes(&mut self) {
-        for key in self.foreign_keys.clone() {
-            let covered = self.indexes.iter().any(|index| {
-                index.parts.len() >= key.columns.len()
-                    && key
-                        .columns
-                        .iter()
-                        .zip(&index.parts)
-                        .all(|(column, part)| same_name(column, &part.column))
-            });
-            if !covered {
-                self.indexes.push(DraftIndex {
-                    name: key.name.clone(),
-                    primary: false,
-                    unique: false,
-                    parts: key
-                        .columns
-                        .iter()
-                        .map(|column| DraftPart {
-                            column: column.clone(),
-                            prefix_length: None,
-                            descending: false,
-                        })
-                        .collect(),
-                    visible: true,
-                    comment: String::new(),
-                    origin: None,
+    /// Adds a foreign key, and an index over its columns where the statement names it.
+    pub(crate) fn add_foreign_key(&mut self, key: DraftForeignKey, index_name: Option<Arc<str>>) {
+        let part = |column: &Arc<str>| DraftPart {
+            column: column.clone(),
+            prefix_length: None,
+            descending: false,
+        };
+        self.indexes.push(DraftIndex {
+            name: key.name.clone().or(index_name),
+            primary: false,
+            unique: false,
+            parts: key.columns.iter().map(part).collect(),
+            visible: true,
+            comment: String::new(),
+            origin: None,
+            for_foreign_key: true,
+        });
+        self.foreign_keys.push(key);
+    }
+
+    /// An index that was added for a foreign key goes where another begins with its columns; of two alike the later stays.
+    fn drop_covered_indexes(&mut self) {
+        let covers = |other: &DraftIndex, index: &DraftIndex| {
+            let columns = other.parts.iter().zip(&index.parts);
+            other.parts.len() >= index.parts.len()
+                && columns.into_iter().all(|(one, two)| same_name(&one.column, &two.column))
+        };
+        let mut at = 0;
+        while at < self.indexes.len() {
+            let index = &self.indexes[at];
+            let is_covered = index.for_foreign_key
+                && self.indexes.iter().enumerate().any(|(place, other)| {
+                    let goes_first = other.for_foreign_key
+                        && other.parts.len() == index.parts.len()
+                        && place < at;
+                    place != at && !goes_first && covers(other, index)
                 });
+            if is_covered {
+                self.indexes.remove(at);
+            } else {
+                at += 1;
             }
         }
     }
@@ -414,6 +429,7 @@ impl Draft {
                 unique: draft.unique || draft.primary,
                 parts,
                 visible: draft.visible,
+                for_foreign_key: draft.for_foreign_key,
                 comment: draft.comment.clone(),
             });
         }

@@ -31,8 +31,9 @@ impl Session {
             TableConstraint::ForeignKey(key) => {
                 let columns: Vec<Arc<str>> =
                     key.columns.iter().map(|name| Arc::from(&*name.text)).collect();
-                let name = key.constraint.as_ref().or(key.name.as_ref());
-                draft.foreign_keys.push(foreign_key(name, &columns, &key.references, draft)?);
+                let made = foreign_key(key.constraint.as_ref(), &columns, &key.references, draft)?;
+                let index_name = key.name.as_ref().map(|name| Arc::from(&*name.text));
+                draft.add_foreign_key(made, index_name);
                 Ok(())
             }
             TableConstraint::Check(check) => self.add_check(draft, check),
@@ -68,6 +69,7 @@ impl Session {
             visible: true,
             comment: String::new(),
             origin: None,
+            for_foreign_key: false,
         };
         for (position, part) in definition.parts.iter().enumerate() {
             let (column, prefix_length) = match &part.kind {

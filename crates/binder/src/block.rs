@@ -519,15 +519,13 @@ pub(crate) fn base_source(table: &Table, alias: &Arc<str>, index: usize) -> Colu
         table: alias.clone(),
         org_table: table.name.clone(),
         org_name: column.name.clone(),
-        primary_key: false,
-        unique_key: false,
-        multiple_key: false,
         auto_increment: column.auto_increment,
         no_default: matches!(column.default, catalog::ColumnDefault::None)
             && !column.ty.nullable
             && !column.auto_increment
             && column.generated.is_none(),
         on_update_now: column.on_update_now.is_some(),
+        ..ColumnSource::default()
     };
     for key in &table.indexes {
         let Some(position) = key.parts.iter().position(|part| part.column == index) else {

@@ -215,12 +215,7 @@ impl Binder<'_> {
                 table: alias.clone(),
                 org_table: shown.clone(),
                 org_name: Arc::from(column.name),
-                primary_key: false,
-                unique_key: false,
-                multiple_key: false,
-                auto_increment: false,
-                no_default: false,
-                on_update_now: false,
+                ..ColumnSource::default()
             };
             scope.push(ScopeColumn {
                 name: Arc::from(column.name),
@@ -331,6 +326,7 @@ impl Binder<'_> {
                 bail!(DUP_FIELDNAME, name);
             }
         }
+        let merges = bound.mergeable && !lateral;
         let mut computed = Vec::new();
         let mut columns = Vec::with_capacity(names.len());
         let mut shown: Vec<(plan::Register, DataType)> = Vec::with_capacity(names.len());
@@ -348,18 +344,15 @@ impl Binder<'_> {
                     Expr::column(register, ty)
                 }
             };
-            columns.push(ScopeColumn {
-                name: name.clone(),
-                expr,
-                source: output.source.map(Arc::new),
-                invisible: false,
-            });
+            let source = derived_source(output.source, &alias, name, !merges);
+            let source = Some(Arc::new(source));
+            columns.push(ScopeColumn { name: name.clone(), expr, source, invisible: false });
         }
         let mut plan = bound.plan;
         if !computed.is_empty() {
             plan = Logical::Project { input: Box::new(plan), columns: computed };
         }
-        if !bound.mergeable || lateral {
+        if !merges {
             let (input, block) = (Box::new(plan), bound.block);
             let alias = alias.clone();
             plan = Logical::Derived { input, columns: shown, alias, block, lateral };
@@ -531,6 +524,30 @@ pub(crate) fn derived_names(bound: &BoundQuery, listed: &[ast::Ident]) -> Result
         bail!(VIEW_WRONG_LIST);
     }
     Ok(listed.iter().map(|name| Arc::from(&*name.text)).collect())
+}
+
+/// What a result says of a column of a derived table. `source` is what the derived table's own result says.
+pub(crate) fn derived_source(
+    source: Option<ColumnSource>,
+    alias: &Arc<str>,
+    name: &Arc<str>,
+    materialized: bool,
+) -> ColumnSource {
+    let (table, org_name) = (alias.clone(), name.clone());
+    match source {
+        None => ColumnSource { table, org_name, materialized, ..ColumnSource::default() },
+        Some(source) if !materialized => source,
+        // Keys are not the temporary table's.
+        Some(source) => ColumnSource {
+            table,
+            schema: source.schema,
+            org_table: source.org_table,
+            org_name: source.org_name,
+            no_default: source.no_default,
+            materialized,
+            ..ColumnSource::default()
+        },
+    }
 }
 
 /// The columns of a table that `*` shows.

@@ -13,7 +13,7 @@ use syntax::ast;
 use types::DataType;
 
 use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
-use crate::from::derived_names;
+use crate::from::{derived_names, derived_source};
 use crate::typing::unify;
 use crate::{Binder, QUERY_DEPTH_MAX};
 
@@ -433,7 +433,7 @@ impl Binder<'_> {
             scope.push(ScopeColumn {
                 name: name.clone(),
                 expr: Expr::column(register, ty.clone()),
-                source: None,
+                source: Some(Arc::new(derived_source(None, alias, name, true))),
                 invisible: false,
             });
         }

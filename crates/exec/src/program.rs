@@ -60,6 +60,7 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             meta.auto_increment = source.auto_increment;
             meta.no_default = source.no_default;
             meta.on_update_now = source.on_update_now;
+            meta.materialized = source.materialized;
         }
         meta
     };

@@ -17,8 +17,9 @@ pub struct OutputColumn {
     pub source: Option<ColumnSource>,
 }
 
-/// The table column behind a result column.
-#[derive(Clone, Debug, PartialEq)]
+/// The table column behind a result column. A column that a derived table computes has the table's alias and its own name there, and no
+/// table of its own.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnSource {
     pub schema: Arc<str>,
     /// Alias.
@@ -31,6 +32,8 @@ pub struct ColumnSource {
     pub auto_increment: bool,
     pub no_default: bool,
     pub on_update_now: bool,
+    /// The rows are kept before they are read: a temporary table's column, whatever it is made of.
+    pub materialized: bool,
 }
 
 /// A subquery that is evaluated from an expression.

@@ -122,6 +122,8 @@ pub struct ColumnMeta {
     pub no_default: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update_now: bool,
+    /// Column of a materialised derived table.
+    pub materialized: bool,
 }
 
 impl ColumnMeta {
@@ -141,6 +143,7 @@ impl ColumnMeta {
             auto_increment: false,
             no_default: false,
             on_update_now: false,
+            materialized: false,
         }
     }
 }

@@ -402,8 +402,10 @@ impl Drop for ClientFile<'_> {
 
 /// Appends the payload of a column definition.
 pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
-    let origin =
-        if column.org_table.is_empty() { ColumnOrigin::Expression } else { ColumnOrigin::Table };
+    let origin = match column.org_table.is_empty() && !column.materialized {
+        true => ColumnOrigin::Expression,
+        false => ColumnOrigin::Table,
+    };
     let collation = match encoding.collation {
         // `character_set_results = NULL`: text goes out in its own collation.
         63 => column.ty.collation.0,

@@ -75,6 +75,7 @@ pub fn table(
                 .collect(),
             visible: true,
             comment: String::new(),
+            for_foreign_key: false,
         })
         .collect();
     let definition = TableDef {

@@ -3,7 +3,7 @@
 //! Lifted are integers and plain strings in WHERE, ON, VALUES, SET and LIMIT, and nowhere where the
 //! value could show: not in select lists (captions and types), not in GROUP BY and ORDER BY
 //! (ordinals), not in arguments of functions (their types may depend on it), not behind LIKE
-//! (ranges are planned from the pattern), and only in SELECT, INSERT, REPLACE, UPDATE and DELETE.
+//! (ranges are planned from the pattern), not in VALUES ROW(..) (types again), and only in SELECT, INSERT, REPLACE, UPDATE and DELETE.
 //! All else is part of the key: in select lists every blank, elsewhere only the tokens.
 
 use super::hash::TextHash;
@@ -227,6 +227,8 @@ impl Pass<'_, '_> {
             | Kw::UNION
             | Kw::EXCEPT
             | Kw::INTERSECT => (false, false),
+            // A table of its own, whose columns have the types of the literals.
+            Kw::ROW if self.prev.kw == Kw::VALUES => (false, false),
             Kw::OUTFILE | Kw::DUMPFILE => {
                 self.cacheable = false;
                 return;

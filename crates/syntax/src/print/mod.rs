@@ -186,8 +186,10 @@ impl<'a> Printer<'a> {
             return self.s("CURRENT_USER");
         }
         self.quoted(&user.user);
-        self.s("@");
-        self.quoted(user.host.as_deref().unwrap_or("%"));
+        if let Some(host) = &user.host {
+            self.s("@");
+            self.quoted(host);
+        }
     }
 }
 

@@ -54,9 +54,6 @@ impl Shared {
         }
         let mut payload = Vec::new();
         for pointer in core.undo_entries() {
-            if pointer <= core.purged() {
-                continue;
-            }
             core.read_undo(pointer, &mut payload).ok_or_else(damaged)?;
             match UndoEntry::decode(&payload).ok_or_else(damaged)? {
                 UndoEntry::Change { table, key, before } => {

@@ -33,7 +33,15 @@ pub(crate) enum KeepLocks {
 impl Shared {
     /// Undoes every entry of `core` above `mark`.
     pub(crate) fn undo_to(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<()> {
-        while self.undo_last(core, mark, keep)? {}
+        /// Entries between two waits: rolling back writes log too, and a restart must not have too much of it to replay (E11).
+        const BRAKE_EVERY: u64 = 256;
+        let mut count: u64 = 0;
+        while self.undo_last(core, mark, keep)? {
+            count += 1;
+            if count.is_multiple_of(BRAKE_EVERY) {
+                self.brake();
+            }
+        }
         Ok(())
     }
 

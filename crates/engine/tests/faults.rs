@@ -432,6 +432,53 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     assert_eq!(undo_files, 0, "a settled transaction keeps no file");
 }
 
+/// Each stretch of a file is read about once, not once for every entry in it.
+#[test]
+fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
+    const ROWS: i64 = 3000;
+    /// What the undo log reads at a time, less what it leaves for the entry it begins with.
+    const PIECE_BYTES: u64 = 48 << 10;
+    let (disk, reads) = (SimDisk::new(), Arc::new(AtomicU64::new(0)));
+    let counting = |disk: &SimDisk| {
+        let reads = reads.clone();
+        let rule = move |made, name: &str| {
+            let is_undo = made == Call::Read && name.starts_with("undo-");
+            reads.fetch_add(u64::from(is_undo), Ordering::SeqCst);
+            Verdict::Pass
+        };
+        FaultDisk::new(Arc::new(disk.clone()), Arc::new(rule))
+    };
+    let small = || EngineConfig { undo_memory_bytes: 4096, pool_bytes: 1 << 20, ..config() };
+    let engine = DurableEngine::open(Arc::new(counting(&disk)), small(), |_| {}).unwrap();
+    create(&engine);
+    insert(&engine, TABLE, 0..ROWS).unwrap();
+    let mut writer = begin(&engine);
+    let update = |txn: &mut dyn Transaction| {
+        for id in 0..ROWS {
+            txn.update(TABLE, &key(id), &record(id, id * 3 + 1)).unwrap();
+        }
+    };
+    update(&mut *writer);
+    let bytes = stat(&engine, "transactions", "undo_file_bytes");
+    assert!(bytes > 2 * PIECE_BYTES, "{bytes}");
+    let pieces = bytes / PIECE_BYTES + 2;
+    reads.store(0, Ordering::SeqCst);
+    writer.rollback().unwrap();
+    assert!(reads.load(Ordering::SeqCst) <= pieces, "{reads:?} for {bytes} bytes");
+    restart(&mut *writer);
+    update(&mut *writer);
+    engine.checkpoint().unwrap();
+    let crashed = disk.after_crash(1);
+    reads.store(0, Ordering::SeqCst);
+    let again = DurableEngine::open(Arc::new(counting(&crashed)), small(), |_| {}).unwrap();
+    // Once for the loser; twice for the rows' insertion, which purge looks through.
+    assert!(reads.load(Ordering::SeqCst) <= 3 * pieces, "to know its tables: {reads:?}");
+    again.tick().unwrap();
+    assert!(reads.load(Ordering::SeqCst) <= 5 * pieces, "and to undo it: {reads:?}");
+    let old = ROWS * (ROWS - 1) / 2 * 3;
+    assert_eq!(sum(&mut *begin(&again), TABLE).unwrap(), old);
+}
+
 #[test]
 fn recovery_tells_how_far_it_is() {
     let disk = SimDisk::new();

@@ -139,9 +139,15 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
 /// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in a file, number of that file when others share
 /// it, where it begins there, and the rest of its undo. Also the files that must be synced.
 fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
+    /// Words of a transaction and the length of its undo.
+    const HEAD_BYTES: usize = 7 * 8 + 4;
     let (mut out, mut files) = (vec![0; 4], Vec::new());
     let mut shared_files = HashMap::new();
-    for core in system.all_cores() {
+    let cores = system.all_cores();
+    let undo: usize = cores.iter().map(|core| core.undo_bytes().0).sum();
+    // All of it, with room for those that begin meanwhile: growing would take twice the memory.
+    out.reserve(undo + undo / 8 + (cores.len() + system.purge_backlog()) * HEAD_BYTES);
+    for core in cores {
         // X2: the mutex makes undo and commit one state.
         let undo = core.undo.lock();
         let (number, at) = undo.shared.as_ref().map_or((0, 0), |(file, at)| (file.number, *at));

@@ -84,16 +84,9 @@ impl Core {
         self.undo.lock().read(pointer.0, out).map(UndoPointer)
     }
 
-    /// Pointers of all entries not undone, oldest first.
-    pub fn undo_entries(&self) -> Vec<UndoPointer> {
-        let mut undo = self.undo.lock();
-        let (mut pointers, mut at) = (Vec::new(), undo.last);
-        while let Some(previous) = undo.previous(at) {
-            pointers.push(UndoPointer(at));
-            at = previous;
-        }
-        pointers.reverse();
-        pointers
+    /// Pointers of the entries not undone that purge has not done, oldest first.
+    pub fn undo_entries(&self) -> UndoEntries<'_> {
+        UndoEntries::new(self, ENTRIES_AT_ONCE)
     }
 
     /// How far purge got.
@@ -112,5 +105,58 @@ impl Core {
     pub fn undo_bytes(&self) -> (usize, u64) {
         let undo = self.undo.lock();
         (undo.bytes.len(), undo.base)
+    }
+}
+
+/// Entries that are known at a time.
+const ENTRIES_AT_ONCE: usize = 4096;
+
+/// Entries from the oldest on, although each knows only the one before it: a first pass backward notes one entry of many, then the entries between two
+/// notes are looked up again, so that memory does not grow with the transaction.
+pub struct UndoEntries<'c> {
+    core: &'c Core,
+    at_once: usize,
+    /// The newest entries of the parts that are left, newest part first, and the entry before the oldest part.
+    parts: Vec<u64>,
+    before: u64,
+    /// Of the part under way, newest first.
+    entries: Vec<u64>,
+}
+
+impl<'c> UndoEntries<'c> {
+    pub(crate) fn new(core: &'c Core, at_once: usize) -> UndoEntries<'c> {
+        let before = core.purged().0;
+        let mut undo = core.undo.lock();
+        let (mut parts, mut at, mut count) = (Vec::new(), undo.last, 0);
+        while at > before
+            && let Some(previous) = undo.previous(at)
+        {
+            if count % at_once == 0 {
+                parts.push(at);
+            }
+            count += 1;
+            at = previous;
+        }
+        drop(undo);
+        UndoEntries { core, at_once, parts, before, entries: Vec::new() }
+    }
+}
+
+impl Iterator for UndoEntries<'_> {
+    type Item = UndoPointer;
+
+    fn next(&mut self) -> Option<UndoPointer> {
+        if self.entries.is_empty() {
+            let mut at = self.parts.pop()?;
+            let mut undo = self.core.undo.lock();
+            while at > self.before
+                && self.entries.len() < self.at_once
+                && let Some(previous) = undo.previous(at)
+            {
+                self.entries.push(at);
+                at = previous;
+            }
+        }
+        self.entries.pop().map(UndoPointer)
     }
 }

@@ -12,7 +12,7 @@ use page::PageNo;
 use sys::disk::Disk;
 use sys::sync::Mutex;
 use sys::threads::{Crew, alongside};
-use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
+use wal::{Checkpoint, LoadPart, Loading, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
 
@@ -23,6 +23,10 @@ const WINDOW_BYTES_MIN: usize = 64 << 10;
 const WINDOW_POOL_SHARE: usize = 16;
 /// Segments that wait to be verified when redo begins; one more is read while a window is worked on.
 const SEGMENTS_AHEAD: usize = 2;
+/// A segment is read in so many parts side by side.
+const SEGMENT_PARTS: usize = 4;
+/// Workers for each processor: most of their time goes by waiting for a page, so as many pages are read at a time.
+const WORKERS_PER_PROCESSOR: usize = 4;
 /// Pages asked for ahead of the one that is worked on.
 const AHEAD_PAGES: usize = 64;
 
@@ -37,7 +41,8 @@ pub struct RedoCrew {
 
 impl Default for RedoCrew {
     fn default() -> Self {
-        RedoCrew { workers: sys::threads::processors(), crew: Crew::Threads }
+        let workers = sys::threads::processors() * WORKERS_PER_PROCESSOR;
+        RedoCrew { workers, crew: Crew::Threads }
     }
 }
 
@@ -142,6 +147,31 @@ fn write_some(pool: &Pool) -> io::Result<u64> {
     pool.flush(usable / 4, u64::MAX).map(|_| 0)
 }
 
+type Part<'a> = Mutex<LoadPart<'a>>;
+
+fn parts_of(loading: &mut Option<Loading>) -> Vec<Part<'_>> {
+    loading.iter_mut().flat_map(|loading| loading.parts(SEGMENT_PARTS)).map(Mutex::new).collect()
+}
+
+/// One when the part is there, to be counted like a worker's pages.
+fn read_part(part: &Part<'_>) -> io::Result<u64> {
+    part.lock().read().map(u64::from)
+}
+
+/// Gives a segment to the reader when all of its parts were there.
+fn give(
+    reader: &mut LogReader<'_>,
+    loading: Option<Loading>,
+    parts: Vec<io::Result<u64>>,
+) -> io::Result<()> {
+    let mut is_whole = true;
+    for part in parts {
+        is_whole &= part? != 0;
+    }
+    loading.filter(|_| is_whole).into_iter().for_each(|loading| reader.give(loading.finish()));
+    Ok(())
+}
+
 /// Replays the log from a checkpoint on.
 pub(crate) fn replay(
     disk: &dyn Disk,
@@ -160,29 +190,32 @@ pub(crate) fn replay(
     let (mut now, mut next) = (Stretch::new(workers), Stretch::new(workers));
     let mut loader = LogLoader::new(disk, checkpoint.position, window_bytes / 2);
     for _ in 0..SEGMENTS_AHEAD {
-        loader.load(reader.spare())?.into_iter().for_each(|loaded| reader.give(loaded));
+        let mut loading = loader.next(reader.spare())?;
+        let parts = parts_of(&mut loading);
+        let (read, ()) = alongside(redo.crew, parts.len(), |part| read_part(&parts[part]), || ());
+        drop(parts);
+        give(&mut reader, loading, read)?;
     }
     let mut is_more = now.fill(&mut reader, window_bytes, found, report)?;
     while is_more {
         loader.follow(reader.segment());
-        let ahead = Mutex::new((&mut loader, Some(reader.spare()), None));
-        let piece = |index: usize| match index.checked_sub(workers) {
-            None => now.apply(index, pool),
+        let mut loading = loader.next(reader.spare())?;
+        let parts = parts_of(&mut loading);
+        // Reading comes first: the device is what everybody waits for.
+        let piece = |index: usize| match index.checked_sub(parts.len()) {
+            None => read_part(&parts[index]),
             Some(0) => write_some(pool),
-            Some(_) => {
-                let (loader, memory, loaded) = &mut *ahead.lock();
-                *loaded = loader.load(memory.take().unwrap_or_default())?;
-                Ok(0)
-            }
+            Some(worker) => now.apply(worker - 1, pool),
         };
         let read = || next.fill(&mut reader, window_bytes, found, report);
-        let (applied, read) = alongside(redo.crew, workers + 2, piece, read);
-        let loaded = ahead.lock().2.take();
+        let (mut done, filled) = alongside(redo.crew, parts.len() + 1 + workers, piece, read);
+        let applied = done.split_off(parts.len());
+        drop(parts);
         for pages in applied {
             report.pages_done += pages?;
         }
-        is_more = read?;
-        loaded.into_iter().for_each(|loaded| reader.give(loaded));
+        is_more = filled?;
+        give(&mut reader, loading, done)?;
         std::mem::swap(&mut now, &mut next);
         let total = report.log_bytes_total.max(1);
         report.pages_total = report.pages_done * total / report.log_bytes.clamp(1, total);

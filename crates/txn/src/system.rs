@@ -48,7 +48,15 @@ pub(crate) enum Slot {
     Filed(Filed),
 }
 
-type Shard = Mutex<HashMap<u64, Slot>>;
+/// A part of the table.
+#[derive(Default)]
+struct Part {
+    slots: HashMap<u64, Slot>,
+    /// Those of the table that some snapshot may not see: new ones, until `advance_low` finds that they are seen.
+    unseen: Vec<Arc<Core>>,
+}
+
+type Shard = Mutex<Part>;
 
 /// An ended transaction that waits for purge.
 struct Ended {
@@ -114,7 +122,7 @@ impl TxnSystem {
             nobody: locks.new_owner(),
             locks,
             slots: SnapshotSlots::new(SLOTS),
-            cores: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            cores: (0..SHARDS).map(|_| Shard::default()).collect(),
             beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
             queue: Mutex::default(),
             horizon: AtomicU64::new(0),
@@ -130,6 +138,13 @@ impl TxnSystem {
         &self.cores[id as usize & (SHARDS - 1)]
     }
 
+    /// Puts a transaction into the table.
+    fn insert(&self, core: &Arc<Core>) {
+        let mut part = self.shard(core.id).lock();
+        part.unseen.push(core.clone());
+        part.slots.insert(core.id, Slot::Live(core.clone()));
+    }
+
     /// A transaction's first write.
     pub fn begin_write(&self, owner: Arc<Owner>) -> Arc<Core> {
         // X1: the mark is at or below the id, and stays until the core is in the table.
@@ -137,7 +152,7 @@ impl TxnSystem {
         let guard = mark.lock();
         let id = self.log.draw();
         let core = Arc::new(Core::fresh(id, owner, UndoLog::new(id, self.undo_space.clone())));
-        self.shard(id).lock().insert(id, Slot::Live(core.clone()));
+        self.insert(&core);
         drop(guard);
         core
     }
@@ -145,7 +160,7 @@ impl TxnSystem {
     /// Puts a transaction that recovery found into the table.
     pub(crate) fn adopt(&self, core: Arc<Core>) {
         self.low.fetch_min(core.id, Ordering::AcqRel);
-        self.shard(core.id).lock().insert(core.id, Slot::Live(core.clone()));
+        self.insert(&core);
         if !core.is_active() {
             self.enqueue(&core);
         }
@@ -153,7 +168,7 @@ impl TxnSystem {
 
     /// The transaction that wrote a row, unless it is settled.
     pub fn find(&self, id: u64) -> Option<Arc<Core>> {
-        match self.shard(id).lock().get(&id)? {
+        match self.shard(id).lock().slots.get(&id)? {
             Slot::Live(core) => Some(core.clone()),
             Slot::Filed(filed) => Some(Arc::new(filed.core(id, &self.nobody, &self.undo_space))),
         }
@@ -219,7 +234,7 @@ impl TxnSystem {
     pub fn log_purged(&self, core: &Core, mtr: Mtr<'_>, done: UndoPointer) {
         core.purged.store(done.0, Ordering::Release);
         // A filed one is only a copy: the checkpoint looks into the table.
-        if let Some(Slot::Filed(filed)) = self.shard(core.id).lock().get_mut(&core.id) {
+        if let Some(Slot::Filed(filed)) = self.shard(core.id).lock().slots.get_mut(&core.id) {
             filed.purged = done.0;
         }
         mtr.commit(KIND_PURGED, &pair(core.id, done.0));
@@ -310,7 +325,7 @@ impl TxnSystem {
 
     /// Forgets a transaction: its rows are settled (X4).
     pub fn retire(&self, core: &Core) {
-        self.shard(core.id).lock().remove(&core.id);
+        self.shard(core.id).lock().slots.remove(&core.id);
         let undo = core.undo.lock();
         let unused = match &undo.shared {
             Some((shared, _)) => {
@@ -355,7 +370,7 @@ impl TxnSystem {
     fn file_batch(&self, batch: &[(u64, usize)]) -> io::Result<()> {
         let (mut bytes, mut parts) = (Vec::new(), Vec::new());
         for (id, _) in batch {
-            let live = match self.shard(*id).lock().get(id) {
+            let live = match self.shard(*id).lock().slots.get(id) {
                 Some(Slot::Live(core)) => Some(core.clone()),
                 Some(Slot::Filed(_)) | None => None,
             };
@@ -390,7 +405,7 @@ impl TxnSystem {
                 at: start + offset,
                 length,
             };
-            self.shard(core.id).lock().insert(core.id, Slot::Filed(filed));
+            self.shard(core.id).lock().slots.insert(core.id, Slot::Filed(filed));
         }
         Ok(())
     }
@@ -427,11 +442,19 @@ impl TxnSystem {
         if !breaks("X1") {
             self.beginning.iter().for_each(|mark| drop(mark.0.lock()));
         }
-        // What was filed was visible then.
-        for core in self.all_cores() {
-            if core.committed().is_none_or(|ticket| ticket >= visible) {
-                low = low.min(core.id);
-            }
+        for shard in &self.cores {
+            // What is seen once stays so, and is not looked at again, however long an old snapshot keeps it in the table.
+            let Part { slots, unseen } = &mut *shard.lock();
+            unseen.retain(|core| {
+                let is_unseen = match core.committed() {
+                    Some(ticket) => ticket >= visible,
+                    None => core.is_active() || slots.contains_key(&core.id),
+                };
+                if is_unseen {
+                    low = low.min(core.id);
+                }
+                is_unseen
+            });
         }
         self.low.store(low, Ordering::Release);
     }
@@ -440,8 +463,8 @@ impl TxnSystem {
         self.cores
             .iter()
             .flat_map(|shard| {
-                let shard = shard.lock();
-                let live = shard.values().filter_map(|slot| match slot {
+                let slots = &shard.lock().slots;
+                let live = slots.values().filter_map(|slot| match slot {
                     Slot::Live(core) => Some(core.clone()),
                     Slot::Filed(_) => None,
                 });
@@ -453,7 +476,7 @@ impl TxnSystem {
     /// Shows every filed transaction.
     pub(crate) fn each_filed(&self, mut each: impl FnMut(u64, &Filed)) {
         for shard in &self.cores {
-            for (id, slot) in shard.lock().iter() {
+            for (id, slot) in &shard.lock().slots {
                 if let Slot::Filed(filed) = slot {
                     each(*id, filed);
                 }

@@ -90,3 +90,73 @@ fn undo_survives_in_log_and_straddle_file() {
         }
     }
 }
+
+#[test]
+fn entries_come_oldest_first_however_few_are_known_at_a_time() {
+    let opened = open(&SimDisk::new());
+    let system = &opened.system;
+    let core = system.begin_write(system.locks.new_owner());
+    let mut pointers = Vec::new();
+    for number in 0..20_u8 {
+        change(system, &core, &[number; 7]);
+        pointers.push(core.last_undo());
+        if number % 5 == 4 {
+            // Undone: nobody hears of it again.
+            let left = pointers[pointers.len() - 2];
+            system.log_undone(&core, Mtr::new(&system.pool), left);
+            pointers.pop();
+        }
+    }
+    system.commit(&core);
+    for at_once in [1, 2, 3, 15, 16, 17, 100] {
+        let entries = crate::core::UndoEntries::new(&core, at_once);
+        assert_eq!(entries.collect::<Vec<_>>(), pointers, "{at_once} at a time");
+    }
+    let done = pointers[6];
+    system.log_purged(&core, Mtr::new(&system.pool), done);
+    for at_once in [1, 4, 9, 10] {
+        let entries = crate::core::UndoEntries::new(&core, at_once);
+        assert_eq!(entries.collect::<Vec<_>>(), pointers[7..], "{at_once} at a time");
+    }
+}
+
+#[test]
+fn the_low_mark_passes_what_only_an_old_snapshot_keeps() {
+    let opened = open(&SimDisk::new());
+    let system = &opened.system;
+    let slot = system.slots.take().unwrap();
+    let old = system.snapshot(slot);
+    let write = || {
+        let writer = system.begin_write(system.locks.new_owner());
+        change(system, &writer, b"x");
+        writer
+    };
+    let done: Vec<_> = (0..5).map(|_| write()).collect();
+    let (active, undone) = (write(), write());
+    for core in &done {
+        let ticket = system.commit(core);
+        system.log.commit_wait(ticket).unwrap();
+    }
+    system.finish_rollback(&undone);
+    system.advance_low();
+    system.advance_low();
+    let other = system.slots.take().unwrap();
+    assert_eq!(system.snapshot(other).low, active.id, "seen ones are passed, active ones not");
+    assert!(matches!(system.visibility(&old, done[4].id, 0), Visibility::Hidden(_)));
+    system.slots.release(slot);
+    system.slots.release(other);
+    let ticket = system.commit(&active);
+    system.log.commit_wait(ticket).unwrap();
+    system.advance_low();
+    assert_eq!(
+        system.snapshot(other).low,
+        undone.id,
+        "until it is settled, a row of it may be looked at"
+    );
+    system.slots.release(other);
+    while let Some(core) = system.next_to_purge(system.horizon()) {
+        system.retire(&core);
+    }
+    system.advance_low();
+    assert!(system.snapshot(other).low > undone.id);
+}

@@ -16,6 +16,8 @@ const ENTRY_HEADER_BYTES: usize = 16;
 const CHECKSUM_SEED: u64 = 2;
 /// Bytes read from the file at a time.
 const WINDOW_BYTES: u64 = 64 << 10;
+/// Going back, this share of a window lies behind the head of the entry that is looked for: longer entries are read twice.
+const ENTRY_SHARE: u64 = 4;
 /// Names of the files start with it.
 pub(crate) const FILE_PREFIX: &str = "undo-";
 
@@ -204,12 +206,14 @@ impl UndoLog {
         let end = start + length as u64;
         let window_end = self.window_start + self.window.len() as u64;
         if start < self.window_start || end > window_end {
-            // Going back, what lies before is wanted next; going forward, what lies behind.
-            let from = match start < self.window_start {
-                true => end.saturating_sub(self.window_bytes),
-                false => start,
+            // Going back, what lies before is wanted next, and the rest of the entry whose head this is; going forward, what lies behind.
+            let (from, to) = match start < self.window_start {
+                true => {
+                    let to = end.max(start + self.window_bytes / ENTRY_SHARE).min(self.base);
+                    (to.saturating_sub(self.window_bytes).min(start), to)
+                }
+                false => (start, end.max(start + self.window_bytes).min(self.base)),
             };
-            let to = end.max(from + self.window_bytes).min(self.base);
             let offset = self.shared.as_ref().map_or(0, |(_, at)| *at);
             self.window.resize(to.checked_sub(from)? as usize, 0);
             let read = self.file.as_ref()?.read_at(&mut self.window, offset + from);

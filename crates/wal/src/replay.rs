@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use sys::disk::{BlockBuffer, Disk, File, OpenMode};
+use sys::disk::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
 use crate::damage::{End, LogDamage, find_damage};
@@ -151,7 +151,45 @@ pub struct Loaded {
     block: BlockBuffer,
 }
 
-/// Reads whole segments ahead of a `LogReader`, past the page cache.
+/// A segment that is being read ahead, in parts side by side: one transfer at a time does not keep a device busy.
+pub struct Loading(Loaded);
+
+/// A part of a segment.
+pub struct LoadPart<'a> {
+    file: &'a dyn File,
+    offset: u64,
+    bytes: &'a mut [u8],
+}
+
+impl LoadPart<'_> {
+    /// Reads it; false when the file has no such part.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn read(&mut self) -> io::Result<bool> {
+        Ok(self.file.read_at(self.bytes, self.offset)? == self.bytes.len())
+    }
+}
+
+impl Loading {
+    /// All of it, in `count` parts at most.
+    pub fn parts(&mut self, count: usize) -> impl Iterator<Item = LoadPart<'_>> {
+        let Loading(Loaded { file, block, .. }) = self;
+        let (file, bytes): (&dyn File, _) = (&**file, block.bytes_mut());
+        let part = bytes.len().div_ceil(count.max(1)).max(1).next_multiple_of(BLOCK_BYTES);
+        bytes.chunks_mut(part).enumerate().map(move |(index, bytes)| {
+            let offset = (index * part) as u64;
+            LoadPart { file, offset, bytes }
+        })
+    }
+
+    /// Once every part was read.
+    pub fn finish(self) -> Loaded {
+        self.0
+    }
+}
+
+/// Opens whole segments ahead of a `LogReader`, to be read past the page cache.
 pub struct LogLoader<'d> {
     disk: &'d dyn Disk,
     next: u64,
@@ -170,11 +208,11 @@ impl<'d> LogLoader<'d> {
         self.next = self.next.max(segment);
     }
 
-    /// Reads the next segment; `None` when there is none, or it is too large.
+    /// The next segment; `None` when there is none, or it is too large.
     ///
     /// # Errors
     /// I/O.
-    pub fn load(&mut self, mut block: BlockBuffer) -> io::Result<Option<Loaded>> {
+    pub fn next(&mut self, mut block: BlockBuffer) -> io::Result<Option<Loading>> {
         let file = match self.disk.open_pages(&segment_name(self.next), OpenMode::Existing) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -186,12 +224,9 @@ impl<'d> LogLoader<'d> {
         }
         // W10: what is believed now must be there after the next crash too.
         file.sync()?;
-        let bytes = block.reset(size_bytes as usize);
-        if file.read_at(bytes, 0)? < bytes.len() {
-            return Ok(None);
-        }
+        block.reset(size_bytes as usize);
         self.next += 1;
-        Ok(Some(Loaded { number: self.next - 1, file, block }))
+        Ok(Some(Loading(Loaded { number: self.next - 1, file, block })))
     }
 }
 

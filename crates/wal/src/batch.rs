@@ -4,6 +4,8 @@ use stdx::bytes::Reader;
 
 /// Bytes of a batch header.
 pub(crate) const HEADER_BYTES: usize = 64;
+/// Those of them that mean something.
+const FIELDS_BYTES: usize = 52;
 const MAGIC: u32 = 0x4C57_5153; // "SQWL"
 /// Bytes in front of a record's body: length of the body:32, kind:8, unused:24, ticket:64.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
@@ -31,18 +33,22 @@ pub(crate) struct Header {
 impl Header {
     /// Fills the first bytes of `batch`, whose payload is in place, and returns the checksum.
     pub fn seal(self, batch: &mut [u8]) -> u32 {
-        let mut head = Vec::with_capacity(HEADER_BYTES);
-        head.extend_from_slice(&MAGIC.to_le_bytes());
-        head.extend_from_slice(&[0; 4]);
-        head.extend_from_slice(&self.number.to_le_bytes());
-        head.extend_from_slice(&self.low.to_le_bytes());
-        head.extend_from_slice(&self.high.to_le_bytes());
-        head.extend_from_slice(&self.epoch.to_le_bytes());
-        head.extend_from_slice(&self.length.to_le_bytes());
-        head.extend_from_slice(&self.previous_crc.to_le_bytes());
-        head.extend_from_slice(&self.durable.to_le_bytes());
-        head.resize(HEADER_BYTES, 0);
-        batch[..HEADER_BYTES].copy_from_slice(&head);
+        let (fields, rest) = batch[..HEADER_BYTES].split_at_mut(FIELDS_BYTES);
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            fields[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        put(&MAGIC.to_le_bytes());
+        put(&[0; 4]);
+        put(&self.number.to_le_bytes());
+        put(&self.low.to_le_bytes());
+        put(&self.high.to_le_bytes());
+        put(&self.epoch.to_le_bytes());
+        put(&self.length.to_le_bytes());
+        put(&self.previous_crc.to_le_bytes());
+        put(&self.durable.to_le_bytes());
+        rest.fill(0);
         let end = HEADER_BYTES + self.length as usize;
         let crc = page::crc(&batch[8..end]);
         batch[4..8].copy_from_slice(&crc.to_le_bytes());

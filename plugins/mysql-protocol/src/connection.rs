@@ -437,14 +437,33 @@ impl Connection {
 
     /// Holds `scratch.output` back until `commits` are durable.
     pub(crate) fn park(&mut self, commits: Vec<CommitHandle>, close: bool, scratch: &mut Scratch) {
+        // One thread writes it at a time.
+        self.commits.store(self.commits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        if self.transport.waiting.is_some() {
+            return self.wait_and_send(&commits, close, scratch);
+        }
         let bytes = scratch.output.clone();
         scratch.output.clear();
         self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
         self.phase = Phase::Parked;
-        // One thread writes it at a time.
-        self.commits.store(self.commits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // Goes out at once if the commit became durable meanwhile; else the reactor sees to it.
         self.unpark();
+    }
+
+    /// On a thread of its own: nothing else is to be done meanwhile.
+    fn wait_and_send(&mut self, commits: &[CommitHandle], close: bool, scratch: &mut Scratch) {
+        // The last one first: the log has those before it then.
+        match commits.iter().rev().try_for_each(CommitHandle::wait) {
+            Ok(()) => self.send_output(scratch),
+            // The log failed: the client must not hear that its commit succeeded.
+            Err(_) => {
+                scratch.output.clear();
+                self.phase = Phase::Closed;
+            }
+        }
+        if close {
+            self.phase = Phase::Closed;
+        }
     }
 
     /// Whether a parked connection's reply can go out.
@@ -482,7 +501,7 @@ impl Connection {
             return Ok(true);
         }
         if self.transport.waiting.is_some() {
-            // On a thread of its own.
+            // It parked in the reactor, and has a thread of its own now.
             return wait.wait().map(|()| true);
         }
         let (Some(patience), Some(wake_up)) = (may_lead, self.wake_up.clone()) else {

@@ -94,6 +94,11 @@ impl Binder<'_> {
             };
             order_by.push(SortKey { expr, descending: item.desc });
         }
+        if call.func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
+            // The reference finds distinct values in a tree, and reads them in its order.
+            let ascending = |arg: &Expr| SortKey { expr: arg.clone(), descending: false };
+            order_by.extend(args.iter().map(ascending));
+        }
         Ok((args, order_by))
     }
 

@@ -73,6 +73,8 @@ pub(crate) struct ScopeTable {
     pub nullable: bool,
     /// Entry in the list of privileges, for SELECT.
     pub privilege: Option<usize>,
+    /// Its alias was written.
+    pub aliased: bool,
 }
 
 /// A column as `SELECT *` and unqualified names see it.
@@ -151,6 +153,8 @@ pub(crate) struct Resolved {
     pub level: usize,
     /// Table and column of the block, when it is one of theirs.
     pub place: Option<(usize, usize)>,
+    /// Seen from a subquery: what the block's select list calls so.
+    pub from_list: bool,
 }
 
 impl Block {
@@ -235,6 +239,14 @@ pub(crate) fn names_equal(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && same_name(a, b))
 }
 
+/// Whether an expression reads the result of an aggregate of the block.
+fn reads_aggregate(block: &Block, expr: &Expr) -> bool {
+    expr.any(&mut |node| {
+        node.as_column()
+            .is_some_and(|register| block.aggregates.iter().any(|call| call.output == register))
+    })
+}
+
 /// The name as messages show it.
 pub(crate) fn written(name: &ast::ColumnName) -> String {
     let mut text = String::new();
@@ -269,15 +281,17 @@ impl Binder<'_> {
                 continue;
             }
             if let Some(found) = self.resolve_in(level, name)? {
-                self.deepest_reference =
-                    Some(self.deepest_reference.map_or(level, |deepest| deepest.max(level)));
+                if !found.from_list {
+                    self.deepest_reference =
+                        Some(self.deepest_reference.map_or(level, |deepest| deepest.max(level)));
+                }
                 return Ok(found);
             }
         }
         if name.table.is_none()
             && let Some(expr) = self.input.variables.program_variable(&name.name.text)
         {
-            return Ok(Resolved { expr, level: 0, place: None });
+            return Ok(Resolved { expr, level: 0, place: None, from_list: false });
         }
         let clause = self.blocks.last().map_or("field list", |block| block.clause.name());
         bail!(BAD_FIELD_ERROR, written(name), clause)
@@ -285,8 +299,10 @@ impl Binder<'_> {
 
     fn resolve_in(&mut self, level: usize, name: &ast::ColumnName) -> Result<Option<Resolved>> {
         let block = &self.blocks[level];
-        let resolved = |expr| Some(Resolved { expr, level, place: None });
-        if block.clause == Clause::Having && block.in_aggregate == 0 {
+        let resolved = |expr| Some(Resolved { expr, level, place: None, from_list: false });
+        // A subquery sees the tables of the blocks around it first, then what their select lists show.
+        let from_inside = level + 1 < self.blocks.len();
+        if block.clause == Clause::Having && block.in_aggregate == 0 && !from_inside {
             let listed = self.resolve_listed(level, name)?;
             let place = match self.find_in_tables(level, name) {
                 Err(_) if listed.is_some() => None,
@@ -298,21 +314,45 @@ impl Binder<'_> {
                 let expr = self.scope_column(level, table, column)?;
                 // A key of GROUP BY comes before an item of the select list.
                 if self.blocks[level].keys.iter().any(|(_, key)| *key == expr) {
-                    return Ok(Some(Resolved { expr, level, place: Some((table, column)) }));
+                    self.spell_column(name, level, (table, column));
+                    return Ok(Some(Resolved {
+                        expr,
+                        level,
+                        place: Some((table, column)),
+                        from_list: false,
+                    }));
                 }
             }
             return Ok(listed.and_then(resolved));
         }
         if name.table.is_none()
-            && let Some(merged) = self.find_merged(level, &name.name.text)?
+            && let Some((merged, place)) = self.find_merged(level, &name.name.text)?
         {
+            self.spell_column(name, level, place);
             return Ok(resolved(merged));
         }
         if let Some((table, column)) = self.find_in_tables(level, name)? {
+            self.spell_column(name, level, (table, column));
             let expr = self.scope_column(level, table, column)?;
-            return Ok(Some(Resolved { expr, level, place: Some((table, column)) }));
+            return Ok(Some(Resolved {
+                expr,
+                level,
+                place: Some((table, column)),
+                from_list: false,
+            }));
         }
         let block = &self.blocks[level];
+        if from_inside && matches!(block.clause, Clause::FieldList | Clause::Having) {
+            let listed = self.resolve_listed(level, name)?;
+            if let Some(expr) = &listed
+                && block.clause == Clause::FieldList
+                && reads_aggregate(block, expr)
+            {
+                bail!(ILLEGAL_REFERENCE, written(name), "reference to group function");
+            }
+            let found = |expr| Resolved { expr, level, place: None, from_list: true };
+            return Ok(listed.map(found));
+        }
         if matches!(block.clause, Clause::Order | Clause::Group) && block.in_aggregate == 0 {
             return Ok(self.resolve_listed(level, name)?.and_then(resolved));
         }
@@ -350,7 +390,8 @@ impl Binder<'_> {
         Ok(found.map(|item| item.expr.clone()))
     }
 
-    fn find_merged(&self, level: usize, name: &str) -> Result<Option<Expr>> {
+    /// A column that a join made of two, and the table and column it comes from.
+    fn find_merged(&self, level: usize, name: &str) -> Result<Option<(Expr, (usize, usize))>> {
         let block = &self.blocks[level];
         let Some(visible) = &block.visible else { return Ok(None) };
         let mut found = visible
@@ -361,7 +402,7 @@ impl Binder<'_> {
         if found.next().is_some() {
             bail!(NON_UNIQ_ERROR, name, block.clause.name());
         }
-        Ok(first.merged.clone())
+        Ok(first.merged.clone().map(|merged| (merged, (first.table, first.column))))
     }
 
     /// Table and column of the block that `name` names.

@@ -11,7 +11,7 @@ use types::{CollationId, DataType, Value};
 use crate::Binder;
 use crate::aggregate::arg_info;
 use crate::collation;
-use crate::expr::{is_not_null, not, single};
+use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
 use crate::typing::{is_stringy, string_type};
 
@@ -312,8 +312,13 @@ impl Binder<'_> {
         if args.len() < function.arity.min || args.len() > function.arity.max {
             bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
         }
-        for arg in &args {
+        for arg in &mut args {
             single(arg)?;
+            if matches!(name, "CONV" | "BIN" | "OCT") && arg.ty().kind == types::TypeKind::Bit {
+                let ty = DataType::bigint_unsigned().with_nullable(arg.ty().nullable);
+                let operand = Box::new(std::mem::replace(arg, Expr::Row(Vec::new())));
+                *arg = Expr::Cast { operand, kind: CastKind::Implicit, ty };
+            }
         }
         self.check_collations(name, &args)?;
         self.adopt_collation(name, &mut args);
@@ -426,9 +431,8 @@ impl Binder<'_> {
                     (false, true) => operand.ty().collation,
                     (false, false) => self.input.bind.collation_connection,
                 };
-                let ty = string_type(length.min(u64::from(u32::MAX)) as u32, collation);
-                let ty = ty.with_nullable(operand.ty().nullable);
-                Expr::Cast { operand: Box::new(operand), kind: CastKind::Explicit, ty }
+                let text = to_text(operand, collation, CastKind::Implicit);
+                self.function("LEFT", vec![text, literal::integer(length)])?
             }
         };
         let operand = match weight.cast {

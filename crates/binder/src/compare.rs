@@ -95,7 +95,7 @@ impl Binder<'_> {
         let Expr::Cast { operand, kind: kind @ CastKind::Implicit, ty } = constant else { return };
         if ty.kind == TypeKind::DateTime
             && operand.ty().is_string()
-            && is_fixed(operand)
+            && (is_fixed(operand) || operand.is_constant() && !self.is_volatile(operand))
             && !self.has_placeholders
             && matches!(other, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
         {

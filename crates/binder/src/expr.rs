@@ -34,6 +34,11 @@ impl Binder<'_> {
             ExprKind::Or(items) => self.bind_logical(BinaryOp::Or, items),
             ExprKind::Xor(left, right) => self.bind_xor(left, right),
             ExprKind::Not(operand) => {
+                if expr.span.of(&self.source).starts_with(b"!") {
+                    self.deprecate(
+                        "'!' is deprecated and will be removed in a future release. Please use NOT instead",
+                    );
+                }
                 let operand = self.bind_condition(operand)?;
                 Ok(not(operand))
             }
@@ -218,7 +223,26 @@ impl Binder<'_> {
         for item in items {
             operands.push(self.bind_condition(item)?);
         }
+        for pair in items.windows(2) {
+            self.deprecate_signs(op, pair[0].span.end, pair[1].span.start);
+        }
         Expr::balanced(op, operands).ok_or_else(|| Error::internal("a connective without operands"))
+    }
+
+    /// `&&` and `||` instead of the words, between two operands.
+    fn deprecate_signs(&mut self, op: BinaryOp, from: u32, to: u32) {
+        let between = ast::Span { start: from, end: to };
+        let has = |signs: &[u8]| between.of(&self.source).windows(2).any(|pair| pair == signs);
+        if op == BinaryOp::And && has(b"&&") {
+            self.deprecate(
+                "'&&' is deprecated and will be removed in a future release. Please use AND instead",
+            );
+        } else if op == BinaryOp::Or && has(b"||") {
+            self.deprecate(
+                "'|| as a synonym for OR' is deprecated and will be removed in a future release. Please \
+                 use OR instead",
+            );
+        }
     }
 
     fn bind_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {

@@ -72,7 +72,23 @@ impl Binder<'_> {
         }
         let schema = self.schema_of(&named.name)?;
         let name = &*named.name.name.text;
-        match self.find_relation(&schema, name)? {
+        let found = self.find_relation(&schema, name)?;
+        self.spell_table(&named.name, &schema);
+        let first = self.block().tables.len();
+        let plan = self.bind_found(found, named, alias)?;
+        if let Some(table) = self.block().tables.get_mut(first) {
+            table.aliased = named.alias.is_some();
+        }
+        Ok(plan)
+    }
+
+    fn bind_found(
+        &mut self,
+        found: Found,
+        named: &ast::NamedTable,
+        alias: Arc<str>,
+    ) -> Result<Logical> {
+        match found {
             Found::Table(table) => {
                 let id = self.add_instance(&table, alias.clone());
                 self.bind_hints(id, &table, &named.index_hints)?;
@@ -152,7 +168,8 @@ impl Binder<'_> {
             bail!(NONUNIQ_TABLE, alias);
         }
         let index = block.tables.len();
-        let table = ScopeTable { schema, alias, source, nullable: false, privilege };
+        let table =
+            ScopeTable { schema, alias, source, nullable: false, privilege, aliased: false };
         if let Some(visible) = &mut block.visible {
             visible.extend(visible_columns(&table, index));
         }
@@ -301,14 +318,24 @@ impl Binder<'_> {
             bail!(DERIVED_MUST_HAVE_ALIAS);
         }
         let level = self.blocks.len() - 1;
+        let outside = self.enter_spelled(false);
         let bound = if derived.lateral {
             self.bind_query(&derived.query)?
         } else {
             self.with_hidden(level, |binder| binder.bind_query(&derived.query))?
         };
+        self.leave_spelled(outside);
+        let bound = self.kept_apart(bound);
         let names = derived_names(&bound, &derived.columns)?;
         let alias: Arc<str> = Arc::from(&*derived.alias.text);
         self.attach(bound, None, alias, &names, derived.lateral, None)
+    }
+
+    /// In a subquery of UPDATE and DELETE a derived table is computed before rows are written, so that it may read the table
+    /// that they are written to.
+    pub(crate) fn kept_apart(&self, bound: BoundQuery) -> BoundQuery {
+        let mergeable = bound.mergeable && !(self.is_change && self.blocks.len() > 1);
+        BoundQuery { mergeable, ..bound }
     }
 
     /// Shows a bound query as a table of the current block.
@@ -479,6 +506,15 @@ impl Binder<'_> {
                 .cloned()
                 .collect()
         };
+        // In the order of the side that comes first.
+        let first_side = if right_first { middle..end } else { start..middle };
+        let place = |column: &VisibleColumn| {
+            visible.iter().position(|known| {
+                first_side.contains(&known.table) && names_equal(&known.name, &column.name)
+            })
+        };
+        let mut merged = merged;
+        merged.sort_by_key(place);
         let (left, right) = (rest(start..middle), rest(middle..end));
         let mut result: Vec<_> =
             visible.iter().filter(|column| column.table < start).cloned().collect();

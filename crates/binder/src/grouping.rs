@@ -67,11 +67,40 @@ impl Binder<'_> {
             for (left, right) in &equalities {
                 grown |= extend_by_equality(left, right, own, &mut known);
             }
+            grown |= self.extend_by_outer_joins(from, own, &mut known);
             grown |= self.extend_by_keys(from, &mut known);
             if !grown {
                 return known;
             }
         }
+    }
+
+    /// Where a group fixes all that an outer join's condition reads of the outer side, its equalities fix columns of the
+    /// inner side too: they hold, or all of these columns are NULL.
+    fn extend_by_outer_joins(
+        &self,
+        node: &Logical,
+        own: &RegisterSet,
+        known: &mut RegisterSet,
+    ) -> bool {
+        let mut grown = false;
+        if let Logical::Join { kind: LogicalJoinKind::Left, left, on: Some(on), .. } = node
+            && !self.is_volatile(on)
+        {
+            let (mut outer, mut reads) = (RegisterSet::new(), RegisterSet::new());
+            left.add_definitions(&self.instances, &mut outer);
+            on.add_registers(&|_| &[], &mut reads);
+            reads.subtract(known);
+            if !reads.intersects(&outer) {
+                let mut equalities = Vec::new();
+                conjunct_equalities(on, &mut equalities);
+                for (one, other) in &equalities {
+                    grown |= extend_by_equality(one, other, own, known);
+                }
+            }
+        }
+        node.for_each_input(&mut |input| grown |= self.extend_by_outer_joins(input, own, known));
+        grown
     }
 
     /// A whole unique key without NULLs determines its table; the keys of an inner grouping determine its aggregates.
@@ -242,6 +271,9 @@ pub(crate) fn conjunct_equalities(predicate: &Expr, equalities: &mut Vec<(Expr, 
         }
         Expr::Binary { op: BinaryOp::Equal, left, right, .. } => {
             equalities.push(((**left).clone(), (**right).clone()));
+        }
+        Expr::InList { operand, list, negated: false, .. } if list.len() == 1 => {
+            equalities.push(((**operand).clone(), list[0].clone()));
         }
         _ => {}
     }

@@ -17,6 +17,7 @@ mod literal;
 mod query;
 mod reader;
 mod select;
+mod spelling;
 mod statement;
 mod subquery;
 mod table_expression;
@@ -42,6 +43,8 @@ use types::DataType;
 pub use reader::{
     BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, VariableTypes,
 };
+
+pub use spelling::Change;
 
 use block::Block;
 use query::CteDefinition;
@@ -115,6 +118,8 @@ pub struct Binder<'a> {
     pub(crate) lock_wait_seconds: Option<u64>,
     /// The statement is a query.
     pub(crate) is_query: bool,
+    /// The statement is UPDATE or DELETE.
+    pub(crate) is_change: bool,
     pub(crate) uncacheable: bool,
     pub(crate) deprecations: Vec<&'static str>,
     /// The statement has parameters that a client binds.
@@ -123,6 +128,8 @@ pub struct Binder<'a> {
     pub(crate) last_tables: Vec<block::ScopeTable>,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
     pub(crate) insert_values: Option<insert::NewRow>,
+    /// What names mean, where the text is to be spelled anew.
+    pub(crate) spelling: Option<spelling::Spelling>,
 }
 
 /// More warnings than this say nothing new.
@@ -162,12 +169,30 @@ impl<'a> Binder<'a> {
             max_execution_millis: None,
             lock_wait_seconds: None,
             is_query: false,
+            is_change: false,
             uncacheable: false,
             deprecations: Vec::new(),
             has_placeholders: false,
             last_tables: Vec::new(),
             insert_values: None,
+            spelling: None,
         }
+    }
+
+    /// As `bind`, with the changes that spell out the statement's names.
+    ///
+    /// # Errors
+    /// As `bind`.
+    pub fn bind_spelled(
+        mut self,
+        statement: &syntax::Statement,
+        source: &'a [u8],
+    ) -> Result<(Bound, Vec<Change>)> {
+        self.source = Cow::Borrowed(source);
+        self.spelling = Some(spelling::Spelling::default());
+        let statement = self.bind_statement(statement)?;
+        let changes = self.spelling.take().map(spelling::Spelling::finish).unwrap_or_default();
+        Ok((self.finish(statement), changes))
     }
 
     /// Binds `statement`, whose spans refer to `source`.

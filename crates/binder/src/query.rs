@@ -152,14 +152,23 @@ impl Binder<'_> {
 
     // --- set operations
 
+    /// An operand of a set operation: an order that no LIMIT uses says nothing here.
+    fn bind_operand(&mut self, body: &ast::SetExpr) -> Result<BoundQuery> {
+        let mut bound = self.bind_set_expr(body)?;
+        if let Logical::Sort { input, .. } = bound.plan {
+            bound.plan = *input;
+        }
+        Ok(bound)
+    }
+
     fn bind_set_operation(&mut self, chain: &ast::SetOp) -> Result<BoundQuery> {
-        let first = self.bind_set_expr(&chain.first)?;
+        let first = self.bind_operand(&chain.first)?;
         let block = first.block;
         let mut parts = vec![first];
         let mut operation: Option<SetOperation> = None;
         let mut depth = 0;
         for term in &chain.rest {
-            let right = self.bind_set_expr(&term.right)?;
+            let right = self.bind_operand(&term.right)?;
             if right.outputs.len() != parts[0].outputs.len() {
                 bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
             }
@@ -375,6 +384,7 @@ impl Binder<'_> {
 
     fn bind_plain_cte(&mut self, cte: &Rc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
         let bound = self.in_definition(cte, |binder| binder.bind_query(&cte.query))?;
+        let bound = self.kept_apart(bound);
         let names = derived_names(&bound, &cte.columns)?;
         if bound.mergeable || self.reads_outside(&bound) {
             return self.attach(bound, None, alias.clone(), &names, false, None);
@@ -391,7 +401,9 @@ impl Binder<'_> {
     ) -> Result<T> {
         cte.binding.set(true);
         let later = self.cte_scope.split_off(cte.visible.min(self.cte_scope.len()));
+        let outside = self.enter_spelled(false);
         let result = self.with_hidden(cte.level, f);
+        self.leave_spelled(outside);
         self.cte_scope.truncate(cte.visible);
         self.cte_scope.extend(later);
         cte.binding.set(false);

@@ -1,5 +1,6 @@
 //! SELECT: the parts of a block in the order in which names can be known, and the operators that they become.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
@@ -100,6 +101,10 @@ impl Binder<'_> {
             }
             order.push(SortKey { expr, descending: item.desc });
         }
+        if !self.block().grouped && !self.block().aggregates.is_empty() {
+            // One row has no order.
+            order.clear();
+        }
         Ok(Parts { filter, outputs, having, qualify, order })
     }
 
@@ -115,9 +120,11 @@ impl Binder<'_> {
                 ast::SelectItemKind::Expr { expr, alias } => {
                     outputs.push(self.bind_select_item(expr, alias.as_ref(), item.span)?);
                 }
-                ast::SelectItemKind::Wildcard => self.expand_wildcard(None, &mut outputs)?,
+                ast::SelectItemKind::Wildcard => {
+                    self.expand_wildcard(None, item.span, &mut outputs)?;
+                }
                 ast::SelectItemKind::QualifiedWildcard(name) => {
-                    self.expand_wildcard(Some(name), &mut outputs)?;
+                    self.expand_wildcard(Some(name), item.span, &mut outputs)?;
                 }
             }
         }
@@ -158,6 +165,9 @@ impl Binder<'_> {
             Some(alias) => Arc::from(&*alias.text),
             None => own_name.unwrap_or_else(|| self.caption(expr, span)),
         };
+        if alias.is_none() {
+            self.spell_item(span, &name);
+        }
         let listed =
             ListedItem { name: name.clone(), aliased: alias.is_some(), table, expr: bound.clone() };
         self.block().items.push(listed);
@@ -182,8 +192,14 @@ impl Binder<'_> {
                 Arc::from(caption.split('\0').next().unwrap_or_default())
             }
             ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
+            ast::ExprKind::Unary { op: ast::UnaryOp::Plus, expr: inner }
+                if matches!(inner.kind, ast::ExprKind::Literal(_)) =>
+            {
+                self.caption(inner, inner.span)
+            }
             _ => {
-                let text = String::from_utf8_lossy(span.of(&self.source));
+                let text = without_version_marks(span.of(&self.source));
+                let text = String::from_utf8_lossy(&text);
                 // Names have no characters beyond the basic plane.
                 let plain = |c: char| if c > '\u{ffff}' { '?' } else { c };
                 Arc::from(text.trim().chars().map(plain).collect::<String>())
@@ -194,6 +210,7 @@ impl Binder<'_> {
     fn expand_wildcard(
         &mut self,
         name: Option<&ast::ObjectName>,
+        span: ast::Span,
         outputs: &mut Vec<OutputColumn>,
     ) -> Result<()> {
         let level = self.blocks.len() - 1;
@@ -220,6 +237,8 @@ impl Binder<'_> {
             }
         };
         outputs.reserve(columns.len());
+        let places: Vec<_> = columns.iter().map(|column| (column.table, column.column)).collect();
+        self.spell_wildcard(span, &places);
         for column in columns {
             let expr = match column.merged {
                 Some(expr) => expr,
@@ -317,6 +336,7 @@ impl Binder<'_> {
             && name.table.is_none()
             && let Some(bound) = self.resolve_listed(self.blocks.len() - 1, name)?
         {
+            self.spell_listed(name, &bound);
             return Ok(bound);
         }
         self.bind_expr(expr)
@@ -498,6 +518,40 @@ impl Binder<'_> {
         })
     }
 }
+
+/// The text without the marks of versioned comments, and without those that are for later versions.
+fn without_version_marks(text: &[u8]) -> Cow<'_, [u8]> {
+    const MARK: &[u8] = b"/*!";
+    if !text.windows(MARK.len()).any(|part| part == MARK) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    let mut is_open = false;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(MARK) {
+            let digits = after.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
+            let version = std::str::from_utf8(&after[..digits]).unwrap_or("").parse::<u32>();
+            if digits >= 5 && version.is_ok_and(|version| version > REFERENCE_VERSION) {
+                let end = after.windows(2).position(|pair| pair == b"*/");
+                rest = end.map_or(&[][..], |end| &after[end + 2..]);
+            } else {
+                is_open = true;
+                rest = &after[if digits >= 5 { digits } else { 0 }..];
+            }
+        } else if is_open && rest.starts_with(b"*/") {
+            is_open = false;
+            rest = &rest[2..];
+        } else {
+            out.push(rest[0]);
+            rest = &rest[1..];
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// 9.7.0 as versioned comments write it.
+const REFERENCE_VERSION: u32 = 90_700;
 
 /// Puts key registers in the place of key expressions.
 fn replace_keys(

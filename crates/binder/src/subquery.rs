@@ -11,7 +11,9 @@ use crate::expr::{columns_of, comparison_op};
 impl Binder<'_> {
     /// Binds a subquery and notes what it reads from outside.
     fn bind_subquery(&mut self, query: &ast::Query) -> Result<(SubqueryId, Vec<OutputColumn>)> {
+        let outside = self.enter_spelled(true);
         let bound = self.bind_query(query)?;
+        self.leave_spelled(outside);
         let exprs: Vec<&Expr> = bound.outputs.iter().map(|output| &output.expr).collect();
         let outer = self.outer_registers(&bound.plan, &exprs);
         let outputs = bound.outputs.iter().map(|output| output.expr.clone()).collect();
@@ -27,9 +29,25 @@ impl Binder<'_> {
     /// `(SELECT ..)`: one column gives a value, several a row.
     pub(crate) fn bind_scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (id, outputs) = self.bind_subquery(query)?;
-        let [output] = outputs.as_slice() else { bail!(OPERAND_COLUMNS, 1) };
-        let ty = output.expr.ty().with_nullable(true);
-        Ok(Expr::Subquery { id, kind: SubqueryKind::Scalar, negated: false, ty })
+        if outputs.len() == 1 {
+            return Ok(self.one_column(id, 0));
+        }
+        // A row: each column is a subquery of its own.
+        let mut columns = vec![self.one_column(id, 0)];
+        for at in 1..outputs.len() {
+            let (id, _) = self.bind_subquery(query)?;
+            columns.push(self.one_column(id, at));
+        }
+        Ok(Expr::Row(columns))
+    }
+
+    /// A subquery as the value of one of its columns.
+    fn one_column(&mut self, id: SubqueryId, at: usize) -> Expr {
+        let outputs = &mut self.subqueries[id.0 as usize].outputs;
+        let output = outputs.swap_remove(at);
+        let ty = output.ty().with_nullable(true);
+        *outputs = vec![output];
+        Expr::Subquery { id, kind: SubqueryKind::Scalar, negated: false, ty }
     }
 
     pub(crate) fn bind_exists(&mut self, query: &ast::Query) -> Result<Expr> {

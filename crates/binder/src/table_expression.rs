@@ -80,6 +80,7 @@ impl<'a> Binder<'a> {
                 source: ScopeSource::Columns(columns),
                 nullable: false,
                 privilege: None,
+                aliased: false,
             });
             let bound = binder.bind_condition(expr)?;
             binder.blocks.pop();

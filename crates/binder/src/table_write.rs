@@ -92,6 +92,7 @@ impl Binder<'_> {
             checks,
             view_checks: Vec::new(),
             indexes,
+            last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
         })
@@ -199,6 +200,7 @@ impl Binder<'_> {
                 checks: Vec::new(),
                 view_checks: Vec::new(),
                 indexes: Vec::new(),
+                last_unique: None,
                 parents: Vec::new(),
                 children: Vec::new(),
             }),

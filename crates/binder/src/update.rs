@@ -24,6 +24,7 @@ impl Binder<'_> {
         if let Some(with) = &update.with {
             self.declare_ctes(with)?;
         }
+        self.is_change = true;
         self.push_block();
         self.block().clause = Clause::On;
         let mut root = self.bind_from(&update.tables)?;
@@ -200,6 +201,7 @@ impl Binder<'_> {
     // --- DELETE
 
     pub(crate) fn bind_delete(&mut self, delete: &ast::Delete) -> Result<LogicalWrite> {
+        self.is_change = true;
         let outer = self.cte_scope.len();
         if let Some(with) = &delete.with {
             self.declare_ctes(with)?;
@@ -312,6 +314,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         checks: Vec::new(),
         view_checks: Vec::new(),
         indexes: Vec::new(),
+        last_unique: None,
         parents: Vec::new(),
         children: Vec::new(),
     }

@@ -153,9 +153,11 @@ impl Planner<'_> {
         goal: &Goal,
     ) -> Result<Node> {
         let inner = Goal { order: keys.clone(), group: Vec::new(), limit: goal.limit };
+        // Whether this order is the one asked for outside.
+        let ordered = keys.starts_with(&goal.order);
         let node = self.plan(input, &inner)?;
         if node.ordered {
-            return Ok(node);
+            return Ok(Node { ordered, ..node });
         }
         let cost = node.cost + node.rows * 0.2 * (node.rows + 2.0).log2();
         let rows = match goal.limit {
@@ -168,7 +170,7 @@ impl Planner<'_> {
             limit: top,
             columns: Vec::new(),
         };
-        Ok(Node { physical, rows, cost, ordered: true, grouped: false })
+        Ok(Node { physical, rows, cost, ordered, grouped: false })
     }
 
     fn plan_distinct(

@@ -130,6 +130,8 @@ pub struct TableWrite {
     pub view_checks: Vec<ViewCheck>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
+    /// The unique index that is asked last.
+    pub last_unique: Option<u32>,
     /// Foreign keys of this table: parents that must exist.
     pub parents: Vec<ForeignKeyCheck>,
     /// Foreign keys that refer to this table. Recursion through cascades is resolved by `exec` by table id, bounded at 15 levels.

@@ -117,7 +117,7 @@ impl Session {
         if !self.lock_plan(&planned)? {
             return Ok(None);
         }
-        let query = self.understood(statement, planned.program.columns(), running);
+        let query = self.understood(statement, running);
         if !run {
             return Ok(Some(explainer.analysis(&plan, format, &input, query.as_deref(), None)));
         }
@@ -137,14 +137,9 @@ impl Session {
     }
 
     /// A query as it was understood, for people to read.
-    fn understood(
-        &self,
-        statement: &Statement,
-        columns: &[ColumnMeta],
-        running: &Running<'_>,
-    ) -> Option<String> {
+    fn understood(&self, statement: &Statement, running: &Running<'_>) -> Option<String> {
         let Statement::Query(query) = statement else { return None };
-        let text = self.understood_query(query, query.span, running.source, columns).ok()?;
+        let text = self.understood_query(query, query.span, running.source).ok()?;
         Some(format!("/* select#1 */ {text}"))
     }
 }

@@ -173,6 +173,25 @@ impl Session {
         Ok((bound.plan, context))
     }
 
+    /// What the names of a statement mean, as changes of its text.
+    pub(crate) fn spelled_names(
+        &self,
+        statement: &Statement,
+        source: &[u8],
+    ) -> Result<Vec<binder::Change>> {
+        let bind = self.bind_context();
+        let view = self.view();
+        let reader = Reader { view: &view, database: self.services.database.as_deref() };
+        let input = BindInput {
+            catalog: &reader,
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &self.services,
+            parameter_types: None,
+        };
+        Ok(Binder::new(input).bind_spelled(statement, source)?.1)
+    }
+
     /// Runs SELECT, with its INTO.
     pub(crate) fn run_query(
         &mut self,

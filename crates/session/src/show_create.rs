@@ -41,7 +41,9 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>, zone: &dyn ZoneRule
     for key in &table.foreign_keys {
         lines.push(format!("  {}", foreign_key_text(table, key)));
     }
-    for check in &table.checks {
+    let mut checks: Vec<_> = table.checks.iter().collect();
+    checks.sort_by_key(|check| check.name.to_lowercase());
+    for check in checks {
         let mut line = format!("  CONSTRAINT {} CHECK ({})", quote(&check.name), check.expression);
         if !check.enforced {
             line.push_str(" /*!80016 NOT ENFORCED */");
@@ -289,8 +291,25 @@ fn names_itself(view: &View) -> bool {
         })
 }
 
-/// CREATE VIEW text.
-pub(crate) fn create_view(view: &View) -> String {
+/// A view's query without the view's schema, when it has tables of no other.
+fn query_at_home(view: &View) -> Option<String> {
+    let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
+    match syntax::parse_one(&view.definition, &syntax::ParseOptions::default()) {
+        Ok((syntax::ast::Statement::Query(query), _)) => {
+            syntax::print_query_at_home(&query, &options, &view.schema)
+        }
+        _ => None,
+    }
+}
+
+/// CREATE VIEW text, as whoever is in schema `current` sees it.
+pub(crate) fn create_view(view: &View, current: Option<&str>) -> String {
+    let is_home = current == Some(&*view.schema);
+    let name = match is_home {
+        true => quote(&view.name),
+        false => format!("{}.{}", quote(&view.schema), quote(&view.name)),
+    };
+    let at_home = if is_home { query_at_home(view) } else { None };
     let (user, host) = view.definer.rsplit_once('@').unwrap_or((&view.definer, "%"));
     let security = if view.invoker { "INVOKER" } else { "DEFINER" };
     let columns: Vec<String> = view.columns.iter().map(|name| quote(name)).collect();
@@ -308,7 +327,7 @@ pub(crate) fn create_view(view: &View) -> String {
         view.algorithm,
         quote(user),
         quote(host),
-        quote(&view.name),
-        view.definition,
+        name,
+        at_home.as_deref().unwrap_or(&view.definition),
     )
 }

@@ -228,6 +228,12 @@ fn convert(
         }
         (ComparisonKind::DateTime, _) => return moment_of(value, ty, ctx),
         (ComparisonKind::Json, Value::Json(_)) => value.clone(),
+        // A truth value is none of the numbers.
+        (ComparisonKind::Json, Value::Int(number))
+            if ty.kind == TypeKind::BigInt && ty.length == 1 =>
+        {
+            json::JsonValue::Bool(*number != 0).to_value()
+        }
         (ComparisonKind::Json, _) => {
             let binary = ty.is_binary();
             json::JsonValue::from_sql(value, binary).to_value()

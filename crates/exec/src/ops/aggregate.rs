@@ -155,7 +155,7 @@ impl CallNode {
             State::SumInteger { sum, .. } => Ok(Value::Decimal(Decimal::from_i128(*sum, 0))),
             State::Plugin(state) => {
                 if let Some(mut sorter) = state.sorter.take() {
-                    for row in sorter.order() {
+                    for row in sorter.order_late_first() {
                         let values = sorter.rows.row(row as usize);
                         state.accumulator.update(&mut run.function, values)?;
                     }

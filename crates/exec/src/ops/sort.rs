@@ -89,6 +89,13 @@ impl Sorter {
         &self.key_bytes[start..self.key_ends[row]]
     }
 
+    /// Rows in order, the later first of those that are equal.
+    pub(crate) fn order_late_first(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32).rev().collect();
+        order.sort_by(|a, b| self.key(*a as usize).cmp(self.key(*b as usize)));
+        order
+    }
+
     /// Rows in order.
     pub(crate) fn order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();

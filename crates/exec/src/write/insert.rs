@@ -167,6 +167,15 @@ fn values_read_row(plan: &InsertPlan) -> bool {
     rows.iter().flatten().flatten().any(|value| value.any(&mut |expr| is_column(expr)))
 }
 
+/// What became of the row that was in the way of a new one.
+enum Replaced {
+    Deleted,
+    /// It is the new row.
+    Same,
+    /// It went away meanwhile.
+    Gone,
+}
+
 /// AUTO_INCREMENT values drawn beforehand.
 #[derive(Default)]
 struct Reserved {
@@ -470,7 +479,16 @@ impl<'p, 's> InsertState<'p, 's> {
             };
             match &program.mode {
                 Mode::Error | Mode::Ignore => return Err(table.duplicate(index, run)),
-                Mode::Replace => deleted += u64::from(self.delete_old(&locator, run)?),
+                Mode::Replace => match self.delete_old(index, &locator, run)? {
+                    Replaced::Same => {
+                        self.outcome.affected += 1 + deleted;
+                        self.outcome.duplicates += deleted;
+                        self.note_id(run);
+                        return Ok(());
+                    }
+                    Replaced::Deleted => deleted += 1,
+                    Replaced::Gone => {}
+                },
                 Mode::Update { assignments, new_columns } => {
                     if self.update_old(&locator, assignments, new_columns, run)? {
                         return Ok(());
@@ -490,11 +508,23 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(run.engine(outcome)? == GetOutcome::Found)
     }
 
-    fn delete_old(&mut self, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
+    /// REPLACE: takes the row in the way away, unless it is the new one and nobody refers to it.
+    fn delete_old(
+        &mut self,
+        index: IndexId,
+        locator: &[u8],
+        run: &mut Run<'_>,
+    ) -> Result<Replaced> {
         if !self.read_old(locator, run)? {
-            return Ok(false);
+            return Ok(Replaced::Gone);
         }
         let table = &self.program.table;
+        if table.last_unique == Some(index)
+            && table.children.is_empty()
+            && self.found.record == self.buffers.record
+        {
+            return Ok(Replaced::Same);
+        }
         if !table.children.is_empty() {
             let old = table.layout.decode_all(&self.found.record)?;
             foreign::handle_children(table, &self.program.related, &old, None, 0, run)?;
@@ -502,7 +532,7 @@ impl<'p, 's> InsertState<'p, 's> {
         run.counts.delete += 1;
         let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
         run.engine(outcome)?;
-        Ok(true)
+        Ok(Replaced::Deleted)
     }
 
     /// ON DUPLICATE KEY UPDATE; false when the row in the way is gone and the insert can be tried again.
@@ -587,11 +617,12 @@ impl<'p, 's> InsertState<'p, 's> {
         }
         let id = self.next_id(run)?;
         self.row_generated = Some(id);
-        let stored = store_id(id, &column.ty);
-        let Some(stored) = stored else {
-            return Err(Error::with(ErrorCode::AUTOINC_READ_FAILED, &[]));
+        // Beyond the last value of the type the last one comes again, and is a duplicate.
+        let high = column.ty.integer_range().map_or(u64::MAX, |(_, high)| high);
+        run.regs[column.register] = match store_id(id.min(high), &column.ty) {
+            Some(stored) if id <= high || high < i64::MAX as u64 => stored,
+            _ => return Err(Error::with(ErrorCode::AUTOINC_READ_FAILED, &[])),
         };
-        run.regs[column.register] = stored;
         Ok(())
     }
 

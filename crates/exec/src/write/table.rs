@@ -59,6 +59,8 @@ pub(crate) struct WriteTable {
     pub(crate) view_checks: Vec<(Arc<str>, Arc<str>, Truth)>,
     /// Id, name in messages, columns.
     pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
+    /// The unique index that is asked last.
+    pub(crate) last_unique: Option<IndexId>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
 }
@@ -166,6 +168,7 @@ impl TableCompiler {
             checks,
             view_checks,
             indexes: indexes.collect(),
+            last_unique: table.last_unique.map(IndexId),
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
         })

@@ -366,6 +366,12 @@ impl Table {
             checks: Vec::new(),
             view_checks: Vec::new(),
             indexes: self.def.indexes.iter().map(index).collect(),
+            last_unique: self
+                .def
+                .indexes
+                .iter()
+                .rfind(|index| index.unique)
+                .map(|index| index.id.0),
             parents: Vec::new(),
             children: Vec::new(),
         }

@@ -130,9 +130,11 @@ impl Session {
         };
         let statement = Statement::Insert(Box::new(insert));
         let running = Running { source: b"", parameters: &[], origin: Origin::Text };
-        // A stored 0 in an AUTO_INCREMENT column stays 0.
+        // A stored 0 in an AUTO_INCREMENT column stays 0; in one that becomes one it asks for a value.
         let mode = self.settings.sql_mode;
-        self.settings.sql_mode = SqlMode(mode.0 | SqlMode::NO_AUTO_VALUE_ON_ZERO.0);
+        if was_auto_increment(old, copy, origins) {
+            self.settings.sql_mode = SqlMode(mode.0 | SqlMode::NO_AUTO_VALUE_ON_ZERO.0);
+        }
         let privileges = std::mem::replace(
             &mut self.privileges,
             Arc::new(catalog::EffectivePrivileges::everything()),
@@ -144,6 +146,14 @@ impl Session {
         self.settings.sql_mode = mode;
         result.map(|(rows, _)| rows)
     }
+}
+
+/// Whether the copy's AUTO_INCREMENT column was one before.
+fn was_auto_increment(old: &Table, copy: &Table, origins: &[Option<usize>]) -> bool {
+    copy.columns.iter().zip(origins).any(|(column, origin)| {
+        let source = origin.and_then(|origin| old.columns.get(origin));
+        column.auto_increment && source.is_some_and(|source| source.auto_increment)
+    })
 }
 
 /// Errors of the copy name the table that the user knows.

@@ -416,7 +416,10 @@ impl Printer<'_> {
             (true, false) => self.s("*"),
             (false, _) => self.exprs(&call.args),
         }
-        self.order_by(&call.order_by);
+        if !call.order_by.is_empty() {
+            self.s(" order by ");
+            self.order_items(&call.order_by);
+        }
         if let Some(separator) = &call.separator {
             self.s(" separator ");
             self.string(separator);

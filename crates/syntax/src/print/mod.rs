@@ -37,6 +37,17 @@ pub fn print_query(query: &Query, options: &PrintOptions<'_>) -> String {
     printer.finish()
 }
 
+/// As `print_query`, without the schema `home` before the names that it qualifies; None when there are tables of others.
+pub fn print_query_at_home(
+    query: &Query,
+    options: &PrintOptions<'_>,
+    home: &str,
+) -> Option<String> {
+    let mut printer = Printer { home: Some(home), ..Printer::new(options) };
+    printer.query(query);
+    (!printer.abroad).then(|| printer.finish())
+}
+
 /// The text of a data type.
 pub fn print_data_type(data_type: &DataType, options: &PrintOptions<'_>) -> String {
     let mut printer = Printer::new(options);
@@ -69,11 +80,15 @@ pub fn quote_ident(name: &str) -> String {
 pub(crate) struct Printer<'a> {
     out: Vec<u8>,
     options: &'a PrintOptions<'a>,
+    /// A schema that is not written.
+    home: Option<&'a str>,
+    /// A table of another schema came by.
+    abroad: bool,
 }
 
 impl<'a> Printer<'a> {
     fn new(options: &'a PrintOptions<'a>) -> Printer<'a> {
-        Printer { out: Vec::new(), options }
+        Printer { out: Vec::new(), options, home: None, abroad: false }
     }
 
     fn finish(self) -> String {
@@ -113,15 +128,23 @@ impl<'a> Printer<'a> {
     }
 
     fn object(&mut self, name: &ObjectName) {
-        if let Some(schema) = &name.schema {
+        if let Some(schema) = &name.schema
+            && !self.is_home(schema)
+        {
+            self.abroad = true;
             self.ident(schema);
             self.s(".");
         }
         self.ident(&name.name);
     }
 
+    fn is_home(&self, schema: &Ident) -> bool {
+        self.home.is_some_and(|home| *schema.text == *home)
+    }
+
     fn column(&mut self, column: &ColumnName) {
-        for part in [&column.schema, &column.table].into_iter().flatten() {
+        let schema = column.schema.as_ref().filter(|schema| !self.is_home(schema));
+        for part in [schema, column.table.as_ref()].into_iter().flatten() {
             self.ident(part);
             self.s(".");
         }

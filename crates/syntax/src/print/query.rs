@@ -20,7 +20,10 @@ impl Printer<'_> {
     pub(super) fn with(&mut self, with: Option<&With>) {
         let Some(with) = with else { return };
         self.s(if with.recursive { "with recursive " } else { "with " });
+        let canonical = self.options.canonical;
+        let mut first = true;
         self.list(&with.ctes, |p, cte| {
+            p.when(canonical && !std::mem::take(&mut first), " ");
             p.ident(&cte.name);
             if !cte.columns.is_empty() {
                 p.s(" ");
@@ -48,24 +51,59 @@ impl Printer<'_> {
                 self.s("table ");
                 self.object(name);
             }
-            SetExpr::SetOp(chain) => {
-                self.set_expr(&chain.first);
-                for term in &chain.rest {
-                    self.s(match term.op {
-                        SetOperator::Union => " union ",
-                        SetOperator::Except => " except ",
-                        SetOperator::Intersect => " intersect ",
-                    });
-                    self.when(term.all, "all ");
-                    self.set_expr(&term.right);
-                }
-            }
+            SetExpr::SetOp(chain) => self.set_operation(chain),
             SetExpr::Query(query) => {
                 self.s("(");
                 self.query(query);
                 self.s(")");
             }
         }
+    }
+
+    fn set_operation(&mut self, chain: &SetOp) {
+        let start = self.out.len();
+        let mut before: Option<&SetOpTerm> = None;
+        for (index, term) in chain.rest.iter().enumerate() {
+            let same = before.is_none_or(|before| (before.op, before.all) == (term.op, term.all));
+            if index == 0 {
+                self.set_operand(&chain.first, term);
+            } else if self.options.canonical && !same {
+                self.out.insert(start, b'(');
+                self.s(")");
+            }
+            self.s(match term.op {
+                SetOperator::Union => " union ",
+                SetOperator::Except => " except ",
+                SetOperator::Intersect => " intersect ",
+            });
+            self.when(term.all, "all ");
+            self.set_operand(&term.right, term);
+            before = Some(term);
+        }
+    }
+
+    /// An operand of a set operation; the canonical spelling leaves out parentheses that say nothing.
+    fn set_operand(&mut self, body: &SetExpr, term: &SetOpTerm) {
+        if self.options.canonical
+            && let SetExpr::Query(query) = body
+            && query.with.is_none()
+            && query.order_by.is_empty()
+            && query.limit.is_none()
+            && query.locking.is_empty()
+        {
+            let plain = match &query.body {
+                SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Table(_) => true,
+                SetExpr::SetOp(inner) => {
+                    term.op != SetOperator::Except
+                        && inner.rest.iter().all(|one| (one.op, one.all) == (term.op, term.all))
+                }
+                SetExpr::Query(_) => false,
+            };
+            if plain {
+                return self.set_expr(&query.body);
+            }
+        }
+        self.set_expr(body);
     }
 
     fn select(&mut self, select: &Select) {
@@ -90,7 +128,16 @@ impl Printer<'_> {
             self.s(" from dual");
         } else if !select.from.is_empty() {
             self.s(" from ");
-            self.table_factors(&select.from);
+            if self.options.canonical && select.from.len() > 1 {
+                self.s("(");
+                for (index, factor) in select.from.iter().enumerate() {
+                    self.when(index > 0, " join ");
+                    self.table_factor(factor);
+                }
+                self.s(")");
+            } else {
+                self.table_factors(&select.from);
+            }
         }
         self.filter(" where ", select.filter.as_ref());
         if let Some(group) = &select.group_by {
@@ -136,7 +183,7 @@ impl Printer<'_> {
         self.s(" group by ");
         match group.modifier {
             GroupModifier::None | GroupModifier::Rollup => {
-                self.order_items(&group.items);
+                self.sorting(&group.items, " desc");
                 self.when(group.modifier == GroupModifier::Rollup, " with rollup");
             }
             GroupModifier::Cube => {
@@ -160,14 +207,18 @@ impl Printer<'_> {
     pub(super) fn order_by(&mut self, items: &[OrderItem]) {
         if !items.is_empty() {
             self.s(" order by ");
-            self.order_items(items);
+            self.sorting(items, " desc");
         }
     }
 
     pub(super) fn order_items(&mut self, items: &[OrderItem]) {
+        self.sorting(items, if self.options.canonical { " DESC" } else { " desc" });
+    }
+
+    fn sorting(&mut self, items: &[OrderItem], descending: &str) {
         self.list(items, |p, item| {
             p.expr(&item.expr);
-            p.when(item.desc, if p.options.canonical { " DESC" } else { " desc" });
+            p.when(item.desc, descending);
         });
     }
 

@@ -107,6 +107,17 @@ impl Session {
                 }
             }
         }
+        // A check of this column alone goes with it.
+        let columns = &draft.columns;
+        let alone = |text: &str| {
+            self.bind_over_columns(columns, text).is_ok_and(|bound| {
+                !bound.columns.is_empty() && bound.columns.iter().all(|column| *column == at)
+            })
+        };
+        let kept: Vec<bool> =
+            draft.checks.iter().map(|(_, check)| !alone(&check.expression)).collect();
+        let mut kept = kept.into_iter();
+        draft.checks.retain(|_| kept.next().unwrap_or(true));
         self.refuse_dependents(draft, at)?;
         draft.columns.remove(at);
         // An index loses the column; one without columns is gone.

@@ -29,6 +29,10 @@ pub(super) fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         if !same_expression || !same_encoding(&column.ty, &new.definition.columns[place].ty) {
             return None;
         }
+        // Its zeros get values.
+        if now.auto_increment && !was.auto_increment {
+            return None;
+        }
     }
     for place in before..new.definition.columns.len() {
         let column = new.columns.iter().find(|column| column.stored == Some(place))?;
@@ -112,6 +116,7 @@ pub(super) fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize
                     let grows_length_bytes = now.ty.kind == types::TypeKind::VarChar
                         && (length_bytes(&ty) != length_bytes(&now.ty));
                     !same_encoding(&ty, &now.ty)
+                        || (now.auto_increment && !was.auto_increment)
                         || grows_length_bytes
                         || stored_expression(was) != stored_expression(now)
                 }

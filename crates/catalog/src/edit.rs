@@ -6,7 +6,9 @@ use engine_api::TableId;
 use errors::{Result, bail, err};
 use types::CollationId;
 
-use crate::{Account, AccountName, CatalogSnapshot, Relation, Schema, Table, View};
+use crate::model::StoredRelation;
+use crate::stored::StoredTable;
+use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Schema, Table, View};
 
 /// One change. A statement applies a list of them atomically, in order.
 #[derive(Clone, Debug)]
@@ -110,7 +112,12 @@ impl CatalogSnapshot {
         }
     }
 
-    fn add_relation(&mut self, schema: &str, name: &Arc<str>, relation: Relation) -> Result<()> {
+    fn add_relation(
+        &mut self,
+        schema: &str,
+        name: &Arc<str>,
+        relation: StoredRelation,
+    ) -> Result<()> {
         let schema = self.schema_mut(schema)?;
         if schema.relations.contains_key(name) {
             bail!(TABLE_EXISTS_ERROR, name);
@@ -119,48 +126,74 @@ impl CatalogSnapshot {
         Ok(())
     }
 
+    /// Adds a table from its dictionary entry.
+    ///
+    /// # Errors
+    /// A damaged entry.
+    pub(crate) fn load_table(&mut self, encoded: &[u8]) -> Result<()> {
+        let (stored, table) = StoredTable::load(encoded)?;
+        self.add_stored(&table, Arc::new(stored))
+    }
+
     fn add_table(&mut self, table: &Arc<Table>) -> Result<()> {
-        self.add_relation(&table.schema, &table.name, Relation::Table(table.clone()))?;
+        self.add_stored(table, Arc::new(StoredTable::new(table)))
+    }
+
+    fn add_stored(&mut self, table: &Table, stored: Arc<StoredTable>) -> Result<()> {
+        self.add_relation(&table.schema, &table.name, StoredRelation::Table(stored.clone()))?;
         for key in &table.foreign_keys {
-            let parent = (key.referenced_schema.clone(), key.referenced_table.clone());
-            let children = self.children.entry(parent).or_default();
+            let mut children = self.children_ids(key);
             if !children.contains(&table.id) {
                 children.push(table.id);
+                self.set_children_ids(key, children);
             }
         }
-        self.tables.insert(table.id, table.clone());
+        self.tables.insert(table.id, stored);
         Ok(())
     }
 
     fn remove_table(&mut self, id: TableId) -> Result<()> {
-        let Some(table) = self.tables.remove(&id) else {
+        let Some(stored) = self.tables.remove(&id) else {
             return Err(errors::Error::internal("a dropped table is not in the catalog"));
         };
+        let table = stored.look();
         self.schema_mut(&table.schema)?.relations.remove(&table.name);
         for key in &table.foreign_keys {
-            let parent = (key.referenced_schema.clone(), key.referenced_table.clone());
-            if let Some(children) = self.children.get_mut(&parent) {
-                children.retain(|child| *child != id);
-                if children.is_empty() {
-                    self.children.remove(&parent);
-                }
-            }
+            let mut children = self.children_ids(key);
+            children.retain(|child| *child != id);
+            self.set_children_ids(key, children);
         }
         Ok(())
     }
 
+    /// Tables that refer to the parent of a foreign key.
+    fn children_ids(&self, key: &ForeignKey) -> Vec<TableId> {
+        self.children.get(&parent_of(key)).cloned().unwrap_or_default()
+    }
+
+    fn set_children_ids(&mut self, key: &ForeignKey, children: Vec<TableId>) {
+        match children.is_empty() {
+            true => self.children.remove(&parent_of(key)),
+            false => self.children.insert(parent_of(key), children),
+        };
+    }
+
     fn add_view(&mut self, view: &Arc<View>) -> Result<()> {
-        self.add_relation(&view.schema, &view.name, Relation::View(view.clone()))
+        self.add_relation(&view.schema, &view.name, StoredRelation::View(view.clone()))
     }
 
     fn remove_view(&mut self, schema: &str, name: &str) -> Result<()> {
         let relations = &mut self.schema_mut(schema)?.relations;
         match relations.get(name) {
-            Some(Relation::View(_)) => {
+            Some(StoredRelation::View(_)) => {
                 relations.remove(name);
                 Ok(())
             }
-            Some(Relation::Table(_)) | None => Err(err!(NO_SUCH_TABLE, schema, name)),
+            Some(StoredRelation::Table(_)) | None => Err(err!(NO_SUCH_TABLE, schema, name)),
         }
     }
+}
+
+fn parent_of(key: &ForeignKey) -> (Arc<str>, Arc<str>) {
+    (key.referenced_schema.clone(), key.referenced_table.clone())
 }

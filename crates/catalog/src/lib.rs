@@ -12,6 +12,7 @@ mod privilege;
 mod shared_map;
 mod snapshot;
 mod store;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -23,5 +24,5 @@ pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Us
 pub use model::*;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use shared_map::SharedMap;
-pub use snapshot::{CatalogSnapshot, CatalogView};
+pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};
 pub use store::Catalog;

@@ -7,6 +7,7 @@ use engine_api::{IndexId, TableDef, TableId};
 use types::{CollationId, DataType};
 
 use crate::shared_map::SharedMap;
+use crate::stored::StoredTable;
 
 /// Grows with every committed change of any object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -20,7 +21,14 @@ pub struct Schema {
     /// Collation of tables that name none.
     pub default_collation: CollationId,
     /// Tables, views and sequences share one name space.
-    pub relations: SharedMap<Arc<str>, Relation>,
+    pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
+}
+
+/// What the catalog keeps under a name in a schema.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredRelation {
+    Table(Arc<StoredTable>),
+    View(Arc<View>),
 }
 
 /// What a name in a schema stands for.

@@ -29,6 +29,11 @@ impl<K, V> SharedMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
+    }
+
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
@@ -123,7 +128,7 @@ mod tests {
             assert_eq!(map.get(&key), model.get(&key));
             if step % 500 == 0 {
                 assert!(old.iter().eq(before.iter()) && map.iter().eq(model.iter()));
-                assert!(map.values().eq(model.values()) && map.is_empty() == model.is_empty());
+                assert!(map.values().eq(model.values()) && map.len() == model.len());
             }
         }
     }

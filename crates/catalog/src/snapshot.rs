@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine_api::TableId;
-use hashbrown::HashMap;
 
+use crate::model::StoredRelation;
 use crate::shared_map::SharedMap;
-use crate::{Accounts, CatalogVersion, Relation, Schema, Table, View};
+use crate::stored::{ReadTables, StoredTable};
+use crate::{Accounts, CatalogVersion, Relation, Schema, Table};
 
 /// The catalog at one version.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +18,31 @@ pub struct CatalogSnapshot {
     /// Which.
     pub version: CatalogVersion,
     pub(crate) schemas: BTreeMap<Arc<str>, Arc<Schema>>,
-    pub(crate) tables: SharedMap<TableId, Arc<Table>>,
+    pub(crate) tables: SharedMap<TableId, Arc<StoredTable>>,
     /// Tables with a foreign key to `(schema, table)`, which need not exist.
-    pub(crate) children: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
+    pub(crate) children: SharedMap<(Arc<str>, Arc<str>), Vec<TableId>>,
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) persisted: Arc<BTreeMap<Box<str>, Box<str>>>,
+    /// All versions share it.
+    pub(crate) read: Arc<ReadTables>,
+}
+
+/// What a name in a schema stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationKind {
+    /// A stored table.
+    Table,
+    /// A view.
+    View,
+}
+
+impl RelationKind {
+    fn of(stored: &StoredRelation) -> RelationKind {
+        match stored {
+            StoredRelation::Table(_) => RelationKind::Table,
+            StoredRelation::View(_) => RelationKind::View,
+        }
+    }
 }
 
 impl CatalogSnapshot {
@@ -35,42 +56,88 @@ impl CatalogSnapshot {
         self.schemas.values()
     }
 
-    /// A table or view.
-    pub fn relation(&self, schema: &str, name: &str) -> Option<&Relation> {
+    fn stored(&self, schema: &str, name: &str) -> Option<&StoredRelation> {
         self.schemas.get(schema)?.relations.get(name)
     }
 
-    /// A table.
-    pub fn table(&self, schema: &str, name: &str) -> Option<&Arc<Table>> {
-        match self.relation(schema, name)? {
-            Relation::Table(table) => Some(table),
-            Relation::View(_) => None,
+    fn read(&self, stored: &StoredRelation) -> Relation {
+        match stored {
+            StoredRelation::Table(table) => Relation::Table(self.read.get(table)),
+            StoredRelation::View(view) => Relation::View(view.clone()),
         }
     }
 
-    /// A view.
-    pub fn view(&self, schema: &str, name: &str) -> Option<&Arc<View>> {
-        match self.relation(schema, name)? {
-            Relation::View(view) => Some(view),
-            Relation::Table(_) => None,
+    /// A table or view.
+    pub fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        self.stored(schema, name).map(|stored| self.read(stored))
+    }
+
+    /// What a name stands for, without reading it.
+    pub fn kind(&self, schema: &str, name: &str) -> Option<RelationKind> {
+        self.stored(schema, name).map(RelationKind::of)
+    }
+
+    /// The names in a schema in order, and what each stands for.
+    pub fn names(&self, schema: &str) -> impl Iterator<Item = (&Arc<str>, RelationKind)> {
+        let known = self.schemas.get(schema).into_iter();
+        known
+            .flat_map(|schema| schema.relations.iter())
+            .map(|(name, stored)| (name, RelationKind::of(stored)))
+    }
+
+    /// A table or view to look at among many: it is not kept.
+    pub fn look(&self, schema: &str, name: &str) -> Option<Relation> {
+        Some(match self.stored(schema, name)? {
+            StoredRelation::Table(table) => Relation::Table(table.look()),
+            StoredRelation::View(view) => Relation::View(view.clone()),
+        })
+    }
+
+    /// A table.
+    pub fn table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
+        match self.stored(schema, name)? {
+            StoredRelation::Table(table) => Some(self.read.get(table)),
+            StoredRelation::View(_) => None,
         }
     }
 
     /// A table by its id.
-    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables.get(&id)
+    pub fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        self.tables.get(&id).map(|stored| self.read.get(stored))
     }
 
-    /// All tables, in the order in which they were made.
-    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.tables.values()
+    /// Whether there is a table with this id.
+    pub fn has_table(&self, id: TableId) -> bool {
+        self.tables.contains_key(&id)
+    }
+
+    /// Whether `table` is as it is in this version, and what others get.
+    pub fn is_current(&self, table: &Arc<Table>) -> bool {
+        self.tables.get(&table.id).is_some_and(|stored| stored.is(table))
+    }
+
+    /// How many tables are read and ready for use.
+    pub fn read_tables(&self) -> usize {
+        self.read.count()
+    }
+
+    /// How many tables stay read when nobody uses them.
+    pub fn set_read_limit(&self, tables: usize) {
+        self.read.set_limit(tables);
+    }
+
+    /// Bytes of memory for tables that are not read, about.
+    pub fn memory_bytes(&self) -> usize {
+        /// A name and its places in two maps.
+        const ENTRY_BYTES: usize = 96;
+        self.tables.values().map(|table| table.memory_bytes() + ENTRY_BYTES).sum()
     }
 
     /// Tables that have a foreign key to `schema.table`.
-    pub fn children_of(&self, schema: &str, table: &str) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn children_of(&self, schema: &str, table: &str) -> impl Iterator<Item = Arc<Table>> {
         let key = (Arc::from(schema), Arc::from(table));
         let ids = self.children.get(&key).map_or(&[][..], Vec::as_slice);
-        ids.iter().filter_map(|id| self.tables.get(id))
+        ids.iter().filter_map(|id| self.table_by_id(*id))
     }
 
     /// Users and roles.
@@ -99,7 +166,7 @@ impl CatalogView {
         if let Some(table) = self.temporary_table(schema, name) {
             return Some(Relation::Table(table.clone()));
         }
-        self.snapshot.relation(schema, name).cloned()
+        self.snapshot.relation(schema, name)
     }
 
     /// A table, temporary tables first.
@@ -119,8 +186,8 @@ impl CatalogView {
     }
 
     /// A table by its id, temporary ones included.
-    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        let temporary = || self.temporary.values().find(|table| table.id == id);
+    pub fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        let temporary = || self.temporary.values().find(|table| table.id == id).cloned();
         self.snapshot.table_by_id(id).or_else(temporary)
     }
 

@@ -50,6 +50,8 @@ const ID_BLOCK: u64 = 1000;
 #[derive(Default)]
 struct Writer {
     rows: HashMap<(Kind, String), u64>,
+    /// The version that the next change builds on: the current one, or one whose commit is on its way to the log.
+    newest: Arc<CatalogSnapshot>,
     /// Ids from `next_id` up to here are reserved in the dictionary.
     reserved: u64,
 }
@@ -71,10 +73,11 @@ impl Catalog {
         let cancel = CancelToken::new();
         let mut txn = engine.new_transaction();
         start(txn.as_mut(), &cancel)?;
+        let writer = Writer::default();
         let mut catalog = Catalog {
-            current: ArcSwap::from_pointee(CatalogSnapshot::default()),
+            current: ArcSwap::new(writer.newest.clone()),
             engine: engine.clone(),
-            writer: Mutex::new(Writer::default()),
+            writer: Mutex::new(writer),
             next_id: AtomicU64::new(TableId::FIRST_USER.0),
         };
         let word = |error: EngineError| error.into_error(&cancel);
@@ -128,40 +131,54 @@ impl Catalog {
         cancel: &CancelToken,
     ) -> Result<CommitHandle> {
         let mut writer = self.writer.lock();
-        let current = self.snapshot();
-        let mut next = CatalogSnapshot::clone(&current);
-        next.version = CatalogVersion(current.version.0 + 1);
+        let mut next = CatalogSnapshot::clone(&writer.newest);
+        next.version = CatalogVersion(next.version.0 + 1);
         let mut ids = HashMap::new();
         let outcome = edits.iter().try_for_each(|edit| {
             next.apply(edit)?;
             self.write_edit(&mut writer, &mut ids, txn, edit, &next, cancel)
         });
         let word = |error: EngineError| error.into_error(cancel);
-        // The new version is published when the log has it: before that, snapshots of others do not see what it describes.
-        let committed = outcome.and_then(|()| {
-            let handle = txn.commit().map_err(word)?;
-            if handle.is_durable() {
-                return Ok(());
-            }
-            sys::blocking::blocking(|| handle.wait()).map_err(word)
-        });
-        match committed {
-            Ok(()) => {
-                for (key, id) in ids {
-                    match id {
-                        Some(id) => writer.rows.insert(key, id),
-                        None => writer.rows.remove(&key),
-                    };
-                }
-                self.current.store(Arc::new(next));
-                Ok(CommitHandle::Durable)
-            }
+        let handle = match outcome.and_then(|()| txn.commit().map_err(word)) {
+            Ok(handle) => handle,
             Err(error) => {
                 // The first error is the one to report.
                 let _ = txn.rollback();
-                Err(error)
+                return Err(error);
             }
+        };
+        for (key, id) in ids {
+            match id {
+                Some(id) => writer.rows.insert(key, id),
+                None => writer.rows.remove(&key),
+            };
         }
+        let next = Arc::new(next);
+        writer.newest = next.clone();
+        // Who only adds lets others go on meanwhile and share a flush of the log. Changes of what there is are published one after
+        // another: their authors look at the current version.
+        let adds = edits.iter().all(|edit| matches!(edit, Edit::CreateTable(_)));
+        let others = if adds {
+            drop(writer);
+            None
+        } else {
+            Some(writer)
+        };
+        // The new version is published when the log has it: before that, snapshots of others do not see what it describes.
+        if !handle.is_durable() {
+            sys::blocking::blocking(|| handle.wait()).map_err(word)?;
+        }
+        self.publish(&next);
+        drop(others);
+        Ok(CommitHandle::Durable)
+    }
+
+    /// Makes a version the current one, unless one that builds on it is.
+    fn publish(&self, next: &Arc<CatalogSnapshot>) {
+        self.current.rcu(|current| match current.version < next.version {
+            true => next.clone(),
+            false => current.clone(),
+        });
     }
 
     /// Commits changes that touch nothing but the dictionary.
@@ -284,8 +301,9 @@ impl Catalog {
         read_rows(txn, cancel, |kind, id, bytes| loaded.row(&mut snapshot, kind, id, bytes))?;
         self.next_id.store(loaded.next_id, Ordering::Relaxed);
         snapshot.version = CatalogVersion(1);
-        self.writer = Mutex::new(loaded.writer);
-        self.current.store(Arc::new(snapshot));
+        let snapshot = Arc::new(snapshot);
+        self.writer = Mutex::new(Writer { newest: snapshot.clone(), ..loaded.writer });
+        self.current.store(snapshot);
         Ok(())
     }
 }
@@ -311,8 +329,7 @@ impl Loaded {
                 name.to_string()
             }
             Kind::Table => {
-                let table = codec::read_table(bytes)?;
-                return snapshot.apply(&Edit::CreateTable(Arc::new(table)));
+                return snapshot.load_table(bytes);
             }
             Kind::View => {
                 let view = codec::read_view(bytes)?;

@@ -8,7 +8,7 @@ use types::{CollationId, DataType, Members, TypeKind, Value};
 
 use crate::*;
 
-fn table(id: u64, schema: &str, name: &str) -> Table {
+pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
     let int = DataType::new(TypeKind::Int, 11, 0).with_nullable(false);
     let mut choice = DataType::new(TypeKind::Enum, 1, 0);
     choice.members = Some(Arc::new(Members { names: vec![b"a".as_slice().into(), (*b"").into()] }));

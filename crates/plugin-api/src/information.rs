@@ -1,7 +1,5 @@
 //! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*.
 
-use std::sync::Arc;
-
 use errors::Result;
 use types::{DataType, Value};
 
@@ -14,18 +12,25 @@ pub struct InfoColumn {
     pub ty: DataType,
 }
 
-/// Equality conditions that the WHERE clause has on a table's look-up columns; a table may use them to produce fewer rows,
-/// the executor filters all the same.
+/// What a statement wants of a table: equality conditions that the WHERE clause has on look-up columns, which a table may use to
+/// produce fewer rows (the executor filters all the same), and the columns that it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfoFilter {
     /// `column = 'literal'` pairs, column names in lower case.
     pub equals: Vec<(String, String)>,
+    /// Positions of the columns that the statement reads: values of others may be anything.
+    pub reads: Vec<usize>,
 }
 
 impl InfoFilter {
     /// The literal that `column` (lower case) must equal.
     pub fn value(&self, column: &str) -> Option<&str> {
         self.equals.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the statement reads one of these columns.
+    pub fn reads_any(&self, columns: &[usize]) -> bool {
+        self.reads.iter().any(|read| columns.contains(read))
     }
 }
 
@@ -47,6 +52,17 @@ pub trait InformationTable: Send + Sync {
         filter: &InfoFilter,
         emit: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<()>;
+}
+
+/// How much of a table is asked for. Each has what those before it have; what is not asked for may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableDetail {
+    /// Schema, name and type.
+    Name,
+    /// What its definition says.
+    Definition,
+    /// What its engine has counted, and the CREATE statement, which shows some of it.
+    Statistics,
 }
 
 /// A table or view of the catalog, as information tables see it.
@@ -234,11 +250,17 @@ pub struct IoBucket {
 pub trait InformationContext {
     /// Schemas in name order: name, default collation name.
     fn schemas(&self) -> Vec<(String, String)>;
-    /// Tables of a schema in name order, information tables included. Pass `name` to get one.
+    /// Visits the tables of a schema in name order, information tables included. Pass `name` to get one.
     ///
     /// # Errors
-    /// Cancelled.
-    fn tables(&self, schema: &str, name: Option<&str>) -> Result<Vec<Arc<TableView>>>;
+    /// Cancelled; what `visit` returns.
+    fn tables(
+        &self,
+        schema: &str,
+        name: Option<&str>,
+        detail: TableDetail,
+        visit: &mut dyn FnMut(&TableView) -> Result<()>,
+    ) -> Result<()>;
     /// CREATE DATABASE text of a schema.
     fn schema_create_statement(&self, schema: &str) -> Option<String>;
     /// All system variables in name order.
@@ -254,6 +276,10 @@ pub trait InformationContext {
     /// Engine counters: engine, group, name, value.
     fn engine_stats(&self) -> Vec<(String, String, String, String)>;
 
+    /// Bytes of memory for definitions that nobody uses, about.
+    fn catalog_bytes(&self) -> u64 {
+        0
+    }
     /// Bytes of memory of the whole process.
     fn resident_bytes(&self) -> u64;
     /// The server's calls to files by how long they took.

@@ -23,7 +23,8 @@ pub use function::{
 };
 pub use information::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
-    InformationContext, InformationTable, IoBucket, ProcessView, TableView, VariableView,
+    InformationContext, InformationTable, IoBucket, ProcessView, TableDetail, TableView,
+    VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use binder::{BindInput, Binder, VariableTypes};
 use catalog::{
-    AccountName, CatalogView, Column, ColumnDefault, EffectivePrivileges, PrivilegeSet, Relation,
-    Table, View, same_name,
+    AccountName, CatalogSnapshot, CatalogView, Column, ColumnDefault, EffectivePrivileges,
+    PrivilegeSet, Relation, RelationKind, Table, View, same_name,
 };
 use engine_api::IndexId;
 use errors::{Diagnostics, Result, err};
 use plan::LogicalStatement;
 use plugin_api::{
     AccountView, BindContext, ColumnView, ConstraintKind, ConstraintView, IndexView,
-    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, TableView,
-    VariableView,
+    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, TableDetail,
+    TableView, VariableView,
 };
 use types::{DataType, SqlMode, ZoneRules};
 
@@ -29,6 +29,9 @@ use crate::variables::{Scope, SessionValues, Source, display_text};
 /// Schemas whose tables are facts.
 const SYSTEM_SCHEMAS: &[&str] =
     &["data_dictionary", "information_schema", "mysql", "performance_schema", "sys"];
+
+const BASE_TABLE: &str = "BASE TABLE";
+const VIEW: &str = "VIEW";
 
 /// The name of a schema of facts; the standard ones are found in any case.
 pub(crate) fn system_schema(name: &str) -> Option<&'static str> {
@@ -47,7 +50,7 @@ pub(crate) fn statistics_line(server: &Server) -> String {
         "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {}  Opens: 0  Flush tables: 0  Open tables: {}  Queries per second avg: {:.3}",
         server.sessions.len(),
         of(status::Counter::SLOW_QUERIES),
-        server.catalog.with(|snapshot| snapshot.tables().count()),
+        server.catalog.with(CatalogSnapshot::read_tables),
         questions as f64 / uptime.max(1) as f64,
     )
 }
@@ -104,13 +107,23 @@ impl Information<'_> {
         self.privileges.global().contains(PrivilegeSet::PROCESS)
     }
 
-    fn table_view(&self, table: &Table) -> TableView {
+    /// What only the engine knows, and what shows it.
+    fn add_statistics(&self, view: &mut TableView, table: &Table) {
         let engine = self.server.registry.engine(&table.engine);
         let stats = engine.and_then(|engine| engine.table_stats(table.id).ok()).unwrap_or_default();
         let has_counter = table.columns.iter().any(|column| column.auto_increment);
         let next = engine
             .filter(|_| has_counter)
             .and_then(|engine| engine.auto_increment_next(table.id).ok());
+        view.auto_increment = next;
+        view.rows = stats.rows;
+        view.data_bytes = stats.data_bytes;
+        view.index_bytes = stats.index_bytes;
+        view.indexes = index_views(table, &stats.distinct);
+        view.create_statement = show_create::create_table(table, next, self.zone().as_ref());
+    }
+
+    fn table_view(&self, table: &Table, detail: TableDetail) -> TableView {
         let zone = self.zone();
         let collation = charset::collation_or_binary(table.collation).name;
         let options: Vec<String> = table
@@ -119,19 +132,15 @@ impl Information<'_> {
             .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
             .collect();
         let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");
-        TableView {
+        let mut view = TableView {
             schema: table.schema.to_string(),
             name: table.name.to_string(),
-            table_type: "BASE TABLE",
+            table_type: BASE_TABLE,
             engine: Some(crate::ddl::SHOWN_ENGINE.to_owned()),
             collation: collation.to_owned(),
             comment: table.comment.clone(),
             create_options: options.join(" "),
             row_format: row_format.map_or_else(|| "Dynamic".to_owned(), |(_, word)| capital(word)),
-            auto_increment: next,
-            rows: stats.rows,
-            data_bytes: stats.data_bytes,
-            index_bytes: stats.index_bytes,
             created_micros: table.created_micros,
             columns: table
                 .columns
@@ -140,20 +149,22 @@ impl Information<'_> {
                 .filter(|(_, column)| !is_hidden(column))
                 .map(|(position, column)| column_view(table, position, column, zone.as_ref()))
                 .collect(),
-            indexes: index_views(table, &stats.distinct),
+            indexes: index_views(table, &[]),
             constraints: constraint_views(table, &self.catalog_view()),
-            create_statement: show_create::create_table(table, next, zone.as_ref()),
-            view_definition: None,
             temporary: table.temporary,
             ..TableView::default()
+        };
+        if detail == TableDetail::Statistics {
+            self.add_statistics(&mut view, table);
         }
+        view
     }
 
     fn view_view(&self, view: &View) -> TableView {
         TableView {
             schema: view.schema.to_string(),
             name: view.name.to_string(),
-            table_type: "VIEW",
+            table_type: VIEW,
             comment: "VIEW".to_owned(),
             columns: self.view_columns(view),
             create_statement: show_create::create_view(view, self.database.as_deref()),
@@ -217,7 +228,7 @@ impl Information<'_> {
         TableView {
             schema: table.schema().to_owned(),
             name: table.name().to_owned(),
-            table_type: if is_view { "SYSTEM VIEW" } else { "BASE TABLE" },
+            table_type: if is_view { "SYSTEM VIEW" } else { BASE_TABLE },
             engine: (!is_view).then(|| "PERFORMANCE_SCHEMA".to_owned()),
             collation: "utf8mb4_0900_ai_ci".to_owned(),
             row_format: if is_view { String::new() } else { "Dynamic".to_owned() },
@@ -243,36 +254,69 @@ impl Information<'_> {
         }
     }
 
+    /// Tables of facts in order of name.
+    fn system_tables(&self, schema: &str, name: Option<&str>) -> Vec<TableView> {
+        let known = self.server.registry.information_tables().iter();
+        let mut tables: Vec<TableView> = known
+            .filter(|table| table.schema() == schema)
+            // Dumps copy what these list as if it were rows of tables: their facts are found by name only.
+            .filter(|_| name.is_some() || !matches!(schema, "mysql" | "sys"))
+            .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
+            .map(|table| self.information_view(table))
+            .collect();
+        tables.sort_by(|one, other| one.name.cmp(&other.name));
+        tables
+    }
+
     fn sees(&self, schema: &str, name: &str) -> bool {
         self.privileges.sees_table(schema, name)
     }
 
-    fn user_tables(&self, schema: &str, name: Option<&str>) -> Vec<Arc<TableView>> {
-        let view = self.catalog_view();
-        let mut tables: Vec<Arc<TableView>> = Vec::new();
-        let relation = |relation: &Relation| match relation {
-            Relation::Table(table) => self.table_view(table),
+    fn relation_view(&self, relation: &Relation, detail: TableDetail) -> TableView {
+        match relation {
+            Relation::Table(table) => self.table_view(table, detail),
             Relation::View(view) => self.view_view(view),
-        };
-        for ((own, temporary_name), table) in view.temporary.iter() {
-            // Temporary tables are found when asked for by name, and are in no list.
-            if **own == *schema && name == Some(&**temporary_name) {
-                return vec![Arc::new(self.table_view(table))];
-            }
         }
-        let Some(known) = view.snapshot.schema(schema) else { return tables };
-        match name {
-            Some(name) => {
-                if let Some(found) = known.relations.get(name).filter(|_| self.sees(schema, name)) {
-                    tables.push(Arc::new(relation(found)));
+    }
+
+    /// The table or view `name`, temporary tables first.
+    fn user_table(&self, schema: &str, name: &str, detail: TableDetail) -> Option<TableView> {
+        let catalog = self.catalog_view();
+        if let Some(table) = catalog.temporary_table(schema, name) {
+            return Some(self.table_view(table, detail));
+        }
+        catalog.snapshot.kind(schema, name).filter(|_| self.sees(schema, name))?;
+        catalog.snapshot.look(schema, name).map(|found| self.relation_view(&found, detail))
+    }
+
+    /// All tables and views of a schema but temporary ones, which are in no list.
+    fn user_tables(
+        &self,
+        schema: &str,
+        detail: TableDetail,
+        visit: &mut dyn FnMut(&TableView) -> Result<()>,
+    ) -> Result<()> {
+        let snapshot = self.server.catalog.snapshot();
+        for (name, kind) in snapshot.names(schema).filter(|(name, _)| self.sees(schema, name)) {
+            self.shared.cancel.check()?;
+            let view = match detail {
+                TableDetail::Name => Some(TableView {
+                    schema: schema.to_owned(),
+                    name: name.to_string(),
+                    table_type: match kind {
+                        RelationKind::Table => BASE_TABLE,
+                        RelationKind::View => VIEW,
+                    },
+                    ..TableView::default()
+                }),
+                TableDetail::Definition | TableDetail::Statistics => {
+                    let found = snapshot.look(schema, name);
+                    found.map(|found| self.relation_view(&found, detail))
                 }
-            }
-            None => {
-                let visible = known.relations.iter().filter(|(name, _)| self.sees(schema, name));
-                tables.extend(visible.map(|(_, found)| Arc::new(relation(found))));
-            }
+            };
+            view.iter().try_for_each(&mut *visit)?;
         }
-        tables
+        Ok(())
     }
 }
 
@@ -504,24 +548,19 @@ impl InformationContext for Information<'_> {
         schemas
     }
 
-    fn tables(&self, schema: &str, name: Option<&str>) -> Result<Vec<Arc<TableView>>> {
+    fn tables(
+        &self,
+        schema: &str,
+        name: Option<&str>,
+        detail: TableDetail,
+        visit: &mut dyn FnMut(&TableView) -> Result<()>,
+    ) -> Result<()> {
         self.shared.cancel.check()?;
-        if let Some(system) = system_schema(schema) {
-            let mut tables: Vec<Arc<TableView>> = self
-                .server
-                .registry
-                .information_tables()
-                .iter()
-                .filter(|table| table.schema() == system)
-                // Dumps copy what these list as if it were rows of tables: their facts are found by name only.
-                .filter(|_| name.is_some() || !matches!(system, "mysql" | "sys"))
-                .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
-                .map(|table| Arc::new(self.information_view(table)))
-                .collect();
-            tables.sort_by(|one, other| one.name.cmp(&other.name));
-            return Ok(tables);
+        match (system_schema(schema), name) {
+            (Some(system), name) => self.system_tables(system, name).iter().try_for_each(visit),
+            (None, Some(name)) => self.user_table(schema, name, detail).iter().try_for_each(visit),
+            (None, None) => self.user_tables(schema, detail, visit),
         }
-        Ok(self.user_tables(schema, name))
     }
 
     fn schema_create_statement(&self, schema: &str) -> Option<String> {
@@ -587,7 +626,7 @@ impl InformationContext for Information<'_> {
             ("Aborted_connects", "0".to_owned()),
             ("Connections", server.sessions.most().to_string()),
             ("Max_used_connections", server.sessions.most().to_string()),
-            ("Open_tables", server.catalog.with(|snapshot| snapshot.tables().count()).to_string()),
+            ("Open_tables", server.catalog.with(CatalogSnapshot::read_tables).to_string()),
             (
                 "Prepared_stmt_count",
                 server.prepared_count.load(std::sync::atomic::Ordering::Relaxed).to_string(),
@@ -654,6 +693,10 @@ impl InformationContext for Information<'_> {
             .collect();
         engines.sort();
         engines
+    }
+
+    fn catalog_bytes(&self) -> u64 {
+        self.server.catalog.with(CatalogSnapshot::memory_bytes) as u64
     }
 
     fn resident_bytes(&self) -> u64 {

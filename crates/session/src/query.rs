@@ -276,12 +276,7 @@ impl Session {
     fn is_plan_current(&self, planned: &Planned) -> bool {
         self.server.catalog.with(|snapshot| {
             snapshot.version == planned.version
-                || planned.tables.iter().all(|table| {
-                    table.temporary
-                        || snapshot
-                            .table_by_id(table.id)
-                            .is_some_and(|current| Arc::ptr_eq(current, table))
-                })
+                || planned.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
         })
     }
 

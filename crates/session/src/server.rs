@@ -130,6 +130,8 @@ impl Server {
         let started_micros = micros(config.clock.wall());
         let decoy = Self::decoy_secret(&config.registry);
         let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
+        let read_limit = globals.integer("table_definition_cache") as usize;
+        catalog.with(|snapshot| snapshot.set_read_limit(read_limit));
         let plan_cache = PlanCache::new(globals.integer("plan_cache_size") as usize);
         let prepared_limit = globals.integer("prepared_stmt_memory_limit") as usize;
         let prepared_plans = PlanCache::new(prepared_limit / 2);

@@ -446,6 +446,10 @@ impl Session {
             "prepared_stmt_memory_limit" => {
                 self.server.prepared_plans.set_limit(as_u64(value) as usize / 2);
             }
+            "table_definition_cache" => {
+                let tables = as_u64(value) as usize;
+                self.server.catalog.with(|snapshot| snapshot.set_read_limit(tables));
+            }
             "plan_cache_size" => self.server.plan_cache.set_limit(as_u64(value) as usize),
             name if ENGINE_OPTIONS.contains(&name) => {
                 self.server.set_engine_option(name, as_u64(value));

@@ -1,7 +1,7 @@
 //! Columns and index parts.
 
 use errors::Result;
-use plugin_api::{ColumnView, InfoFilter, InformationContext, TableView};
+use plugin_api::{ColumnView, InfoFilter, InformationContext, TableDetail, TableView};
 use types::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind, Value};
 
 use crate::Emit;
@@ -14,7 +14,8 @@ pub fn columns(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    let detail = TableDetail::Definition;
+    visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         for (index, column) in table.columns.iter().enumerate() {
             emit(&column_row(table, index, column))?;
         }
@@ -141,7 +142,13 @@ pub fn statistics(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    /// CARDINALITY.
+    const DISTINCT: usize = 9;
+    let detail = match filter.reads_any(&[DISTINCT]) {
+        true => TableDetail::Statistics,
+        false => TableDetail::Definition,
+    };
+    visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         for index in &table.indexes {
             for (position, part) in index.parts.iter().enumerate() {
                 let (column, expression, prefix, descending, distinct) = part;

@@ -1,7 +1,9 @@
 //! Keys and checks as constraints.
 
 use errors::Result;
-use plugin_api::{ConstraintKind, ConstraintView, InfoFilter, InformationContext, TableView};
+use plugin_api::{
+    ConstraintKind, ConstraintView, InfoFilter, InformationContext, TableDetail, TableView,
+};
 use types::Value;
 
 use crate::Emit;
@@ -18,7 +20,7 @@ fn visit(
         Some(_) => "table_schema",
         None => "constraint_schema",
     };
-    visit_tables(ctx, filter, schema_column, "table_name", &mut |table| {
+    visit_tables(ctx, filter, schema_column, "table_name", TableDetail::Definition, &mut |table| {
         table.constraints.iter().try_for_each(|constraint| visit(table, constraint))
     })
 }

@@ -1,7 +1,7 @@
 //! `data_dictionary`: our own schema, one table for each internal that somebody may want to see.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext};
+use plugin_api::{InfoFilter, InformationContext, TableDetail};
 use types::Value;
 
 use crate::Emit;
@@ -86,7 +86,27 @@ pub fn engine_statistics(
     })
 }
 
-/// `MEMORY_BY_OWNER`: what engines say that they use, and the whole process.
+/// `ENGINE_STATUS`: each engine's counters as one text, its memory first.
+pub fn engine_status(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let mut stats = ctx.engine_stats();
+    stats.sort();
+    for engine in stats.chunk_by(|left, right| left.0 == right.0) {
+        let memory = engine.iter().filter(|(_, group, ..)| group == "memory");
+        let bytes: u64 = memory.filter_map(|(.., value)| value.parse::<u64>().ok()).sum();
+        let mut text = format!("Total memory allocated {bytes}\n");
+        for (_, group, name, value) in engine {
+            text.push_str(&format!("{group}.{name} {value}\n"));
+        }
+        emit(&[Value::text(&engine[0].0), Value::text(&text)])?;
+    }
+    Ok(())
+}
+
+/// `MEMORY_BY_OWNER`: what engines say that they use, definitions, and the whole process.
 pub fn memory_by_owner(
     ctx: &dyn InformationContext,
     _: &InfoFilter,
@@ -97,6 +117,8 @@ pub fn memory_by_owner(
         let bytes = value.parse().map_or(Value::Null, Value::UInt);
         emit(&[Value::text(engine), Value::text(owner), bytes])?;
     }
+    let catalog = Value::UInt(ctx.catalog_bytes());
+    emit(&[Value::text("server"), Value::text("catalog"), catalog])?;
     let whole = Value::UInt(ctx.resident_bytes());
     emit(&[Value::text("server"), Value::text("process"), whole])
 }
@@ -221,7 +243,8 @@ pub fn create_statements(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    let detail = TableDetail::Statistics;
+    visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         emit(&[
             Value::text(&table.schema),
             Value::text(&table.name),

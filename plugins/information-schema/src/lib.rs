@@ -132,6 +132,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("data_dictionary", "FUNCTIONS") => dictionary::functions,
         ("data_dictionary", "PLAN_CACHE") => dictionary::plan_cache,
         ("data_dictionary", "ENGINE_STATISTICS") => dictionary::engine_statistics,
+        ("data_dictionary", "ENGINE_STATUS") => dictionary::engine_status,
         ("data_dictionary", "MEMORY_BY_OWNER") => dictionary::memory_by_owner,
         ("data_dictionary", "CONDITIONS") => dictionary::conditions,
         ("data_dictionary", "GRANTS") => dictionary::grants,

@@ -1,9 +1,7 @@
 //! Schemas, tables and views.
 
-use std::sync::Arc;
-
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, TableView};
+use plugin_api::{InfoFilter, InformationContext, TableDetail, TableView};
 use types::Value;
 
 use crate::Emit;
@@ -15,7 +13,8 @@ pub fn visit_tables(
     filter: &InfoFilter,
     schema_column: &str,
     table_column: &str,
-    visit: &mut dyn FnMut(&Arc<TableView>) -> Result<()>,
+    detail: TableDetail,
+    visit: &mut dyn FnMut(&TableView) -> Result<()>,
 ) -> Result<()> {
     let wanted = filter.value(schema_column);
     let table = filter.value(table_column);
@@ -24,7 +23,7 @@ pub fn visit_tables(
             continue;
         }
         ctx.check_cancelled()?;
-        ctx.tables(&schema, table)?.iter().try_for_each(&mut *visit)?;
+        ctx.tables(&schema, table, detail, visit)?;
     }
     Ok(())
 }
@@ -57,12 +56,27 @@ pub fn tables(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    visit_tables(ctx, filter, "table_schema", "table_name", tables_detail(filter), &mut |table| {
         if table.temporary {
             return Ok(());
         }
         emit(&table_row(table))
     })
+}
+
+/// What the columns that are read need: a list of names opens no table.
+fn tables_detail(filter: &InfoFilter) -> TableDetail {
+    /// Catalog, schema, name and type.
+    const NAMES: [usize; 4] = [0, 1, 2, 3];
+    /// Rows, sizes and the next AUTO_INCREMENT value.
+    const STATISTICS: [usize; 7] = [7, 8, 9, 10, 11, 12, 13];
+    if filter.reads_any(&STATISTICS) {
+        TableDetail::Statistics
+    } else if filter.reads.iter().all(|column| NAMES.contains(column)) {
+        TableDetail::Name
+    } else {
+        TableDetail::Definition
+    }
 }
 
 fn table_row(table: &TableView) -> Vec<Value> {
@@ -100,7 +114,8 @@ fn table_row(table: &TableView) -> Vec<Value> {
 
 /// `VIEWS`.
 pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    let detail = TableDetail::Definition;
+    visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         let Some(definition) = table.view_definition.as_deref() else { return Ok(()) };
         emit(&[
             catalog(),
@@ -123,7 +138,8 @@ pub fn partitions(
     filter: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    visit_tables(ctx, filter, "table_schema", "table_name", &mut |table| {
+    let detail = TableDetail::Statistics;
+    visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         if table.table_type != "BASE TABLE" || table.temporary {
             return Ok(());
         }

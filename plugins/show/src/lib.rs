@@ -11,6 +11,7 @@ use std::sync::Arc;
 use errors::{Result, err};
 use plugin_api::{
     InformationContext, Plugin, PluginInfo, Registrar, RewriteContext, StatementRewriter,
+    TableDetail,
 };
 use syntax::ParseOptions;
 use syntax::ast::{Show, ShowKind, Statement};
@@ -79,11 +80,13 @@ impl Scope<'_> {
     /// Schema and name of an existing table or view.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<(String, String, &'static str)> {
         let schema = self.schema(schema)?;
-        let tables = self.facts.tables(&schema, Some(name))?;
-        match tables.first() {
-            Some(table) => Ok((schema, table.name.clone(), table.table_type)),
-            None => Err(err!(NO_SUCH_TABLE, schema, name)),
-        }
+        let mut found = None;
+        self.facts.tables(&schema, Some(name), TableDetail::Name, &mut |table| {
+            found = Some((table.name.clone(), table.table_type));
+            Ok(())
+        })?;
+        let (name, kind) = found.ok_or_else(|| err!(NO_SUCH_TABLE, schema, name))?;
+        Ok((schema, name, kind))
     }
 }
 

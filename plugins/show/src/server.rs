@@ -46,16 +46,20 @@ pub fn engines() -> Select {
 
 /// SHOW ENGINE x STATUS: the engine's counters as one text, a line each.
 pub fn engine_status(engine: Option<&str>) -> Select {
-    const STATUS: &str = "COALESCE(GROUP_CONCAT(CONCAT(STATISTIC_GROUP, '.', STATISTIC_NAME, ' ', \
-        STATISTIC_VALUE) ORDER BY STATISTIC_GROUP, STATISTIC_NAME SEPARATOR '\n'), '')";
-    let select = Select::from("data_dictionary.ENGINE_STATISTICS")
-        .item(&literal(engine.unwrap_or("")), "Type")
-        .item("''", "Name")
-        .item(STATUS, "Status");
+    /// The engine that answers to the reference's name.
+    const OWN: &str = "Squall";
+    const REFERENCE: &str = "InnoDB";
+    let select = Select::from("data_dictionary.ENGINE_STATUS");
     match engine {
-        Some(engine) => select.equal("ENGINE", engine),
-        None => select,
+        Some(name) => {
+            let is_reference = name.eq_ignore_ascii_case(REFERENCE);
+            let (shown, own) = if is_reference { (REFERENCE, OWN) } else { (name, name) };
+            select.item(&literal(shown), "Type").equal("ENGINE", own)
+        }
+        None => select.item("ENGINE", "Type"),
     }
+    .item("''", "Name")
+    .item("STATUS", "Status")
 }
 
 /// SHOW PLUGINS.

@@ -35,7 +35,8 @@ impl<'r> InformationScan<'r> {
     }
 
     fn look_up_filter(&self, run: &mut Run<'r>) -> Result<Option<InfoFilter>> {
-        let mut filter = InfoFilter::default();
+        let reads = self.node.columns.iter().map(|(column, _)| *column).collect();
+        let mut filter = InfoFilter { equals: Vec::new(), reads };
         for (column, code, ty) in &self.node.equals {
             let value = code.eval(run)?;
             if value.is_null() {

@@ -19,7 +19,7 @@ use plan::{
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
     AccountView, BindContext, FunctionContext, InformationContext, Plugin, PluginInfo, ProcessView,
-    Registry, RowSource, TableView, VariableView,
+    Registry, RowSource, TableDetail, TableView, VariableView,
 };
 use sys::threads::HelperLimit;
 use types::{CollationId, DataType, DateTime, SqlMode, Value};
@@ -66,8 +66,14 @@ impl InformationContext for NoInformation {
     fn schemas(&self) -> Vec<(String, String)> {
         Vec::new()
     }
-    fn tables(&self, _: &str, _: Option<&str>) -> Result<Vec<Arc<TableView>>> {
-        Ok(Vec::new())
+    fn tables(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: TableDetail,
+        _: &mut dyn FnMut(&TableView) -> Result<()>,
+    ) -> Result<()> {
+        Ok(())
     }
     fn schema_create_statement(&self, _: &str) -> Option<String> {
         None

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogView, Column, ColumnDefault, Edit, PrivilegeSet, Relation, Table};
+use catalog::{
+    CatalogView, Column, ColumnDefault, Edit, PrivilegeSet, Relation, RelationKind, Table,
+};
 use engine_api::TableId;
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::TransactionSource;
@@ -96,7 +98,7 @@ impl Session {
         let exists = if create.temporary {
             view.temporary_table(schema, name).is_some()
         } else {
-            view.snapshot.relation(schema, name).is_some()
+            view.snapshot.kind(schema, name).is_some()
         };
         if !exists {
             return Ok(false);
@@ -104,14 +106,13 @@ impl Session {
         if create.flags.or_replace {
             if create.temporary {
                 self.drop_temporary(schema, name)?;
-            } else if let Some(table) = view.snapshot.table(schema, name) {
+            } else if view.snapshot.kind(schema, name) == Some(RelationKind::Table) {
                 let drop = ast::DropTable {
                     temporary: false,
                     if_exists: true,
                     names: vec![create.name.clone()],
                     cascade: None,
                 };
-                let _ = table;
                 self.drop_tables(&drop, &mut crate::sink::DiscardSink::default())?;
             } else {
                 bail!(TABLE_EXISTS_ERROR, name);

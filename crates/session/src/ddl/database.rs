@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP DATABASE.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation};
@@ -137,12 +138,11 @@ impl Session {
     /// Drops a schema with everything in it; returns the number of its tables and views.
     fn drop_schema(&mut self, name: &Arc<str>) -> Result<u64> {
         let snapshot = self.server.catalog.snapshot();
-        let schema = snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
-        let tables: Vec<_> = schema
-            .relations
-            .values()
-            .filter_map(|relation| match relation {
-                Relation::Table(table) => Some(table.clone()),
+        snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
+        let tables: Vec<_> = snapshot
+            .names(name)
+            .filter_map(|(table, _)| match snapshot.look(name, table)? {
+                Relation::Table(table) => Some(table),
                 Relation::View(_) => None,
             })
             .collect();
@@ -160,16 +160,17 @@ impl Session {
             }
         }
         let ids: Vec<_> = tables.iter().map(|table| table.id).collect();
+        let expected: HashSet<_> = ids.iter().copied().collect();
         let _guard = self.lock_for_ddl(&ids)?;
         // A table made meanwhile would be left behind: look again under the locks.
         let snapshot = self.server.catalog.snapshot();
-        let schema = snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
+        snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
         let mut edits = Vec::new();
         let engine = self.server.default_engine.name();
-        for relation in schema.relations.values() {
+        for relation in snapshot.names(name).filter_map(|(own, _)| snapshot.look(name, own)) {
             match relation {
                 Relation::Table(table) => {
-                    if !ids.contains(&table.id) {
+                    if !expected.contains(&table.id) {
                         bail!(LOCK_DEADLOCK);
                     }
                     let txn = self.transactions.transaction(engine)?;

@@ -89,8 +89,7 @@ impl Session {
         let engine = self.server.default_engine.name();
         let mut edits = Vec::with_capacity(ids.len());
         for table in tables {
-            let present =
-                self.server.catalog.with(|snapshot| snapshot.table_by_id(table.id).is_some());
+            let present = self.server.catalog.with(|snapshot| snapshot.has_table(table.id));
             if !present {
                 bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
             }
@@ -155,7 +154,7 @@ impl Session {
         {
             let key = child.foreign_keys.iter().find(|key| key.referenced_table == name);
             let text = key.map_or_else(String::new, |key| {
-                crate::show_create::foreign_key_reference(child, key)
+                crate::show_create::foreign_key_reference(&child, key)
             });
             bail!(TRUNCATE_ILLEGAL_FK, text);
         }
@@ -233,7 +232,7 @@ impl Session {
             let look = |moved: &[(QualifiedName, Option<Relation>)], name: &QualifiedName| {
                 let known = moved.iter().rev().find(|(known, _)| known == name);
                 known.map_or_else(
-                    || snapshot.relation(&name.0, &name.1).cloned(),
+                    || snapshot.relation(&name.0, &name.1),
                     |(_, relation)| relation.clone(),
                 )
             };
@@ -300,7 +299,7 @@ impl Session {
             if child.id == table.id {
                 continue;
             }
-            let mut child = Table::clone(child);
+            let mut child = Table::clone(&child);
             for key in &mut child.foreign_keys {
                 if key.referenced_schema == table.schema && key.referenced_table == table.name {
                     key.referenced_schema = to.0.clone();

@@ -31,7 +31,7 @@ impl Session {
             let parent = if is_self {
                 Some(Arc::new(own.clone()))
             } else {
-                snapshot.table(&key.referenced_schema, &key.referenced_table).cloned()
+                snapshot.table(&key.referenced_schema, &key.referenced_table)
             };
             check_own_columns(&own, key)?;
             let Some(parent) = parent else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Edit, PrivilegeSet, Relation, View};
+use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
@@ -157,11 +157,12 @@ impl Session {
         for name in &drop.names {
             let (schema, name) = self.qualify(name)?;
             self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-            let relation =
-                self.server.catalog.with(|snapshot| snapshot.relation(&schema, &name).cloned());
+            let relation = self.server.catalog.with(|snapshot| snapshot.kind(&schema, &name));
             match relation {
-                Some(Relation::View(_)) => edits.push(Edit::DropView { schema, name }),
-                Some(Relation::Table(_)) => return Err(err!(WRONG_OBJECT, schema, name, "VIEW")),
+                Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
+                Some(RelationKind::Table) => {
+                    return Err(err!(WRONG_OBJECT, schema, name, "VIEW"));
+                }
                 None => missing.push(format!("{schema}.{name}")),
             }
         }

@@ -223,7 +223,7 @@ pub(super) const GLOBAL: &[Definition] = &[
     Definition::global("super_read_only", Kind::Bool, "OFF", "Nobody may write"),
     Definition::global("sync_binlog", uint(0, U32), "1", "Accepted"),
     Definition::fixed("system_time_zone", Kind::Text, "UTC", "Zone of the operating system"),
-    Definition::global("table_definition_cache", uint(400, 524_288), "2000", "Accepted; definitions are always in memory"),
+    Definition::global("table_definition_cache", uint(400, 524_288), "2000", "Definitions of tables that stay decoded when nobody uses them"),
     Definition::global("table_encryption_privilege_check", Kind::Bool, "OFF", "Accepted"),
     Definition::global("table_open_cache", uint(1, 524_288), "4000", "Accepted"),
     Definition::fixed("table_open_cache_instances", uint(1, 64), "16", "Accepted"),

@@ -62,8 +62,7 @@ impl Session {
         check_demands(request, needs_copy, copies)?;
         if let Some((schema, name)) = &request.rename {
             let same = *schema == table.schema && *name == table.name;
-            let taken =
-                self.server.catalog.with(|snapshot| snapshot.relation(schema, name).is_some());
+            let taken = self.server.catalog.with(|snapshot| snapshot.kind(schema, name).is_some());
             if !same && taken {
                 bail!(TABLE_EXISTS_ERROR, name);
             }
@@ -225,7 +224,7 @@ impl Session {
             if child.id == old.id {
                 continue;
             }
-            let mut changed = Table::clone(child);
+            let mut changed = Table::clone(&child);
             for key in &mut changed.foreign_keys {
                 if key.referenced_schema != old.schema || key.referenced_table != old.name {
                     continue;

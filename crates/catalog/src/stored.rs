@@ -1,0 +1,161 @@
+//! A table as the catalog keeps it: the bytes of its dictionary entry, read when somebody asks for the table. Tables that were read
+//! lately stay read, up to a limit; who holds one keeps it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwapWeak;
+use engine_api::TableId;
+use errors::Result;
+use sys::sync::Mutex;
+use sys::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{Table, codec};
+
+/// Tables that stay read until somebody sets another limit.
+const TABLES_MAX: usize = 2000;
+
+/// See the file's head.
+pub(crate) struct StoredTable {
+    pub(crate) id: TableId,
+    encoded: Box<[u8]>,
+    /// The table, while anybody holds it.
+    read: ArcSwapWeak<Table>,
+}
+
+impl fmt::Debug for StoredTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredTable").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl StoredTable {
+    /// A table that was just made or changed.
+    pub(crate) fn new(table: &Arc<Table>) -> StoredTable {
+        StoredTable {
+            id: table.id,
+            encoded: codec::write_table(table).into(),
+            read: ArcSwapWeak::new(Arc::downgrade(table)),
+        }
+    }
+
+    /// A table from the dictionary, and what it is.
+    ///
+    /// # Errors
+    /// A damaged entry.
+    pub(crate) fn load(encoded: &[u8]) -> Result<(StoredTable, Table)> {
+        let table = codec::read_table(encoded)?;
+        let read = ArcSwapWeak::new(Weak::new());
+        Ok((StoredTable { id: table.id, encoded: encoded.into(), read }, table))
+    }
+
+    fn present(&self) -> Option<Arc<Table>> {
+        self.read.load().upgrade()
+    }
+
+    /// The table, without making it stay: for those who look at many.
+    pub(crate) fn look(&self) -> Arc<Table> {
+        self.present().unwrap_or_else(|| Arc::new(self.decode()))
+    }
+
+    fn decode(&self) -> Table {
+        codec::read_table(&self.encoded).expect("the entry was read or written before")
+    }
+
+    /// Whether `table` is what everybody gets now.
+    pub(crate) fn is(&self, table: &Arc<Table>) -> bool {
+        std::ptr::eq(self.read.load().as_ptr(), Arc::as_ptr(table))
+    }
+
+    /// Bytes of memory, about, unless it is read.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<StoredTable>() + self.encoded.len()
+    }
+}
+
+/// The tables that were read lately.
+#[derive(Debug)]
+pub(crate) struct ReadTables {
+    /// The oldest first.
+    recent: Mutex<VecDeque<(Arc<StoredTable>, Arc<Table>)>>,
+    limit: AtomicUsize,
+}
+
+impl Default for ReadTables {
+    fn default() -> ReadTables {
+        ReadTables { recent: Mutex::default(), limit: AtomicUsize::new(TABLES_MAX) }
+    }
+}
+
+impl ReadTables {
+    /// The table, for use.
+    pub(crate) fn get(&self, stored: &Arc<StoredTable>) -> Arc<Table> {
+        if let Some(table) = stored.present() {
+            return table;
+        }
+        let mut recent = self.recent.lock();
+        // Somebody else may have read it: all users shall have the same.
+        if let Some(table) = stored.present() {
+            return table;
+        }
+        let table = Arc::new(stored.decode());
+        stored.read.store(Arc::downgrade(&table));
+        recent.push_back((stored.clone(), table.clone()));
+        self.shrink(&mut recent);
+        table
+    }
+
+    fn shrink(&self, recent: &mut VecDeque<(Arc<StoredTable>, Arc<Table>)>) {
+        while recent.len() > self.limit.load(Ordering::Relaxed) {
+            let Some((stored, table)) = recent.pop_front() else { return };
+            if Arc::strong_count(&table) == 1 {
+                // So that the memory behind the last reference goes too. A user who comes in between has a table of his own.
+                stored.read.store(Weak::new());
+            }
+        }
+    }
+
+    pub(crate) fn set_limit(&self, tables: usize) {
+        self.limit.store(tables, Ordering::Relaxed);
+        self.shrink(&mut self.recent.lock());
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.recent.lock().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::table;
+
+    #[test]
+    fn tables_stay_read_up_to_the_limit_and_while_somebody_holds_them() {
+        let stored: Vec<Arc<StoredTable>> = (1..=3)
+            .map(|id| {
+                let bytes = codec::write_table(&table(id, "s", "t"));
+                Arc::new(StoredTable::load(&bytes).expect("readable").0)
+            })
+            .collect();
+        let read = ReadTables::default();
+        read.set_limit(2);
+        let held = read.get(&stored[0]);
+        assert_eq!(format!("{held:?}"), format!("{:?}", table(1, "s", "t")));
+        assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));
+        drop(read.get(&stored[1]));
+        assert_eq!(read.count(), 2);
+        // The first has to go, but somebody has it: all others get the same.
+        drop(read.get(&stored[2]));
+        assert_eq!(read.count(), 2);
+        assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));
+        read.set_limit(0);
+        assert!(stored[0].is(&held) && stored[1].present().is_none());
+        // Whoever looks does not keep.
+        let looked = stored[1].look();
+        assert!(read.count() == 0 && !stored[1].is(&looked));
+        drop(held);
+        assert!(stored[0].present().is_none());
+    }
+}

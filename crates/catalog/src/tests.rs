@@ -214,9 +214,12 @@ fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
 fn dictionary_entries_have_their_golden_bytes() {
     const TABLE: &str = include_str!("../tests/golden/table.hex");
     const ACCOUNT: &str = include_str!("../tests/golden/account.hex");
-    golden::check("table.hex", &codec::write_table(&table(1024, "s", "t")), TABLE);
+    let mut stored = table(1024, "s", "t");
+    // The bytes are older than this field.
+    stored.indexes[0].for_foreign_key = false;
+    golden::check("table.hex", &codec::write_table(&stored), TABLE);
     let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");
-    assert_eq!(format!("{read:?}"), format!("{:?}", table(1024, "s", "t")));
+    assert_eq!(format!("{read:?}"), format!("{stored:?}"));
     let mut account = Account {
         name: AccountName::new("u", "%"),
         plugin: "caching_sha2_password".into(),

@@ -455,7 +455,7 @@ fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
     let mut writer = begin(&engine);
     let update = |txn: &mut dyn Transaction| {
         for id in 0..ROWS {
-            txn.update(TABLE, &key(id), &record(id, id * 3 + 1)).unwrap();
+            txn.update(TABLE, &key(id), &record([id, id * 3 + 1])).unwrap();
         }
     };
     update(&mut *writer);

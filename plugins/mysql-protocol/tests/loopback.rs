@@ -337,7 +337,7 @@ fn limits_on_connections_and_time() {
         |canned| {
             canned.globals.insert("max_connections", 3);
             canned.globals.insert("connect_timeout", 2);
-            canned.session_variables.insert("wait_timeout", 3);
+            canned.session_variables.insert("wait_timeout", 6);
         },
         2,
     );

@@ -402,7 +402,7 @@ impl Binder<'_> {
             TypeName::Unsigned => DataType::bigint_unsigned(),
             TypeName::Char | TypeName::Varchar => self.cast_text_type(target, &from)?,
             TypeName::Binary | TypeName::Varbinary => {
-                let length = target.length.unwrap_or(u64::from(display_width(&from) * 4));
+                let length = target.length.unwrap_or(u64::from(display_width(&from)) * 4);
                 string_type(length.min(u64::from(u32::MAX)) as u32, CollationId::BINARY)
             }
             TypeName::Decimal => {
@@ -571,7 +571,7 @@ fn negate(operand: Expr) -> Expr {
     let mut ty = match number_class(&from) {
         NumberClass::Integer { unsigned } => {
             let mut ty = DataType::bigint();
-            ty.length = (display_width(&from) + u32::from(unsigned)).clamp(2, 21);
+            ty.length = display_width(&from).saturating_add(u32::from(unsigned)).clamp(2, 21);
             ty
         }
         NumberClass::Decimal if from.kind == TypeKind::Decimal => from.clone(),

@@ -365,12 +365,16 @@ impl Session {
         running: &Running<'_>,
     ) -> Result<()> {
         let view = self.view();
-        for meta in self.query_columns(query, running)? {
+        let metas = self.query_columns(query, running)?;
+        for (at, meta) in metas.iter().enumerate() {
+            if metas[..at].iter().any(|before| catalog::same_name(&before.name, &meta.name)) {
+                bail!(DUP_FIELDNAME, meta.name);
+            }
             if draft.column(&meta.name).is_some() {
                 continue;
             }
             super::columns::check_column_name(&meta.name)?;
-            let source = source_column(&view, &meta);
+            let source = source_column(&view, meta);
             let ty = storable(meta.ty.clone());
             let default = match (&source, ty.nullable) {
                 (Some(column), _) => column.default.clone(),

@@ -9,13 +9,15 @@
 //! A transaction that holds very many record locks has the older ones packed (`LockTable::pack`): they have no entries, until somebody is
 //! in conflict with one of them.
 //!
-//! Lock order: shard < packed locks of a space < `Owner::held` < `Owner::wait` < wait graph. Nothing waits for a lock while it holds a latch or any of these.
+//! Lock order: `Waits` < shard < packed locks of a space < `Owner::held` < `Owner::wait`. Nothing waits for a lock while it holds a latch or any of
+//! these.
 
 mod keyset;
 mod owner;
 mod packed;
 mod ranges;
 mod table;
+mod waits;
 
 pub use owner::Owner;
 pub use table::{LockTable, Mode, Patience, WaitError, WaitEvents, lock_name};

@@ -99,6 +99,13 @@ impl Owner {
         self.held.lock().names.len()
     }
 
+    /// Whether somebody can wait for it.
+    pub(crate) fn holds_any(&self) -> bool {
+        let held = self.held.lock();
+        let has_records = held.names.len() > held.empty || !held.packed_spaces.is_empty();
+        has_records || !held.spaces.is_empty() || !held.end_waiters.is_empty()
+    }
+
     pub(crate) fn resolve_wait(&self, outcome: WaitState) {
         let mut wait = self.wait.lock();
         if *wait == WaitState::Waiting {

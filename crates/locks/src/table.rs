@@ -1,4 +1,4 @@
-//! Record locks, queues, waits, and the search for deadlocks.
+//! Record locks, queues and waits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use sys::sync::{Arc, Mutex};
 use crate::owner::{Owner, WaitState};
 use crate::packed::{Hit, Packed};
 use crate::ranges::Ranges;
+use crate::waits::{Awaited, Waits};
 
 /// Strength of a record lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +69,23 @@ pub fn lock_name(space: u64, key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(key);
 }
 
+/// Whether a lock may be given back before its transaction ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// It was granted to a waiter who has not looked at the record again.
+    NotYet,
+    /// Asked for once: whoever did may give it back.
+    Once,
+    /// It stays: more than one asked for it, or the transaction has written the record.
+    Always,
+}
+
 /// A lock that a transaction holds.
 struct Grant {
     owner: Arc<Owner>,
     mode: Mode,
-    /// How often it was asked for, as far as that matters: none, one, more.
-    asked: u8,
+    /// Who counts on it.
+    asked: Asked,
 }
 
 #[derive(Default)]
@@ -83,24 +95,41 @@ struct Entry {
 }
 
 impl Entry {
-    fn mode_of(&self, owner: &Owner) -> Option<Mode> {
-        self.granted.iter().find(|grant| grant.owner.id == owner.id).map(|grant| grant.mode)
+    fn mode_of(&self, id: u64) -> Option<Mode> {
+        self.granted.iter().find(|grant| grant.owner.id == id).map(|grant| grant.mode)
     }
 
-    /// Who keeps `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
-    fn blockers(&self, owner: Option<&Owner>, mode: Mode) -> Vec<Arc<Owner>> {
+    /// Whether others keep `owner` from `mode`: holders, and conflicting requests before it. A holder that upgrades passes the queue.
+    fn is_blocked(&self, owner: Option<&Owner>, mode: Mode) -> bool {
         let id = owner.map_or(0, |owner| owner.id);
+        let conflicts = |grant: &Grant| grant.owner.id != id && grant.mode.conflicts(mode);
+        let mut before = self.waiting.iter().take_while(|(waiter, _)| waiter.id != id);
+        self.granted.iter().any(conflicts)
+            || (owner.is_none_or(|owner| self.mode_of(owner.id).is_none())
+                && before.any(|(_, wanted)| wanted.conflicts(mode)))
+    }
+
+    /// Whom a waiter waits for: all of them, as any of those between may be about to leave. Notes in `covered` other waiters who wait
+    /// for nobody else than this one.
+    fn awaited_by(&self, id: u64, covered: &mut HashSet<u64>) -> Vec<u64> {
+        let Some(at) = self.waiting.iter().rposition(|(waiter, _)| waiter.id == id) else {
+            return Vec::new();
+        };
+        let mode = self.waiting[at].1;
         let holders = self.granted.iter();
-        let mut blockers: Vec<_> = holders
-            .filter(|grant| grant.owner.id != id && grant.mode.conflicts(mode))
-            .map(|grant| grant.owner.clone())
-            .collect();
-        if owner.is_none_or(|owner| self.mode_of(owner).is_none()) {
-            let before = self.waiting.iter().take_while(|(waiter, _)| waiter.id != id);
-            let before = before.filter(|(_, wanted)| wanted.conflicts(mode));
-            blockers.extend(before.map(|(waiter, _)| waiter.clone()));
+        let holders = holders.filter(|grant| grant.owner.id != id && grant.mode.conflicts(mode));
+        let mut awaited: Vec<u64> = holders.map(|grant| grant.owner.id).collect();
+        if self.mode_of(id).is_none() {
+            for (waiter, wanted) in self.waiting.range(..at) {
+                if wanted.conflicts(mode) {
+                    awaited.push(waiter.id);
+                }
+                if mode == Mode::Exclusive && self.mode_of(waiter.id).is_none() {
+                    covered.insert(waiter.id);
+                }
+            }
         }
-        blockers
+        awaited
     }
 
     /// Returns whether the transaction held nothing here before.
@@ -113,7 +142,7 @@ impl Entry {
                 false
             }
             None => {
-                self.granted.push(Grant { owner: owner.clone(), mode, asked: 0 });
+                self.granted.push(Grant { owner: owner.clone(), mode, asked: Asked::NotYet });
                 true
             }
         }
@@ -122,7 +151,17 @@ impl Entry {
     /// Counts that a holder asked for its lock. Whoever waited asks once more when it has been granted.
     fn note_asked(&mut self, owner: &Owner) {
         if let Some(grant) = self.granted.iter_mut().find(|grant| grant.owner.id == owner.id) {
-            grant.asked = (grant.asked + 1).min(2);
+            grant.asked = match grant.asked {
+                Asked::NotYet => Asked::Once,
+                Asked::Once | Asked::Always => Asked::Always,
+            };
+        }
+    }
+
+    /// The holder has written the record.
+    fn note_written(&mut self, owner: &Owner) {
+        if let Some(grant) = self.granted.iter_mut().find(|grant| grant.owner.id == owner.id) {
+            grant.asked = Asked::Always;
         }
     }
 
@@ -131,7 +170,7 @@ impl Entry {
         let mut index = 0;
         while index < self.waiting.len() {
             let (owner, mode) = self.waiting[index].clone();
-            if !self.blockers(Some(&owner), mode).is_empty() {
+            if self.is_blocked(Some(&owner), mode) {
                 index += 1;
                 continue;
             }
@@ -153,13 +192,13 @@ impl Entry {
 
     /// What a transaction holds that keeps nobody waiting.
     fn mode_if_quiet(&self, owner: &Owner) -> Option<Mode> {
-        self.mode_of(owner).filter(|_| self.waiting.is_empty())
+        self.mode_of(owner.id).filter(|_| self.waiting.is_empty())
     }
 
     /// Takes in packed locks of others that conflict (L6). Returns whether the transaction itself holds such a lock packed.
     fn unpack(&mut self, packed: &[Hit], owner: Option<&Owner>, name: &[u8], mode: Mode) -> bool {
         let is_own = |hit: &&Hit| owner.is_some_and(|owner| owner.id == hit.owner.id);
-        let holds = owner.is_some_and(|owner| self.mode_of(owner).is_some())
+        let holds = owner.is_some_and(|owner| self.mode_of(owner.id).is_some())
             || packed.iter().any(|hit| is_own(&hit) && hit.is_exact);
         let others = packed.iter().filter(|hit| !is_own(hit) && hit.mode.conflicts(mode));
         // Whoever holds the very record is not kept from it by a range that another's locks have become.
@@ -190,15 +229,12 @@ struct Shard {
     count: AtomicUsize,
 }
 
-type Graph = HashMap<u64, (Arc<Owner>, Vec<Arc<Owner>>)>;
-
 /// All locks of an engine.
 pub struct LockTable {
     shards: Vec<Shard>,
     ranges: Ranges,
     packed: Packed,
-    /// Who waits for whom.
-    graph: Mutex<Graph>,
+    waiters: Waits,
     clock: RealClock,
     next_owner: AtomicU64,
     waits: AtomicU64,
@@ -219,7 +255,7 @@ impl LockTable {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             ranges: Ranges::new(),
             packed: Packed::new(),
-            graph: Mutex::new(HashMap::new()),
+            waiters: Waits::default(),
             clock: RealClock::new(),
             next_owner: AtomicU64::new(1),
             waits: AtomicU64::new(0),
@@ -270,7 +306,7 @@ impl LockTable {
         let entry = shard.entry(&mut entries, name);
         let packed = self.packed_on(Some(owner), name);
         let is_packed = entry.unpack(&packed, Some(owner), name, mode);
-        if !entry.blockers(Some(owner), mode).is_empty() {
+        if entry.is_blocked(Some(owner), mode) {
             return false;
         }
         if is_packed {
@@ -342,25 +378,35 @@ impl LockTable {
         let packed = self.packed_on(owner, name);
         if packed.is_empty() {
             let entry = entries.get(name);
-            return entry.is_some_and(|entry| !entry.blockers(owner, Mode::Exclusive).is_empty());
+            return entry.is_some_and(|entry| entry.is_blocked(owner, Mode::Exclusive));
         }
         let entry = shard.entry(&mut entries, name);
         entry.unpack(&packed, owner, name, Mode::Exclusive);
-        let is_locked = !entry.blockers(owner, Mode::Exclusive).is_empty();
+        let is_locked = entry.is_blocked(owner, Mode::Exclusive);
         shard.drop_if_unused(&mut entries, name);
         is_locked
     }
 
     /// Gives an active writer's implicit lock an entry, so that others can queue behind it.
     pub fn make_explicit(&self, owner: &Arc<Owner>, name: &[u8]) {
-        let shard = self.shard(name);
-        let mut entries = shard.entries.lock();
-        let mut held = owner.held.lock();
-        if held.ended {
-            return;
-        }
-        if shard.entry(&mut entries, name).grant(owner, Mode::Exclusive) {
-            held.names.push(name.into());
+        let has_waiters = {
+            let shard = self.shard(name);
+            let mut entries = shard.entries.lock();
+            let mut held = owner.held.lock();
+            if held.ended {
+                return;
+            }
+            let entry = shard.entry(&mut entries, name);
+            let is_new = entry.grant(owner, Mode::Exclusive);
+            entry.note_written(owner);
+            if is_new {
+                held.names.push(name.into());
+            }
+            is_new && !entry.waiting.is_empty()
+        };
+        // They came when nobody knew yet that they wait for this one too.
+        if has_waiters {
+            self.waiters.check(owner, |id, wait, covered| self.awaited_by(id, wait, covered));
         }
     }
 
@@ -376,12 +422,11 @@ impl LockTable {
         patience: &Patience<'_>,
     ) -> Result<(), WaitError> {
         let shard = self.shard(name);
-        let blockers = {
+        {
             let mut entries = shard.entries.lock();
             let entry = shard.entry(&mut entries, name);
             entry.unpack(&self.packed_on(Some(owner), name), Some(owner), name, mode);
-            let blockers = entry.blockers(Some(owner), mode);
-            if blockers.is_empty() {
+            if !entry.is_blocked(Some(owner), mode) {
                 if entry.grant(owner, mode) {
                     owner.held.lock().names.push(name.into());
                 }
@@ -391,16 +436,15 @@ impl LockTable {
                 *owner.wait.lock() = WaitState::Waiting;
             }
             // An upgrade stands before the others: they wait for this transaction anyway.
-            match entry.mode_of(owner) {
+            match entry.mode_of(owner.id) {
                 Some(_) => entry.waiting.push_front((owner.clone(), mode)),
                 None => entry.waiting.push_back((owner.clone(), mode)),
             }
-            blockers
-        };
+        }
         if breaks("waiting before queued") {
             *owner.wait.lock() = WaitState::Waiting;
         }
-        let outcome = self.wait(owner, blockers, patience);
+        let outcome = self.wait(owner, Awaited::Record(name.into()), patience);
         if outcome.is_err() {
             let mut entries = shard.entries.lock();
             if let Some(entry) = entries.get_mut(name) {
@@ -431,7 +475,8 @@ impl LockTable {
             *owner.wait.lock() = WaitState::Waiting;
             held.end_waiters.push(owner.clone());
         }
-        let outcome = self.wait(owner, blockers, patience);
+        let ends = blockers.iter().map(|blocker| blocker.id).collect();
+        let outcome = self.wait(owner, Awaited::Ends(ends), patience);
         if outcome.is_err() {
             first.held.lock().end_waiters.retain(|waiter| waiter.id != owner.id);
         }
@@ -442,13 +487,15 @@ impl LockTable {
     fn wait(
         &self,
         owner: &Arc<Owner>,
-        blockers: Vec<Arc<Owner>>,
+        awaited: Awaited,
         patience: &Patience<'_>,
     ) -> Result<(), WaitError> {
         self.waits.fetch_add(1, Ordering::Relaxed);
-        self.break_cycles(owner, blockers);
+        let is_awaited = |awaited: &Awaited| owner.holds_any() || self.has_next(owner, awaited);
+        let awaited_by = |id, wait: &_, covered: &mut _| self.awaited_by(id, wait, covered);
+        self.waiters.add(owner, awaited, is_awaited, awaited_by);
         let outcome = self.wait_times.time(|| blocking(|| self.park(owner, patience)));
-        self.graph.lock().remove(&owner.id);
+        self.waiters.remove(owner);
         *owner.wait.lock() = WaitState::Running;
         outcome
     }
@@ -479,24 +526,29 @@ impl LockTable {
         }
     }
 
-    /// Notes who waits for whom and ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself. In one step:
-    /// a cycle seen by a third who merely queues between its members would cost that one too.
-    fn break_cycles(&self, owner: &Arc<Owner>, blockers: Vec<Arc<Owner>>) {
-        let mut graph = self.graph.lock();
-        graph.insert(owner.id, (owner.clone(), blockers));
-        while let Some(cycle) = find_cycle(&graph, owner.id) {
-            let weight = |id: &u64| {
-                let other = u64::from(*id != owner.id);
-                graph.get(id).map_or((u64::MAX, other), |(owner, _)| (owner.weight(), other))
-            };
-            let Some(victim) = cycle.into_iter().min_by_key(weight) else { return };
-            if let Some((loser, _)) = graph.remove(&victim) {
-                loser.resolve_wait(WaitState::Victim);
+    /// As for a victim that has not left its queue yet.
+    #[cfg(test)]
+    pub(crate) fn forget_wait(&self, owner: &Owner) {
+        self.waiters.remove(owner);
+    }
+
+    /// Whom a waiter waits for; see `AwaitedBy`.
+    fn awaited_by(&self, id: u64, awaited: &Awaited, covered: &mut HashSet<u64>) -> Vec<u64> {
+        match awaited {
+            Awaited::Record(name) => {
+                let entries = self.shard(name).entries.lock();
+                entries.get(name).map_or(Vec::new(), |entry| entry.awaited_by(id, covered))
             }
-            if victim == owner.id {
-                return;
-            }
+            Awaited::Ends(others) => others.clone(),
         }
+    }
+
+    /// Whether somebody stands behind a waiter.
+    fn has_next(&self, owner: &Owner, awaited: &Awaited) -> bool {
+        let Awaited::Record(name) = awaited else { return false };
+        let entries = self.shard(name).entries.lock();
+        let last = entries.get(name).and_then(|entry| entry.waiting.back());
+        last.is_some_and(|(waiter, _)| waiter.id != owner.id)
     }
 
     /// Gives back everything a transaction holds. Whether it committed is decided already.
@@ -528,12 +580,12 @@ impl LockTable {
         shard.drop_if_unused(&mut entries, name);
     }
 
-    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`), unless it was asked for more than once: somebody else in the
-    /// statement may count on it.
+    /// Gives back a lock taken since `first` (a value of `Owner::lock_count`), unless it was asked for more than once, as somebody else in
+    /// the statement may count on it, or its record was written.
     pub fn release_early(&self, owner: &Owner, name: &[u8], first: usize) {
-        let is_wanted = |grant: &Grant| grant.owner.id == owner.id && grant.asked > 1;
-        let is_kept = |entry: &Entry| entry.granted.iter().any(is_wanted);
-        if self.shard(name).entries.lock().get(name).is_some_and(is_kept) {
+        let is_free = |grant: &Grant| grant.owner.id == owner.id && grant.asked != Asked::Always;
+        let may_go = |entry: &Entry| entry.granted.iter().any(is_free);
+        if !self.shard(name).entries.lock().get(name).is_some_and(may_go) {
             return;
         }
         {
@@ -557,6 +609,8 @@ impl LockTable {
         if entries.get(name).is_some_and(is_alone) && owner.held.lock().forget(name) {
             entries.remove(name);
             shard.count.fetch_sub(1, Ordering::Release);
+        } else if let Some(entry) = entries.get_mut(name) {
+            entry.note_written(owner);
         }
     }
 
@@ -606,29 +660,4 @@ impl Shard {
             self.count.fetch_sub(1, Ordering::Release);
         }
     }
-}
-
-/// The transactions of a cycle through `start`.
-fn find_cycle(graph: &Graph, start: u64) -> Option<Vec<u64>> {
-    let mut seen = HashSet::new();
-    // Each element: a transaction, and how many of its blockers were looked at.
-    let mut path = vec![(start, 0usize)];
-    while let Some((id, next)) = path.last_mut() {
-        let blocker = graph.get(id).and_then(|(_, blockers)| blockers.get(*next));
-        *next += 1;
-        match blocker {
-            None => {
-                path.pop();
-            }
-            Some(blocker) if blocker.id == start => {
-                return Some(path.into_iter().map(|(id, _)| id).collect());
-            }
-            Some(blocker) => {
-                if seen.insert(blocker.id) {
-                    path.push((blocker.id, 0));
-                }
-            }
-        }
-    }
-    None
 }

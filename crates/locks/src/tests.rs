@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sys::sync::Arc;
 
-use crate::{LockTable, Mode, Patience, WaitError};
+use crate::{LockTable, Mode, Owner, Patience, WaitError};
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 const SHORT: Patience<'static> =
@@ -43,6 +43,61 @@ fn a_cycle_has_one_victim() {
     assert_eq!(other.join().unwrap(), Err(WaitError::Deadlock));
     table.release_all(&a);
     assert_eq!(table.events().deadlocks, 1);
+}
+
+/// Waits on a thread of its own until it stands in the queue.
+fn queue(table: &Arc<LockTable>, owner: &Arc<Owner>, name: &'static [u8], mode: Mode) -> Waiter {
+    let waits = table.events().waits;
+    let waiter = {
+        let (table, owner) = (table.clone(), owner.clone());
+        std::thread::spawn(move || table.wait_lock(&owner, name, mode, &LONG))
+    };
+    while table.events().waits == waits {
+        std::thread::yield_now();
+    }
+    waiter
+}
+
+type Waiter = std::thread::JoinHandle<Result<(), WaitError>>;
+
+#[test]
+fn a_cycle_is_found_through_one_who_passed_the_queue() {
+    let table = Arc::new(LockTable::new());
+    let [a, b, c, d] = std::array::from_fn(|_| table.new_owner());
+    assert!(table.try_lock(&d, b"2", Mode::Exclusive));
+    assert!(table.try_lock(&a, b"1", Mode::Shared) && table.try_lock(&c, b"1", Mode::Shared));
+    let _between = queue(&table, &b, b"1", Mode::Exclusive);
+    let last = queue(&table, &d, b"1", Mode::Shared);
+    let upgrade = queue(&table, &c, b"1", Mode::Exclusive);
+    // The one between goes; the last now waits for somebody who was not before it when it came.
+    b.resolve_wait(crate::owner::WaitState::Victim);
+    table.release_all(&a);
+    assert_eq!(upgrade.join().unwrap(), Ok(()));
+    c.add_weight();
+    assert_eq!(table.wait_lock(&c, b"2", Mode::Exclusive, &SHORT), Err(WaitError::Timeout));
+    assert_eq!(last.join().unwrap(), Err(WaitError::Deadlock));
+    table.release_all(&d);
+}
+
+#[test]
+fn a_cycle_is_found_beside_one_who_is_leaving() {
+    let table = Arc::new(LockTable::new());
+    let [a, b, c, d] = std::array::from_fn(|_| table.new_owner());
+    assert!(table.try_lock(&d, b"2", Mode::Exclusive));
+    assert!(table.try_lock(&a, b"1", Mode::Shared) && table.try_lock(&c, b"1", Mode::Shared));
+    let leaving = queue(&table, &b, b"1", Mode::Exclusive);
+    let last = queue(&table, &d, b"1", Mode::Shared);
+    a.add_weight();
+    c.add_weight();
+    // `b` is a victim already, but stands in the queue still.
+    table.forget_wait(&b);
+    let behind = queue(&table, &a, b"2", Mode::Shared);
+    assert_eq!(table.wait_lock(&c, b"1", Mode::Exclusive, &SHORT), Err(WaitError::Timeout));
+    assert_eq!(last.join().unwrap(), Err(WaitError::Deadlock));
+    table.release_all(&d);
+    assert_eq!(behind.join().unwrap(), Ok(()));
+    b.resolve_wait(crate::owner::WaitState::Victim);
+    assert_eq!(leaving.join().unwrap(), Err(WaitError::Deadlock));
 }
 
 #[test]
@@ -175,4 +230,23 @@ fn a_lock_that_was_asked_for_twice_is_not_given_back_early() {
     table.release_early(&a, b"k", 0);
     assert!(!table.is_locked_by_other(Some(&b), b"k"));
     assert_eq!(table.events().entries, 0);
+}
+
+#[test]
+fn the_lock_of_a_written_record_is_not_given_back_early() {
+    let table = LockTable::new();
+    let (a, b) = (table.new_owner(), table.new_owner());
+    // Another wants a record that `a` has written; then a statement of `a` looks at it and does not want it.
+    table.make_explicit(&a, b"k");
+    table.release_early(&a, b"k", 0);
+    assert!(table.is_locked_by_other(Some(&b), b"k"));
+    // As when it was locked first, and written while another waited.
+    assert!(table.try_lock(&a, b"l", Mode::Exclusive) && table.try_lock(&a, b"m", Mode::Shared));
+    assert!(table.try_lock(&b, b"m", Mode::Shared));
+    for name in [b"l", b"m"] {
+        table.make_explicit(&a, name);
+        table.forget_implied(&a, name);
+        table.release_early(&a, name, 0);
+        assert_eq!(table.is_locked_by_other(Some(&b), name), *name == *b"m");
+    }
 }

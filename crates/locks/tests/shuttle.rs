@@ -70,6 +70,42 @@ fn exclusive_locks_exclude_and_every_deadlock_ends() {
     });
 }
 
+/// Locks as told, with new owners after losing a deadlock.
+fn lock_all(table: &LockTable, wanted: &[(&[u8], Mode)]) {
+    loop {
+        let owner = table.new_owner();
+        let mut wanted = wanted.iter();
+        let locked =
+            wanted.try_for_each(|(name, mode)| table.wait_lock(&owner, name, *mode, &PATIENCE));
+        table.release_all(&owner);
+        match locked {
+            Ok(()) => return,
+            Err(error) => assert_eq!(error, WaitError::Deadlock),
+        }
+    }
+}
+
+/// Upgrades pass the queue, so that whom one waits for is not who stood before it when it came.
+#[test]
+fn deadlocks_of_upgrades_end_too() {
+    use Mode::{Exclusive, Shared};
+    check(SCHEDULES, || {
+        let table = Arc::new(LockTable::new());
+        let scripts: [&'static [(&[u8], Mode)]; 4] = [
+            &[(b"one", Shared), (b"one", Exclusive), (b"two", Exclusive)],
+            &[(b"two", Exclusive), (b"one", Shared)],
+            &[(b"one", Shared), (b"one", Exclusive)],
+            &[(b"one", Exclusive)],
+        ];
+        let threads = scripts.map(|script| {
+            let table = table.clone();
+            thread::spawn(move || lock_all(&table, script))
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(table.events().entries, 0);
+    });
+}
+
 #[test]
 fn a_waiter_that_queues_before_it_says_so_is_caught() {
     let model = "exclusive_locks_exclude_and_every_deadlock_ends";

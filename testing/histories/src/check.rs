@@ -198,6 +198,8 @@ impl<'h> Checker<'h> {
 
     /// What a transaction may expect of its own reads.
     fn check_internal(&mut self, number: usize, transaction: &Transaction) {
+        // A row that is not there can only be kept away by locks on gaps.
+        let locks_gaps = self.level != Level::ReadCommitted;
         let mut snapshot: HashMap<Key, &[Element]> = HashMap::new();
         // What a locked list must be: as it was read, with own elements behind.
         let mut locked: HashMap<Key, Vec<Element>> = HashMap::new();
@@ -233,7 +235,11 @@ impl<'h> Checker<'h> {
                         }
                         _ => {
                             let undone = appended.is_some_and(|l| l.iter().any(|(_, u)| *u));
-                            undone || locked.entry(*key).or_insert(elements.clone()) == elements
+                            let is_locked = locks_gaps || !elements.is_empty();
+                            if !undone && is_locked && !locked.contains_key(key) {
+                                locked.insert(*key, elements.clone());
+                            }
+                            undone || locked.get(key).is_none_or(|list| list == elements)
                         }
                     };
                     if !ends_own || !steady {

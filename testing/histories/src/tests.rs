@@ -168,6 +168,10 @@ fn transactions_that_contradict_themselves() {
         let history = at_once(&[ops, others]);
         assert!(found(&history, SNAPSHOT).contains(&Anomaly::Internal), "{ops:?}");
     }
+    let missing = at_once(&[&[lock(1, &[]), lock(1, &[9])], others]);
+    assert_eq!(found(&missing, Level::ReadCommitted), [], "no row, no gap: nothing was locked");
+    let gone = at_once(&[&[lock(1, &[9]), lock(1, &[])], others]);
+    assert_eq!(found(&gone, Level::ReadCommitted), [Anomaly::Internal]);
     let back = Op::Append { key: 1, element: 1, undone: true };
     let history = at_once(&[&[read(1, &[]), back, read(1, &[])], others]);
     assert_eq!(found(&history, SNAPSHOT), [], "taken back, it is the snapshot's again");

@@ -1,6 +1,5 @@
 //! SELECT: the parts of a block in the order in which names can be known, and the operators that they become.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
@@ -176,33 +175,30 @@ impl Binder<'_> {
 
     /// The name of an expression without an alias.
     fn caption(&self, expr: &ast::Expr, span: ast::Span) -> Arc<str> {
+        let mode = self.input.bind.sql_mode;
+        let options = syntax::ParseOptions {
+            ansi_quotes: mode.contains(types::SqlMode::ANSI_QUOTES),
+            no_backslash_escapes: mode.contains(types::SqlMode::NO_BACKSLASH_ESCAPES),
+            ..syntax::ParseOptions::default()
+        };
         match &expr.kind {
             ast::ExprKind::Column(name) => Arc::from(&*name.name.text),
+            ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
             ast::ExprKind::Literal(ast::Literal::String(_)) => {
-                let mode = self.input.bind.sql_mode;
-                let options = syntax::ParseOptions {
-                    ansi_quotes: mode.contains(types::SqlMode::ANSI_QUOTES),
-                    no_backslash_escapes: mode.contains(types::SqlMode::NO_BACKSLASH_ESCAPES),
-                    ..syntax::ParseOptions::default()
-                };
-                let kind = ast::SelectItemKind::Expr { expr: expr.clone(), alias: None };
-                let item = ast::SelectItem { kind, span };
-                let caption = syntax::caption(&item, &self.source, &options);
+                let caption = syntax::caption(expr, span, &self.source, &options);
                 // A name ends at a zero byte.
                 Arc::from(caption.split('\0').next().unwrap_or_default())
             }
-            ast::ExprKind::Literal(ast::Literal::Null) => Arc::from("NULL"),
             ast::ExprKind::Unary { op: ast::UnaryOp::Plus, expr: inner }
                 if matches!(inner.kind, ast::ExprKind::Literal(_)) =>
             {
                 self.caption(inner, inner.span)
             }
             _ => {
-                let text = without_version_marks(span.of(&self.source));
-                let text = String::from_utf8_lossy(&text);
+                let caption = syntax::caption(expr, span, &self.source, &options);
                 // Names have no characters beyond the basic plane.
                 let plain = |c: char| if c > '\u{ffff}' { '?' } else { c };
-                Arc::from(text.trim().chars().map(plain).collect::<String>())
+                Arc::from(caption.chars().map(plain).collect::<String>())
             }
         }
     }
@@ -518,40 +514,6 @@ impl Binder<'_> {
         })
     }
 }
-
-/// The text without the marks of versioned comments, and without those that are for later versions.
-fn without_version_marks(text: &[u8]) -> Cow<'_, [u8]> {
-    const MARK: &[u8] = b"/*!";
-    if !text.windows(MARK.len()).any(|part| part == MARK) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    let mut is_open = false;
-    while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix(MARK) {
-            let digits = after.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
-            let version = std::str::from_utf8(&after[..digits]).unwrap_or("").parse::<u32>();
-            if digits >= 5 && version.is_ok_and(|version| version > REFERENCE_VERSION) {
-                let end = after.windows(2).position(|pair| pair == b"*/");
-                rest = end.map_or(&[][..], |end| &after[end + 2..]);
-            } else {
-                is_open = true;
-                rest = &after[if digits >= 5 { digits } else { 0 }..];
-            }
-        } else if is_open && rest.starts_with(b"*/") {
-            is_open = false;
-            rest = &rest[2..];
-        } else {
-            out.push(rest[0]);
-            rest = &rest[1..];
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// 9.7.0 as versioned comments write it.
-const REFERENCE_VERSION: u32 = 90_700;
 
 /// Puts key registers in the place of key expressions.
 fn replace_keys(

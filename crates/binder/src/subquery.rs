@@ -29,25 +29,15 @@ impl Binder<'_> {
     /// `(SELECT ..)`: one column gives a value, several a row.
     pub(crate) fn bind_scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (id, outputs) = self.bind_subquery(query)?;
-        if outputs.len() == 1 {
-            return Ok(self.one_column(id, 0));
+        let columns = outputs.iter().zip(0..).map(|(output, column)| {
+            let ty = output.expr.ty().with_nullable(true);
+            Expr::Subquery { id, kind: SubqueryKind::Scalar(column), negated: false, ty }
+        });
+        let mut columns: Vec<Expr> = columns.collect();
+        match columns.len() {
+            1 => Ok(columns.remove(0)),
+            _ => Ok(Expr::Row(columns)),
         }
-        // A row: each column is a subquery of its own.
-        let mut columns = vec![self.one_column(id, 0)];
-        for at in 1..outputs.len() {
-            let (id, _) = self.bind_subquery(query)?;
-            columns.push(self.one_column(id, at));
-        }
-        Ok(Expr::Row(columns))
-    }
-
-    /// A subquery as the value of one of its columns.
-    fn one_column(&mut self, id: SubqueryId, at: usize) -> Expr {
-        let outputs = &mut self.subqueries[id.0 as usize].outputs;
-        let output = outputs.swap_remove(at);
-        let ty = output.ty().with_nullable(true);
-        *outputs = vec![output];
-        Expr::Subquery { id, kind: SubqueryKind::Scalar, negated: false, ty }
     }
 
     pub(crate) fn bind_exists(&mut self, query: &ast::Query) -> Result<Expr> {

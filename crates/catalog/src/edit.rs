@@ -58,7 +58,8 @@ impl CatalogSnapshot {
                     self.schemas.remove(name);
                     Ok(())
                 }
-                Some(_) => Err(errors::Error::internal("a schema is dropped with its relations")),
+                // Somebody else made one after the list of them was read.
+                Some(_) => Err(err!(LOCK_DEADLOCK)),
                 None => Err(err!(DB_DROP_EXISTS, name)),
             },
             Edit::CreateTable(table) => self.add_table(table),

@@ -383,7 +383,7 @@ fn subqueries() {
     );
     let big = binary(BinaryOp::Greater, departments.column(0), number(15));
     assert_eq!(run(&mut database, any, subquery(vec![], Some(big))), ["Ann", "bob", "Cid", "Eve"]);
-    let scalar = eq(people.column(1), ask(SubqueryKind::Scalar, false));
+    let scalar = eq(people.column(1), ask(SubqueryKind::Scalar(0), false));
     let plan =
         query_with(people.scan(Some(scalar)), vec![people.column(2)], vec![subquery(vec![], None)]);
     assert_eq!(database.fails(&plan).code().0, 1242);

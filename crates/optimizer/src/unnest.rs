@@ -52,7 +52,7 @@ impl Planner<'_> {
         let left: &[Expr] = match kind {
             SubqueryKind::Exists => &[],
             SubqueryKind::In(left) => left,
-            SubqueryKind::Scalar | SubqueryKind::Quantified(..) | SubqueryKind::Row => {
+            SubqueryKind::Scalar(_) | SubqueryKind::Quantified(..) => {
                 return false;
             }
         };

@@ -58,16 +58,14 @@ pub enum BinaryOp {
 /// What a subquery is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubqueryKind {
-    /// Its single value, or NULL; error 1242 on a second row.
-    Scalar,
+    /// The value of this column of its single row, or NULL; error 1242 on a second row. The columns of a row subquery share one run.
+    Scalar(u32),
     /// Whether it has a row.
     Exists,
     /// `left IN (subquery)`, three-valued; rows compare column by column.
     In(Vec<Expr>),
     /// `left op ANY|ALL (subquery)`.
     Quantified(Vec<Expr>, BinaryOp, QuantifiedOp),
-    /// Its single row, for row comparisons: the values land in the subquery's output registers.
-    Row,
 }
 
 /// ANY (SOME) or ALL.

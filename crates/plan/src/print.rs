@@ -152,9 +152,9 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
         Expr::Subquery { id, kind, negated, .. } => {
             let not = if *negated { "not " } else { "" };
             match kind {
-                SubqueryKind::Scalar => format!("{not}#{}", id.0),
+                SubqueryKind::Scalar(0) => format!("{not}#{}", id.0),
+                SubqueryKind::Scalar(column) => format!("{not}#{}.{column}", id.0),
                 SubqueryKind::Exists => format!("{not}exists #{}", id.0),
-                SubqueryKind::Row => format!("{not}row #{}", id.0),
                 SubqueryKind::In(left) => format!("(({}) {not}in #{})", list(left), id.0),
                 SubqueryKind::Quantified(left, op, which) => {
                     format!("{not}(({}) {} {which:?} #{})", list(left), operator(*op), id.0)

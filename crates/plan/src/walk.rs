@@ -147,7 +147,7 @@ macro_rules! expr_children {
                 Expr::Function { args, .. } => args.$each().for_each(f),
                 Expr::Row(items) => items.$each().for_each(f),
                 Expr::Subquery { kind, .. } => match kind {
-                    SubqueryKind::Scalar | SubqueryKind::Exists | SubqueryKind::Row => {}
+                    SubqueryKind::Scalar(_) | SubqueryKind::Exists => {}
                     SubqueryKind::In(left) | SubqueryKind::Quantified(left, ..) => {
                         left.$each().for_each(f);
                     }

@@ -1,6 +1,6 @@
 //! Keys of the plan cache, digest texts, captions, and lifted literals as parameters.
 
-use syntax::ast::{ExprKind, SelectItemKind, SetExpr};
+use syntax::ast::{ExprKind, SelectItem, SelectItemKind, SetExpr};
 use syntax::{Normalizer, ParseOptions, Statement, caption, digest_text, parse_one, same_shape};
 
 fn key(sql: &str) -> (u128, bool, Vec<String>) {
@@ -142,13 +142,16 @@ fn digest_texts() {
 
 #[test]
 fn captions() {
-    let sql = "SELECT a.b,  1 +  2 , 'x' 'y', (`q`), COUNT( * ), N'z', _utf8mb4'w', NULL /* c */ + 1, now(), -5 AS k, (SELECT 1) FROM t";
+    let sql = "SELECT a.b,  1 +  2 , 'x' 'y', (`q`), COUNT( * ), N'z', _utf8mb4'w', NULL /* c */ + 1, now(), (SELECT 1), 1 /*!50000 + 1 */, 2 /*!990000 + 1 */, f('/*!a', b) /*! /* + 1 */ FROM t";
     let options = ParseOptions::default();
     let (statement, _) = parse_one(sql, &options).expect("valid");
     let Statement::Query(query) = statement else { panic!() };
     let SetExpr::Select(select) = query.body else { panic!() };
-    let captions: Vec<String> =
-        select.items.iter().map(|i| caption(i, sql.as_bytes(), &options)).collect();
+    let name = |item: &SelectItem| match &item.kind {
+        SelectItemKind::Expr { expr, .. } => caption(expr, item.span, sql.as_bytes(), &options),
+        _ => panic!("no wildcards"),
+    };
+    let captions: Vec<String> = select.items.iter().map(name).collect();
     assert_eq!(
         captions,
         [
@@ -161,8 +164,10 @@ fn captions() {
             "w",
             "NULL /* c */ + 1",
             "now()",
-            "k",
-            "(SELECT 1)"
+            "(SELECT 1)",
+            "1  + 1",
+            "2",
+            "f('/*!a', b)",
         ]
     );
     assert!(select.items.iter().all(|i| matches!(

@@ -262,24 +262,13 @@ impl<'a> Compiler<'a> {
         Ok(Comparison { op, left: self.expr(left)?, right: self.expr(right)?, comparator })
     }
 
-    /// The columns of a row operand, and the subquery that must be run before they can be read.
-    fn row_items(&mut self, expr: &Expr) -> Result<(Vec<(Code, DataType)>, Option<SubqueryCode>)> {
+    /// The columns of a row operand.
+    fn row_items(&mut self, expr: &Expr) -> Result<Vec<(Code, DataType)>> {
         match expr {
             Expr::Row(items) => {
-                let items = items.iter().map(|item| Ok((self.expr(item)?, item.ty())));
-                Ok((items.collect::<Result<_>>()?, None))
+                items.iter().map(|item| Ok((self.expr(item)?, item.ty()))).collect()
             }
-            Expr::Subquery { id, kind: SubqueryKind::Row, negated, .. } => {
-                let code = self.subquery(id.0 as usize, &SubqueryKind::Row, *negated)?;
-                let types = self.output_types(id.0 as usize);
-                let Question::Row { registers } = &code.question else {
-                    return Err(Error::internal("a row subquery without registers"));
-                };
-                let items = registers.iter().zip(types);
-                let items = items.map(|(register, ty)| (Code::Register(*register), ty)).collect();
-                Ok((items, Some(code)))
-            }
-            single => Ok((vec![(self.expr(single)?, single.ty())], None)),
+            single => Ok(vec![(self.expr(single)?, single.ty())]),
         }
     }
 
@@ -290,8 +279,8 @@ impl<'a> Compiler<'a> {
         right: &Expr,
         collation: CollationId,
     ) -> Result<RowComparison> {
-        let (left_items, left_query) = self.row_items(left)?;
-        let (right_items, right_query) = self.row_items(right)?;
+        let left_items = self.row_items(left)?;
+        let right_items = self.row_items(right)?;
         if left_items.len() != right_items.len() {
             return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&left_items.len()]));
         }
@@ -305,11 +294,7 @@ impl<'a> Compiler<'a> {
             let comparator = comparator(&left_ty, &right_ty, collation);
             Comparison { op: column_op, left, right, comparator }
         });
-        Ok(RowComparison {
-            op,
-            columns: columns.collect(),
-            prepare: left_query.into_iter().chain(right_query).collect(),
-        })
+        Ok(RowComparison { op, columns: columns.collect() })
     }
 
     fn between(
@@ -443,7 +428,7 @@ impl<'a> Compiler<'a> {
     fn subquery(&mut self, id: usize, kind: &SubqueryKind, negated: bool) -> Result<SubqueryCode> {
         let types = self.output_types(id);
         let question = match kind {
-            SubqueryKind::Scalar => Question::Scalar,
+            SubqueryKind::Scalar(column) => Question::Scalar { column: *column as usize },
             SubqueryKind::Exists => Question::Exists,
             SubqueryKind::In(left) => Question::In { left: self.left_side(left, &types)? },
             SubqueryKind::Quantified(left, op, quantifier) => Question::Quantified {
@@ -451,18 +436,6 @@ impl<'a> Compiler<'a> {
                 op: *op,
                 all: Question::is_all(*quantifier),
             },
-            SubqueryKind::Row => {
-                let outputs = self.subqueries.get(id).map(|subquery| subquery.outputs.as_slice());
-                let registers = outputs
-                    .unwrap_or_default()
-                    .iter()
-                    .map(|output| output.as_column().map(|register| register.0 as usize));
-                let registers: Vec<_> = registers.collect();
-                let registers = registers
-                    .into_iter()
-                    .map(|register| register.unwrap_or_else(|| self.new_register()));
-                Question::Row { registers: registers.collect() }
-            }
         };
         Ok(SubqueryCode { id, question, negated })
     }
@@ -492,7 +465,7 @@ pub(crate) fn comparator(left: &DataType, right: &DataType, collation: Collation
 }
 
 fn is_row(expr: &Expr) -> bool {
-    matches!(expr, Expr::Row(_) | Expr::Subquery { kind: SubqueryKind::Row, .. })
+    matches!(expr, Expr::Row(_))
 }
 
 /// A row comparison carries one collation; columns that are text take their own where it is binary.

@@ -69,15 +69,10 @@ pub(crate) fn order_values(
 pub(crate) struct RowComparison {
     pub(crate) op: BinaryOp,
     pub(crate) columns: Vec<Comparison>,
-    /// Row subqueries whose values must be in their registers before the columns are compared.
-    pub(crate) prepare: Vec<super::SubqueryCode>,
 }
 
 impl RowComparison {
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
-        for subquery in &self.prepare {
-            subquery.load_row(run)?;
-        }
         match self.op {
             BinaryOp::Equal | BinaryOp::NullSafeEqual => self.all_equal(run),
             BinaryOp::NotEqual => Ok(self.all_equal(run)?.map(|equal| !equal)),

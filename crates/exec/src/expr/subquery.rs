@@ -15,7 +15,9 @@ use crate::value_key::{Domain, Side};
 
 /// What is asked of a subquery.
 pub(crate) enum Question {
-    Scalar,
+    Scalar {
+        column: usize,
+    },
     Exists,
     /// With the left side and how it is compared with each output.
     In {
@@ -25,10 +27,6 @@ pub(crate) enum Question {
         left: Vec<(Code, Domain)>,
         op: BinaryOp,
         all: bool,
-    },
-    /// Leaves its row in these registers.
-    Row {
-        registers: Vec<usize>,
     },
 }
 
@@ -76,7 +74,7 @@ impl SubqueryCode {
     /// The value of the expression.
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
         match &self.question {
-            Question::Scalar => self.scalar(run),
+            Question::Scalar { column } => self.scalar(*column, run),
             Question::Exists => {
                 let exists = self.exists(run)?;
                 Ok(Value::bool(exists != self.negated))
@@ -88,10 +86,6 @@ impl SubqueryCode {
             Question::Quantified { left, op, all } => {
                 let answer = self.quantified(left, *op, *all, run)?;
                 Ok(truth_value(answer.map(|holds| holds != self.negated)))
-            }
-            Question::Row { registers } => {
-                self.load_row(run)?;
-                Ok(registers.first().map_or(Value::Null, |register| run.regs[*register].clone()))
             }
         }
     }
@@ -169,20 +163,9 @@ impl SubqueryCode {
         Ok(rows)
     }
 
-    fn scalar(&self, run: &mut Run<'_>) -> Result<Value> {
+    fn scalar(&self, column: usize, run: &mut Run<'_>) -> Result<Value> {
         let rows = self.single(run)?;
-        Ok(if rows.is_empty() { Value::Null } else { rows.row(0)[0].clone() })
-    }
-
-    /// Puts the single row into the subquery's output registers; NULLs when there is none.
-    pub(crate) fn load_row(&self, run: &mut Run<'_>) -> Result<()> {
-        let Question::Row { registers } = &self.question else { return Ok(()) };
-        let rows = self.single(run)?;
-        for (at, register) in registers.iter().enumerate() {
-            let value = if rows.is_empty() { Value::Null } else { rows.row(0)[at].clone() };
-            run.set(*register, value);
-        }
-        Ok(())
+        Ok(if rows.is_empty() { Value::Null } else { rows.row(0)[column].clone() })
     }
 
     fn is_in(&self, left: &[(Code, Domain)], run: &mut Run<'_>) -> Result<Option<bool>> {

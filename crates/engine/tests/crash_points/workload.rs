@@ -2,9 +2,7 @@
 //! transactions that hang, checkpoints and purge in between.
 
 use engine::DurableEngine;
-use engine_api::{
-    CommitHandle, Engine, EngineError, EngineResult, IndexId, TableDef, TableId, Transaction,
-};
+use engine_api::{Engine, EngineError, EngineResult, IndexId, TableDef, TableId, Transaction};
 use sys::entropy::SplitMix;
 
 use crate::support::texts::{self, Rows, record};
@@ -63,19 +61,24 @@ impl History {
         History { states, positions: Vec::new(), acknowledged: 0, next_table: 2001, keys }
     }
 
-    /// Commits what makes `state`, and waits until that is acknowledged.
+    /// Commits what makes `state`; `waits`: until that is acknowledged.
     fn commit(
         &mut self,
         engine: &DurableEngine,
         mut txn: Box<dyn Transaction>,
         state: State,
+        waits: bool,
     ) -> EngineResult<()> {
         // Decided, and from here on possible after a crash.
         self.states.push(state);
+        let has_written = txn.has_written();
         let handle = txn.commit()?;
         self.positions.push(engine.position());
-        handle.wait()?;
-        self.acknowledged = self.states.len() - 1;
+        // A commit without changes waits for nobody, so it proves nothing of those before it.
+        if waits && has_written {
+            handle.wait()?;
+            self.acknowledged = self.states.len() - 1;
+        }
         Ok(())
     }
 }
@@ -265,7 +268,7 @@ fn beside(
     if random.below(3) == 0 {
         return txn.rollback();
     }
-    history.commit(engine, txn, state)?;
+    history.commit(engine, txn, state, true)?;
     Ok(())
 }
 
@@ -292,7 +295,7 @@ fn build_among_writers(
     if random.below(2) == 0 {
         writer.rollback()?;
     } else {
-        history.commit(engine, writer, written)?;
+        history.commit(engine, writer, written, true)?;
     }
     for _ in 0..random.below(4) {
         beside(engine, random, history)?;
@@ -303,7 +306,7 @@ fn build_among_writers(
     txn.finish_indexes(MAIN)?;
     let mut state = history.states.last().cloned().unwrap_or_default();
     state.has_extra = true;
-    history.commit(engine, txn, state)?;
+    history.commit(engine, txn, state, true)?;
     Ok(())
 }
 
@@ -344,16 +347,8 @@ pub fn work(
         if random.below(6) == 0 {
             txn.rollback()?;
         } else {
-            // Decided, and from here on possible after a crash.
-            history.states.push(state);
-            let has_written = txn.has_written();
-            let handle: CommitHandle = txn.commit()?;
-            history.positions.push(engine.position());
-            // A commit without changes waits for nobody, so it proves nothing of those before it.
-            if random.below(3) > 0 && has_written {
-                handle.wait()?;
-                history.acknowledged = history.states.len() - 1;
-            }
+            let waits = random.below(3) > 0;
+            history.commit(engine, txn, state, waits)?;
         }
         match random.below(8) {
             0 => engine.tick()?,

@@ -230,8 +230,8 @@ impl Session {
                                 bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
                             }
                         }
-                        let merged = crate::account_texts::with_roles(&accounts, account, &roles);
-                        grants = crate::account_texts::grant_statements(&merged);
+                        let merged = crate::accounts::texts::with_roles(&accounts, account, &roles);
+                        grants = crate::accounts::texts::grant_statements(&merged);
                     }
                 }
                 let shown = name.unwrap_or_else(|| self.account.to_string());
@@ -260,7 +260,7 @@ impl Session {
                     self.require_global(PrivilegeSet::CREATE_USER)?;
                 }
                 let column = ColumnMeta::computed(&format!("CREATE USER for {name}"), text);
-                let statement = crate::account_texts::create_user_statement(account);
+                let statement = crate::accounts::texts::create_user_statement(account);
                 let state = self.state_info();
                 send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state).map(Some)
             }

@@ -744,7 +744,7 @@ impl InformationContext for Information<'_> {
             .accounts()
             .iter()
             .filter(|account| may_read || account.name == *self.account)
-            .map(|account| crate::account_texts::account_view(account, may_read))
+            .map(|account| crate::accounts::texts::account_view(account, may_read))
             .collect()
     }
 
@@ -762,10 +762,10 @@ impl InformationContext for Information<'_> {
         let accounts = snapshot.accounts();
         match accounts.get(&name) {
             Some(found) if account.is_none() => {
-                let merged = crate::account_texts::with_roles(accounts, found, self.active_roles);
-                Ok(crate::account_texts::grant_statements(&merged))
+                let merged = crate::accounts::texts::with_roles(accounts, found, self.active_roles);
+                Ok(crate::accounts::texts::grant_statements(&merged))
             }
-            Some(found) => Ok(crate::account_texts::grant_statements(found)),
+            Some(found) => Ok(crate::accounts::texts::grant_statements(found)),
             None if name == *self.account => Ok(vec![format!(
                 "GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION",
                 name.user, name.host

@@ -3,8 +3,6 @@
 //!
 //! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
 
-mod account_texts;
-mod account_usage;
 mod accounts;
 mod admin;
 mod analyze;

@@ -10,7 +10,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::account_usage::Resource;
+use crate::accounts::usage::Resource;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::PreparedText;

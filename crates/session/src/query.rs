@@ -15,7 +15,7 @@ use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
 
-use crate::account_usage::Resource;
+use crate::accounts::usage::Resource;
 use crate::information::Information;
 use crate::planned::{Planned, PlannedKind, privilege_of};
 use crate::services::Services;

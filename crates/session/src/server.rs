@@ -15,7 +15,7 @@ use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
-use crate::account_usage::Usages;
+use crate::accounts::usage::Usages;
 use crate::deadline::Deadlines;
 use crate::owner::OwnerOrPassword;
 use crate::plan_cache::PlanCache;

@@ -15,7 +15,7 @@ use plugin_api::{
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
-use crate::account_usage::{Quota, Resource};
+use crate::accounts::usage::{Quota, Resource};
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared};

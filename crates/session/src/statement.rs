@@ -8,7 +8,7 @@ use syntax::ast::{CloneStatement, Statement};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
-use crate::account_usage::Resource;
+use crate::accounts::usage::Resource;
 use crate::backup::Backup;
 use crate::session::Session;
 use crate::status::Counter;

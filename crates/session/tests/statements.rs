@@ -488,7 +488,7 @@ fn named_locks_find_deadlocks() {
         let result = one.run("SELECT GET_LOCK('b', 10)");
         (one, result)
     });
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_secs(1));
     two.refuse(&[("SELECT GET_LOCK('a', 10)", 3058)]);
     two.check(&[("SELECT RELEASE_LOCK('b')", "1")]);
     let (mut one, granted) = waiter.join().expect("the waiter ends");

@@ -1,0 +1,330 @@
+//! GRANT and REVOKE.
+
+use catalog::{
+    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, TableGrant,
+    is_dynamic_privilege,
+};
+use errors::{Error, ErrorCode, Result, bail, err};
+use plugin_api::ResultSink;
+use syntax::ast::{Grant, GrantTarget, Privileges, Revoke, RevokeKind};
+
+use super::unknown;
+use crate::session::Session;
+
+impl Session {
+    /// GRANT.
+    pub(crate) fn run_grant(&mut self, grant: &Grant, sink: &mut dyn ResultSink) -> Result<()> {
+        let accounts = self.accounts();
+        let mut edits = Vec::new();
+        match grant {
+            Grant::Privileges { privileges, target, users, grant_option, options, .. } => {
+                for spec in users {
+                    let name = self.account_name(&spec.user)?;
+                    let known =
+                        accounts.get(&name).ok_or_else(|| err!(CANT_CREATE_USER_WITH_GRANT))?;
+                    let mut account = Account::clone(known);
+                    self.grant_to(&mut account, privileges, target, *grant_option)?;
+                    self.apply_account_options(&mut account, options)?;
+                    edits.push(Edit::PutAccount(account));
+                }
+            }
+            Grant::Roles { roles, users, admin_option } => {
+                for user in users {
+                    let name = self.account_name(user)?;
+                    let known = accounts.get(&name).ok_or_else(|| unknown(&name))?;
+                    let mut account = Account::clone(known);
+                    for role in roles {
+                        let role = self.account_name(role)?;
+                        if accounts.get(&role).is_none() {
+                            return Err(unknown(&role));
+                        }
+                        self.require_role_admin(&accounts, &role)?;
+                        account.roles.retain(|grant| grant.role != role);
+                        account.roles.push(RoleGrant { role, admin: *admin_option });
+                    }
+                    edits.push(Edit::PutAccount(account));
+                }
+            }
+            Grant::Proxy { .. } => return Err(Error::not_supported("GRANT PROXY")),
+        }
+        self.commit_accounts(&edits, sink)
+    }
+
+    /// The right to hand a role on.
+    fn require_role_admin(&self, accounts: &Accounts, role: &AccountName) -> Result<()> {
+        let own = accounts.get(&self.account).is_some_and(|account| {
+            account.roles.iter().any(|grant| grant.role == *role && grant.admin)
+        });
+        if own || self.privileges.has_dynamic("ROLE_ADMIN") {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "WITH ADMIN, ROLE_ADMIN, SUPER"))
+    }
+
+    /// Adds privileges to an account.
+    fn grant_to(
+        &mut self,
+        account: &mut Account,
+        privileges: &Privileges,
+        target: &GrantTarget,
+        grant_option: bool,
+    ) -> Result<()> {
+        let option = if grant_option { PrivilegeSet::GRANT_OPTION } else { PrivilegeSet::NONE };
+        match self.grant_level(target)? {
+            Level::Global => {
+                let (set, dynamic) = global_set(privileges)?;
+                self.require_grantable(self.privileges.global(), set)?;
+                account.global |= set;
+                // Dynamic privileges have a GRANT OPTION each.
+                if dynamic.is_empty() || !set.is_empty() {
+                    account.global |= option;
+                }
+                for name in dynamic {
+                    self.require_dynamic(&name)?;
+                    *account.dynamic.entry(name).or_default() |= grant_option;
+                }
+            }
+            Level::Schema(schema) => {
+                let set = level_set(privileges, PrivilegeSet::ALL_SCHEMA)?;
+                self.require_grantable(self.privileges.on_schema(&schema), set)?;
+                *account.schemas.entry(schema).or_default() |= set | option;
+            }
+            Level::Table(schema, table) => {
+                self.require_grantable(
+                    self.privileges.on_table(&schema, &table),
+                    table_set(privileges)?.0,
+                )?;
+                let (set, columns) = table_set(privileges)?;
+                let known = self.view().relation(&schema, &table);
+                if known.is_none() && !set.contains(PrivilegeSet::CREATE) {
+                    bail!(NO_SUCH_TABLE, schema, table);
+                }
+                if let Some(Relation::Table(known)) = &known
+                    && let Some((column, _)) =
+                        columns.iter().find(|(column, _)| known.column(column).is_none())
+                {
+                    bail!(BAD_FIELD_ERROR, column, table);
+                }
+                let entry = account.tables.entry((schema, table)).or_default();
+                entry.table |= set | option;
+                for (column, set) in columns {
+                    *entry.columns.entry(column).or_default() |= set;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Only who holds privileges with GRANT OPTION may hand them on.
+    fn require_grantable(&self, held: PrivilegeSet, wanted: PrivilegeSet) -> Result<()> {
+        if held.contains(wanted | PrivilegeSet::GRANT_OPTION) {
+            return Ok(());
+        }
+        Err(err!(ACCESS_DENIED_ERROR, self.account.user, self.account.host, "YES"))
+    }
+
+    fn grant_level(&self, target: &GrantTarget) -> Result<Level> {
+        Ok(match target {
+            GrantTarget::Global => Level::Global,
+            GrantTarget::Schema(schema) => Level::Schema(schema.text.clone()),
+            GrantTarget::CurrentSchema => Level::Schema((&*self.current_schema()?).into()),
+            GrantTarget::Table(name) => {
+                let (schema, table) = self.qualify(name)?;
+                Level::Table((&*schema).into(), (&*table).into())
+            }
+            GrantTarget::Function(_) | GrantTarget::Procedure(_) | GrantTarget::Library(_) => {
+                return Err(Error::not_supported("privileges on routines"));
+            }
+        })
+    }
+
+    /// REVOKE.
+    pub(crate) fn run_revoke(&mut self, revoke: &Revoke, sink: &mut dyn ResultSink) -> Result<()> {
+        let accounts = self.accounts();
+        let mut edits = Vec::new();
+        for user in &revoke.users {
+            let name = self.account_name(user)?;
+            let Some(known) = accounts.get(&name) else {
+                if revoke.ignore_unknown_user {
+                    let shown = format!("'{}'@'{}'", name.user, name.host);
+                    self.working.warn(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
+                    continue;
+                }
+                return Err(match &revoke.what {
+                    RevokeKind::Everything => err!(REVOKE_GRANTS),
+                    RevokeKind::Roles { .. } => unknown(&name),
+                    RevokeKind::Privileges { .. } | RevokeKind::Proxy(_) => {
+                        err!(NONEXISTING_GRANT, name.user, name.host)
+                    }
+                });
+            };
+            let mut account = Account::clone(known);
+            self.revoke_from(&mut account, &revoke.what, revoke.if_exists)?;
+            edits.push(Edit::PutAccount(account));
+        }
+        self.commit_accounts(&edits, sink)
+    }
+
+    fn revoke_from(
+        &mut self,
+        account: &mut Account,
+        what: &RevokeKind,
+        if_exists: bool,
+    ) -> Result<()> {
+        match what {
+            RevokeKind::Everything => {
+                self.require_global(PrivilegeSet::CREATE_USER)?;
+                account.global = PrivilegeSet::NONE;
+                account.dynamic.clear();
+                account.schemas.clear();
+                account.tables.clear();
+                Ok(())
+            }
+            RevokeKind::Roles { roles, .. } => {
+                let accounts = self.accounts();
+                for role in roles {
+                    let role = self.account_name(role)?;
+                    self.require_role_admin(&accounts, &role)?;
+                    let had = account.roles.len();
+                    account.roles.retain(|grant| grant.role != role);
+                    account.default_roles.retain(|default| *default != role);
+                    if account.roles.len() == had && !if_exists {
+                        let whom = &account.name;
+                        bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
+                    }
+                }
+                Ok(())
+            }
+            RevokeKind::Proxy(_) => Err(Error::not_supported("REVOKE PROXY")),
+            RevokeKind::Privileges { privileges, target } => {
+                self.revoke_privileges(account, privileges, target, if_exists)
+            }
+        }
+    }
+
+    fn revoke_privileges(
+        &mut self,
+        account: &mut Account,
+        privileges: &Privileges,
+        target: &GrantTarget,
+        if_exists: bool,
+    ) -> Result<()> {
+        let missing =
+            |account: &Account| err!(NONEXISTING_GRANT, account.name.user, account.name.host);
+        match self.grant_level(target)? {
+            Level::Global => {
+                let (set, dynamic) = global_set(privileges)?;
+                self.require_grantable(self.privileges.global(), set)?;
+                account.global = account.global.without(set);
+                for name in dynamic {
+                    account.dynamic.remove(&name);
+                }
+            }
+            Level::Schema(schema) => {
+                let set = level_set(privileges, PrivilegeSet::ALL_SCHEMA)?;
+                self.require_grantable(self.privileges.on_schema(&schema), set)?;
+                let Some(held) = account.schemas.get_mut(&schema) else {
+                    return if if_exists { Ok(()) } else { Err(missing(account)) };
+                };
+                *held = held.without(set);
+                if held.is_empty() {
+                    account.schemas.remove(&schema);
+                }
+            }
+            Level::Table(schema, table) => {
+                let (set, columns) = table_set(privileges)?;
+                self.require_grantable(self.privileges.on_table(&schema, &table), set)?;
+                let key = (schema, table.clone());
+                let Some(held) = account.tables.get_mut(&key) else {
+                    if if_exists {
+                        return Ok(());
+                    }
+                    bail!(NONEXISTING_TABLE_GRANT, account.name.user, account.name.host, table);
+                };
+                held.table = held.table.without(set);
+                for (column, set) in columns {
+                    if let Some(granted) = held.columns.get_mut(&column) {
+                        *granted = granted.without(set);
+                    }
+                }
+                held.columns.retain(|_, set| !set.is_empty());
+                if TableGrant::is_empty(held) {
+                    account.tables.remove(&key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// On what privileges are granted.
+enum Level {
+    Global,
+    Schema(Box<str>),
+    Table(Box<str>, Box<str>),
+}
+
+/// Static and dynamic privileges of a global grant.
+fn global_set(privileges: &Privileges) -> Result<(PrivilegeSet, Vec<Box<str>>)> {
+    let Privileges::List(list) = privileges else {
+        let all = Account::default().with_all_privileges();
+        return Ok((PrivilegeSet::ALL_GLOBAL, all.dynamic.into_keys().collect()));
+    };
+    let mut set = PrivilegeSet::NONE;
+    let mut dynamic = Vec::new();
+    for privilege in list {
+        if !privilege.columns.is_empty() {
+            bail!(WRONG_USAGE, "COLUMN GRANT", "GLOBAL PRIVILEGES");
+        }
+        let upper = privilege.name.to_ascii_uppercase();
+        match PrivilegeSet::named(&upper) {
+            Some(found) => set |= found,
+            None if is_dynamic_privilege(&upper) => dynamic.push(upper.into()),
+            None => {
+                return Err(Error::with(ErrorCode::SYNTAX_ERROR, &[]));
+            }
+        }
+    }
+    Ok((set, dynamic))
+}
+
+/// Privileges of a level at which only those of `all` exist.
+fn level_set(privileges: &Privileges, all: PrivilegeSet) -> Result<PrivilegeSet> {
+    let Privileges::List(list) = privileges else { return Ok(all) };
+    let mut set = PrivilegeSet::NONE;
+    for privilege in list {
+        let upper = privilege.name.to_ascii_uppercase();
+        let found =
+            PrivilegeSet::named(&upper).ok_or_else(|| err!(ILLEGAL_PRIVILEGE_LEVEL, upper))?;
+        let possible = all | PrivilegeSet::GRANT_OPTION;
+        if !possible.contains(found) || !privilege.columns.is_empty() {
+            bail!(WRONG_USAGE, "DB GRANT", "GLOBAL PRIVILEGES");
+        }
+        set |= found;
+    }
+    Ok(set)
+}
+
+type ColumnSets = Vec<(Box<str>, PrivilegeSet)>;
+
+/// Privileges on a table and on its columns.
+fn table_set(privileges: &Privileges) -> Result<(PrivilegeSet, ColumnSets)> {
+    let Privileges::List(list) = privileges else {
+        return Ok((PrivilegeSet::ALL_TABLE, Vec::new()));
+    };
+    let mut set = PrivilegeSet::NONE;
+    let mut columns = Vec::new();
+    for privilege in list {
+        let upper = privilege.name.to_ascii_uppercase();
+        let found = PrivilegeSet::named(&upper)
+            .filter(|found| (PrivilegeSet::ALL_TABLE | PrivilegeSet::GRANT_OPTION).contains(*found))
+            .ok_or_else(|| err!(ILLEGAL_GRANT_FOR_TABLE))?;
+        if privilege.columns.is_empty() {
+            set |= found;
+        }
+        for column in &privilege.columns {
+            columns.push((column.text.clone(), found));
+        }
+    }
+    Ok((set, columns))
+}

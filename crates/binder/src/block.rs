@@ -566,6 +566,7 @@ pub(crate) fn base_source(table: &Table, alias: &Arc<str>, index: usize) -> Colu
             && !column.auto_increment
             && column.generated.is_none(),
         on_update_now: column.on_update_now.is_some(),
+        default_now: matches!(column.default, catalog::ColumnDefault::Now(_)),
         ..ColumnSource::default()
     };
     for key in &table.indexes {

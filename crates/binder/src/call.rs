@@ -225,12 +225,15 @@ impl Binder<'_> {
                 let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
                 let collation = charset::collation_or_binary(id);
                 let text = if name == "CHARSET" { collation.charset.name } else { collation.name };
-                literal::text(text.as_bytes(), CollationId::UTF8MB3_GENERAL_CI)
+                let ty = DataType::varchar(64, CollationId::UTF8MB3_GENERAL_CI);
+                Expr::literal(Value::text(text), ty)
             }
             "COERCIBILITY" => {
                 count(1)?;
                 let operand = self.bind_condition(&args[0])?;
-                literal::integer(collation::coercibility(&operand) as u64)
+                let mut ty = DataType::bigint().with_nullable(false);
+                ty.length = 10;
+                Expr::literal(Value::Int(collation::coercibility(&operand) as i64), ty)
             }
             _ => return Ok(None),
         }))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use errors::{Result, bail};
 use plan::{
-    CteId, Expr, InstanceId, Logical, LogicalCte, OutputColumn, Register, RegisterSet, RowLocking,
-    SetOperation, SortKey,
+    CteId, Expr, InstanceId, Logical, LogicalCte, Making, OutputColumn, Register, RegisterSet,
+    RowLocking, SetOperation, SortKey,
 };
 use syntax::ast;
 use types::DataType;
@@ -136,6 +136,7 @@ impl Binder<'_> {
                 name: Arc::from(format!("column_{index}")),
                 expr: Expr::column(register, ty),
                 source: None,
+                making: Making::Kept,
             });
         }
         let plan = Logical::Values { rows: bound, columns };
@@ -221,6 +222,7 @@ impl Binder<'_> {
                 name: parts[0].outputs[index].name.clone(),
                 expr: Expr::column(register, ty),
                 source: None,
+                making: Making::Kept,
             });
         }
         let inputs = parts
@@ -506,7 +508,12 @@ impl Binder<'_> {
         for (name, ty) in types {
             let register = self.new_register();
             columns.push((register, ty.clone()));
-            outputs.push(OutputColumn { name, expr: Expr::column(register, ty), source: None });
+            outputs.push(OutputColumn {
+                name,
+                expr: Expr::column(register, ty),
+                source: None,
+                making: Making::Kept,
+            });
         }
         let plan = Logical::RecursiveCte {
             id,

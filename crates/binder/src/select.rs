@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
-use plan::{Expr, Logical, OutputColumn, Register, SortKey};
+use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
 use types::DataType;
 
@@ -170,7 +170,29 @@ impl Binder<'_> {
         let listed =
             ListedItem { name: name.clone(), aliased: alias.is_some(), table, expr: bound.clone() };
         self.block().items.push(listed);
-        Ok(OutputColumn { name, expr: bound, source })
+        let making = self.making(expr, &bound);
+        Ok(OutputColumn { name, expr: bound, source, making })
+    }
+
+    /// How an item of the select list is made.
+    fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
+        match (&written.kind, bound) {
+            (ast::ExprKind::Function(call), _)
+                if call.schema.is_none() && call.name.text.eq_ignore_ascii_case("IFNULL") =>
+            {
+                Making::IfNull
+            }
+            (_, Expr::Column { register, .. }) => {
+                let groups = self.blocks.last().map_or(&[][..], |block| &block.window_groups);
+                let mut calls = groups.iter().flat_map(|group| &group.calls);
+                match calls.any(|call| call.output == *register) {
+                    true => Making::Kept,
+                    false => Making::Typed,
+                }
+            }
+            (_, Expr::Subquery { .. }) => Making::Subquery,
+            _ => Making::Computed,
+        }
     }
 
     /// The name of an expression without an alias.
@@ -248,7 +270,7 @@ impl Binder<'_> {
                 expr: expr.clone(),
             };
             self.blocks[level].items.push(listed);
-            outputs.push(OutputColumn { name: column.name, expr, source });
+            outputs.push(OutputColumn { name: column.name, expr, source, making: Making::Typed });
         }
         Ok(())
     }

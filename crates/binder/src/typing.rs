@@ -10,6 +10,8 @@ const DECIMAL_SCALE_MAX: u8 = 30;
 const DOUBLE_WIDTH: u32 = 23;
 /// Bytes that a VARCHAR can hold.
 const VARCHAR_BYTES_MAX: u64 = 65_535;
+/// Bytes of a character.
+const CHAR_BYTES_MAX: u32 = 4;
 /// Widest BIGINT with sign.
 const BIGINT_WIDTH: u32 = 21;
 
@@ -220,7 +222,7 @@ fn integer_rank(kind: TypeKind) -> Option<u8> {
     Some(match kind {
         TinyInt => 0,
         SmallInt => 1,
-        Year => 2,
+        Year => 1,
         MediumInt => 2,
         Int => 3,
         Bit => 4,
@@ -277,7 +279,11 @@ fn unify_pair(a: &DataType, b: &DataType, collation: CollationId) -> DataType {
         _ => {}
     }
     let binary = a.is_binary() || b.is_binary();
-    let width = display_width(a).max(display_width(b));
+    let bytes = |ty: &DataType| {
+        let text = binary && ty.is_text() && ty.collation != CollationId::BINARY;
+        display_width(ty).saturating_mul(if text { CHAR_BYTES_MAX } else { 1 })
+    };
+    let width = bytes(a).max(bytes(b));
     let collation = if binary { CollationId::BINARY } else { collation };
     if matches!((a.kind, b.kind), (Json, _) | (_, Json)) {
         return string_type(u32::MAX / 4, collation);
@@ -295,10 +301,21 @@ fn unify_pair(a: &DataType, b: &DataType, collation: CollationId) -> DataType {
             (_, false) => LongText,
             (_, true) => LongBlob,
         };
-    } else if a.kind == b.kind && matches!(a.kind, Char | Binary) {
-        ty.kind = a.kind;
+    } else if let Some(fixed) = fixed_kind(a, b) {
+        ty.kind = fixed;
     }
     ty
+}
+
+/// CHAR with CHAR, a number or a moment stays CHAR.
+fn fixed_kind(a: &DataType, b: &DataType) -> Option<TypeKind> {
+    let is_plain = |ty: &DataType| ty.is_numeric() || ty.is_temporal();
+    match (a.kind, b.kind) {
+        (TypeKind::Char, TypeKind::Char) | (TypeKind::Binary, TypeKind::Binary) => Some(a.kind),
+        (TypeKind::Char, _) if is_plain(b) => Some(TypeKind::Char),
+        (_, TypeKind::Char) if is_plain(a) => Some(TypeKind::Char),
+        _ => None,
+    }
 }
 
 fn blob_rank(kind: TypeKind) -> u8 {
@@ -340,8 +357,8 @@ fn unify_numbers(a: &DataType, b: &DataType) -> Option<DataType> {
     use TypeKind::*;
     if let (Some(x), Some(y)) = (integer_rank(a.kind), integer_rank(b.kind)) {
         let rank = x.max(y);
-        let unsigned_a = a.unsigned || matches!(a.kind, Bit | Year);
-        let unsigned_b = b.unsigned || matches!(b.kind, Bit | Year);
+        let unsigned_a = a.unsigned || a.kind == Bit;
+        let unsigned_b = b.unsigned || b.kind == Bit;
         let width = a.length.max(b.length);
         if unsigned_a == unsigned_b {
             let mut ty = DataType::new(integer_kind(rank), width, 0);
@@ -351,7 +368,9 @@ fn unify_numbers(a: &DataType, b: &DataType) -> Option<DataType> {
         let unsigned_rank = if unsigned_a { x } else { y };
         let rank = if unsigned_rank >= rank { rank + 1 } else { rank };
         if rank > 4 {
-            return Some(DataType::decimal(20, 0));
+            let bits = matches!(a.kind, Bit) || matches!(b.kind, Bit);
+            let digits = if bits { precision(a).max(precision(b)) } else { 20 };
+            return Some(DataType::decimal(digits, 0));
         }
         return Some(DataType::new(integer_kind(rank), width, 0));
     }

@@ -289,7 +289,7 @@ impl Binder<'_> {
         let args = args?;
         let window = self.bind_over(&call.over)?;
         let ty = self.window_type(call.func, &args)?;
-        Ok(self.add_window_call(name, args, window, ty))
+        Ok(self.add_window_call(name, args, window, kept_type(ty)))
     }
 
     pub(crate) fn bind_aggregate_window(
@@ -309,15 +309,15 @@ impl Binder<'_> {
         let window = self.bind_over(over)?;
         let mut ty = self.aggregate_type(name, &args, call.separator.as_deref())?;
         ty.nullable |= !matches!(call.func, ast::AggregateFunc::Count) && ty.nullable;
-        Ok(self.add_window_call(name, args, window, ty))
+        Ok(self.add_window_call(name, args, window, kept_type(ty)))
     }
 
     fn window_type(&self, func: WindowFunc, args: &[Expr]) -> Result<DataType> {
         Ok(match func {
-            WindowFunc::RowNumber | WindowFunc::Rank | WindowFunc::DenseRank => {
-                DataType::bigint_unsigned().with_nullable(false)
-            }
-            WindowFunc::Ntile => DataType::bigint_unsigned(),
+            WindowFunc::RowNumber
+            | WindowFunc::Rank
+            | WindowFunc::DenseRank
+            | WindowFunc::Ntile => DataType::bigint_unsigned().with_nullable(false),
             WindowFunc::CumeDist | WindowFunc::PercentRank => {
                 DataType::double().with_nullable(false)
             }
@@ -368,4 +368,16 @@ impl Binder<'_> {
         }
         Expr::column(output, ty)
     }
+}
+
+/// The type of a window's result in the temporary table that the reference keeps it in.
+fn kept_type(mut ty: DataType) -> DataType {
+    match ty.kind {
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {
+            ty.kind = TypeKind::BigInt;
+        }
+        TypeKind::Char => ty.kind = TypeKind::VarChar,
+        _ => {}
+    }
+    ty
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use errors::Result;
-use plan::{CteId, Expr, OutputColumn, Physical, Plan, Subquery};
-use plugin_api::{BindContext, ColumnMeta, Registry};
+use plan::{CteId, Expr, Making, OutputColumn, Physical, Plan, Subquery};
+use plugin_api::{BindContext, ColumnMeta, Computed, Registry};
 use types::Value;
 
 use crate::context::{ExecContext, Outcome, RowSink};
@@ -60,8 +60,17 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             meta.auto_increment = source.auto_increment;
             meta.no_default = source.no_default;
             meta.on_update_now = source.on_update_now;
+            meta.default_now = source.default_now;
             meta.materialized = source.materialized;
         }
+        meta.materialized |= column.making == Making::Kept;
+        meta.computed = match (column.making, &column.expr) {
+            (Making::Typed | Making::Kept, _) => None,
+            (Making::IfNull, _) => Some(Computed::IfNull),
+            (Making::Subquery, _) => Some(Computed::Subquery),
+            (Making::Computed, Expr::Case { .. }) => Some(Computed::Choice),
+            (Making::Computed, _) => Some(Computed::Function),
+        };
         meta
     };
     columns.iter().map(meta).collect()

@@ -28,7 +28,7 @@ pub use physical::{
 };
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, InsertMode,
-    InsertPlan, InsertSource, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery, TableWrite,
-    UpdatePlan, ViewCheck, WrittenColumn,
+    InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery,
+    TableWrite, UpdatePlan, ViewCheck, WrittenColumn,
 };
 pub use walk::RegisterSet;

@@ -15,6 +15,24 @@ pub struct OutputColumn {
     pub expr: Expr,
     /// Where it comes from, when it is a plain column.
     pub source: Option<ColumnSource>,
+    /// How the value was made.
+    pub making: Making,
+}
+
+/// How a result column's value was made: metadata and CREATE TABLE ... SELECT differ by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Making {
+    /// By an operator or a function, or it is a constant.
+    #[default]
+    Computed,
+    /// It is a column or an aggregate.
+    Typed,
+    /// By IFNULL, which keeps the type of integers.
+    IfNull,
+    /// It was kept in a temporary table: set operations, windows.
+    Kept,
+    /// By a subquery.
+    Subquery,
 }
 
 /// The table column behind a result column. A column that a derived table computes has the table's alias and its own name there, and no
@@ -32,6 +50,8 @@ pub struct ColumnSource {
     pub auto_increment: bool,
     pub no_default: bool,
     pub on_update_now: bool,
+    /// The present moment is its default.
+    pub default_now: bool,
     /// The rows are kept before they are read: a temporary table's column, whatever it is made of.
     pub materialized: bool,
 }

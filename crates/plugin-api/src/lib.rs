@@ -30,7 +30,7 @@ pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};
 pub use rewrite::{RewriteContext, StatementRewriter};
 pub use session::{
-    AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest,
+    AuthRequest, ColumnMeta, CommandOutcome, Computed, ConnectInfo, ConnectionKind, ExecuteRequest,
     LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
     SessionHandle, SessionState, StateChange,
 };

@@ -122,8 +122,25 @@ pub struct ColumnMeta {
     pub no_default: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update_now: bool,
-    /// Column of a materialised derived table.
+    /// A TIMESTAMP that takes the present moment by default.
+    pub default_now: bool,
+    /// Column of a temporary table: a derived table, a set operation, a window.
     pub materialized: bool,
+    /// What an expression computes, in contrast to what a column or an aggregate has.
+    pub computed: Option<Computed>,
+}
+
+/// What kind of expression a result column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computed {
+    /// A call or a cast.
+    Function,
+    /// One of several values: CASE, IF, COALESCE.
+    Choice,
+    /// IFNULL.
+    IfNull,
+    /// A subquery.
+    Subquery,
 }
 
 impl ColumnMeta {
@@ -143,7 +160,9 @@ impl ColumnMeta {
             auto_increment: false,
             no_default: false,
             on_update_now: false,
+            default_now: false,
             materialized: false,
+            computed: None,
         }
     }
 }

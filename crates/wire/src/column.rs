@@ -44,11 +44,18 @@ pub struct TypeOnWire {
 /// Whether a result column is a table's column or an expression; the reference sets flags accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnOrigin {
-    /// A column of a table.
+    /// A column of a table, or of a temporary one.
     Table,
     /// Anything else.
     Expression,
+    /// What a function or a cast makes.
+    Call,
 }
+
+/// Characters that a text made by an expression can have, as it is announced.
+const EXPRESSION_CHARACTERS_MAX: u32 = 1 << 24;
+/// Bytes that the reference reckons for a character of a long text made by an expression, for each byte that it is sent with.
+const LONG_TEXT_FACTOR: u32 = 4;
 
 impl<'a> ColumnDefinition<'a> {
     /// Appends the payload.
@@ -101,14 +108,49 @@ impl TypeOnWire {
     ) -> TypeOnWire {
         let has_text = ty.is_text() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set);
         let is_text = has_text && ty.collation.0 != BINARY_COLLATION;
+        let is_made = origin != ColumnOrigin::Table;
+        let made_json = is_made && ty.kind == TypeKind::Json;
+        let length = match (made_json, is_made && is_text && ty.is_blob()) {
+            (true, _) => u32::MAX - 3,
+            (_, true) => made_text_length(ty, origin, char_bytes_max),
+            _ => byte_length(ty, if is_text { char_bytes_max } else { 1 }),
+        };
         TypeOnWire {
-            ty: column_type(ty.kind),
-            collation: if is_text { collation } else { BINARY_COLLATION },
-            length: byte_length(ty, if is_text { char_bytes_max } else { 1 }),
+            ty: made_type(ty, origin).unwrap_or_else(|| column_type(ty.kind)),
+            collation: if is_text || made_json { collation } else { BINARY_COLLATION },
+            length,
             flags: type_flags(ty, origin, is_text),
             decimals: decimals(ty, origin),
         }
     }
+}
+
+/// Long strings that were made have the types of their lengths; those of columns are all BLOBs.
+fn made_type(ty: &DataType, origin: ColumnOrigin) -> Option<ColumnType> {
+    match (ty.kind, origin) {
+        (TypeKind::MediumText | TypeKind::MediumBlob, ColumnOrigin::Call) => {
+            Some(ColumnType::MediumBlob)
+        }
+        (TypeKind::LongText | TypeKind::LongBlob, ColumnOrigin::Call) => Some(ColumnType::LongBlob),
+        (TypeKind::LongText | TypeKind::LongBlob, ColumnOrigin::Expression)
+            if ty.length < u32::MAX =>
+        {
+            Some(ColumnType::LongBlob)
+        }
+        _ => None,
+    }
+}
+
+/// Bytes of a long text that was made.
+fn made_text_length(ty: &DataType, origin: ColumnOrigin, char_bytes_max: u32) -> u32 {
+    if ty.kind == TypeKind::LongText && origin == ColumnOrigin::Expression {
+        return byte_length(ty, char_bytes_max);
+    }
+    let characters = match origin {
+        ColumnOrigin::Call => ty.length.min(EXPRESSION_CHARACTERS_MAX),
+        ColumnOrigin::Expression | ColumnOrigin::Table => ty.length,
+    };
+    characters.saturating_mul(char_bytes_max).saturating_mul(LONG_TEXT_FACTOR)
 }
 
 fn column_type(kind: TypeKind) -> ColumnType {
@@ -188,9 +230,9 @@ fn byte_length(ty: &DataType, char_bytes_max: u32) -> u32 {
 fn decimals(ty: &DataType, origin: ColumnOrigin) -> u8 {
     let string = ty.is_string() || matches!(ty.kind, TypeKind::Json | TypeKind::Geometry);
     match origin {
-        ColumnOrigin::Expression if string => NOT_FIXED_DECIMALS,
+        ColumnOrigin::Expression | ColumnOrigin::Call if string => NOT_FIXED_DECIMALS,
         ColumnOrigin::Table if string => 0,
-        ColumnOrigin::Expression | ColumnOrigin::Table => ty.decimals,
+        ColumnOrigin::Expression | ColumnOrigin::Call | ColumnOrigin::Table => ty.decimals,
     }
 }
 
@@ -200,7 +242,7 @@ fn type_flags(ty: &DataType, origin: ColumnOrigin, is_text: bool) -> ColumnFlags
     let unsigned = ty.unsigned || year_column || ty.kind == TypeKind::Bit;
     // The reference marks numbers of expressions as binary, but not those of tables.
     let binary = match origin {
-        ColumnOrigin::Expression => !is_text,
+        ColumnOrigin::Expression | ColumnOrigin::Call => !is_text,
         ColumnOrigin::Table => {
             let number = ty.is_numeric();
             let text_by_bytes = is_text && is_binary_collation(ty.collation.0);
@@ -209,13 +251,12 @@ fn type_flags(ty: &DataType, origin: ColumnOrigin, is_text: bool) -> ColumnFlags
     };
     F::default()
         .with_if(F::NOT_NULL, !ty.nullable)
-        .with_if(F::BLOB, ty.is_blob())
+        .with_if(F::BLOB, ty.is_blob() && origin == ColumnOrigin::Table)
         .with_if(F::UNSIGNED, unsigned)
         .with_if(F::ZEROFILL, ty.zerofill || year_column)
         .with_if(F::BINARY, binary)
         .with_if(F::ENUM, ty.kind == TypeKind::Enum)
         .with_if(F::SET, ty.kind == TypeKind::Set)
-        .with_if(F::TIMESTAMP, ty.kind == TypeKind::Timestamp && origin == ColumnOrigin::Table)
 }
 
 /// Collations that compare bytes or code points.

@@ -10,9 +10,11 @@ use std::time::Duration;
 use charset::{Charset, CollationId};
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, err};
-use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState, StateChange};
+use plugin_api::{
+    ColumnMeta, Computed, LocalFile, OkInfo, ResultSink, RowSource, SessionState, StateChange,
+};
 use sys::blocking::blocking;
-use types::DataType;
+use types::{DataType, TypeKind};
 use wire::{
     BinaryRowWriter, Capabilities, Change, ColumnDefinition, ColumnFlags, ColumnOrigin, Eof,
     ErrPacket, OkPacket, Reader, ScanError, StatusFlags, TypeOnWire, begin_packet, finish_packet,
@@ -403,9 +405,11 @@ impl Drop for ClientFile<'_> {
 /// Appends the payload of a column definition.
 pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &mut Vec<u8>) {
     let origin = match column.org_table.is_empty() && !column.materialized {
+        true if column.computed == Some(Computed::Function) => ColumnOrigin::Call,
         true => ColumnOrigin::Expression,
         false => ColumnOrigin::Table,
     };
+    let is_timestamp = column.ty.kind == TypeKind::Timestamp;
     let collation = match encoding.collation {
         // `character_set_results = NULL`: text goes out in its own collation.
         63 => column.ty.collation.0,
@@ -423,7 +427,11 @@ pub(crate) fn encode_column(column: &ColumnMeta, encoding: TextEncoding, out: &m
         )
         .with_if(ColumnFlags::AUTO_INCREMENT, column.auto_increment)
         .with_if(ColumnFlags::NO_DEFAULT_VALUE, column.no_default)
-        .with_if(ColumnFlags::ON_UPDATE_NOW, column.on_update_now);
+        .with_if(
+            ColumnFlags::TIMESTAMP,
+            is_timestamp && (column.default_now || column.on_update_now),
+        )
+        .with_if(ColumnFlags::ON_UPDATE_NOW, is_timestamp && column.on_update_now);
     let mut converted: [Vec<u8>; 5] = Default::default();
     let [c0, c1, c2, c3, c4] = &mut converted;
     let definition = ColumnDefinition {

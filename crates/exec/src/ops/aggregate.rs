@@ -500,7 +500,7 @@ impl<'r> Sorted<'r> {
 
     /// Finishes all levels that have more than `keep` keys, finest first.
     fn finish(&mut self, keep: Option<usize>, run: &mut Run<'r>) -> Result<()> {
-        let Some(group) = &self.group else { return Ok(()) };
+        let Some(group) = &self.group else { return self.total_of_nothing(run) };
         let key_count = self.node.keys.len();
         for level in &mut self.levels {
             if keep.is_some_and(|keep| level.keys <= keep) {
@@ -516,6 +516,19 @@ impl<'r> Sorted<'r> {
             }
             self.finished.push_back(Finished { values, live_keys: level.keys });
         }
+        Ok(())
+    }
+
+    /// WITH ROLLUP has a grand total of no rows too.
+    fn total_of_nothing(&mut self, run: &mut Run<'r>) -> Result<()> {
+        let Some(total) = self.levels.last_mut().filter(|level| level.keys == 0) else {
+            return Ok(());
+        };
+        let mut values = vec![Value::Null; self.registers.len()];
+        for (call, state) in self.node.calls.iter().zip(&mut total.states) {
+            values.push(call.result(state, run)?);
+        }
+        self.finished.push_back(Finished { values, live_keys: 0 });
         Ok(())
     }
 

@@ -441,7 +441,7 @@ pub fn descending(expr: Expr) -> SortKey {
 }
 
 pub fn output(expr: Expr) -> OutputColumn {
-    OutputColumn { name: Arc::from("x"), expr, source: None }
+    OutputColumn { name: Arc::from("x"), expr, source: None, making: plan::Making::default() }
 }
 
 pub fn query(root: Physical, outputs: Vec<Expr>) -> Plan {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use catalog::Table;
 use plan::{
-    Access, ExplainFormat, Expr, InsertSource, LogicalSubquery, OutputColumn, Physical, Plan,
-    Register, TableAccess, TableInstance,
+    Access, ExplainFormat, Expr, InsertSource, LogicalSubquery, Making, OutputColumn, Physical,
+    Plan, Register, TableAccess, TableInstance,
 };
 use types::{CollationId, DataType, Value};
 
@@ -224,5 +224,10 @@ fn single(text: String, context: &Context<'_>) -> Plan {
 }
 
 fn column(name: &str, ty: DataType) -> OutputColumn {
-    OutputColumn { name: Arc::from(name), expr: Expr::literal(Value::Null, ty), source: None }
+    OutputColumn {
+        name: Arc::from(name),
+        expr: Expr::literal(Value::Null, ty),
+        source: None,
+        making: Making::default(),
+    }
 }

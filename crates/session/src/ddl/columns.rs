@@ -26,7 +26,20 @@ pub(crate) struct BuiltColumn {
     pub(crate) references: Option<ast::References>,
 }
 
+/// What is said of FLOAT(m, d) and DOUBLE(m, d).
+const FIXED_FLOAT: &str = "Specifying number of digits for floating point data types is deprecated \
+                           and will be removed in a future release.";
+
 impl Session {
+    /// The warning of a FLOAT or DOUBLE that a query gave fixed decimals.
+    pub(crate) fn note_fixed_float(&mut self, ty: &DataType) {
+        let is_float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+        if is_float && ty.decimals < types::NOT_FIXED_DECIMALS {
+            let code = ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
+            self.working.push_error(Level::Warning, &Error::new(code, FIXED_FLOAT));
+        }
+    }
+
     /// Warnings about what is on its way out of column types.
     fn warn_of_type(&mut self, written: &ast::DataType) {
         use ast::TypeName::*;
@@ -37,10 +50,7 @@ impl Session {
             self.working.push_error(Level::Warning, &error);
         };
         if is_float && written.length.is_some() {
-            warn(
-                "Specifying number of digits for floating point data types is deprecated and \
-                 will be removed in a future release.",
-            );
+            warn(FIXED_FLOAT);
         }
         if written.zerofill {
             warn(

@@ -8,7 +8,7 @@ use catalog::{
 use engine_api::TableId;
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::TransactionSource;
-use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use plugin_api::{ColumnMeta, Computed, OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, CreateTable, TableConstraint};
 use types::{DataType, TypeKind, Value};
@@ -18,6 +18,11 @@ use super::draft::{Draft, DraftColumn};
 use crate::session::Session;
 use crate::sink::NoRows;
 use crate::statement::Running;
+
+/// Computed integers of fewer characters become INT.
+const INT_DIGITS_END: u32 = 12;
+/// Characters of a computed string that becomes a VARCHAR.
+const VARCHAR_MADE_MAX: u32 = 512;
 
 impl Session {
     /// CREATE TABLE.
@@ -375,8 +380,13 @@ impl Session {
             }
             super::columns::check_column_name(&meta.name)?;
             let source = source_column(&view, meta);
-            let ty = storable(meta.ty.clone());
+            let ty = storable(meta);
+            self.note_fixed_float(&ty);
             let default = match (&source, ty.nullable) {
+                (Some(column), true) if column.generated.is_some() => {
+                    ColumnDefault::Constant(Value::Null)
+                }
+                (Some(column), false) if column.auto_increment => zero_default(&ty),
                 (Some(column), _) => column.default.clone(),
                 (None, true) => ColumnDefault::Constant(Value::Null),
                 (None, false) => zero_default(&ty),
@@ -423,6 +433,7 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
             ColumnDefault::Constant(Value::Decimal(zero))
         }
         TypeKind::Float | TypeKind::Double => ColumnDefault::Constant(Value::Double(0.0)),
+        TypeKind::Time => ColumnDefault::Constant(Value::Time(types::Time::ZERO)),
         TypeKind::Char | TypeKind::VarChar | TypeKind::Binary | TypeKind::VarBinary => {
             ColumnDefault::Constant(Value::text(""))
         }
@@ -430,8 +441,9 @@ fn zero_default(ty: &DataType) -> ColumnDefault {
     }
 }
 
-/// The column type that holds values of an expression's type.
-fn storable(mut ty: DataType) -> DataType {
+/// The column type that holds values of a result column's type.
+fn storable(meta: &ColumnMeta) -> DataType {
+    let mut ty = meta.ty.clone();
     ty.collation = super::charsets::stored_collation(charset::collation_or_binary(ty.collation)).id;
     match ty.kind {
         TypeKind::Null => {
@@ -439,23 +451,77 @@ fn storable(mut ty: DataType) -> DataType {
             ty.length = 0;
             ty.nullable = true;
         }
-        // Small constants become INT, as in the reference.
-        TypeKind::BigInt if ty.length < 10 => {
-            ty.kind = TypeKind::Int;
-            ty.length = if ty.unsigned { 10 } else { 11 };
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int
+            if meta.computed == Some(Computed::Subquery) =>
+        {
+            ty.kind = TypeKind::BigInt;
+            ty.length = 20;
+        }
+        TypeKind::TinyInt
+        | TypeKind::SmallInt
+        | TypeKind::MediumInt
+        | TypeKind::Int
+        | TypeKind::BigInt
+            if meta.computed.is_some_and(|computed| computed != Computed::IfNull) =>
+        {
+            fit_integer(&mut ty);
         }
         TypeKind::BigInt => ty.length = 20,
-        TypeKind::VarChar | TypeKind::VarBinary => {
-            let char_bytes =
-                u32::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
-            if ty.length.saturating_mul(char_bytes) > 65_535 {
-                ty.kind = if ty.is_binary() { TypeKind::LongBlob } else { TypeKind::LongText };
-                ty.length = u32::MAX;
-            }
+        TypeKind::Char if meta.computed.is_some() => ty.kind = TypeKind::VarChar,
+        TypeKind::Binary if meta.computed.is_some() => ty.kind = TypeKind::VarBinary,
+        TypeKind::Enum | TypeKind::Set if meta.computed.is_some() => {
+            ty.kind = TypeKind::VarChar;
+            ty.members = None;
         }
         _ => {}
     }
+    if !ty.is_string() || !meta.org_table.is_empty() {
+        return ty;
+    }
+    fit_string(&mut ty, meta);
     ty
+}
+
+/// Small computed numbers become INT, as in the reference.
+fn fit_integer(ty: &mut DataType) {
+    (ty.kind, ty.length) = match (ty.length < INT_DIGITS_END, ty.unsigned) {
+        (true, true) => (TypeKind::Int, 10),
+        (true, false) => (TypeKind::Int, 11),
+        (false, _) => (TypeKind::BigInt, 20),
+    };
+}
+
+/// A string that was made gets a TEXT or BLOB beyond `VARCHAR_MADE_MAX` characters.
+fn fit_string(ty: &mut DataType, meta: &ColumnMeta) {
+    let char_bytes =
+        u32::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    let aggregated = meta.computed.is_none() && is_aggregated(ty);
+    let bytes = ty.length.saturating_mul(if aggregated { 1 } else { char_bytes });
+    let short = matches!(ty.kind, TypeKind::VarChar | TypeKind::VarBinary);
+    let made = meta.computed.is_some() || meta.materialized;
+    if short && (!made || ty.length <= VARCHAR_MADE_MAX) && bytes <= 65_535
+        || matches!(ty.kind, TypeKind::Char | TypeKind::Binary)
+    {
+        return;
+    }
+    let fitted = short || meta.materialized || aggregated;
+    let binary = ty.is_binary();
+    (ty.kind, ty.length) = match (bytes, binary) {
+        _ if !fitted && meta.computed.is_none() => return,
+        (256..=65_535, true) if fitted => (TypeKind::Blob, 65_535),
+        (256..=65_535, false) if fitted => (TypeKind::Text, 65_535),
+        (0..=255, true) if fitted => (TypeKind::TinyBlob, 255),
+        (0..=255, false) if fitted => (TypeKind::TinyText, 255),
+        (65_536..=0xFF_FFFF, true) if fitted => (TypeKind::MediumBlob, 0xFF_FFFF),
+        (65_536..=0xFF_FFFF, false) if fitted => (TypeKind::MediumText, 0xFF_FFFF),
+        (_, true) => (TypeKind::LongBlob, u32::MAX),
+        (_, false) => (TypeKind::LongText, u32::MAX),
+    };
+}
+
+/// Whether a long string is made of many values, like that of GROUP_CONCAT.
+fn is_aggregated(ty: &DataType) -> bool {
+    matches!(ty.kind, TypeKind::LongText | TypeKind::LongBlob) && ty.length < u32::MAX
 }
 
 /// A virtual column that an index needs takes room in the record.

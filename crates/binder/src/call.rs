@@ -179,7 +179,7 @@ impl Binder<'_> {
         Ok(Some(match name {
             "IF" => {
                 count(3)?;
-                let condition = self.bind_condition(&args[0])?;
+                let condition = self.bind_number(&args[0])?;
                 let then = self.bind_condition(&args[1])?;
                 let otherwise = self.bind_condition(&args[2])?;
                 self.case(vec![(condition, then)], Some(otherwise))?
@@ -192,7 +192,11 @@ impl Binder<'_> {
                 let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
                 self.case(vec![(equal, null)], Some(first))?
             }
-            "IFNULL" | "NVL" | "COALESCE" => self.bind_coalesce(args)?,
+            "IFNULL" | "NVL" => {
+                count(2)?;
+                self.bind_coalesce(args)?
+            }
+            "COALESCE" => self.bind_coalesce(args)?,
             "ISNULL" => {
                 count(1)?;
                 let operand = Box::new(self.bind_condition(&args[0])?);

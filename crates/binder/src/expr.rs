@@ -39,7 +39,7 @@ impl Binder<'_> {
                         "'!' is deprecated and will be removed in a future release. Please use NOT instead",
                     );
                 }
-                let operand = self.bind_condition(operand)?;
+                let operand = self.bind_number(operand)?;
                 Ok(not(operand))
             }
             ExprKind::Concat(items) => self.bind_call("CONCAT", items),
@@ -140,7 +140,7 @@ impl Binder<'_> {
         }
     }
 
-    /// An operand of arithmetic: hexadecimal and bit literals are numbers here.
+    /// An operand of arithmetic or of a connective: hexadecimal and bit literals are numbers here.
     pub(crate) fn bind_number(&mut self, expr: &ast::Expr) -> Result<Expr> {
         if let ExprKind::Literal(ast::Literal::Hex(binary) | ast::Literal::Bit(binary)) = &expr.kind
             && binary.introducer.is_none()
@@ -221,7 +221,7 @@ impl Binder<'_> {
     fn bind_logical(&mut self, op: BinaryOp, items: &[ast::Expr]) -> Result<Expr> {
         let mut operands = Vec::with_capacity(items.len());
         for item in items {
-            operands.push(self.bind_condition(item)?);
+            operands.push(self.bind_number(item)?);
         }
         for pair in items.windows(2) {
             self.deprecate_signs(op, pair[0].span.end, pair[1].span.start);
@@ -246,13 +246,13 @@ impl Binder<'_> {
     }
 
     fn bind_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
-        let left = self.bind_condition(left)?;
-        let right = self.bind_condition(right)?;
+        let left = self.bind_number(left)?;
+        let right = self.bind_number(right)?;
         Ok(logical(BinaryOp::Xor, left, right))
     }
 
     fn bind_is(&mut self, expr: &ast::Expr, test: ast::IsTest, negated: bool) -> Result<Expr> {
-        let operand = Box::new(self.bind_condition(expr)?);
+        let operand = Box::new(self.bind_number(expr)?);
         let op = match (test, negated) {
             (ast::IsTest::Null | ast::IsTest::Unknown, false) => UnaryOp::IsNull,
             (ast::IsTest::Null | ast::IsTest::Unknown, true) => UnaryOp::IsNotNull,
@@ -294,7 +294,8 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let numeric = operand.as_ref().is_some_and(|operand| operand.ty().is_numeric());
+        // Without an operand, WHEN has truth values.
+        let numeric = operand.as_ref().is_none_or(|operand| operand.ty().is_numeric());
         let mut branches = Vec::with_capacity(case.whens.len());
         for (when, then) in &case.whens {
             let mut when =

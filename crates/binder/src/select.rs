@@ -64,7 +64,7 @@ impl Binder<'_> {
         let filter = match &select.filter {
             Some(filter) => {
                 self.block().clause = Clause::Where;
-                Some(self.bind_condition(filter)?)
+                Some(self.bind_number(filter)?)
             }
             None => None,
         };
@@ -80,7 +80,7 @@ impl Binder<'_> {
         let having = match &select.having {
             Some(having) => {
                 self.block().clause = Clause::Having;
-                Some(self.bind_condition(having)?)
+                Some(self.bind_number(having)?)
             }
             None => None,
         };

@@ -369,9 +369,8 @@ pub fn json_coercion(ty: &DataType) -> Coercion {
 
 /// An SQL value as a JSON value: truth values, binary strings and texts are told apart by the type.
 pub fn json_value(value: &Value, ty: &DataType) -> JsonValue {
-    let truth = ty.kind == TypeKind::BigInt && ty.length == 1;
     match value {
-        Value::Int(number) if truth => JsonValue::Bool(*number != 0),
+        Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),
         _ => JsonValue::from_sql(value, ty.is_binary()),
     }
 }

@@ -494,7 +494,11 @@ impl Session {
         let statement = Statement::Query(Box::new(query));
         let planned = self.plan_and_lock(&statement, running)?;
         let mut row = SingleRow::new(planned.program.columns());
-        self.run_program(&planned, running.parameters, &mut row)?;
+        // The session's limit is for results.
+        let limit = self.settings.sql_select_limit.take();
+        let outcome = self.run_program(&planned, running.parameters, &mut row);
+        self.settings.sql_select_limit = limit;
+        outcome?;
         row.row
             .and_then(|cells| cells.into_iter().next())
             .ok_or_else(|| Error::internal("an expression gave no row"))

@@ -229,9 +229,7 @@ fn convert(
         (ComparisonKind::DateTime, _) => return moment_of(value, ty, ctx),
         (ComparisonKind::Json, Value::Json(_)) => value.clone(),
         // A truth value is none of the numbers.
-        (ComparisonKind::Json, Value::Int(number))
-            if ty.kind == TypeKind::BigInt && ty.length == 1 =>
-        {
+        (ComparisonKind::Json, Value::Int(number)) if ty.is_truth() => {
             json::JsonValue::Bool(*number != 0).to_value()
         }
         (ComparisonKind::Json, _) => {

@@ -118,6 +118,11 @@ impl DataType {
         DataType::new(TypeKind::BigInt, 1, 0)
     }
 
+    /// Whether it is what a predicate returns: true and false in JSON, not numbers.
+    pub fn is_truth(&self) -> bool {
+        self.kind == TypeKind::BigInt && self.length == 1
+    }
+
     /// Double without fixed decimals.
     pub const fn double() -> DataType {
         DataType::new(TypeKind::Double, 23, NOT_FIXED_DECIMALS)

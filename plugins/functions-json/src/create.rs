@@ -93,6 +93,10 @@ fn bind_unquote(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
         TypeKind::Json => kit::UNBOUNDED_CHARACTERS,
         _ => text_length(&args[0].ty),
     };
+    let ty = &args[0].ty;
+    if !ty.is_string() && !matches!(ty.kind, TypeKind::Json | TypeKind::Null) {
+        return Err(Error::with(ErrorCode(3064), &[&1, &"json_unquote"]));
+    }
     let call = Call::new("json_unquote", args, no_paths);
     let ty = text_type(length, CollationId::UTF8MB4_BIN);
     Ok(BoundFunction::new(ty, vec![kit::json_coercion(&args[0].ty)], move |_, args| {

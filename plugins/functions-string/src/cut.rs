@@ -37,15 +37,19 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(1, 2),
         "TRIM(LEADING [remstr] FROM str)\nstr without remstr at its start.",
         |c, a| bind_trim(c, a, true, false),
-    )
-    .aliases(&["LTRIM"]),
+    ),
+    scalar("LTRIM", Arity::exactly(1), "LTRIM(str)\nstr without spaces at its start.", |c, a| {
+        bind_trim(c, a, true, false)
+    }),
     scalar(
         "TRIM_TRAILING",
         Arity::between(1, 2),
         "TRIM(TRAILING [remstr] FROM str)\nstr without remstr at its end.",
         |c, a| bind_trim(c, a, false, true),
-    )
-    .aliases(&["RTRIM"]),
+    ),
+    scalar("RTRIM", Arity::exactly(1), "RTRIM(str)\nstr without spaces at its end.", |c, a| {
+        bind_trim(c, a, false, true)
+    }),
 ];
 
 /// From which end characters are taken.

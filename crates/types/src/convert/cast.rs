@@ -230,6 +230,7 @@ fn cast_json(value: &Value, from: &DataType) -> Result<Value> {
             };
             Ok(JsonValue::Opaque(kind, bytes.to_vec()).to_value())
         }
+        Value::Int(number) if from.is_truth() => Ok(JsonValue::Bool(*number != 0).to_value()),
         _ => Ok(JsonValue::from_sql(value, false).to_value()),
     }
 }

@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     ("sysbench", || run::command("bash", &["tests/sysbench/run", "target/fast/squalld"])),
     ("histories", || {
         let squalld = ["--squalld", "target/debug/squalld"];
-        run::command("target/debug/histories", &[&squalld[..], &["--seconds", "6"]].concat())
+        run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
     }),
     ("damage", || {
         let script = ["tests/crash/damage.py", "--squalld", "target/debug/squalld"];

@@ -425,6 +425,15 @@ pub trait Transaction: Send {
     /// `DuplicateKey`, lock and I/O errors, `ReadOnly`.
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()>;
 
+    /// As `insert`, for a caller that changes the conflicting row: it is locked exclusively, so that two who do that do not wait for each
+    /// other.
+    ///
+    /// # Errors
+    /// As `insert`.
+    fn insert_or_lock(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
+        self.insert(table, record)
+    }
+
     /// Replaces the row at `locator`, whose key may change. Locks it exclusively when it is not.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use txn::KIND_PAGES;
 use crate::dictionary::io_error;
 use crate::keys::IndexKeys;
 use crate::locking::Obstacle;
+use crate::read::committed_version;
 use crate::table::Table;
 use crate::transaction::Txn;
 
@@ -176,22 +177,46 @@ impl Txn {
         }
     }
 
-    /// Locks the name of a unique key and refuses a live entry with it whose locator is not `own` (E5).
+    /// Locks the name of a unique key and refuses a live entry with it whose locator is not `own` (E5). The row in the way is then locked
+    /// in `mode`, and in the way still.
     pub(crate) fn claim_unique(
         &mut self,
         table: &Table,
         at: usize,
         entry: &Entry,
         own: Option<&[u8]>,
+        mode: Mode,
     ) -> EngineResult<()> {
         let index = &table.indexes[at];
-        let first = self.owner().lock_count();
-        let name = self.lock_unique_name(index.tree, entry)?;
-        let Some(locator) = self.live_duplicate(index.tree, entry, own)? else { return Ok(()) };
-        let owner = self.owner();
-        self.shared.system.locks.release_early(&owner, &name, first);
-        self.lock_current(table, &locator, Mode::Shared, engine_api::WaitPolicy::Wait)?;
-        Err(EngineError::DuplicateKey { index: index.def.id, locator })
+        loop {
+            let first = self.owner().lock_count();
+            let name = self.lock_unique_name(index.tree, entry)?;
+            let mut marked = Vec::new();
+            let live = self.live_duplicate(index.tree, entry, own, &mut marked)?;
+            let Some(locator) = live else { return self.note_gone(table, marked) };
+            let owner = self.owner();
+            self.shared.system.locks.release_early(&owner, &name, first);
+            self.lock_current(table, &locator, mode, engine_api::WaitPolicy::Wait)?;
+            // Its holder may have deleted it, or given it another key.
+            if self.live_duplicate(index.tree, entry, own, &mut marked)?.as_ref() == Some(&locator)
+            {
+                return Err(EngineError::DuplicateKey { index: index.def.id, locator });
+            }
+        }
+    }
+
+    /// Remembers the commits that took a unique key from these rows (E9): a snapshot from before them would have it twice.
+    fn note_gone(&mut self, table: &Table, locators: Vec<Vec<u8>>) -> EngineResult<()> {
+        let shared = self.shared.clone();
+        for locator in locators {
+            self.value.clear();
+            let found = table.clustered.get(&shared.system.pool, &locator, &mut self.value);
+            if found.map_err(io_error)? {
+                let (_, ticket) = committed_version(&shared.system, &mut self.value)?;
+                self.seen = self.seen.max(ticket);
+            }
+        }
+        Ok(())
     }
 
     /// Locks the name of a unique key.
@@ -209,14 +234,16 @@ impl Txn {
         Ok(name)
     }
 
+    /// Finds also the locators of marked entries with the same columns.
     fn live_duplicate(
         &self,
         tree: Tree,
         entry: &Entry,
         own: Option<&[u8]>,
+        marked: &mut Vec<Vec<u8>>,
     ) -> EngineResult<Option<Vec<u8>>> {
         let pool = &self.shared.system.pool;
-        let live = live_entries(pool, tree, entry.sql_key(), 2).map_err(io_error)?;
+        let live = entries_with(pool, tree, entry.sql_key(), 2, Some(marked)).map_err(io_error)?;
         Ok(live.into_iter().find(|locator| own != Some(locator.as_slice())))
     }
 }
@@ -228,7 +255,21 @@ pub(crate) fn live_entries(
     sql: &[u8],
     limit: usize,
 ) -> io::Result<Vec<Vec<u8>>> {
+    entries_with(pool, tree, sql, limit, None)
+}
+
+/// As `live_entries`; `gone` gets the locators of marked entries before the last of them.
+fn entries_with(
+    pool: &Pool,
+    tree: Tree,
+    sql: &[u8],
+    limit: usize,
+    mut gone: Option<&mut Vec<Vec<u8>>>,
+) -> io::Result<Vec<Vec<u8>>> {
     let (mut start, mut key, mut found) = (sql.to_vec(), Vec::new(), Vec::new());
+    if let Some(gone) = &mut gone {
+        gone.clear();
+    }
     loop {
         let leaf = tree.shared_leaf(pool, Seek::At(&start))?;
         let page = leaf.page();
@@ -239,11 +280,14 @@ pub(crate) fn live_entries(
                 return Ok(found);
             }
             let (length, marked) = read_entry(page.value_word(slot, 0));
-            if length == sql.len() && !marked {
-                found.push(key.get(length..).unwrap_or(&[]).to_vec());
-                if found.len() == limit {
-                    return Ok(found);
-                }
+            let locator = || key.get(length..).unwrap_or(&[]).to_vec();
+            match (length == sql.len(), marked, &mut gone) {
+                (true, false, _) => found.push(locator()),
+                (true, true, Some(gone)) => gone.push(locator()),
+                _ => {}
+            }
+            if found.len() == limit {
+                return Ok(found);
             }
         }
         if !page.upper_fence(&mut start) {

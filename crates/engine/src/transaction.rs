@@ -704,7 +704,14 @@ impl Transaction for Txn {
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
         let found = self.table(table)?;
-        let outcome = self.insert_row(&found, record);
+        let outcome = self.insert_row(&found, record, Mode::Shared);
+        outcome.map_err(|error| self.name_table(table, error))
+    }
+
+    fn insert_or_lock(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
+        self.check_writable()?;
+        let found = self.table(table)?;
+        let outcome = self.insert_row(&found, record, Mode::Exclusive);
         outcome.map_err(|error| self.name_table(table, error))
     }
 

@@ -78,30 +78,42 @@ impl Txn {
         record_bytes_max(self.shared.system.pool.page_bytes())
     }
 
-    pub(crate) fn insert_row(&mut self, table: &Arc<Table>, record: &[u8]) -> EngineResult<()> {
+    /// A row in the way is locked in `mode`.
+    pub(crate) fn insert_row(
+        &mut self,
+        table: &Arc<Table>,
+        record: &[u8],
+        mode: Mode,
+    ) -> EngineResult<()> {
         if self.keep_row(table, record)? {
             return Ok(());
         }
         let mark = self.start_change();
         let locator = self.locator_of(table, record)?;
-        let inserted = self.insert_at(table, &locator, record);
+        let inserted = self.insert_at(table, &locator, record, mode);
         inserted.or_else(|error| self.fail_after(mark, error))
     }
 
-    fn insert_at(&mut self, table: &Table, locator: &[u8], record: &[u8]) -> EngineResult<()> {
+    fn insert_at(
+        &mut self,
+        table: &Table,
+        locator: &[u8],
+        record: &[u8],
+        mode: Mode,
+    ) -> EngineResult<()> {
         let page_bytes = self.shared.system.pool.page_bytes();
         let entries = entries_of(table, page_bytes, record, locator)?;
         let is_unique = |at: usize, entry: &Entry| table.indexes[at].def.unique && !entry.has_null;
         if entries.iter().enumerate().any(|(at, entry)| is_unique(at, entry)) {
-            self.refuse_duplicate_row(table, locator)?;
+            self.refuse_duplicate_row(table, locator, mode)?;
             for (at, entry) in entries.iter().enumerate() {
                 if is_unique(at, entry) {
-                    self.claim_unique(table, at, entry, None)?;
+                    self.claim_unique(table, at, entry, None, mode)?;
                 }
             }
         }
         let (place, body) = self.store_record(locator.len(), record)?;
-        self.write_new_row(table, locator, place, &body)?;
+        self.write_new_row(table, locator, place, &body, mode)?;
         table.builds.iter().for_each(|build| build.note_row(None, Some(record), locator));
         for (index, entry) in table.indexes.iter().zip(&entries) {
             self.put_entry_waiting(index.tree, entry)?;
@@ -118,8 +130,13 @@ impl Txn {
         Err(error)
     }
 
-    /// Fails when a live row has the key, locking it in shared mode.
-    fn refuse_duplicate_row(&mut self, table: &Table, locator: &[u8]) -> EngineResult<()> {
+    /// Fails when a live row has the key, locking it.
+    fn refuse_duplicate_row(
+        &mut self,
+        table: &Table,
+        locator: &[u8],
+        mode: Mode,
+    ) -> EngineResult<()> {
         let shared = self.shared.clone();
         self.value.clear();
         let mut value = std::mem::take(&mut self.value);
@@ -132,7 +149,7 @@ impl Txn {
         if own.is_deleted() && own.id() == self.own_id() {
             return Ok(());
         }
-        match self.lock_current(table, locator, Mode::Shared, WaitPolicy::Wait)? {
+        match self.lock_current(table, locator, mode, WaitPolicy::Wait)? {
             Locked::Found => Err(EngineError::DuplicateKey {
                 index: IndexId::CLUSTERED,
                 locator: locator.to_vec(),
@@ -178,13 +195,14 @@ impl Txn {
         locator: &[u8],
         place: Place,
         body: &[u8],
+        mode: Mode,
     ) -> EngineResult<()> {
         loop {
             match self.try_write_new_row(table, locator, place, body)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Full => self.make_room(table, locator)?,
                 Attempt::Blocked(obstacle) => self.wait_for(obstacle, Mode::Exclusive)?,
-                _ => self.refuse_duplicate_row(table, locator)?,
+                _ => self.refuse_duplicate_row(table, locator, mode)?,
             }
         }
     }
@@ -255,7 +273,8 @@ impl Txn {
             keys.append(record, &mut target)?;
             if target != locator {
                 let moved = self.change_row(table, locator, None);
-                let moved = moved.and_then(|()| self.insert_at(table, &target, record));
+                let moved =
+                    moved.and_then(|()| self.insert_at(table, &target, record, Mode::Shared));
                 return moved.or_else(|error| self.fail_after(mark, error));
             }
         }
@@ -339,7 +358,7 @@ impl Txn {
             if let Some(target) = target
                 && !target.has_null
             {
-                self.claim_unique(table, at, target, Some(locator))?;
+                self.claim_unique(table, at, target, Some(locator), Mode::Shared)?;
             }
             if !old[at].has_null {
                 self.lock_unique_name(index.tree, &old[at])?;

@@ -341,3 +341,37 @@ fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
     });
     written.wait().unwrap();
 }
+
+/// A key that a commit gave free is one that its taker has seen: no snapshot of the taker's has the row that it was taken from.
+#[test]
+fn whoever_takes_a_unique_key_sees_who_gave_it_free() {
+    let held = Arc::new(AtomicBool::new(false));
+    let is_held = held.clone();
+    let rule = move |call, name: &str| {
+        while call == Call::Sync && name.starts_with("wal-") && is_held.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Verdict::Pass
+    };
+    let engine = open(FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule))).unwrap();
+    let mut txn = begin(&engine);
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, true)])).unwrap();
+    txn.commit().unwrap().wait().unwrap();
+    insert(&engine, 0..1).unwrap();
+    held.store(true, Ordering::SeqCst);
+    let mut giver = begin(&engine);
+    giver.delete(TABLE, &key(0)).unwrap();
+    let given = giver.commit().unwrap();
+    let mut taker = begin(&engine);
+    taker.insert(TABLE, &record([1, 0])).unwrap();
+    assert!(!given.is_durable());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            held.store(false, Ordering::SeqCst);
+        });
+        let seen = rows::<2>(&mut *taker, &whole(TABLE, IndexId::CLUSTERED), 100).unwrap();
+        assert_eq!(seen, [[1, 0]]);
+    });
+    given.wait().unwrap();
+}

@@ -427,3 +427,71 @@ fn locked_ranges_have_no_phantoms() {
     });
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
 }
+
+fn waits(engine: &DurableEngine) -> u64 {
+    let stats = engine.stats();
+    let waits = stats.iter().find(|stat| stat.name == "waits_total");
+    waits.expect("it counts waits").value.parse().unwrap()
+}
+
+/// Whoever waits for the row with its unique key looks again when the wait is over: the key may be free.
+#[test]
+fn a_row_in_the_way_that_goes_is_not_in_the_way() {
+    let changes: [fn(&mut dyn Transaction) -> EngineResult<()>; 2] = [
+        |holder| holder.delete(TABLE, &key(0)),
+        |holder| holder.update(TABLE, &key(0), &record([0, 0, 1])),
+    ];
+    for change in changes {
+        let disk = Arc::new(SimDisk::new());
+        let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
+        let mut holder = support::begin_waiting(&engine, LOCK_WAIT);
+        holder.create_table(&definition()).unwrap();
+        holder.insert(TABLE, &record([0, 0, 0])).unwrap();
+        holder.commit().unwrap();
+        start(&mut *holder);
+        let mut out = RowBuf::default();
+        let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
+        holder.get(TABLE, IndexId::CLUSTERED, &key(0), lock, wait, &mut out).unwrap();
+        let before = waits(&engine);
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| {
+                let mut taker = support::begin_waiting(&engine, LOCK_WAIT);
+                taker.insert(TABLE, &record([1, 1, 0]))?;
+                taker.commit().map(drop)
+            });
+            while waits(&engine) == before {
+                std::thread::yield_now();
+            }
+            change(&mut *holder).unwrap();
+            holder.commit().unwrap();
+            assert!(taker.join().unwrap().is_ok());
+        });
+    }
+}
+
+/// Two who change the row in the way each lock it exclusively at once: neither has to wait for the other's shared lock.
+#[test]
+fn the_row_in_the_way_is_locked_as_asked_for() {
+    let disk = Arc::new(SimDisk::new());
+    let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
+    let mut txn = support::begin_waiting(&engine, LOCK_WAIT);
+    txn.create_table(&definition()).unwrap();
+    txn.insert(TABLE, &record([0, 0, 0])).unwrap();
+    txn.commit().unwrap();
+    for row in [[0, 5, 5], [5, 5, 0]] {
+        for shared in [true, false] {
+            start(&mut *txn);
+            let refused = match shared {
+                true => txn.insert(TABLE, &record(row)),
+                false => txn.insert_or_lock(TABLE, &record(row)),
+            };
+            assert!(matches!(refused, Err(EngineError::DuplicateKey { .. })), "{refused:?}");
+            let mut other = support::begin_waiting(&engine, LOCK_WAIT);
+            let (lock, wait) = (RowLock::Shared, WaitPolicy::NoWait);
+            let mut out = RowBuf::default();
+            let got = other.get(TABLE, IndexId::CLUSTERED, &key(0), lock, wait, &mut out);
+            assert_eq!(got.is_ok(), shared, "{row:?}");
+            txn.rollback().unwrap();
+        }
+    }
+}

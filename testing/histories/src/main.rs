@@ -1,6 +1,7 @@
 //! Makes histories on a real server and checks them: several connections append to lists and read them, in rounds on fresh lists, each
 //! round checked when it ends.
 
+mod session;
 mod work;
 
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use client::{Options as Login, Target};
+use client::{Connection, Options as Login, Target};
 use histories::{End, Level, check};
 
 #[derive(Parser)]
@@ -45,22 +46,25 @@ enum Name {
     ReadCommitted,
     RepeatableRead,
     Serializable,
+    /// Connections at all of these, of which only what the weakest promises is asked.
+    Mixed,
 }
 
 impl Name {
     fn level(self) -> Level {
         match self {
-            Name::ReadCommitted => Level::ReadCommitted,
+            Name::ReadCommitted | Name::Mixed => Level::ReadCommitted,
             Name::RepeatableRead => Level::RepeatableRead,
             Name::Serializable => Level::Serializable,
         }
     }
 
-    fn sql(self) -> &'static str {
+    fn sql(self) -> &'static [&'static str] {
         match self {
-            Name::ReadCommitted => "READ COMMITTED",
-            Name::RepeatableRead => "REPEATABLE READ",
-            Name::Serializable => "SERIALIZABLE",
+            Name::ReadCommitted => &["READ COMMITTED"],
+            Name::RepeatableRead => &["REPEATABLE READ"],
+            Name::Serializable => &["SERIALIZABLE"],
+            Name::Mixed => &["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"],
         }
     }
 }
@@ -91,14 +95,29 @@ fn run(options: &Options) -> Result<usize, String> {
         tls: client::Encryption::Off,
         framings: Vec::new(),
     };
-    let all = [Name::ReadCommitted, Name::RepeatableRead, Name::Serializable];
-    let levels = if options.level.is_empty() { &all[..] } else { &options.level[..] };
+    wait_until_ready(&login)?;
+    let all = Name::value_variants();
+    let levels = if options.level.is_empty() { all } else { &options.level[..] };
     let mut anomalies = 0;
     for level in levels {
         anomalies += run_level(options, &login, *level)?;
     }
     println!("{} passed, {anomalies} failed", levels.len());
     Ok(anomalies)
+}
+
+/// A server that has just started answers that it is not ready yet.
+fn wait_until_ready(login: &Login) -> Result<(), String> {
+    const SECONDS: u64 = 60;
+    let begun = Instant::now();
+    loop {
+        let opened = Connection::open(login);
+        match opened.and_then(|mut connection| connection.query(b"SELECT 1", &mut ())) {
+            Ok(_) => return Ok(()),
+            Err(failure) if begun.elapsed().as_secs() > SECONDS => return Err(failure.to_string()),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -143,7 +162,7 @@ fn run_level(options: &Options, login: &Login, level: Name) -> Result<usize, Str
     println!(
         "{}: {} connections, {:.0} s, {} rounds: {} transactions ({} committed, {} rolled back), {:.0} a second; {} cycles \
          that the level allows, {} anomalies; checked in {:.1} s",
-        level.sql(),
+        level.sql().join(", "),
         options.connections,
         totals.busy.as_secs_f64(),
         round,

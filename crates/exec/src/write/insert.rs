@@ -467,7 +467,11 @@ impl<'p, 's> InsertState<'p, 's> {
         loop {
             run.counts.write += 1;
             let transaction = run.transaction(&table.engine)?;
-            let outcome = transaction.insert(table.id, &self.buffers.record);
+            let record = &self.buffers.record;
+            let outcome = match program.mode {
+                Mode::Error | Mode::Ignore => transaction.insert(table.id, record),
+                Mode::Replace | Mode::Update { .. } => transaction.insert_or_lock(table.id, record),
+            };
             let (index, locator) = match written(outcome, run)? {
                 Written::Done => {
                     self.outcome.affected += 1 + deleted;

@@ -84,16 +84,20 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "damaged log record")
 }
 
-/// Applies pieces, in ticket order, to a page that may have seen some of them.
+/// Applies pieces, in ticket order, to a page that may have seen some of them. What lies before a piece that empties the page is passed
+/// over, and the page is not read then: the log has all that comes after.
 ///
 /// # Errors
 /// As `redo`.
 pub fn redo_page(pool: &Pool, no: PageNo, pieces: &[Piece<'_>]) -> io::Result<()> {
-    let Some(first) = pieces.first() else { return Ok(()) };
-    let guard = pool.exclusive_for_redo(no, || first.is_blank)?;
+    let blank = pieces.iter().rposition(|piece| piece.is_blank);
+    let guard = match blank {
+        Some(_) => pool.create(no)?,
+        None => pool.exclusive(no)?,
+    };
     let seen = guard.page().lsn();
     let mut last = seen;
-    for piece in pieces.iter().filter(|piece| piece.ticket > seen) {
+    for piece in pieces[blank.unwrap_or(0)..].iter().filter(|piece| piece.ticket > seen) {
         guard.mark_dirty(piece.ticket);
         apply_ops(guard.words(), piece.ops, piece.place).ok_or_else(damaged)?;
         last = piece.ticket;

@@ -191,16 +191,6 @@ impl Pool {
         self.dirty.load(Ordering::Relaxed) as usize
     }
 
-    /// Says that a page will be looked at soon. Does not wait.
-    pub fn will_need(&self, no: PageNo) {
-        let is_missing =
-            self.entry(no).is_ok_and(|entry| entry.frame.load(Ordering::Relaxed) == NO_FRAME);
-        if is_missing {
-            let size = self.config.page_bytes as u64;
-            self.file.will_read(u64::from(no.0) * size, size);
-        }
-    }
-
     /// The log, once connected.
     pub fn log(&self) -> Option<&Arc<Log>> {
         self.log.get()
@@ -337,23 +327,6 @@ impl Pool {
         let guard = self.fill_latched(no, entry, Missing::Zero)?;
         self.touch(entry);
         Ok(guard)
-    }
-
-    /// For redo: as `exclusive`, but a damaged or missing page is blank, with LSN 0, when `may_be_blank`.
-    ///
-    /// # Errors
-    /// As `optimistic`.
-    pub fn exclusive_for_redo(
-        &self,
-        no: PageNo,
-        may_be_blank: impl FnOnce() -> bool,
-    ) -> io::Result<Exclusive<'_>> {
-        match self.exclusive(no) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData && may_be_blank() => {
-                self.create(no)
-            }
-            other => other,
-        }
     }
 
     /// `entry` is latched exclusively; makes it resident. On failure the latch is given back.

@@ -23,6 +23,7 @@ use crate::config::{ArchiveDisk, EngineConfig, Settings};
 use crate::dictionary::{Dictionary, io_error, setup};
 use crate::identity;
 use crate::losers::Losers;
+use crate::row::UndoEntry;
 use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
 use crate::transaction::Txn;
@@ -138,6 +139,7 @@ impl DurableEngine {
             log: config.log.clone(),
             pool,
             undo_memory_bytes: config.undo_memory_bytes,
+            subject_of: UndoEntry::subject,
             redo: config.redo,
             log_damage: match config.open_up_to_log_damage {
                 true => DamagePolicy::StopThere,

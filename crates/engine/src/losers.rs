@@ -16,7 +16,7 @@ use txn::{Core, Progress, Recovery, RecoveryPhase};
 
 use crate::engine::Shared;
 use crate::entries::unique_space;
-use crate::row::UndoEntry;
+use crate::row::{DEFINITIONS, UndoEntry};
 use crate::undo::KeepLocks;
 
 /// Undo entries between two looks at the progress.
@@ -26,6 +26,8 @@ struct Loser {
     core: Arc<Core>,
     /// Tables that it changed.
     tables: BTreeSet<u64>,
+    /// How much of its undo is left, as far as was told.
+    left_bytes: u64,
 }
 
 /// The losers of the last crash that are left, newest first, and how far their rollback is.
@@ -36,37 +38,23 @@ pub(crate) struct Losers {
     told: Mutex<(Recovery, Progress)>,
 }
 
-/// What the undo of a loser says.
-#[derive(Default)]
-struct Look {
-    entries: u64,
-    tables: BTreeSet<u64>,
-    has_definitions: bool,
-}
-
 fn damaged() -> EngineError {
     EngineError::Other(Error::internal("an undo entry is damaged"))
 }
 
-fn look_at(core: &Core) -> EngineResult<Look> {
-    let (mut look, mut payload) = (Look::default(), Vec::new());
+/// What the undo of a transaction is about. Its subjects say so at once, however long it is (X16); entries of an earlier version are read.
+fn subjects_of(core: &Core) -> EngineResult<BTreeSet<u64>> {
+    if let Some(subjects) = core.subjects() {
+        return Ok(subjects.into_iter().collect());
+    }
+    let (mut subjects, mut payload) = (BTreeSet::new(), Vec::new());
     let mut at = core.last_undo();
     while at.0 > 0 {
         at = core.read_undo(at, &mut payload).ok_or_else(damaged)?;
-        look.entries += 1;
-        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
-            UndoEntry::Insert { table, .. } | UndoEntry::Change { table, .. } => {
-                look.tables.insert(table);
-            }
-            UndoEntry::Blob { .. } => {}
-            UndoEntry::CreateTree { .. }
-            | UndoEntry::TreePages { .. }
-            | UndoEntry::TreeFilled { .. }
-            | UndoEntry::DropTree { .. }
-            | UndoEntry::Define { .. } => look.has_definitions = true,
-        }
+        subjects.insert(UndoEntry::subject(&payload));
     }
-    Ok(look)
+    subjects.remove(&0);
+    Ok(subjects)
 }
 
 impl Losers {
@@ -90,6 +78,17 @@ impl Losers {
         progress.tell(report, phase, done, total);
     }
 
+    /// Counts what was undone since the last call.
+    fn note_left(&self, core: &Core) {
+        let now = core.last_undo().0;
+        let mut left = self.left.lock();
+        let Some(loser) = left.iter_mut().find(|loser| loser.core.id == core.id) else { return };
+        let done = loser.left_bytes.saturating_sub(now);
+        loser.left_bytes = now;
+        drop(left);
+        self.told.lock().0.undo_done += done;
+    }
+
     /// Losers that changed a table.
     pub(crate) fn owners_in(&self, table: TableId) -> Vec<Arc<Owner>> {
         let left = self.left.lock();
@@ -104,15 +103,16 @@ impl Shared {
         let count = cores.len() as u64;
         for (core, at) in cores.into_iter().zip(0..) {
             self.losers.tell(RecoveryPhase::Analysis, |_| (at, count));
-            let look = look_at(&core)?;
-            if look.has_definitions {
+            let tables = subjects_of(&core)?;
+            if tables.contains(&DEFINITIONS) {
                 self.undo_to(&core, 0, KeepLocks::No)?;
                 self.end_loser(&core);
                 continue;
             }
-            self.lock_unique_keys(&core, &look.tables);
-            self.losers.told.lock().0.undo_total += look.entries;
-            self.losers.left.lock().push(Loser { core, tables: look.tables });
+            self.lock_unique_keys(&core, &tables);
+            let left_bytes = core.last_undo().0;
+            self.losers.told.lock().0.undo_total += left_bytes;
+            self.losers.left.lock().push(Loser { core, tables, left_bytes });
         }
         self.tell_rollback();
         Ok(())
@@ -152,18 +152,18 @@ impl Shared {
         loop {
             let next = self.losers.left.lock().first().map(|loser| loser.core.clone());
             let Some(core) = next else { return Ok(()) };
-            let mut done = 0;
+            let mut steps: u64 = 0;
             while self.undo_last(&core, 0, KeepLocks::No)? {
-                done += 1;
-                if done == STEP {
-                    self.losers.told.lock().0.undo_done += std::mem::take(&mut done);
+                steps += 1;
+                if steps.is_multiple_of(STEP) {
+                    self.losers.note_left(&core);
                     self.tell_rollback();
                     if self.stopping.load(Ordering::Acquire) {
                         return Ok(());
                     }
                 }
             }
-            self.losers.told.lock().0.undo_done += done;
+            self.losers.note_left(&core);
             // First the table's locks, then the list: whoever finds it here waits for an end that comes.
             self.end_loser(&core);
             self.losers.left.lock().retain(|loser| loser.core.id != core.id);

@@ -133,6 +133,9 @@ pub(crate) fn append_record(pool: &Pool, value: &[u8], out: &mut Vec<u8>) -> io:
     }
 }
 
+/// The subject of changes of definitions. No table has this id.
+pub(crate) const DEFINITIONS: u64 = u64::MAX;
+
 /// An undo entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UndoEntry<'a> {
@@ -209,6 +212,24 @@ impl<'a> UndoEntry<'a> {
         }
     }
 
+    /// What an entry with these bytes is about: a table, `DEFINITIONS`, or 0 when that need not be known (E10).
+    pub fn subject(bytes: &[u8]) -> u64 {
+        match UndoEntry::decode(bytes) {
+            Some(UndoEntry::Insert { table, .. } | UndoEntry::Change { table, .. }) => table,
+            Some(UndoEntry::Blob { .. }) => 0,
+            // What cannot be read is met, and answered for, before the engine opens.
+            None => DEFINITIONS,
+            Some(
+                UndoEntry::CreateTree { .. }
+                | UndoEntry::TreePages { .. }
+                | UndoEntry::TreeFilled { .. }
+                | UndoEntry::DropTree { .. }
+                | UndoEntry::Define { .. },
+            ) => DEFINITIONS,
+        }
+    }
+
+    #[inline]
     pub fn decode(bytes: &'a [u8]) -> Option<UndoEntry<'a>> {
         let mut reader = Reader::new(bytes);
         Some(match reader.u8()? {

@@ -296,9 +296,16 @@ fn with_a_loser() -> SimDisk {
 fn losers_are_undone_while_the_engine_is_in_use() {
     let held = Arc::new(AtomicBool::new(true));
     let is_held = held.clone();
+    let opened = Arc::new(AtomicBool::new(false));
+    let is_opened = opened.clone();
     // The thread that undoes them cannot read pages until the test lets go, and the pool has no room for all of the table.
     let rule = move |call, name: &str| {
         let is_rollback = std::thread::current().name() == Some("rollback");
+        // However much it is, the undo of a loser is not read before.
+        let is_early = !is_rollback && !is_opened.load(Ordering::SeqCst);
+        if call == Call::Read && name.starts_with("undo-") && is_early {
+            return Verdict::Fail(std::io::ErrorKind::Other);
+        }
         match call == Call::Read && name == "space" && is_rollback && is_held.load(Ordering::SeqCst)
         {
             true => Verdict::Fail(std::io::ErrorKind::Other),
@@ -312,9 +319,11 @@ fn losers_are_undone_while_the_engine_is_in_use() {
         tell.lock().unwrap().push((now.phase, now.percent));
     })
     .unwrap();
+    opened.store(true, Ordering::SeqCst);
     let now = engine.recovery();
     assert!(now.phase == RecoveryPhase::Rollback && (85..100).contains(&now.percent), "{now:?}");
-    assert_eq!((now.losers, now.losers_done, now.undo_total), (1, 0, 1000));
+    assert_eq!((now.losers, now.losers_done), (1, 0));
+    assert!(now.undo_total > 20_000, "{now:?}");
     // What it changed is hidden and locked, its table keeps its definition, and everything else goes on.
     let mut txn = engine.new_transaction();
     let begin = |txn: &mut dyn Transaction| {

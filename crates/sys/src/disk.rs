@@ -57,8 +57,6 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn set_size(&self, size_bytes: u64) -> io::Result<()>;
-    /// Says that this part will be read soon. A hint: it does not wait, and nothing depends on it.
-    fn will_read(&self, _offset: u64, _length: u64) {}
 }
 
 /// A directory of files.
@@ -334,11 +332,6 @@ impl File for RealFile {
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.times.time(Call::Ftruncate, || self.file.set_len(size_bytes))
-    }
-
-    fn will_read(&self, offset: u64, length: u64) {
-        let length = std::num::NonZero::new(length);
-        let _hint = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
     }
 }
 

@@ -11,6 +11,7 @@ use sys::disk::{Disk, File, OpenMode};
 use wal::{Checkpoint, CheckpointFile};
 
 use crate::filed::SharedFile;
+use crate::subjects::Subjects;
 use crate::system::TxnSystem;
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
@@ -137,12 +138,14 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
 }
 
 /// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in a file, number of that file when others share
-/// it, where it begins there, and the rest of its undo. Also the files that must be synced.
+/// it, where it begins there, and the rest of its undo. At the end in the same form one without a number, whose undo says for each active
+/// one what its undo is about (X16): id, count, numbers. Also the files that must be synced.
 fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     /// Words of a transaction and the length of its undo.
     const HEAD_BYTES: usize = 7 * 8 + 4;
     let (mut out, mut files) = (vec![0; 4], Vec::new());
     let mut shared_files = HashMap::new();
+    let mut subjects = Vec::new();
     let cores = system.all_cores();
     let undo: usize = cores.iter().map(|core| core.undo_bytes().0).sum();
     // All of it, with room for those that begin meanwhile: growing would take twice the memory.
@@ -156,6 +159,15 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
         let words = [core.id, commit, purged, undo.last, undo.base, number, at];
         words.iter().for_each(|word| put_u64(&mut out, *word));
         put_blob(&mut out, &undo.bytes);
+        if core.is_active()
+            && let Some(known) = &undo.subjects
+        {
+            let count = known.iter().count() as u64;
+            [core.id, count]
+                .into_iter()
+                .chain(known.iter())
+                .for_each(|word| put_u64(&mut subjects, word));
+        }
         match &undo.shared {
             Some((shared, _)) => drop(shared_files.insert(shared.number, shared.file.clone())),
             None => files.extend(undo.file.clone()),
@@ -170,6 +182,10 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
         shared_files.insert(filed.file.number, filed.file.file.clone());
     });
     files.extend(shared_files.into_values());
+    if !subjects.is_empty() {
+        out.extend_from_slice(&[0; HEAD_BYTES - 4]);
+        put_blob(&mut out, &subjects);
+    }
     let crc = stdx::hash_bytes(1, &out[4..]) as u32;
     out[..4].copy_from_slice(&crc.to_le_bytes());
     (out, files)
@@ -181,13 +197,19 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
     let count = file.read_at(&mut bytes, 0)?;
     bytes.truncate(count);
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged");
-    let cores = parse(&bytes).ok_or_else(damaged)?.into_iter();
+    let mut cores = parse(&bytes).ok_or_else(damaged)?;
+    let nobody = cores.pop_if(|core| core.id == 0).map_or(Vec::new(), |core| core.bytes);
+    let mut subjects = parse_subjects(&nobody).ok_or_else(damaged)?;
     let mut files: HashMap<u64, Arc<SharedFile>> = HashMap::new();
     cores
+        .into_iter()
         .map(|core| {
             let Stored { id, commit, purged, last, base, shared, at, bytes } = core;
             let undo = match shared {
-                0 => UndoLog::restored(id, space.clone(), last, base, bytes)?,
+                0 => {
+                    let subjects = subjects.remove(&id);
+                    UndoLog::restored(id, space.clone(), last, base, bytes, subjects)?
+                }
                 number => {
                     let file = match files.entry(number) {
                         Entry::Occupied(found) => found.get().clone(),
@@ -230,4 +252,15 @@ fn parse(bytes: &[u8]) -> Option<Vec<Stored>> {
         cores.push(Stored { id, commit, purged, last, base, shared, at, bytes });
     }
     Some(cores)
+}
+
+fn parse_subjects(bytes: &[u8]) -> Option<HashMap<u64, Subjects>> {
+    let mut reader = Reader::new(bytes);
+    let mut all = HashMap::new();
+    while !reader.is_empty() {
+        let (id, count) = (reader.u64()?, reader.u64()?);
+        let numbers: Option<Subjects> = (0..count).map(|_| reader.u64()).collect();
+        all.insert(id, numbers?);
+    }
+    Some(all)
 }

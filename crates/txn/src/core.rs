@@ -101,6 +101,12 @@ impl Core {
         UndoPointer(undo.last)
     }
 
+    /// What its undo entries are about (X16), those undone included; `None` when only they can say, as an earlier version wrote them.
+    pub fn subjects(&self) -> Option<Vec<u64>> {
+        let undo = self.undo.lock();
+        undo.subjects.as_ref().map(|subjects| subjects.iter().collect())
+    }
+
     /// Bytes of undo in memory, and in a file.
     pub fn undo_bytes(&self) -> (usize, u64) {
         let undo = self.undo.lock();

@@ -8,7 +8,9 @@ mod core;
 mod filed;
 mod recovery;
 mod redo;
+mod redo_line;
 mod snapshot;
+mod subjects;
 mod system;
 mod undo_log;
 

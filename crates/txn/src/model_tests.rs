@@ -66,7 +66,11 @@ fn system() -> Arc<TxnSystem> {
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let log = Arc::new(Log::start(disk.clone(), config, START, 1).unwrap());
     pool.connect(log.clone());
-    Arc::new(TxnSystem::new(pool, log, UndoSpace { disk, memory_bytes: 1 << 20 }))
+    Arc::new(TxnSystem::new(
+        pool,
+        log,
+        UndoSpace { disk, memory_bytes: 1 << 20, subject_of: |_| 0 },
+    ))
 }
 
 /// A commit becomes durable and is purged while a reader looks twice at its row.

@@ -38,7 +38,7 @@ pub struct Recovery {
     pub log_bytes: u64,
     /// Transactions to roll back.
     pub losers: usize,
-    /// Their undo entries, and how many of them are undone.
+    /// Bytes of their undo, and how many of them are undone.
     pub undo_total: u64,
     /// See `undo_total`.
     pub undo_done: u64,
@@ -164,6 +164,8 @@ pub struct RecoverConfig {
     pub pool: PoolConfig,
     /// Undo that one transaction keeps in memory.
     pub undo_memory_bytes: usize,
+    /// What an undo entry is about, as a number that is not 0, or nothing (X16).
+    pub subject_of: fn(&[u8]) -> u64,
     /// Who replays.
     pub redo: RedoCrew,
     /// Whether to open a log that cannot be read to its end.
@@ -180,9 +182,9 @@ pub fn recover(
     setup: impl FnOnce(&Pool) -> io::Result<()>,
     progress: &mut Progress,
 ) -> io::Result<Recovered> {
-    let RecoverConfig { log: log_config, pool: pool_config, undo_memory_bytes, redo, log_damage } =
-        config;
-    let space = UndoSpace { disk: disk.clone(), memory_bytes: undo_memory_bytes };
+    let RecoverConfig { log: log_config, pool: pool_config, redo, log_damage, .. } = config;
+    let (memory_bytes, subject_of) = (config.undo_memory_bytes, config.subject_of);
+    let space = UndoSpace { disk: disk.clone(), memory_bytes, subject_of };
     let (checkpoints, newest) = CheckpointFile::open(&**disk)?;
     let file = disk.open_pages("space", OpenMode::OrCreate)?;
     let doublewrite = disk.open_log("doublewrite", OpenMode::OrCreate)?;

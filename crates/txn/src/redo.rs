@@ -1,7 +1,7 @@
-//! Redo side by side: one thread reads, verifies and sorts the log window by window and follows the transactions; meanwhile the page edits
-//! of the window before are applied by workers, each with the pages that a hash gives it.
+//! Redo side by side: one thread verifies and sorts the log window by window and follows the transactions; meanwhile the page edits of the
+//! windows before are applied by workers, each with the pages that a hash gives it. Who waits for whom is `redo_line`'s.
 //!
-//! Memory: two windows, set aside from the pool, and the pool. Pages are written as it goes, so that frames stay free. Knows what
+//! Memory: a few windows, set aside from the pool, and the pool. Pages are written as it goes, so that frames stay free. Knows what
 //! a record does to pages; what it says of transactions is `Found`'s (X13).
 
 use std::io;
@@ -10,26 +10,23 @@ use btree::{Piece, RedoBody, Touch, redo_page};
 use bufpool::Pool;
 use page::PageNo;
 use sys::disk::Disk;
-use sys::sync::Mutex;
 use sys::threads::{Crew, alongside};
-use wal::{Checkpoint, LoadPart, Loading, LogLoader, LogReader, ReplayEnd, Window};
+use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
+use crate::redo_line::{Line, Segments};
 
 /// Log in memory at a time, at most; less for a small pool.
-const WINDOW_BYTES_MAX: usize = 32 << 20;
-const WINDOW_BYTES_MIN: usize = 64 << 10;
+const WINDOW_BYTES_MAX: usize = 16 << 20;
+const WINDOW_BYTES_MIN: usize = 32 << 10;
 /// Share of the pool that one window may have.
-const WINDOW_POOL_SHARE: usize = 16;
-/// Segments that wait to be verified when redo begins; one more is read while a window is worked on.
-const SEGMENTS_AHEAD: usize = 2;
-/// A segment is read in so many parts side by side.
-const SEGMENT_PARTS: usize = 4;
+const WINDOW_POOL_SHARE: usize = 32;
+/// Threads that read segments.
+const LOADERS: usize = 2;
+/// Windows that are filled or applied at a time.
+const STRETCHES: usize = 3;
 /// Workers for each processor: most of their time goes by waiting for a page, so as many pages are read at a time.
 const WORKERS_PER_PROCESSOR: usize = 4;
-/// Pages asked for ahead of the one that is worked on.
-const AHEAD_PAGES: usize = 64;
-
 /// How redo is shared out.
 #[derive(Clone, Copy, Debug)]
 pub struct RedoCrew {
@@ -110,16 +107,9 @@ impl Stretch {
         let mut order: Vec<u64> =
             jobs.iter().zip(0..).map(|(job, at)| u64::from(job.page) << 32 | at).collect();
         order.sort_unstable();
-        let mut ahead = order.chunk_by(|left, right| left >> 32 == right >> 32);
-        for pages in ahead.by_ref().take(AHEAD_PAGES) {
-            pool.will_need(page_of(pages));
-        }
         let mut pieces = Vec::new();
         let mut count = 0;
         for pages in order.chunk_by(|left, right| left >> 32 == right >> 32) {
-            if let Some(later) = ahead.next() {
-                pool.will_need(page_of(later));
-            }
             pieces.clear();
             pieces.extend(pages.iter().map(|key| self.piece(&jobs[*key as u32 as usize])));
             redo_page(pool, page_of(pages), &pieces)?;
@@ -139,37 +129,109 @@ fn page_of(keys: &[u64]) -> PageNo {
 }
 
 /// Keeps a quarter of the frames clean, so that workers rarely have to write pages themselves.
-fn write_some(pool: &Pool) -> io::Result<u64> {
+fn write_some(pool: &Pool) -> io::Result<()> {
     let usable = pool.usable_frames();
     if pool.dirty_frames() * 4 < usable * 3 {
-        return Ok(0);
+        return Ok(());
     }
-    pool.flush(usable / 4, u64::MAX).map(|_| 0)
+    pool.flush(usable / 4, u64::MAX).map(drop)
 }
 
-type Part<'a> = Mutex<LoadPart<'a>>;
-
-fn parts_of(loading: &mut Option<Loading>) -> Vec<Part<'_>> {
-    loading.iter_mut().flat_map(|loading| loading.parts(SEGMENT_PARTS)).map(Mutex::new).collect()
+/// The state of a replay on the caller's thread.
+struct Replay<'r, 'd> {
+    reader: LogReader<'d>,
+    window_bytes: usize,
+    found: &'r mut Found,
+    report: &'r mut Recovery,
+    progress: &'r mut Progress,
 }
 
-/// One when the part is there, to be counted like a worker's pages.
-fn read_part(part: &Part<'_>) -> io::Result<u64> {
-    part.lock().read().map(u64::from)
-}
-
-/// Gives a segment to the reader when all of its parts were there.
-fn give(
-    reader: &mut LogReader<'_>,
-    loading: Option<Loading>,
-    parts: Vec<io::Result<u64>>,
-) -> io::Result<()> {
-    let mut is_whole = true;
-    for part in parts {
-        is_whole &= part? != 0;
+impl Replay<'_, '_> {
+    fn fill(&mut self, stretch: &mut Stretch) -> io::Result<bool> {
+        stretch.fill(&mut self.reader, self.window_bytes, self.found, self.report)
     }
-    loading.filter(|_| is_whole).into_iter().for_each(|loading| reader.give(loading.finish()));
-    Ok(())
+
+    fn tell(&mut self, pages_done: u64) {
+        let report = &mut *self.report;
+        let total = report.log_bytes_total.max(1);
+        report.pages_done = pages_done;
+        report.pages_total = pages_done * total / report.log_bytes.clamp(1, total);
+        self.progress.tell(report, RecoveryPhase::Redo, report.log_bytes, total);
+    }
+
+    /// One step after the other.
+    fn in_turn(
+        &mut self,
+        workers: usize,
+        mut loader: LogLoader<'_>,
+        pool: &Pool,
+    ) -> io::Result<()> {
+        let mut stretch = Stretch::new(workers);
+        let mut pages_done = 0;
+        loop {
+            loader.follow(self.reader.segment());
+            if let Some(loading) = loader.next(self.reader.spare().unwrap_or_default())? {
+                loading.read()?.into_iter().for_each(|loaded| self.reader.give(loaded));
+            }
+            if !self.fill(&mut stretch)? {
+                return Ok(());
+            }
+            write_some(pool)?;
+            for worker in 0..workers {
+                pages_done += stretch.apply(worker, pool)?;
+            }
+            self.tell(pages_done);
+        }
+    }
+
+    fn side_by_side(
+        &mut self,
+        workers: usize,
+        loader: LogLoader<'_>,
+        pool: &Pool,
+    ) -> io::Result<()> {
+        let segments = Segments::new(loader);
+        let line = Line::new(workers, (0..STRETCHES).map(|_| Stretch::new(workers)).collect());
+        let helper = |index: usize| match index.checked_sub(LOADERS) {
+            None => segments.load(),
+            Some(0) => line.write(|| write_some(pool)),
+            Some(worker) => line.work(|stretch| stretch.apply(worker - 1, pool)),
+        };
+        let (_, outcome) = alongside(Crew::Threads, LOADERS + 1 + workers, helper, || {
+            // Also when this panics: the others would wait for ever.
+            let _ending = Ending { segments: &segments, line: &line };
+            self.feed(&segments, &line)
+        });
+        outcome
+    }
+
+    fn feed(&mut self, segments: &Segments<'_>, line: &Line<Stretch>) -> io::Result<()> {
+        loop {
+            let mut stretch = line.spare()?;
+            segments.deliver(&mut self.reader)?;
+            if !self.fill(&mut stretch)? {
+                break;
+            }
+            let pages_done = line.push(stretch);
+            self.tell(pages_done);
+        }
+        let pages_done = line.drain()?;
+        self.tell(pages_done);
+        Ok(())
+    }
+}
+
+/// Sends the helpers home.
+struct Ending<'a, 'd> {
+    segments: &'a Segments<'d>,
+    line: &'a Line<Stretch>,
+}
+
+impl Drop for Ending<'_, '_> {
+    fn drop(&mut self) {
+        self.segments.end();
+        self.line.end();
+    }
 }
 
 /// Replays the log from a checkpoint on.
@@ -184,45 +246,17 @@ pub(crate) fn replay(
     let workers = redo.workers.max(1);
     let pool_bytes = pool.page_bytes() * pool.usable_frames();
     let window_bytes = (pool_bytes / WINDOW_POOL_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-    // Two windows, and about half as much again for the lists of what is in them; or four segments of half the size.
-    pool.set_aside(window_bytes * 3);
-    let mut reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
-    let (mut now, mut next) = (Stretch::new(workers), Stretch::new(workers));
-    let mut loader = LogLoader::new(disk, checkpoint.position, window_bytes / 2);
-    for _ in 0..SEGMENTS_AHEAD {
-        let mut loading = loader.next(reader.spare())?;
-        let parts = parts_of(&mut loading);
-        let (read, ()) = alongside(redo.crew, parts.len(), |part| read_part(&parts[part]), || ());
-        drop(parts);
-        give(&mut reader, loading, read)?;
+    // The windows, as many segments read ahead, and the lists of what is in them.
+    pool.set_aside(window_bytes * 2 * STRETCHES);
+    let reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
+    let loader = LogLoader::new(disk, checkpoint.position, window_bytes);
+    let mut replay = Replay { reader, window_bytes, found, report, progress };
+    match redo.crew {
+        Crew::InTurn => replay.in_turn(workers, loader, pool)?,
+        Crew::Threads => replay.side_by_side(workers, loader, pool)?,
     }
-    let mut is_more = now.fill(&mut reader, window_bytes, found, report)?;
-    while is_more {
-        loader.follow(reader.segment());
-        let mut loading = loader.next(reader.spare())?;
-        let parts = parts_of(&mut loading);
-        // Reading comes first: the device is what everybody waits for.
-        let piece = |index: usize| match index.checked_sub(parts.len()) {
-            None => read_part(&parts[index]),
-            Some(0) => write_some(pool),
-            Some(worker) => now.apply(worker - 1, pool),
-        };
-        let read = || next.fill(&mut reader, window_bytes, found, report);
-        let (mut done, filled) = alongside(redo.crew, parts.len() + 1 + workers, piece, read);
-        let applied = done.split_off(parts.len());
-        drop(parts);
-        for pages in applied {
-            report.pages_done += pages?;
-        }
-        is_more = filled?;
-        give(&mut reader, loading, done)?;
-        std::mem::swap(&mut now, &mut next);
-        let total = report.log_bytes_total.max(1);
-        report.pages_total = report.pages_done * total / report.log_bytes.clamp(1, total);
-        progress.tell(report, RecoveryPhase::Redo, report.log_bytes, total);
-    }
+    let reader = replay.reader;
     report.pages_total = report.pages_done;
-    drop((now, next));
     pool.give_back_set_aside();
     reader.end(checkpoint.durable_batch)
 }

@@ -9,6 +9,7 @@ use stdx::bytes::Reader;
 use sys::disk::{Disk, File, OpenMode};
 
 use crate::filed::{SharedFile, shared_name};
+use crate::subjects::Subjects;
 
 /// Bytes in front of a payload: length:32, checksum of what follows:32, pointer to the entry before:64.
 const ENTRY_HEADER_BYTES: usize = 16;
@@ -43,6 +44,8 @@ pub(crate) struct UndoSpace {
     pub disk: Arc<dyn Disk>,
     /// Bytes that one transaction keeps in memory.
     pub memory_bytes: usize,
+    /// What an entry is about (X16).
+    pub subject_of: fn(&[u8]) -> u64,
 }
 
 /// What stands in front of a payload. Entries get their checksum when they go to a file: most never do.
@@ -83,6 +86,8 @@ pub(crate) struct UndoLog {
     pub shared: Option<(Arc<SharedFile>, u64)>,
     /// The newest entry not undone.
     pub last: u64,
+    /// What all entries are about; `None` when an earlier version wrote some of them.
+    pub subjects: Option<Subjects>,
     /// Part of the file read last, and where it lies: rolling back and purging go one way.
     window: Vec<u8>,
     window_start: u64,
@@ -101,6 +106,7 @@ impl UndoLog {
             shared: None,
             window_bytes: WINDOW_BYTES,
             last: 0,
+            subjects: Some(Subjects::default()),
             window: Vec::new(),
             window_start: 0,
         }
@@ -113,12 +119,13 @@ impl UndoLog {
         last: u64,
         base: u64,
         bytes: Vec<u8>,
+        subjects: Option<Subjects>,
     ) -> std::io::Result<UndoLog> {
         let file = match base {
             0 => None,
             _ => Some(space.disk.open(&file_name(id), OpenMode::Existing)?),
         };
-        Ok(UndoLog { bytes, base, file, last, ..UndoLog::new(id, space) })
+        Ok(UndoLog { bytes, base, file, last, subjects, ..UndoLog::new(id, space) })
     }
 
     /// All of an ended transaction's entries, in a file that others share.
@@ -146,8 +153,15 @@ impl UndoLog {
         self.base + self.bytes.len() as u64 + 1
     }
 
+    fn note(&mut self, payload: &[u8]) {
+        if let Some(subjects) = &mut self.subjects {
+            subjects.note((self.space.subject_of)(payload));
+        }
+    }
+
     pub fn push(&mut self, payload: &[u8]) -> u64 {
         let pointer = self.next();
+        self.note(payload);
         self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
         self.bytes.extend_from_slice(&header(self.last, payload));
         self.bytes.extend_from_slice(payload);
@@ -158,6 +172,7 @@ impl UndoLog {
     /// Recovery: puts an entry at its place, whatever was there (X6). What is in the file is there already.
     pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8]) {
         self.last = pointer;
+        self.note(payload);
         let Some(start) = (pointer - 1).checked_sub(self.base) else { return };
         let start = start as usize;
         let end = start + ENTRY_HEADER_BYTES + payload.len();

@@ -17,8 +17,8 @@ pub use damage::{DamagePolicy, LogDamage};
 pub use follow::{Batches, Follower, LogPlace, cut_batches};
 pub use log::{Durability, FailurePolicy, Log, LogConfig, LogPin, LogPosition, LogStats};
 pub use replay::{
-    LoadPart, Loaded, Loading, LogLoader, LogReader, Record, ReplayEnd, Window,
-    remove_segments_except, replay, replay_bytes,
+    Loaded, Loading, LogLoader, LogReader, Record, ReplayEnd, Window, remove_segments_except,
+    replay, replay_bytes,
 };
 pub use writer::{segment_name, segment_number};
 

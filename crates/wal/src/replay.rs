@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use sys::disk::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode};
+use sys::disk::{BlockBuffer, Disk, File, OpenMode};
 
 use crate::batch::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, record_length};
 use crate::damage::{End, LogDamage, find_damage};
@@ -151,41 +151,35 @@ pub struct Loaded {
     block: BlockBuffer,
 }
 
-/// A segment that is being read ahead, in parts side by side: one transfer at a time does not keep a device busy.
-pub struct Loading(Loaded);
+impl Loaded {
+    /// Which one.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 
-/// A part of a segment.
-pub struct LoadPart<'a> {
-    file: &'a dyn File,
-    offset: u64,
-    bytes: &'a mut [u8],
+    /// Its memory, for another one.
+    pub fn into_block(self) -> BlockBuffer {
+        self.block
+    }
 }
 
-impl LoadPart<'_> {
-    /// Reads it; false when the file has no such part.
+/// A segment that is to be read ahead.
+pub struct Loading(Loaded);
+
+impl Loading {
+    /// Which one.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Reads it; `None` when the file is shorter than it was.
     ///
     /// # Errors
     /// I/O.
-    pub fn read(&mut self) -> io::Result<bool> {
-        Ok(self.file.read_at(self.bytes, self.offset)? == self.bytes.len())
-    }
-}
-
-impl Loading {
-    /// All of it, in `count` parts at most.
-    pub fn parts(&mut self, count: usize) -> impl Iterator<Item = LoadPart<'_>> {
-        let Loading(Loaded { file, block, .. }) = self;
-        let (file, bytes): (&dyn File, _) = (&**file, block.bytes_mut());
-        let part = bytes.len().div_ceil(count.max(1)).max(1).next_multiple_of(BLOCK_BYTES);
-        bytes.chunks_mut(part).enumerate().map(move |(index, bytes)| {
-            let offset = (index * part) as u64;
-            LoadPart { file, offset, bytes }
-        })
-    }
-
-    /// Once every part was read.
-    pub fn finish(self) -> Loaded {
-        self.0
+    pub fn read(mut self) -> io::Result<Option<Loaded>> {
+        let bytes = self.0.block.bytes_mut();
+        let is_whole = self.0.file.read_at(bytes, 0)? == bytes.len();
+        Ok(is_whole.then_some(self.0))
     }
 }
 
@@ -203,9 +197,16 @@ impl<'d> LogLoader<'d> {
         LogLoader { disk, next: position.segment, bytes_max: bytes_max as u64 }
     }
 
-    /// Goes on at a segment, unless it is further already.
-    pub fn follow(&mut self, segment: u64) {
+    /// Goes on at a segment, unless it is further already. Whether it was not.
+    pub fn follow(&mut self, segment: u64) -> bool {
+        let is_behind = self.next < segment;
         self.next = self.next.max(segment);
+        is_behind
+    }
+
+    /// The segment that comes next.
+    pub fn segment(&self) -> u64 {
+        self.next
     }
 
     /// The next segment; `None` when there is none, or it is too large.
@@ -311,9 +312,9 @@ impl<'d> LogReader<'d> {
         self.loaded.push_back(loaded);
     }
 
-    /// Memory for a segment to be read ahead.
-    pub fn spare(&mut self) -> BlockBuffer {
-        self.spare.pop().unwrap_or_default()
+    /// Memory that a segment read ahead had and nobody needs any more.
+    pub fn spare(&mut self) -> Option<BlockBuffer> {
+        self.spare.pop()
     }
 
     /// The segment that comes next, when it was read ahead.

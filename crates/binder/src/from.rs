@@ -15,7 +15,7 @@ use types::DataType;
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal};
 use crate::query::BoundQuery;
-use crate::{BLOCK_TABLES_MAX, Binder, PrivilegeKind, VIEW_DEPTH_MAX};
+use crate::{BLOCK_TABLES_MAX, Binder, PrivilegeKind, Reference, VIEW_DEPTH_MAX};
 
 impl Binder<'_> {
     /// Binds a FROM list into the current block.
@@ -74,6 +74,10 @@ impl Binder<'_> {
         let name = &*named.name.name.text;
         let found = self.find_relation(&schema, name)?;
         self.spell_table(&named.name, &schema);
+        if self.view_depth == 0 && !matches!(found, Found::Information(..)) {
+            let (schema, name) = (schema.clone(), Arc::from(name));
+            self.references.push(Reference { schema, name, alias: alias.clone() });
+        }
         let first = self.block().tables.len();
         let plan = self.bind_found(found, named, alias)?;
         if let Some(table) = self.block().tables.get_mut(first) {

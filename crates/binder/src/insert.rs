@@ -14,7 +14,7 @@ use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, n
 use crate::from::Found;
 use crate::table_write::WriteKind;
 use crate::view_check::{first_register, moved};
-use crate::{Binder, PrivilegeKind};
+use crate::{Binder, PrivilegeKind, Reference};
 
 /// What `VALUES(column)` means: registers of the row that could not be inserted.
 #[derive(Clone, Debug)]
@@ -35,6 +35,11 @@ impl Binder<'_> {
             Found::View(view) => return self.bind_view_insert(insert, &view),
             Found::Information(_, name) => bail!(NON_INSERTABLE_TABLE, name, "INSERT"),
         };
+        // What a view of it was named is noted already.
+        if self.references.is_empty() {
+            let (schema, name) = (schema.clone(), table.name.clone());
+            self.references.push(Reference { schema, alias: name.clone(), name });
+        }
         let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Insert);
         if insert.replace {
             self.require(&table.schema, &table.name, PrivilegeKind::Delete);

@@ -79,10 +79,23 @@ pub struct Bound {
     pub deprecations: Vec<&'static str>,
     /// Other warnings of each execution: hints that name what is not there.
     pub notices: Vec<hints::Notice>,
+    /// Tables and views that the statement names itself.
+    pub references: Vec<Reference>,
     /// `MAX_EXECUTION_TIME` of the statement.
     pub max_execution_millis: Option<u64>,
     /// `WAIT n`: seconds that locks are waited for in this statement.
     pub lock_wait_seconds: Option<u64>,
+}
+
+/// A table or a view as a statement names it; LOCK TABLES looks at aliases.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Its own name.
+    pub name: Arc<str>,
+    /// The name that it has in the statement.
+    pub alias: Arc<str>,
 }
 
 /// Binds one statement.
@@ -114,6 +127,7 @@ pub struct Binder<'a> {
     /// Tables of which the first is to be joined before the second.
     pub(crate) join_orders: Vec<(InstanceId, InstanceId)>,
     pub(crate) notices: Vec<hints::Notice>,
+    pub(crate) references: Vec<Reference>,
     pub(crate) max_execution_millis: Option<u64>,
     pub(crate) lock_wait_seconds: Option<u64>,
     /// The statement is a query.
@@ -172,6 +186,7 @@ impl<'a> Binder<'a> {
             is_change: false,
             uncacheable: false,
             deprecations: Vec::new(),
+            references: Vec::new(),
             has_placeholders: false,
             last_tables: Vec::new(),
             insert_values: None,
@@ -227,6 +242,7 @@ impl<'a> Binder<'a> {
             parameters,
             deprecations: self.deprecations,
             notices: self.notices,
+            references: self.references,
             max_execution_millis: self.max_execution_millis,
             lock_wait_seconds: self.lock_wait_seconds,
         }

@@ -7,16 +7,19 @@ use engine_api::TableId;
 use errors::{Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
-use syntax::ast::{LockTable, LockTableMode};
+use syntax::ast::{CreateTable, LockTable, LockTableMode, ObjectName};
 
 use crate::planned::Planned;
 use crate::session::Session;
 
-/// A table that LOCK TABLES locked.
+/// What LOCK TABLES locked under one name.
 #[derive(Clone, Debug)]
 pub(crate) struct LockedTable {
-    pub(crate) id: TableId,
+    /// The table; `None` for a view.
+    pub(crate) id: Option<TableId>,
+    schema: Arc<str>,
     pub(crate) name: Arc<str>,
+    alias: Arc<str>,
     pub(crate) write: bool,
 }
 
@@ -27,6 +30,10 @@ impl Session {
         tables: &[LockTable],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let writes = tables.iter().any(|table| table.mode == LockTableMode::Write);
+        if writes && self.locked.global_read.is_some() {
+            bail!(CANT_UPDATE_WITH_READLOCK);
+        }
         self.release_locked_tables();
         self.take_table_locks(tables)?;
         self.services.row_count = 0;
@@ -36,7 +43,7 @@ impl Session {
     /// Locks tables; views stand for the tables that they read.
     pub(crate) fn take_table_locks(&mut self, tables: &[LockTable]) -> Result<()> {
         let view = self.view();
-        let mut locked: Vec<LockedTable> = Vec::new();
+        let (mut locked, mut behind): (Vec<LockedTable>, Vec<LockedTable>) = Default::default();
         for table in tables {
             let (schema, name) = self.qualify(&table.name)?;
             let write = match table.mode {
@@ -48,26 +55,39 @@ impl Session {
             {
                 continue;
             }
-            match view.snapshot.relation(&schema, &name) {
-                None => return Err(err!(NO_SUCH_TABLE, schema, name)),
+            let alias = match &table.alias {
+                Some(alias) => Arc::from(&*alias.text),
+                None => name.clone(),
+            };
+            if locked.iter().any(|known| known.alias == alias && known.schema == schema) {
+                bail!(NONUNIQ_TABLE, alias);
+            }
+            let mut entry = LockedTable { id: None, schema, name, alias, write };
+            match view.snapshot.relation(&entry.schema, &entry.name) {
+                None => return Err(err!(NO_SUCH_TABLE, entry.schema, entry.name)),
                 Some(Relation::View(definition)) => {
                     let definition = definition.clone();
-                    self.lock_view_tables(&definition, &mut locked)?;
+                    locked.push(entry);
+                    self.lock_view_tables(&definition, write, &mut behind)?;
                 }
                 Some(Relation::Table(found)) => {
-                    self.require_on_schema(&schema, PrivilegeSet::LOCK_TABLES)?;
-                    self.require_on_table(&schema, &name, PrivilegeSet::SELECT)?;
-                    add(&mut locked, found.id, &name, write);
+                    self.require_on_schema(&entry.schema, PrivilegeSet::LOCK_TABLES)?;
+                    self.require_on_table(&entry.schema, &entry.name, PrivilegeSet::SELECT)?;
+                    entry.id = Some(found.id);
+                    locked.push(entry);
                 }
             }
         }
-        let wanted: Vec<_> = locked
-            .iter()
-            .map(|table| {
-                let mode = if table.write { LockMode::Exclusive } else { LockMode::NoWrite };
-                (Some(table.id), mode)
-            })
-            .collect();
+        locked.append(&mut behind);
+        let mut wanted: Vec<(Option<TableId>, LockMode)> = Vec::new();
+        for table in locked.iter().filter(|table| table.id.is_some()) {
+            let mode = table.mode();
+            match wanted.iter_mut().find(|(id, _)| *id == table.id) {
+                Some((_, known)) if table.write => *known = mode,
+                Some(_) => {}
+                None => wanted.push((table.id, mode)),
+            }
+        }
         let timeout = self.settings.lock_wait_timeout;
         let guard = self.server.metadata_locks.lock(
             self.shared.id,
@@ -82,17 +102,23 @@ impl Session {
         Ok(())
     }
 
+    /// The tables behind a view are locked as it is.
     fn lock_view_tables(
         &mut self,
         view: &catalog::View,
+        write: bool,
         locked: &mut Vec<LockedTable>,
     ) -> Result<()> {
         let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default())
             .map_err(|_| err!(VIEW_INVALID, view.schema, view.name))?;
         let planned = self.plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
-        for table in &planned.tables {
-            add(locked, table.id, &table.name, false);
-        }
+        locked.extend(planned.tables.iter().map(|table| LockedTable {
+            id: Some(table.id),
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            alias: table.name.clone(),
+            write,
+        }));
         Ok(())
     }
 
@@ -116,19 +142,36 @@ impl Session {
         self.locked.guards.clear();
     }
 
-    /// While LOCK TABLES is in force only locked tables may be used.
+    /// While LOCK TABLES is in force only locked tables may be used, each by the name it was locked with and once for each time
+    /// that it was locked.
     pub(crate) fn check_locked_tables(&self, planned: &Planned) -> Result<()> {
         let Some(locked) = &self.locked.tables else { return Ok(()) };
+        let view = self.view();
+        let mut used = vec![false; locked.len()];
+        for reference in &planned.references {
+            if view.temporary_table(&reference.schema, &reference.name).is_some() {
+                continue;
+            }
+            let id = view.table(&reference.schema, &reference.name).map(|table| table.id);
+            let found = locked.iter().zip(&used).position(|(table, used)| {
+                !used
+                    && table.id == id
+                    && table.alias == reference.alias
+                    && (id.is_some() || is_view(table, reference))
+            });
+            match found {
+                Some(index) => used[index] = true,
+                None => bail!(TABLE_NOT_LOCKED, reference.alias),
+            }
+        }
         for (id, usage) in &planned.uses {
             let used = planned.tables.iter().find(|table| table.id == *id);
             let name = used.map_or("", |table| &table.name);
-            match locked.iter().find(|table| table.id == *id) {
+            match is_locked(locked, *id) {
                 // Both ends of a foreign key are used when one of them is written.
                 None if used.is_some_and(|used| is_relative(used, planned, locked)) => {}
                 None => bail!(TABLE_NOT_LOCKED, name),
-                Some(table) if *usage == Usage::Write && !table.write => {
-                    bail!(TABLE_NOT_LOCKED_FOR_WRITE, table.name);
-                }
+                Some(false) if *usage == Usage::Write => bail!(TABLE_NOT_LOCKED_FOR_WRITE, name),
                 Some(_) => {}
             }
         }
@@ -145,22 +188,103 @@ impl Session {
             bail!(CANT_UPDATE_WITH_READLOCK);
         }
         let Some(locked) = &self.locked.tables else { return Ok(()) };
-        let target = match statement {
-            Statement::AlterTable(alter) => &alter.name,
-            Statement::TruncateTable(name) => name,
-            Statement::CreateIndex(create) => &create.table,
-            Statement::DropIndex(drop) => &drop.table,
-            _ => return Ok(()),
-        };
+        match statement {
+            Statement::AlterTable(alter) => self.check_redefinable(&alter.name, locked),
+            Statement::TruncateTable(name) => self.check_redefinable(name, locked),
+            Statement::CreateIndex(create) => self.check_redefinable(&create.table, locked),
+            Statement::DropIndex(drop) => self.check_redefinable(&drop.table, locked),
+            Statement::CreateTable(create) if !create.temporary => self.check_new(create, locked),
+            Statement::DropTable(drop) if !drop.temporary => {
+                drop.names.iter().try_for_each(|name| self.check_redefinable(name, locked))
+            }
+            Statement::RenameTable(rename) => {
+                rename.renames.iter().try_for_each(|(from, _)| self.check_redefinable(from, locked))
+            }
+            Statement::CreateDatabase(_)
+            | Statement::AlterDatabase(_)
+            | Statement::DropDatabase(_)
+            | Statement::CreateView(_)
+            | Statement::AlterView(_)
+            | Statement::DropView(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A table that changes or goes must be locked for writing.
+    fn check_redefinable(&self, target: &ObjectName, locked: &[LockedTable]) -> Result<()> {
         let (schema, name) = self.qualify(target)?;
-        let Some(table) = self.view().table(&schema, &name) else { return Ok(()) };
-        match locked.iter().find(|locked| locked.id == table.id) {
-            Some(locked) if !locked.write => bail!(TABLE_NOT_LOCKED_FOR_WRITE, name),
-            Some(_) => Ok(()),
+        let Some(table) = self.view().table(&schema, &name) else { bail!(TABLE_NOT_LOCKED, name) };
+        match is_locked(locked, table.id) {
+            Some(true) => Ok(()),
+            Some(false) => Err(err!(TABLE_NOT_LOCKED_FOR_WRITE, name)),
             None if table.temporary => Ok(()),
             None => Err(err!(TABLE_NOT_LOCKED, name)),
         }
     }
+
+    /// A table that is made could only be one that is locked.
+    fn check_new(&self, create: &CreateTable, locked: &[LockedTable]) -> Result<()> {
+        let (schema, name) = self.qualify(&create.name)?;
+        let table = self.view().snapshot.table(&schema, &name).map(|table| table.id);
+        match table.is_some() && locked.iter().any(|known| known.id == table) {
+            true => Ok(()),
+            false => Err(err!(TABLE_NOT_LOCKED, name)),
+        }
+    }
+
+    /// After a definition changed: forgets what was locked of tables that are gone, learns new names, and locks what took the
+    /// place of a locked table.
+    pub(crate) fn renew_locked_tables(&mut self) -> Result<()> {
+        let view = self.view();
+        let Some(locked) = &mut self.locked.tables else { return Ok(()) };
+        let mut wanted = Vec::new();
+        locked.retain_mut(|table| {
+            let Some(id) = table.id else { return true };
+            let by_id = view.snapshot.table_by_id(id);
+            let Some(present) = by_id.or_else(|| view.snapshot.table(&table.schema, &table.name))
+            else {
+                return false;
+            };
+            if present.id != id {
+                table.id = Some(present.id);
+                wanted.push((table.id, table.mode()));
+            }
+            if table.alias == table.name {
+                table.alias = present.name.clone();
+            }
+            table.name = present.name.clone();
+            table.schema = present.schema.clone();
+            true
+        });
+        if locked.is_empty() {
+            // Nothing is left that others would have to be used with.
+            self.release_locked_tables();
+            return Ok(());
+        }
+        if !wanted.is_empty() {
+            let timeout = self.settings.lock_wait_timeout;
+            let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
+            let guard = locks.lock(self.shared.id, &wanted, timeout, cancel)?;
+            self.locked.guards.push(guard);
+        }
+        Ok(())
+    }
+}
+
+impl LockedTable {
+    fn mode(&self) -> LockMode {
+        if self.write { LockMode::Exclusive } else { LockMode::NoWrite }
+    }
+}
+
+/// Whether a table is locked, and then whether for writing.
+fn is_locked(locked: &[LockedTable], id: TableId) -> Option<bool> {
+    let known = locked.iter().filter(|table| table.id == Some(id));
+    known.map(|table| table.write).reduce(|one, other| one || other)
+}
+
+fn is_view(table: &LockedTable, reference: &binder::Reference) -> bool {
+    table.name == reference.name && table.schema == reference.schema
 }
 
 /// Whether a foreign key joins `table` with a table that is locked.
@@ -173,13 +297,6 @@ fn is_relative(table: &Table, planned: &Planned, locked: &[LockedTable]) -> bool
     planned
         .tables
         .iter()
-        .filter(|other| locked.iter().any(|known| known.id == other.id))
+        .filter(|other| locked.iter().any(|known| known.id == Some(other.id)))
         .any(|other| refers(table, other) || refers(other, table))
-}
-
-fn add(locked: &mut Vec<LockedTable>, id: TableId, name: &Arc<str>, write: bool) {
-    match locked.iter_mut().find(|table| table.id == id) {
-        Some(known) => known.write |= write,
-        None => locked.push(LockedTable { id, name: name.clone(), write }),
-    }
 }

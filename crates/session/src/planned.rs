@@ -47,6 +47,8 @@ pub(crate) struct Planned {
     pub(crate) deprecations: Vec<&'static str>,
     /// Other warnings of each execution.
     pub(crate) notices: Vec<binder::hints::Notice>,
+    /// Tables and views that the statement names.
+    pub(crate) references: Vec<binder::Reference>,
     /// `MAX_EXECUTION_TIME` hint.
     pub(crate) max_execution: Option<Duration>,
     /// `FOR UPDATE WAIT n`.

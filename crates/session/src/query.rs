@@ -165,6 +165,7 @@ impl Session {
             parameters: bound.parameters,
             deprecations: bound.deprecations,
             notices: bound.notices,
+            references: bound.references,
             max_execution: bound.max_execution_millis.map(Duration::from_millis),
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             version: view.snapshot.version,
@@ -256,6 +257,9 @@ impl Session {
         if writes {
             self.count_use(Resource::Updates)?;
             self.check_writable()?;
+            if self.locked.global_read.is_some() {
+                bail!(CANT_UPDATE_WITH_READLOCK);
+            }
         }
         if self.locked.tables.is_some() {
             self.check_locked_tables(planned)?;
@@ -657,6 +661,7 @@ pub(crate) struct BoundContext {
     pub(crate) parameters: Vec<DataType>,
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) notices: Vec<binder::hints::Notice>,
+    pub(crate) references: Vec<binder::Reference>,
     pub(crate) max_execution: Option<Duration>,
     pub(crate) lock_wait: Option<Duration>,
     pub(crate) version: catalog::CatalogVersion,
@@ -700,6 +705,7 @@ pub(crate) fn planned(
         uses,
         deprecations: context.deprecations,
         notices: context.notices,
+        references: context.references,
         max_execution: context.max_execution,
         lock_wait: context.lock_wait,
         privileges: context.privileges,

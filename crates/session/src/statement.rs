@@ -218,6 +218,10 @@ impl Session {
         let result =
             self.under_hints(statement, |session| session.dispatch(statement, running, sink));
         self.depth -= 1;
+        if self.locked.tables.is_some() && commits_implicitly(statement) {
+            // The statement was answered: a lock that cannot be had any more is one that others see as given back.
+            let _ = self.renew_locked_tables();
+        }
         result
     }
 

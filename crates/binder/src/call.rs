@@ -327,29 +327,35 @@ impl Binder<'_> {
                 *arg = Expr::Cast { operand, kind: CastKind::Implicit, ty };
             }
         }
-        self.check_collations(name, &args)?;
+        let common = self.common_collation(name, &args)?;
         self.adopt_collation(name, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let bound = (function.bind)(self.input.bind, &infos)?;
-        Ok(Expr::Function { name: Arc::from(function.name), args, ty: bound.ty })
+        let mut ty = (function.bind)(self.input.bind, &infos)?.ty;
+        if let Some(common) = common
+            && ty.is_text()
+            && ![common, ty.collation].contains(&CollationId::BINARY)
+        {
+            ty.collation = common;
+        }
+        Ok(Expr::Function { name: Arc::from(function.name), args, ty })
     }
 
-    /// 1267 when the texts that a function works on have no collation in common.
-    fn check_collations(&self, name: &str, args: &[Expr]) -> Result<()> {
+    /// The collation that the texts have in common that a function works on; 1267 when there is none. `None`: it does not matter.
+    fn common_collation(&self, name: &str, args: &[Expr]) -> Result<Option<CollationId>> {
         let texts = match name {
             "CONCAT" | "CONCAT_WS" | "STRCMP" | "GREATEST" | "LEAST" | "FIND_IN_SET" => args,
             "ELT" => &args[1..],
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" => &args[..2],
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         let explicit = |arg: &&Expr| matches!(arg, Expr::Collate { .. });
         let columns = texts.iter().filter(|arg| arg.ty().is_text()).count();
         if columns < 2 && !texts.iter().any(|arg| explicit(&arg)) {
-            return Ok(());
+            return Ok(None);
         }
         let connection = self.input.bind.collation_connection;
         let texts = texts.iter().filter(|arg| arg.ty().is_text());
-        collation::aggregate(texts, connection, &name.to_ascii_lowercase()).map(drop)
+        collation::aggregate(texts, connection, &name.to_ascii_lowercase()).map(Some)
     }
 
     /// Text constants beside columns take the collation in which the call works.

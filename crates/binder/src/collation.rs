@@ -32,6 +32,9 @@ impl Coercibility {
     }
 }
 
+/// What columns declared in latin1 have: latin1 gives way to Unicode.
+const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
+
 /// Functions whose text comes from the system.
 const SYSTEM_TEXT: [&str; 7] =
     ["USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA", "VERSION"];
@@ -160,6 +163,11 @@ fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
     }
     if a.collation == b.collation {
         return Some(Wanted { ascii: a.ascii && b.ascii, ..a });
+    }
+    match (x.name == STANDS_FOR_LATIN1, y.name == STANDS_FOR_LATIN1) {
+        (true, false) if a.strength > Coercibility::Explicit => return Some(b),
+        (false, true) if a.strength > Coercibility::Explicit => return Some(a),
+        _ => {}
     }
     match (a.strength, x.is_bin(), y.is_bin()) {
         (Coercibility::Explicit, ..) => None,

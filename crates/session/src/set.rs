@@ -75,6 +75,9 @@ impl Session {
                 }
                 SetItem::Names { charset, collation } => {
                     self.check_names(charset.as_ref(), collation.as_ref(), &mut assignments)?;
+                    let text = |name: &Option<Ident>| name.as_ref().map(|name| name.text.clone());
+                    let (charset, collation) = (text(charset), text(collation));
+                    self.note_old_charset(charset.as_deref(), collation.as_deref());
                 }
                 SetItem::CharacterSet(charset) => {
                     self.check_character_set(charset.as_ref(), &mut assignments)?;

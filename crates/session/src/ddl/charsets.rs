@@ -10,10 +10,15 @@ use crate::session::Session;
 /// SQLSTATE of warnings.
 const WARNING_STATE: [u8; 5] = *b"HY000";
 
-/// The collation that columns declared with `declared` have: texts are stored in utf8mb4 alone.
+/// Whether columns of a character set are what they are declared as: the others are stored in utf8mb4.
+fn is_stored(charset: &str) -> bool {
+    matches!(charset, "utf8mb4" | "utf8mb3" | "binary")
+}
+
+/// The collation that columns declared with `declared` have.
 pub(crate) fn stored_collation(declared: &'static Collation) -> &'static Collation {
     let charset = declared.charset.name;
-    if matches!(charset, "utf8mb4" | "binary") {
+    if is_stored(charset) {
         return declared;
     }
     let suffix = declared.name.strip_prefix(charset).unwrap_or("");
@@ -31,6 +36,16 @@ pub(crate) fn stored_collation(declared: &'static Collation) -> &'static Collati
 impl Session {
     /// Warnings of CHARACTER SET and COLLATE in a definition.
     pub(crate) fn note_charset(&mut self, charset: Option<&str>, collation: Option<&str>) {
+        self.note_old_charset(charset, collation);
+        let charset = charset.and_then(|name| find_charset(name).ok());
+        let collation = collation.and_then(|name| find_collation(name).ok());
+        if let Some(declared) = charset.or(collation.map(|collation| collation.charset)) {
+            self.note_stored_as(declared.name);
+        }
+    }
+
+    /// Warnings of a character set and a collation that are on their way out.
+    pub(crate) fn note_old_charset(&mut self, charset: Option<&str>, collation: Option<&str>) {
         let declared = charset.and_then(|name| find_charset(name).ok()).map(|charset| charset.name);
         match (charset, declared) {
             (Some(name), Some("utf8mb3")) if name.eq_ignore_ascii_case("utf8") => {
@@ -40,22 +55,17 @@ impl Session {
                 let words: [&dyn std::fmt::Display; 2] = [&"utf8mb3", &"utf8mb4"];
                 self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &words);
             }
-            (Some(_), Some(declared)) => self.note_stored_as(declared),
             _ => {}
         }
         let Some(collation) = collation.and_then(|name| find_collation(name).ok()) else { return };
-        match collation.charset.name {
-            "utf8mb3" => {
-                let code = ErrorCode::WARN_DEPRECATED_UTF8MB3_COLLATION;
-                self.working.warn(code, &[&collation.name]);
-            }
-            other if charset.is_none() => self.note_stored_as(other),
-            _ => {}
+        if collation.charset.name == "utf8mb3" {
+            let code = ErrorCode::WARN_DEPRECATED_UTF8MB3_COLLATION;
+            self.working.warn(code, &[&collation.name]);
         }
     }
 
     fn note_stored_as(&mut self, charset: &str) {
-        if !matches!(charset, "utf8mb4" | "binary") {
+        if !is_stored(charset) {
             let text = format!("Character set '{charset}' is stored as utf8mb4");
             self.warn_in_words(ErrorCode::OPTION_IGNORED, text);
         }

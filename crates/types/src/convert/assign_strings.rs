@@ -52,8 +52,11 @@ impl Target<'_, '_, '_> {
         let collation = collation_or_binary(self.to.collation);
         let mut bytes = self.string(value, from)?;
         if let Some(at) = self.find_unfit(&bytes, collation) {
-            let shown: String =
-                bytes[at..].iter().take(6).map(|byte| format!("\\x{byte:02X}")).collect();
+            let show = |byte: &u8| match byte {
+                b' '..=b'~' => char::from(*byte).to_string(),
+                _ => format!("\\x{byte:02X}"),
+            };
+            let shown: String = bytes[at..].iter().take(6).map(show).collect();
             let more = if bytes.len() - at > 6 { "..." } else { "" };
             self.incorrect("string", format!("{shown}{more}").as_bytes())?;
             bytes = if find_malformed(&bytes).is_some() {

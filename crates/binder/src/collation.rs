@@ -61,6 +61,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             CastKind::Explicit => Coercibility::Implicit,
             CastKind::Implicit
             | CastKind::Compared(_)
+            | CastKind::BesideDate
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,

@@ -92,8 +92,9 @@ impl Binder<'_> {
             Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => operand.ty().kind,
             other => other.ty().kind,
         };
-        let Expr::Cast { operand, kind: kind @ CastKind::Implicit, ty } = constant else { return };
-        if ty.kind == TypeKind::DateTime
+        let Expr::Cast { operand, kind, ty } = constant else { return };
+        if matches!(kind, CastKind::Implicit | CastKind::BesideDate)
+            && ty.kind == TypeKind::DateTime
             && operand.ty().is_string()
             && (is_fixed(operand) || operand.is_constant() && !self.is_volatile(operand))
             && !self.has_placeholders
@@ -169,10 +170,10 @@ impl Binder<'_> {
             right = self.constant_for(&left, &a, right, equality);
         } else if is_fixed(&left) && !is_fixed(&right) {
             left = self.constant_for(&right, &b, left, equality);
-        } else if has_date(&a) && b.is_string() {
-            right = temporal_cast(right, &a);
-        } else if has_date(&b) && a.is_string() {
-            left = temporal_cast(left, &b);
+        } else if has_date(&a) && is_stringy(&b) {
+            right = beside_date(right);
+        } else if has_date(&b) && is_stringy(&a) {
+            left = beside_date(left);
         } else if a.kind == TypeKind::Time && b.is_string() {
             // A TIME that is no column compares with text as text.
             left = to_text(left, b.collation, CastKind::Implicit);
@@ -201,7 +202,7 @@ impl Binder<'_> {
                 self.temporal_constant(ty, constant)
             }
             TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp if from.is_integer() => {
-                cast(constant, DataType::new(TypeKind::DateTime, width(19, 6), 6))
+                beside_date(constant)
             }
             TypeKind::Year => year_constant(constant),
             TypeKind::Enum if equality && crate::grouping::plain_register(column).is_some() => {
@@ -254,6 +255,7 @@ impl Binder<'_> {
         for expr in [&operand, &low, &high] {
             single(expr)?;
         }
+        let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand, high, false);
         if first != second {
@@ -407,6 +409,35 @@ fn temporal_cast(text: Expr, ty: &DataType) -> Expr {
         _ => DataType::new(TypeKind::DateTime, width(19, 6), 6),
     };
     cast(text, target)
+}
+
+/// Texts and numbers in one BETWEEN all compare as doubles, but for a column of numbers between constants.
+fn as_numbers_if_mixed(exprs: [Expr; 3]) -> [Expr; 3] {
+    let [operand, low, high] = &exprs;
+    let types = exprs.each_ref().map(Expr::ty);
+    let is_range = types[0].is_numeric()
+        && crate::grouping::plain_register(operand).is_some()
+        && is_fixed(low)
+        && is_fixed(high);
+    let is_mixed = types.iter().all(|ty| ty.is_string() || ty.is_numeric())
+        && types.iter().any(DataType::is_string)
+        && types.iter().any(DataType::is_numeric);
+    if is_range || !is_mixed {
+        return exprs;
+    }
+    exprs.map(|expr| if expr.ty().is_string() { cast(expr, DataType::double()) } else { expr })
+}
+
+/// Text of rows, or a number, that is compared with a date.
+fn beside_date(value: Expr) -> Expr {
+    let ty = value.ty();
+    let value = match ty.is_enum_or_set() {
+        // A member counts by its name.
+        true => to_text(value, ty.collation, CastKind::Implicit),
+        false => value,
+    };
+    let ty = DataType::new(TypeKind::DateTime, width(19, 6), 6).with_nullable(true);
+    Expr::Cast { operand: Box::new(value), kind: CastKind::BesideDate, ty }
 }
 
 /// Two-digit years mean 1970 to 2069.

@@ -181,6 +181,10 @@ pub(crate) fn cast(
             }
             Ok(moment)
         }
+        (CastKind::BesideDate, _) => {
+            let moment = types::cast(&value, from, to, &mut context(run))?;
+            Ok(if moment.is_null() { Value::DateTime(DateTime::ZERO) } else { moment })
+        }
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
             types::cast(&value, from, to, &mut context(run))
         }

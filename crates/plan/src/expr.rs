@@ -84,6 +84,8 @@ pub enum CastKind {
     Implicit,
     /// A constant text beside a value of this temporal type: error 1525 when it is no date.
     Compared(TypeKind),
+    /// Text of rows, or a number, beside a date: what is none compares as the zero date, with a warning.
+    BesideDate,
     /// `TIMESTAMP` column read: UTC to session time zone.
     TimestampToLocal,
     /// Value for a `TIMESTAMP` column: session time zone to UTC.

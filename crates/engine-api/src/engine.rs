@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    BackupSummary, BackupTarget, CancelToken, CommitHandle, EngineResult, IndexDef, IndexId,
-    RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
+    BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, EngineResult, IndexDef,
+    IndexId, LockReport, RowBatch, RowBuf, SnapshotReader, TableDef, TableId,
 };
 
 /// Isolation levels as the reference means them.
@@ -247,6 +247,14 @@ pub trait Engine: Send + Sync {
     /// Counters and settings for information tables.
     fn stats(&self) -> Vec<EngineStat>;
 
+    /// Transactions that changed or locked something, and their locks, at most about so many. Looked at in pieces, nothing stops meanwhile.
+    fn locks(&self, _limit: usize) -> LockReport {
+        LockReport::default()
+    }
+    /// The deadlock found last.
+    fn latest_deadlock(&self) -> Option<DeadlockView> {
+        None
+    }
     /// Verifies every invariant of a table; the strings describe what is wrong.
     ///
     /// # Errors
@@ -285,6 +293,8 @@ pub trait Transaction: Send {
     /// Too many transactions.
     fn start(&mut self, options: &TxnOptions) -> EngineResult<()>;
 
+    /// Whose transactions these are, for `Engine::locks`.
+    fn set_session(&mut self, _session: u64) {}
     /// Row locks are waited for as long from now on.
     fn set_lock_wait_timeout(&mut self, timeout: Duration);
 

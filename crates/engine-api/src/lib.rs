@@ -11,6 +11,7 @@ mod commit;
 mod definition;
 mod engine;
 mod error;
+mod locks;
 mod rows;
 mod snapshot;
 
@@ -24,5 +25,6 @@ pub use engine::{
     WaitPolicy,
 };
 pub use error::{EngineError, EngineResult};
+pub use locks::{DeadlockView, LockKind, LockReport, LockView, TransactionView};
 pub use rows::{RowBatch, RowBuf, RowRef};
 pub use snapshot::{RecordBlock, SnapshotReader};

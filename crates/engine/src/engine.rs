@@ -5,8 +5,8 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    BackupSummary, BackupTarget, CancelToken, Engine, EngineError, EngineResult, EngineStat,
-    IndexId, KeyRange, RangeEstimate, TableId, TableStats, Transaction,
+    BackupSummary, BackupTarget, CancelToken, DeadlockView, Engine, EngineError, EngineResult,
+    EngineStat, IndexId, KeyRange, LockReport, RangeEstimate, TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use sys::blocking::blocking;
@@ -382,6 +382,14 @@ impl Engine for DurableEngine {
         stats
     }
 
+    fn locks(&self, limit: usize) -> LockReport {
+        crate::lock_report::lock_report(&self.shared, limit)
+    }
+
+    fn latest_deadlock(&self) -> Option<DeadlockView> {
+        crate::lock_report::latest_deadlock(&self.shared)
+    }
+
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
         // What a crash left half done is no damage.
         self.shared.roll_back_losers()?;
@@ -404,6 +412,7 @@ impl Engine for DurableEngine {
                     archive.set_backlog_max(value << 20);
                 }
             }
+            "innodb_deadlock_detect" => self.shared.system.locks.set_deadlock_detection(value != 0),
             "commit_delay_us" => self.shared.system.log.set_commit_delay(value),
             _ => {}
         }

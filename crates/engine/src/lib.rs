@@ -22,6 +22,7 @@ mod entry_reader;
 mod identity;
 mod index_build;
 mod keys;
+mod lock_report;
 mod locking;
 mod losers;
 mod offline;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use btree::Seek;
 use engine_api::{EngineError, EngineResult, TableId, WaitPolicy};
-use locks::{Mode, Owner, Patience, WaitError, lock_name};
+use locks::{Mode, Owner, Patience, Tag, WaitError, lock_name};
 use sys::blocking::blocking;
 
 use crate::dictionary::io_error;
+use crate::lock_report::level_number;
 use crate::row::Header;
 use crate::table::Table;
 use crate::transaction::Txn;
@@ -23,6 +24,8 @@ pub(crate) enum Obstacle {
     Row(Vec<u8>),
     /// Wait until one of these ends, then try again.
     Transactions(Vec<Arc<Owner>>),
+    /// As `Transactions`, before the key with this name is inserted among what they have locked.
+    Insert(Vec<Arc<Owner>>, Vec<u8>),
 }
 
 /// What a locking read does about a row that is not there.
@@ -47,7 +50,8 @@ pub(crate) enum Locked {
 impl Txn {
     pub(crate) fn owner(&mut self) -> Arc<Owner> {
         let locks = &self.shared.system.locks;
-        self.owner.get_or_insert_with(|| locks.new_owner()).clone()
+        let tag = Tag { session: self.session, kind: level_number(self.isolation) };
+        self.owner.get_or_insert_with(|| locks.new_owner_for(tag)).clone()
     }
 
     /// Locks a row that was just found, under its leaf's latch. False: somebody is in the way (E6).
@@ -126,7 +130,12 @@ impl Txn {
     pub(crate) fn may_insert(&self, space: u64, key: &[u8]) -> Result<(), Obstacle> {
         let owner = self.owner.as_deref();
         let blockers = self.shared.system.locks.range_blockers(owner, space, key);
-        if blockers.is_empty() { Ok(()) } else { Err(Obstacle::Transactions(blockers)) }
+        if blockers.is_empty() {
+            return Ok(());
+        }
+        let mut name = Vec::new();
+        lock_name(space, key, &mut name);
+        Err(Obstacle::Insert(blockers, name))
     }
 
     /// Before a table's definition changes: waits for losers of a crash that changed its rows. Live writers are kept away by the caller.
@@ -149,7 +158,10 @@ impl Txn {
         let locks = &self.shared.system.locks;
         let outcome = match obstacle {
             Obstacle::Row(name) => locks.wait_lock(&owner, &name, mode, &patience),
-            Obstacle::Transactions(blockers) => locks.wait_end(&owner, blockers, &patience),
+            Obstacle::Transactions(blockers) => locks.wait_end(&owner, &blockers, None, &patience),
+            Obstacle::Insert(blockers, name) => {
+                locks.wait_end(&owner, &blockers, Some(&name), &patience)
+            }
         };
         match outcome {
             Ok(()) => Ok(()),

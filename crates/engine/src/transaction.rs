@@ -38,7 +38,9 @@ pub(crate) struct Txn {
     pub(crate) shared: Arc<Shared>,
     slot: Option<usize>,
     pub(crate) started: bool,
-    isolation: IsolationLevel,
+    pub(crate) isolation: IsolationLevel,
+    /// Whose it is, for reports.
+    pub(crate) session: u64,
     read_only: bool,
     pub(crate) lock_wait_timeout: Duration,
     pub(crate) cancel: CancelToken,
@@ -127,6 +129,7 @@ impl Txn {
             shared,
             started: false,
             isolation: IsolationLevel::default(),
+            session: 0,
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
             cancel: CancelToken::new(),
@@ -506,6 +509,10 @@ impl Transaction for Txn {
         self.lock_wait_timeout = options.lock_wait_timeout;
         self.cancel = options.cancel.clone();
         Ok(())
+    }
+
+    fn set_session(&mut self, session: u64) {
+        self.session = session;
     }
 
     fn set_lock_wait_timeout(&mut self, timeout: Duration) {

@@ -16,10 +16,12 @@ mod keyset;
 mod owner;
 mod packed;
 mod ranges;
+mod report;
 mod table;
 mod waits;
 
 pub use owner::Owner;
+pub use report::{Deadlock, LockView, OwnerView, Place, Report, Tag};
 pub use table::{LockTable, Mode, Patience, WaitError, WaitEvents, lock_name};
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! A transaction as the lock table knows it.
 
+use std::time::Duration;
+
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Condvar, Mutex};
+
+use crate::report::Tag;
 
 /// What a transaction holds and who waits for its end.
 #[derive(Default)]
@@ -65,6 +69,9 @@ pub(crate) enum WaitState {
 /// Holder of locks.
 pub struct Owner {
     pub(crate) id: u64,
+    pub(crate) tag: Tag,
+    /// Since 1970.
+    pub(crate) started: Duration,
     weight: AtomicU64,
     /// Sets that it has of all packed ones.
     pub(crate) packed_sets: AtomicUsize,
@@ -74,9 +81,11 @@ pub struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn new(id: u64) -> Owner {
+    pub(crate) fn new(id: u64, tag: Tag, started: Duration) -> Owner {
         Owner {
             id,
+            tag,
+            started,
             weight: AtomicU64::new(0),
             packed_sets: AtomicUsize::new(0),
             held: Mutex::new(Held::default()),

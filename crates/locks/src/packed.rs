@@ -43,7 +43,7 @@ pub(crate) struct Packed {
     count: AtomicUsize,
 }
 
-fn split(name: &[u8]) -> (u64, &[u8]) {
+pub(crate) fn split(name: &[u8]) -> (u64, &[u8]) {
     let (space, key) = name.split_first_chunk::<SPACE_BYTES>().unwrap_or((&[0; 8], name));
     (u64::from_le_bytes(*space), key)
 }
@@ -113,6 +113,17 @@ impl Packed {
             self.count.fetch_sub(before - sets.len(), Ordering::Release);
             if sets.is_empty() {
                 shard.remove(space);
+            }
+        }
+    }
+
+    /// Shows each set, with the number of its keys or ranges of them, until `visit` has enough.
+    pub fn each(&self, mut visit: impl FnMut(&Arc<Owner>, u64, Mode, usize) -> bool) {
+        for shard in &self.shards {
+            for (space, sets) in &*shard.spaces.lock() {
+                if !sets.iter().all(|set| visit(&set.owner, *space, set.mode, set.keys.len())) {
+                    return;
+                }
             }
         }
     }

@@ -114,6 +114,21 @@ impl Ranges {
         self.0.iter().map(|shard| shard.count.load(Ordering::Relaxed)).sum()
     }
 
+    /// Shows each span until `visit` has enough.
+    pub fn each(&self, mut visit: impl FnMut(&Arc<Owner>, u64, &[u8], Option<&[u8]>) -> bool) {
+        for shard in &self.0 {
+            if shard.count.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            for (space, spans) in &*shard.spans.lock() {
+                let mut spans = spans.iter();
+                if !spans.all(|span| visit(&span.owner, *space, &span.start, span.end.as_deref())) {
+                    return;
+                }
+            }
+        }
+    }
+
     pub fn blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
         let shard = self.shard(space);
         if shard.count.load(Ordering::SeqCst) == 0 {

@@ -13,6 +13,7 @@ use sys::sync::{Arc, Mutex};
 use crate::owner::{Owner, WaitState};
 use crate::packed::{Hit, Packed};
 use crate::ranges::Ranges;
+use crate::report::Tag;
 use crate::waits::{Awaited, Waits};
 
 /// Strength of a record lock.
@@ -81,17 +82,17 @@ enum Asked {
 }
 
 /// A lock that a transaction holds.
-struct Grant {
-    owner: Arc<Owner>,
-    mode: Mode,
+pub(crate) struct Grant {
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) mode: Mode,
     /// Who counts on it.
     asked: Asked,
 }
 
 #[derive(Default)]
-struct Entry {
-    granted: Vec<Grant>,
-    waiting: VecDeque<(Arc<Owner>, Mode)>,
+pub(crate) struct Entry {
+    pub(crate) granted: Vec<Grant>,
+    pub(crate) waiting: VecDeque<(Arc<Owner>, Mode)>,
 }
 
 impl Entry {
@@ -130,6 +131,24 @@ impl Entry {
             }
         }
         awaited
+    }
+
+    /// Which requests wait for which locks or requests before them: positions, holders first, then requests.
+    pub(crate) fn waits(&self) -> Vec<(usize, usize)> {
+        let mut waits = Vec::new();
+        for (at, (owner, mode)) in self.waiting.iter().enumerate() {
+            let own = self.granted.len() + at;
+            let holders = self.granted.iter().enumerate();
+            let holders = holders
+                .filter(|(_, grant)| grant.owner.id != owner.id && grant.mode.conflicts(*mode));
+            waits.extend(holders.map(|(holder, _)| (own, holder)));
+            if self.mode_of(owner.id).is_none() {
+                let before = self.waiting.range(..at).enumerate();
+                let before = before.filter(|(_, (_, wanted))| wanted.conflicts(*mode));
+                waits.extend(before.map(|(other, _)| (own, self.granted.len() + other)));
+            }
+        }
+        waits
     }
 
     /// Returns whether the transaction held nothing here before.
@@ -223,18 +242,18 @@ const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 #[repr(align(128))]
-struct Shard {
-    entries: Mutex<HashMap<Box<[u8]>, Entry>>,
+pub(crate) struct Shard {
+    pub(crate) entries: Mutex<HashMap<Box<[u8]>, Entry>>,
     /// Entries in the shard: writers of rows that nobody locked take no mutex.
-    count: AtomicUsize,
+    pub(crate) count: AtomicUsize,
 }
 
 /// All locks of an engine.
 pub struct LockTable {
-    shards: Vec<Shard>,
-    ranges: Ranges,
-    packed: Packed,
-    waiters: Waits,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) ranges: Ranges,
+    pub(crate) packed: Packed,
+    pub(crate) waiters: Waits,
     clock: RealClock,
     next_owner: AtomicU64,
     waits: AtomicU64,
@@ -255,7 +274,7 @@ impl LockTable {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             ranges: Ranges::new(),
             packed: Packed::new(),
-            waiters: Waits::default(),
+            waiters: Waits::new(),
             clock: RealClock::new(),
             next_owner: AtomicU64::new(1),
             waits: AtomicU64::new(0),
@@ -266,7 +285,18 @@ impl LockTable {
 
     /// A holder without locks.
     pub fn new_owner(&self) -> Arc<Owner> {
-        Arc::new(Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed)))
+        self.new_owner_for(Tag::default())
+    }
+
+    /// As `new_owner`; `tag` comes back in reports.
+    pub fn new_owner_for(&self, tag: Tag) -> Arc<Owner> {
+        let id = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Owner::new(id, tag, self.clock.wall_coarse()))
+    }
+
+    /// Whether deadlocks are looked for, from the next wait on. Else they end with the patience of one in them.
+    pub fn set_deadlock_detection(&self, detects: bool) {
+        self.waiters.set_detection(detects);
     }
 
     /// How long waits took.
@@ -456,14 +486,15 @@ impl LockTable {
         outcome
     }
 
-    /// Waits until `blockers[0]` ends.
+    /// Waits until `blockers[0]` ends. `insert` is the name of the key that is to be inserted, if that is why.
     ///
     /// # Errors
     /// See `WaitError`.
     pub fn wait_end(
         &self,
         owner: &Arc<Owner>,
-        blockers: Vec<Arc<Owner>>,
+        blockers: &[Arc<Owner>],
+        insert: Option<&[u8]>,
         patience: &Patience<'_>,
     ) -> Result<(), WaitError> {
         let Some(first) = blockers.first().cloned() else { return Ok(()) };
@@ -476,7 +507,7 @@ impl LockTable {
             held.end_waiters.push(owner.clone());
         }
         let ends = blockers.iter().map(|blocker| blocker.id).collect();
-        let outcome = self.wait(owner, Awaited::Ends(ends), patience);
+        let outcome = self.wait(owner, Awaited::Ends(ends, insert.map(Box::from)), patience);
         if outcome.is_err() {
             first.held.lock().end_waiters.retain(|waiter| waiter.id != owner.id);
         }
@@ -539,7 +570,7 @@ impl LockTable {
                 let entries = self.shard(name).entries.lock();
                 entries.get(name).map_or(Vec::new(), |entry| entry.awaited_by(id, covered))
             }
-            Awaited::Ends(others) => others.clone(),
+            Awaited::Ends(others, _) => others.clone(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sys::sync::Arc;
 
-use crate::{LockTable, Mode, Owner, Patience, WaitError};
+use crate::{LockTable, Mode, Owner, Patience, Place, Tag, WaitError};
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 const SHORT: Patience<'static> =
@@ -111,7 +111,7 @@ fn spans_block_others_until_the_end() {
     }
     assert!(table.range_blockers(Some(&a), 7, b"c").is_empty());
     let blockers = table.range_blockers(Some(&b), 7, b"c");
-    assert_eq!(table.wait_end(&b, blockers, &SHORT), Err(WaitError::Timeout));
+    assert_eq!(table.wait_end(&b, &blockers, None, &SHORT), Err(WaitError::Timeout));
     table.release_all(&a);
     assert!(table.range_blockers(Some(&b), 7, b"c").is_empty());
 }
@@ -249,4 +249,86 @@ fn the_lock_of_a_written_record_is_not_given_back_early() {
         table.release_early(&a, name, 0);
         assert_eq!(table.is_locked_by_other(Some(&b), name), *name == *b"m");
     }
+}
+
+#[test]
+fn a_report_shows_who_holds_what_and_who_waits_for_whom() {
+    let table = Arc::new(LockTable::new());
+    let a = table.new_owner_for(Tag { session: 7, kind: 2 });
+    let [b, c] = std::array::from_fn(|_| table.new_owner());
+    let packs = table.new_owner();
+    (0..10).for_each(|id| assert!(table.try_lock(&packs, &name(id), Mode::Exclusive)));
+    table.pack(&packs, 0, 0);
+    a.add_weight();
+    assert!(table.try_lock(&a, b"1", Mode::Shared));
+    table.lock_range(&a, 9, b"b", Some(b"d"));
+    let first = queue(&table, &b, b"1", Mode::Exclusive);
+    let second = queue(&table, &c, b"1", Mode::Shared);
+    let report = table.report(100, std::iter::empty());
+    let owners: Vec<_> = report.owners.iter().map(|owner| owner.id).collect();
+    assert_eq!(owners, [a.id, b.id, c.id, packs.id]);
+    let one = &report.owners[0];
+    assert_eq!((one.tag.session, one.records, one.spaces, one.weight), (7, 1, 1, 1));
+    assert_eq!(one.waits_since, None);
+    assert!(report.owners[1].waits_since.is_some());
+    let mut waits: Vec<_> = report
+        .waits
+        .iter()
+        .map(|(wants, has)| (report.locks[*wants].owner, report.locks[*has].owner))
+        .collect();
+    waits.sort_unstable();
+    assert_eq!(waits, [(b.id, a.id), (c.id, b.id)]);
+    let packed = report.locks.iter().find(|lock| lock.owner == packs.id).unwrap();
+    assert_eq!(packed.place, Place::Packed { space: 3, count: 10 });
+    assert!(table.report(1, std::iter::empty()).locks.len() < 6);
+    // Behind the span.
+    let blockers = table.range_blockers(Some(&packs), 9, b"c");
+    let waits = table.events().waits;
+    let inserter = {
+        let (table, packs) = (table.clone(), packs.clone());
+        let mut wanted = Vec::new();
+        crate::lock_name(9, b"c", &mut wanted);
+        std::thread::spawn(move || table.wait_end(&packs, &blockers, Some(&wanted), &LONG))
+    };
+    while table.events().waits == waits {
+        std::thread::yield_now();
+    }
+    let report = loop {
+        // It has counted its wait before it notes it.
+        let report = table.report(100, std::iter::empty());
+        if report.waits.len() == 3 {
+            break report;
+        }
+    };
+    let (wants, has) = report.waits[2];
+    assert!(
+        matches!(report.locks[wants].place, Place::Insert(_)) && report.locks[wants].is_waiting
+    );
+    assert!(matches!(report.locks[has].place, Place::Span { space: 9, .. }));
+    table.release_all(&a);
+    assert_eq!(inserter.join().unwrap(), Ok(()));
+    assert_eq!(first.join().unwrap(), Ok(()));
+    table.release_all(&b);
+    assert_eq!(second.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn the_latest_deadlock_is_told_and_none_without_a_search() {
+    let table = Arc::new(LockTable::new());
+    let [a, b] = std::array::from_fn(|_| table.new_owner());
+    assert!(table.try_lock(&a, b"1", Mode::Exclusive) && table.try_lock(&b, b"2", Mode::Exclusive));
+    table.set_deadlock_detection(false);
+    let other = queue(&table, &b, b"1", Mode::Exclusive);
+    assert_eq!(table.wait_lock(&a, b"2", Mode::Exclusive, &SHORT), Err(WaitError::Timeout));
+    assert_eq!(table.latest_deadlock(), None);
+    table.set_deadlock_detection(true);
+    a.add_weight();
+    assert_eq!(table.wait_lock(&a, b"2", Mode::Exclusive, &SHORT), Err(WaitError::Timeout));
+    assert_eq!(other.join().unwrap(), Err(WaitError::Deadlock));
+    let deadlock = table.latest_deadlock().unwrap();
+    let members: Vec<_> =
+        deadlock.members.iter().map(|(owner, place)| (owner.id, place.clone())).collect();
+    let record = |name: &[u8]| Place::Record(name.into());
+    assert_eq!(members, [(a.id, record(b"2")), (b.id, record(b"1"))]);
+    assert_eq!(deadlock.victim, b.id);
 }

@@ -2,17 +2,22 @@
 //! transaction stands in them. Knows no lock table.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
+use sys::clock::{Clock as _, RealClock};
+use sys::sync::atomic::{AtomicBool, Ordering};
 use sys::sync::{Arc, Mutex};
 
 use crate::owner::{Owner, WaitState};
+use crate::report::{Deadlock, Place};
 
 /// What a transaction waits for.
+#[derive(Clone)]
 pub(crate) enum Awaited {
     /// Its turn at a record.
     Record(Box<[u8]>),
-    /// The end of others.
-    Ends(Vec<u64>),
+    /// The end of others, before it inserts a key (its name) among what they have locked, if that is why.
+    Ends(Vec<u64>, Option<Box<[u8]>>),
 }
 
 /// Whom a waiter waits for. What goes into the set are waiters whose own are among these: a search need not ask for them, so that a long
@@ -20,13 +25,54 @@ pub(crate) enum Awaited {
 pub(crate) trait AwaitedBy: Fn(u64, &Awaited, &mut HashSet<u64>) -> Vec<u64> {}
 impl<F: Fn(u64, &Awaited, &mut HashSet<u64>) -> Vec<u64>> AwaitedBy for F {}
 
-type Waiters = HashMap<u64, (Arc<Owner>, Awaited)>;
+/// One who waits.
+#[derive(Clone)]
+pub(crate) struct Waiting {
+    owner: Arc<Owner>,
+    wait: Awaited,
+    since: Duration,
+}
+
+impl Waiting {
+    pub fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// Since 1970.
+    pub fn since(&self) -> Duration {
+        self.since
+    }
+
+    /// The key that it wants to insert, and for whose end it waits.
+    pub fn insert(&self) -> Option<(&[u8], &[u64])> {
+        match &self.wait {
+            Awaited::Ends(others, Some(name)) => Some((name, others)),
+            Awaited::Ends(_, None) | Awaited::Record(_) => None,
+        }
+    }
+}
+
+type Waiters = HashMap<u64, Waiting>;
 
 /// All waits there are.
-#[derive(Default)]
-pub(crate) struct Waits(Mutex<Waiters>);
+pub(crate) struct Waits {
+    waiters: Mutex<Waiters>,
+    /// Nobody looks for deadlocks; they end with the patience of one in them.
+    is_blind: AtomicBool,
+    latest: Mutex<Option<Deadlock>>,
+    clock: RealClock,
+}
 
 impl Waits {
+    pub fn new() -> Waits {
+        Waits {
+            waiters: Mutex::default(),
+            is_blind: AtomicBool::new(false),
+            latest: Mutex::default(),
+            clock: RealClock::new(),
+        }
+    }
+
     /// Notes a wait and ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself. In one step: a cycle seen
     /// by a third who merely queues between its members would cost that one too. `awaited` tells whom a waiter waits for,
     /// `is_awaited` whether anybody can wait for `owner` yet: without that there is no cycle.
@@ -37,40 +83,73 @@ impl Waits {
         is_awaited: impl FnOnce(&Awaited) -> bool,
         awaited: impl AwaitedBy,
     ) {
-        let mut waiters = self.0.lock();
-        let (_, wait) = &*waiters.entry(owner.id).insert_entry((owner.clone(), wait)).into_mut();
-        if is_awaited(wait) {
-            break_cycles(&mut waiters, owner, &awaited);
+        let since = self.clock.wall_coarse();
+        let mut waiters = self.waiters.lock();
+        let waiting = Waiting { owner: owner.clone(), wait, since };
+        let waiting = &*waiters.entry(owner.id).insert_entry(waiting).into_mut();
+        if is_awaited(&waiting.wait) {
+            self.break_cycles(&mut waiters, owner, &awaited);
         }
     }
 
     /// As `add` for one who waits already, if it does: somebody may wait for it now who did not when it came.
     pub fn check(&self, owner: &Arc<Owner>, awaited: impl AwaitedBy) {
-        let mut waiters = self.0.lock();
+        let mut waiters = self.waiters.lock();
         if waiters.contains_key(&owner.id) {
-            break_cycles(&mut waiters, owner, &awaited);
+            self.break_cycles(&mut waiters, owner, &awaited);
         }
     }
 
     /// The wait is over.
     pub fn remove(&self, owner: &Owner) {
-        self.0.lock().remove(&owner.id);
+        self.waiters.lock().remove(&owner.id);
     }
-}
 
-fn break_cycles(waiters: &mut Waiters, owner: &Arc<Owner>, awaited: &impl AwaitedBy) {
-    while let Some(cycle) = find_cycle(waiters, owner.id, awaited) {
-        let weight = |id: &u64| {
-            let other = u64::from(*id != owner.id);
-            waiters.get(id).map_or((u64::MAX, other), |(owner, _)| (owner.weight(), other))
-        };
-        let Some(victim) = cycle.into_iter().min_by_key(weight) else { return };
-        if let Some((loser, _)) = waiters.remove(&victim) {
-            loser.resolve_wait(WaitState::Victim);
-        }
-        if victim == owner.id {
+    /// Whether cycles are looked for, from the next wait on.
+    pub fn set_detection(&self, detects: bool) {
+        self.is_blind.store(!detects, Ordering::Relaxed);
+    }
+
+    /// A copy of all waits.
+    pub fn views(&self) -> Vec<Waiting> {
+        self.waiters.lock().values().cloned().collect()
+    }
+
+    /// The cycle that was found last.
+    pub fn latest_deadlock(&self) -> Option<Deadlock> {
+        self.latest.lock().clone()
+    }
+
+    fn break_cycles(&self, waiters: &mut Waiters, owner: &Arc<Owner>, awaited: &impl AwaitedBy) {
+        if self.is_blind.load(Ordering::Relaxed) {
             return;
         }
+        while let Some(cycle) = find_cycle(waiters, owner.id, awaited) {
+            let weight = |id: &&u64| {
+                let other = u64::from(**id != owner.id);
+                waiters.get(*id).map_or((u64::MAX, other), |one| (one.owner.weight(), other))
+            };
+            let Some(victim) = cycle.iter().min_by_key(weight).copied() else { return };
+            *self.latest.lock() = Some(self.describe(waiters, &cycle, victim));
+            if let Some(loser) = waiters.remove(&victim) {
+                loser.owner.resolve_wait(WaitState::Victim);
+            }
+            if victim == owner.id {
+                return;
+            }
+        }
+    }
+
+    fn describe(&self, waiters: &Waiters, cycle: &[u64], victim: u64) -> Deadlock {
+        let members = cycle.iter().filter_map(|id| {
+            let member = waiters.get(id)?;
+            let place = match &member.wait {
+                Awaited::Record(name) => Place::Record(name.clone()),
+                Awaited::Ends(_, name) => Place::Insert(name.clone().unwrap_or_default()),
+            };
+            Some((member.owner.view_since(Some(member.since)), place))
+        });
+        Deadlock { at: self.clock.wall_coarse(), members: members.collect(), victim }
     }
 }
 
@@ -78,7 +157,7 @@ fn break_cycles(waiters: &mut Waiters, owner: &Arc<Owner>, awaited: &impl Awaite
 fn find_cycle(waiters: &Waiters, start: u64, awaited: &impl AwaitedBy) -> Option<Vec<u64>> {
     let mut covered = HashSet::new();
     let mut next = |id: u64| match waiters.get(&id) {
-        Some((_, wait)) if !covered.contains(&id) => awaited(id, wait, &mut covered),
+        Some(waiting) if !covered.contains(&id) => awaited(id, &waiting.wait, &mut covered),
         _ => Vec::new(),
     };
     let mut seen = HashSet::new();

@@ -1,5 +1,6 @@
 //! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*.
 
+use engine_api::{DeadlockView, LockReport};
 use errors::Result;
 use types::{DataType, Value};
 
@@ -276,6 +277,15 @@ pub trait InformationContext {
     /// Engine counters: engine, group, name, value.
     fn engine_stats(&self) -> Vec<(String, String, String, String)>;
 
+    /// Transactions and locks of each engine, of sessions that may be seen.
+    fn engine_locks(&self) -> Vec<(String, LockReport)> {
+        Vec::new()
+    }
+    /// The deadlock that each engine found last, if any.
+    fn latest_deadlocks(&self) -> Vec<(String, DeadlockView)> {
+        Vec::new()
+    }
+
     /// Bytes of memory for definitions that nobody uses, about.
     fn catalog_bytes(&self) -> u64 {
         0
@@ -305,6 +315,8 @@ pub trait InformationContext {
     fn current_user(&self) -> String;
     /// Server start, microseconds since 1970 UTC.
     fn started_micros(&self) -> i64;
+    /// Now, microseconds since 1970 UTC.
+    fn now_micros(&self) -> i64;
     /// Error when the statement was cancelled.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use catalog::{
     AccountName, CatalogSnapshot, CatalogView, Column, ColumnDefault, EffectivePrivileges,
     PrivilegeSet, Relation, RelationKind, Table, View, same_name,
 };
-use engine_api::IndexId;
+use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
 use plan::LogicalStatement;
 use plugin_api::{
@@ -686,7 +686,7 @@ impl InformationContext for Information<'_> {
             .iter()
             .map(|engine| {
                 let is_default = engine.name() == default;
-                let name = if is_default { crate::ddl::SHOWN_ENGINE } else { engine.name() };
+                let name = self.server.shown_name(&**engine);
                 let support = if is_default { "DEFAULT" } else { "YES" };
                 (name.to_owned(), support, engine.comment().to_owned(), true, false, true)
             })
@@ -711,6 +711,28 @@ impl InformationContext for Information<'_> {
             }
         }
         rows
+    }
+
+    fn engine_locks(&self) -> Vec<(String, LockReport)> {
+        /// Of each engine.
+        const LOCKS_MAX: usize = 1 << 16;
+        let (all, own) = (self.may_see_all(), self.account.to_string());
+        let is_shown = |id: u64| {
+            all || self.server.sessions.get(id).is_some_and(|it| it.activity.lock().account == own)
+        };
+        let report = |engine: &Arc<dyn Engine>| {
+            let mut report = engine.locks(LOCKS_MAX);
+            report.retain(is_shown);
+            (self.server.shown_name(&**engine).to_uppercase(), report)
+        };
+        self.server.registry.engines().iter().map(report).collect()
+    }
+
+    fn latest_deadlocks(&self) -> Vec<(String, DeadlockView)> {
+        let engines = self.server.registry.engines().iter();
+        let latest = engines
+            .filter_map(|engine| Some((engine.name().to_owned(), engine.latest_deadlock()?)));
+        latest.collect()
     }
 
     fn io_times(&self) -> Vec<IoBucket> {
@@ -780,6 +802,10 @@ impl InformationContext for Information<'_> {
 
     fn current_user(&self) -> String {
         self.account.to_string()
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.server.now_micros()
     }
 
     fn started_micros(&self) -> i64 {

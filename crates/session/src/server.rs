@@ -104,8 +104,12 @@ pub struct Server {
 }
 
 /// Global variables that engines are told of.
-pub(crate) const ENGINE_OPTIONS: &[&str] =
-    &["commit_delay_us", "log_archive_backlog_max_mb", "recovery_time_target_sec"];
+pub(crate) const ENGINE_OPTIONS: &[&str] = &[
+    "commit_delay_us",
+    "innodb_deadlock_detect",
+    "log_archive_backlog_max_mb",
+    "recovery_time_target_sec",
+];
 /// The method of accounts that name none.
 pub(crate) const DEFAULT_METHOD: &str = "caching_sha2_password";
 /// The method that trusts the operating system's user; only over the UNIX socket.
@@ -175,6 +179,31 @@ impl Server {
         }
         server.first_start(&config.root)?;
         Ok(server)
+    }
+
+    /// An engine's name, as clients are told it.
+    pub(crate) fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str {
+        match engine.name() == self.default_engine.name() {
+            true => crate::ddl::SHOWN_ENGINE,
+            false => engine.name(),
+        }
+    }
+
+    /// Writes the latest deadlock to the error log, with the statements of those who are still in it, if that is wanted.
+    pub(crate) fn log_deadlock(&self) {
+        if self.global_integer("innodb_print_all_deadlocks") == 0 {
+            return;
+        }
+        let engines = self.registry.engines().iter();
+        let latest = engines.filter_map(|engine| engine.latest_deadlock());
+        let Some(deadlock) = latest.max_by_key(|deadlock| deadlock.at_micros) else { return };
+        let statement = |session| {
+            let session = self.sessions.get(session)?;
+            let activity = session.activity.lock();
+            let text = String::from_utf8_lossy(&activity.info).into_owned();
+            (!text.is_empty()).then_some(text)
+        };
+        tracing::warn!("a deadlock\n{}", deadlock.to_text(statement));
     }
 
     /// Passes a global variable on to the engines.

@@ -156,7 +156,8 @@ impl Session {
             statement_number: 0,
             may_read_files: false,
         };
-        let transactions = Transactions::new(server.registry.clone(), info.cancel.clone());
+        let transactions =
+            Transactions::new(server.registry.clone(), info.cancel.clone(), shared.id);
         let mut session = Session {
             shared: shared.clone(),
             client,

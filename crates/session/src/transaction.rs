@@ -35,6 +35,7 @@ pub(crate) struct Characteristics {
 /// The session's transactions.
 pub(crate) struct Transactions {
     registry: Arc<Registry>,
+    session: u64,
     cancel: CancelToken,
     parts: Vec<Part>,
     savepoints: Vec<NamedSavepoint>,
@@ -45,9 +46,10 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    pub(crate) fn new(registry: Arc<Registry>, cancel: CancelToken) -> Transactions {
+    pub(crate) fn new(registry: Arc<Registry>, cancel: CancelToken, session: u64) -> Transactions {
         Transactions {
             registry,
+            session,
             cancel,
             parts: Vec::new(),
             savepoints: Vec::new(),
@@ -205,7 +207,8 @@ impl TransactionSource for Transactions {
             Some(position) => position,
             None => {
                 let engine = self.engine(engine)?;
-                let txn = engine.new_transaction();
+                let mut txn = engine.new_transaction();
+                txn.set_session(self.session);
                 self.parts.push(Part { engine, txn });
                 self.parts.len() - 1
             }

@@ -53,6 +53,9 @@ impl Session {
 
     /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
     pub(crate) fn abort_transaction_scope(&mut self, error: &Error) {
+        if error.code() == ErrorCode::LOCK_DEADLOCK {
+            self.server.log_deadlock();
+        }
         if self.in_transaction() {
             if error.code() == ErrorCode::LOCK_DEADLOCK {
                 // The victim's whole transaction is undone, in every engine.

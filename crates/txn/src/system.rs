@@ -484,6 +484,22 @@ impl TxnSystem {
         }
     }
 
+    /// Holders of the locks of active transactions that have changed something, at most so many.
+    pub fn active_owners(&self, limit: usize) -> Vec<Arc<Owner>> {
+        let mut owners = Vec::new();
+        for shard in &self.cores {
+            for slot in shard.lock().slots.values() {
+                match slot {
+                    Slot::Live(core) if core.is_active() && owners.len() < limit => {
+                        owners.push(core.owner.clone());
+                    }
+                    Slot::Live(_) | Slot::Filed(_) => {}
+                }
+            }
+        }
+        owners
+    }
+
     /// Active transactions, bytes of undo in memory, and in files.
     pub fn totals(&self) -> (usize, u64, u64) {
         let cores = self.all_cores();

@@ -153,7 +153,9 @@ impl MemoryTransaction {
         let locks = &self.shared.locks;
         let outcome = match obstacle {
             Obstacle::Row(name) => locks.wait_lock(&status.owner, &name, mode, &patience),
-            Obstacle::Transactions(blockers) => locks.wait_end(&status.owner, blockers, &patience),
+            Obstacle::Transactions(blockers) => {
+                locks.wait_end(&status.owner, &blockers, None, &patience)
+            }
             Obstacle::Error(error) => return Err(error),
         };
         match outcome {

@@ -73,6 +73,7 @@ fn kind(word: &str) -> Option<TypeKind> {
         "Time" => TypeKind::Time,
         "VarChar" => TypeKind::VarChar,
         "VarBinary" => TypeKind::VarBinary,
+        "MediumText" => TypeKind::MediumText,
         "LongText" => TypeKind::LongText,
         "LongBlob" => TypeKind::LongBlob,
         "Json" => TypeKind::LongText,

@@ -5,7 +5,7 @@ use plugin_api::{InfoFilter, InformationContext, TableDetail};
 use types::Value;
 
 use crate::Emit;
-use crate::row::{optional, yes_no};
+use crate::row::{optional, time, yes_no};
 use crate::tables::visit_tables;
 
 /// `GLOBAL_VARIABLES`.
@@ -86,7 +86,7 @@ pub fn engine_statistics(
     })
 }
 
-/// `ENGINE_STATUS`: each engine's counters as one text, its memory first.
+/// `ENGINE_STATUS`: each engine's counters as one text, its memory first, its latest deadlock last.
 pub fn engine_status(
     ctx: &dyn InformationContext,
     _: &InfoFilter,
@@ -94,12 +94,20 @@ pub fn engine_status(
 ) -> Result<()> {
     let mut stats = ctx.engine_stats();
     stats.sort();
+    let deadlocks = ctx.latest_deadlocks();
     for engine in stats.chunk_by(|left, right| left.0 == right.0) {
         let memory = engine.iter().filter(|(_, group, ..)| group == "memory");
         let bytes: u64 = memory.filter_map(|(.., value)| value.parse::<u64>().ok()).sum();
         let mut text = format!("Total memory allocated {bytes}\n");
         for (_, group, name, value) in engine {
             text.push_str(&format!("{group}.{name} {value}\n"));
+        }
+        if let Some((_, deadlock)) = deadlocks.iter().find(|(name, _)| *name == engine[0].0) {
+            let mut at = Vec::new();
+            time(deadlock.at_micros as i64).write_plain_text(&mut at);
+            let at = String::from_utf8_lossy(&at);
+            let members = deadlock.to_text(|_| None);
+            text.push_str(&format!("LATEST DETECTED DEADLOCK {at} UTC\n{members}"));
         }
         emit(&[Value::text(&engine[0].0), Value::text(&text)])?;
     }

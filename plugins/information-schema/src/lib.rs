@@ -8,6 +8,7 @@ mod columns;
 mod constraints;
 mod definition;
 mod dictionary;
+mod locks;
 mod row;
 mod server;
 mod statements;
@@ -122,6 +123,10 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("performance_schema", "session_status") => server::session_status,
         ("performance_schema", "persisted_variables") => server::persisted_variables,
         ("performance_schema", "threads") => server::threads,
+        ("performance_schema", "data_locks") => locks::data_locks,
+        ("performance_schema", "data_lock_waits") => locks::data_lock_waits,
+        ("information_schema", "INNODB_TRX") => locks::transactions,
+        ("sys", "innodb_lock_waits" | "x$innodb_lock_waits") => locks::waits,
         ("performance_schema", "events_statements_current") => statements::current,
         ("performance_schema", "events_statements_summary_by_digest") => statements::by_digest,
         ("performance_schema", "variables_info") => server::variables_info,
@@ -159,6 +164,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 59);
+        assert_eq!(produced.count(), 64);
     }
 }

@@ -120,6 +120,9 @@ impl InformationContext for NoInformation {
     fn current_user(&self) -> String {
         String::new()
     }
+    fn now_micros(&self) -> i64 {
+        0
+    }
     fn started_micros(&self) -> i64 {
         0
     }

@@ -191,10 +191,14 @@ impl ScopeTable {
     /// Position of the column called `name`.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         match &self.source {
-            ScopeSource::Base { table, .. } => table.columns.iter().position(|column| {
-                names_equal(&column.name, name)
-                    && !column.generated.as_ref().is_some_and(|generated| generated.hidden)
-            }),
+            ScopeSource::Base { table, .. } => table
+                .columns
+                .iter()
+                .position(|column| {
+                    names_equal(&column.name, name)
+                        && !column.generated.as_ref().is_some_and(|generated| generated.hidden)
+                })
+                .or_else(|| if names_equal(name, "_rowid") { row_id(table) } else { None }),
             ScopeSource::Columns(columns) => {
                 columns.iter().position(|column| names_equal(&column.name, name))
             }
@@ -537,6 +541,19 @@ pub(crate) fn column_read(register: Register, ty: &DataType) -> Expr {
         Expr::Cast { operand: Box::new(column), kind: CastKind::TimestampToLocal, ty }
     } else {
         column
+    }
+}
+
+/// The column that `_rowid` means: the integer that alone is the primary key, or else the first unique key without NULL.
+fn row_id(table: &Table) -> Option<usize> {
+    let is_key = |index: &&catalog::Index| {
+        index.unique && index.parts.iter().all(|part| !table.columns[part.column].ty.nullable)
+    };
+    let primary = table.indexes.iter().find(|index| &*index.name == "PRIMARY");
+    let key = primary.or_else(|| table.indexes.iter().find(is_key))?;
+    match key.parts.as_slice() {
+        [part] if table.columns[part.column].ty.is_integer() => Some(part.column),
+        _ => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod deadline;
 mod hinted;
 mod information;
 mod load_data;
+mod locales;
 mod lock_tables;
 mod maintenance;
 mod outfile;

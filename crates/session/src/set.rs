@@ -224,6 +224,7 @@ impl Session {
                     bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
                 }
             }
+            "lc_time_names" => crate::locales::check_locale(&text)?,
             "default_storage_engine" | "default_tmp_storage_engine" => {
                 crate::ddl::engine_choice(&self.server, &text)?;
             }

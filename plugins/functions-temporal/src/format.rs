@@ -9,7 +9,7 @@ use plugin_api::{
 };
 use types::{DataType, Date, DateTime, Time, Value};
 
-use crate::parts::{DAY_NAMES, MONTH_NAMES};
+use crate::language::{ENGLISH, Language};
 use crate::read::{self, Expected, Zeros};
 use crate::week::year_and_week;
 
@@ -106,10 +106,13 @@ fn finish(ctx: &mut FunctionContext<'_>, date: Date, time: Time, format: &Value)
     if !ctx.fits_packet("date_format", format.len() as u64) {
         return Ok(Value::Null);
     }
-    Ok(formatted(date, time, &format).map_or(Value::Null, |text| Value::from(text.as_str())))
+    let named = ["%M", "%b", "%W", "%a"].iter().any(|names| format.contains(names));
+    let language = if named { Language::of(ctx) } else { &ENGLISH };
+    Ok(formatted(date, time, &format, language)
+        .map_or(Value::Null, |text| Value::from(text.as_str())))
 }
 
-fn formatted(date: Date, time: Time, format: &str) -> Option<String> {
+fn formatted(date: Date, time: Time, format: &str, language: &Language) -> Option<String> {
     let mut out = String::with_capacity(format.len() * 2);
     if time.is_negative() {
         out.push('-');
@@ -117,7 +120,7 @@ fn formatted(date: Date, time: Time, format: &str) -> Option<String> {
     let mut rest = format.chars();
     while let Some(c) = rest.next() {
         match if c == '%' { rest.next() } else { None } {
-            Some(specifier) => write_part(&mut out, specifier, date, time)?,
+            Some(specifier) => write_part(&mut out, specifier, date, time, language)?,
             None => out.push(c),
         }
     }
@@ -135,20 +138,25 @@ fn suffix(day: u32) -> &'static str {
 }
 
 /// `None` when the part does not exist.
-fn write_part(out: &mut String, specifier: char, date: Date, time: Time) -> Option<()> {
+fn write_part(
+    out: &mut String,
+    specifier: char,
+    date: Date,
+    time: Time,
+    language: &Language,
+) -> Option<()> {
     let (hour, minute, second) = (time.hour(), time.minute(), time.second());
     let hour12 = (hour % 24 + 11) % 12 + 1;
     let half = if hour % 24 < 12 { "AM" } else { "PM" };
-    let month_name = || MONTH_NAMES.get((date.month() as usize).checked_sub(1)?).copied();
     let exists = !date.has_zero_part();
-    let day_name = || exists.then(|| DAY_NAMES[date.weekday() as usize]);
     let week = |mode| exists.then(|| year_and_week(date, mode));
     // Writing to a string does not fail.
     let _ = match specifier {
-        'M' => write!(out, "{}", month_name()?),
-        'b' => write!(out, "{}", &month_name()?[..3]),
-        'W' => write!(out, "{}", day_name()?),
-        'a' => write!(out, "{}", &day_name()?[..3]),
+        'M' => write!(out, "{}", language.month(date)?),
+        'b' => write!(out, "{}", language.short_month(date)?),
+        'W' if exists => write!(out, "{}", language.day(date)?),
+        'a' if exists => write!(out, "{}", language.short_day(date)?),
+        'W' | 'a' => return None,
         'D' => write!(out, "{}{}", date.day(), suffix(date.day())),
         'Y' => write!(out, "{:04}", date.year()),
         'y' => write!(out, "{:02}", date.year() % 100),

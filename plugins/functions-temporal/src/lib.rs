@@ -7,6 +7,7 @@ mod arithmetic;
 mod clock;
 mod difference;
 mod format;
+mod language;
 mod make;
 mod parse;
 mod parts;

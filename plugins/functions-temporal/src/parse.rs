@@ -8,8 +8,26 @@ use plugin_api::{
 use types::temporal::{MICROS_PER_DAY, date_is_accepted};
 use types::{DataType, Date, DateTime, SqlMode, Time, Value};
 
-use crate::parts::{DAY_NAMES, MONTH_NAMES};
 use crate::read::{self, Zeros, date_type, datetime_type, time_type};
+
+/// Days as they are read, in English.
+const DAY_NAMES: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+/// Months, likewise.
+const MONTH_NAMES: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     "STR_TO_DATE",

@@ -7,29 +7,13 @@ use plugin_api::{
 };
 use types::{DataType, Date, Time, TypeKind, Value};
 
+use crate::language::Language;
 use crate::read::{
     self, Clock, Expected, Zeros, date_type, datetime_type, datetime_value, integer_value,
     time_type,
 };
 use crate::units::Unit;
 use crate::week::year_and_week;
-
-pub(crate) const DAY_NAMES: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-pub(crate) const MONTH_NAMES: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("DATE", Arity::exactly(1), "DATE(expr)\nThe date part of expr.", |_, _| {
@@ -115,10 +99,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "DAYNAME",
         Arity::exactly(1),
         "DAYNAME(date)\nThe name of the day of the week.",
-        |ctx, _| name(ctx, |date| Some(DAY_NAMES[date.weekday() as usize]), false),
+        |ctx, _| name(ctx, Language::day, false),
     ),
     scalar("MONTHNAME", Arity::exactly(1), "MONTHNAME(date)\nThe name of the month.", |ctx, _| {
-        name(ctx, |date| MONTH_NAMES.get((date.month() as usize).wrapping_sub(1)).copied(), true)
+        name(ctx, Language::month, true)
     }),
     scalar("LAST_DAY", Arity::exactly(1), "LAST_DAY(date)\nThe last day of the month.", |_, _| {
         Ok(BoundFunction::new(date_type(), vec![Coercion::AsIs], |ctx, args| {
@@ -196,7 +180,7 @@ fn clock_part(length: u32, part: fn(Time) -> u32) -> Result<BoundFunction> {
 /// Names have at most nine letters.
 fn name(
     ctx: &BindContext,
-    part: fn(Date) -> Option<&'static str>,
+    part: fn(&Language, Date) -> Option<&'static str>,
     zero_day: bool,
 ) -> Result<BoundFunction> {
     let ty = text_type(9, ctx.collation_connection);
@@ -206,7 +190,8 @@ fn name(
         } else {
             read::real_date(ctx, &args[0])
         };
-        Ok(date.and_then(part).map_or(Value::Null, Value::text))
+        let Some(date) = date else { return Ok(Value::Null) };
+        Ok(part(Language::of(ctx), date).map_or(Value::Null, Value::text))
     }))
 }
 

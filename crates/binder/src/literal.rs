@@ -3,7 +3,9 @@
 use errors::{Result, bail};
 use plan::Expr;
 use syntax::ast::{self, Literal, TemporalKind};
-use types::temporal::{ParsedTemporal, TemporalMode, parse_date, parse_datetime, parse_time};
+use types::temporal::{
+    MICROS_PER_SECOND, ParsedTemporal, TemporalMode, parse_date, parse_datetime, parse_time,
+};
 use types::{CollationId, DataType, Decimal, SqlBytes, SqlMode, TypeKind, Value};
 
 use crate::Binder;
@@ -85,11 +87,18 @@ impl Binder<'_> {
             }
             TemporalKind::Timestamp => {
                 let parsed = parse_datetime(text, 6, mode);
-                let fsp = parsed.fsp.min(6);
+                let (fsp, offset) = (parsed.fsp.min(6), parsed.offset);
                 match whole(parsed) {
                     Some(at) => {
                         let ty = DataType::new(TypeKind::DateTime, width(19, fsp), fsp);
-                        Ok(Expr::literal(Value::DateTime(at), ty.with_nullable(false)))
+                        let ty = ty.with_nullable(false);
+                        match offset {
+                            None => Ok(Expr::literal(Value::DateTime(at), ty)),
+                            Some(offset) => zoned(at, offset, ty).ok_or_else(|| {
+                                let shown = shown();
+                                errors::err!(WRONG_VALUE, "DATETIME", shown)
+                            }),
+                        }
                     }
                     None => bail!(WRONG_VALUE, "DATETIME", shown()),
                 }
@@ -199,4 +208,13 @@ fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     }
     let decoded = charset.decode(bytes);
     Ok(text(&decoded.bytes, collation))
+}
+
+/// A moment that was written with its zone's offset, in the session's zone.
+fn zoned(at: types::DateTime, offset_seconds: i32, ty: DataType) -> Option<Expr> {
+    let utc = at.add_micros(-i64::from(offset_seconds) * MICROS_PER_SECOND)?;
+    let mut stored = ty.clone();
+    stored.kind = TypeKind::Timestamp;
+    let operand = Box::new(Expr::literal(Value::DateTime(utc), stored));
+    Some(Expr::Cast { operand, kind: plan::CastKind::TimestampToLocal, ty })
 }

@@ -346,6 +346,7 @@ catalog! {
     DUP_LIST_ENTRY = 3026, "HY000", "Duplicate entry '{}'.";
     REPLACE_INACCESSIBLE_ROWS = 3059, "HY000", "REPLACE cannot be executed as it requires deleting rows that are not in the view";
     ILLEGAL_USER_VAR = 3061, "42000", "User variable name '{}' is illegal";
+    WARN_DEPRECATED_SQLMODE = 3090, "HY000", "Changing sql mode '{}' is deprecated. It will be removed in a future release.";
     INCORRECT_TYPE = 3064, "HY000", "Incorrect type for argument {} in function {}.";
     TRANSACTION_ROLLBACK_DURING_COMMIT = 3101, "40000", "Plugin instructed the server to rollback the current transaction.";
     WARN_OPTIMIZER_HINT_SYNTAX_ERROR = 3123, "HY000", "Optimizer hint syntax error";

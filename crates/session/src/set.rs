@@ -201,6 +201,11 @@ impl Session {
             return;
         }
         let Ok(mode) = SqlMode::parse(&as_text(value)) else { return };
+        let padded = SqlMode::PAD_CHAR_TO_FULL_LENGTH;
+        if mode.contains(padded) != self.settings.sql_mode.contains(padded) {
+            let name = "PAD_CHAR_TO_FULL_LENGTH";
+            self.working.warn(ErrorCode::WARN_DEPRECATED_SQLMODE, &[&name]);
+        }
         let zero_modes =
             [SqlMode::NO_ZERO_DATE, SqlMode::NO_ZERO_IN_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
         let held = zero_modes.iter().filter(|one| mode.contains(**one)).count();

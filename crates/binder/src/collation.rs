@@ -62,6 +62,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             CastKind::Implicit
             | CastKind::Compared(_)
             | CastKind::BesideDate
+            | CastKind::BesideYear
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {
                 Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,

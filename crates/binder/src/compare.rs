@@ -440,20 +440,11 @@ fn beside_date(value: Expr) -> Expr {
     Expr::Cast { operand: Box::new(value), kind: CastKind::BesideDate, ty }
 }
 
-/// Two-digit years mean 1970 to 2069.
+/// A constant that is compared with a YEAR.
 fn year_constant(constant: Expr) -> Expr {
-    match &constant {
-        Expr::Literal { value: Value::Int(number), .. } if (0..100).contains(number) => {
-            let year = match *number {
-                0 => 0,
-                1..=69 => 2000 + number,
-                _ => 1900 + number,
-            };
-            let ty = DataType::new(TypeKind::Year, 4, 0).with_nullable(false);
-            Expr::literal(Value::UInt(year as u64), ty)
-        }
-        _ => integer_constant(constant),
-    }
+    let ty = constant.ty();
+    let ty = if ty.is_integer() { ty } else { DataType::double() };
+    Expr::Cast { operand: Box::new(constant), kind: CastKind::BesideYear, ty }
 }
 
 /// Text that is exactly an integer becomes one.

@@ -185,9 +185,27 @@ pub(crate) fn cast(
             let moment = types::cast(&value, from, to, &mut context(run))?;
             Ok(if moment.is_null() { Value::DateTime(DateTime::ZERO) } else { moment })
         }
+        (CastKind::BesideYear, _) => Ok(year(types::cast(&value, from, to, &mut context(run))?)),
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
             types::cast(&value, from, to, &mut context(run))
         }
+    }
+}
+
+/// A number with the century that it has as a year.
+fn year(value: Value) -> Value {
+    let century = |short: i64| match short {
+        1..=69 => 2000,
+        70..=99 => 1900,
+        _ => 0,
+    };
+    match value {
+        Value::Int(number) => Value::Int(number + century(number)),
+        Value::UInt(number) => Value::UInt(number + century(number.min(100) as i64) as u64),
+        Value::Double(number) if number.fract() == 0.0 => {
+            Value::Double(number + century(number as i64) as f64)
+        }
+        other => other,
     }
 }
 
@@ -280,6 +298,14 @@ pub(crate) fn is_exact_key(value: &Value, ty: &DataType) -> bool {
     }
 }
 
+/// The year before a number, or the first or last there is.
+fn nearest_year(number: i64) -> Value {
+    match number {
+        ..=1900 => Value::UInt(0),
+        _ => Value::UInt(number.min(2155) as u64),
+    }
+}
+
 /// Fits a value that is not NULL to a key column.
 pub(crate) fn to_key(
     value: Value,
@@ -300,7 +326,11 @@ pub(crate) fn to_key(
     }
     let mut silent = Diagnostics::new(0);
     let mut ctx = CastContext { diagnostics: &mut silent, ..context(run) };
-    let fitted = types::store(&value, from, to, &mut ctx, StoreMode::Lenient)?;
+    let fitted = match to.kind {
+        // Stored, what is no year would be the year zero.
+        TypeKind::Year => nearest_year(types::to_i64(&value, from, &mut ctx)),
+        _ => types::store(&value, from, to, &mut ctx, StoreMode::Lenient)?,
+    };
     let order = types::compare::compare(&value, from, &fitted, to);
     Ok(match order {
         Some(std::cmp::Ordering::Equal) => KeyFit::Exact(fitted),

@@ -7,7 +7,9 @@ use types::temporal::{
     ParsedTemporal, TemporalMode, datetime_from_decimal, parse_datetime, parse_time,
     time_from_decimal,
 };
-use types::{DataType, Date, DateTime, NOT_FIXED_DECIMALS, SqlMode, Time, TypeKind, Value};
+use types::{
+    DataType, Date, DateTime, Decimal, NOT_FIXED_DECIMALS, SqlMode, Time, TypeKind, Value,
+};
 
 /// Which dates with zero parts a function takes from text.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,6 +82,13 @@ pub(crate) struct Moment {
     pub(crate) date_only: bool,
 }
 
+/// A number like `31` or `100` where a date may have zero parts: its last digits are a day, in the year 2000.
+fn date_without_month(number: &Decimal) -> Option<Date> {
+    let (whole, _) = number.truncate(0).as_i128()?;
+    let digits = u32::try_from(whole).ok().filter(|digits| (1..=100).contains(digits))?;
+    Date::new(2000, digits / 100, digits % 100)
+}
+
 /// Reads a DATETIME; NULL and what is none give `None`, the latter with a warning.
 pub(crate) fn moment(
     ctx: &mut FunctionContext<'_>,
@@ -97,7 +106,11 @@ pub(crate) fn moment(
             ParsedTemporal { value: None, ..parse_datetime(b"", 6, TemporalMode::default()) }
         }
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
-            datetime_from_decimal(&kit::decimal(value), 6, mode(ctx, zeros))
+            let (number, mode) = (kit::decimal(value), mode(ctx, zeros));
+            if let (Some(date), false) = (date_without_month(&number), mode.no_zero_in_date) {
+                return Some(Moment { at: date.at_midnight(), date_only: true });
+            }
+            datetime_from_decimal(&number, 6, mode)
         }
     };
     let Some(at) = parsed.value else {

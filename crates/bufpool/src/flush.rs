@@ -97,6 +97,13 @@ fn copy_out(words: &[AtomicU64], out: &mut [u8]) {
     }
 }
 
+/// The bytes of a frame that its caller has for itself.
+pub(crate) fn bytes_of(words: &[AtomicU64]) -> &[u8] {
+    // SAFETY: no entry names the frame, so nobody stores to it; who still looks at the page that it held before loads atomically at
+    // most, which may run beside a plain read. The length is that of `words`, and any bits are valid bytes.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
 /// Copies a page that stands still into private words of the same size.
 pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
     assert_eq!(source.len(), target.len());

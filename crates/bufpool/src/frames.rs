@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use page::PageNo;
 use sys::blocking::blocking;
-use sys::mem::AlignedBytes;
 use sys::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sys::sync::{Condvar, Mutex};
 
@@ -34,8 +33,6 @@ pub(crate) struct Partition {
     count: usize,
     hand: AtomicUsize,
     free: Mutex<Vec<u32>>,
-    /// Memory for transfers that are under way.
-    buffers: Mutex<Vec<AlignedBytes>>,
 }
 
 impl Partition {
@@ -56,7 +53,6 @@ pub(crate) fn divide(count: usize) -> Box<[Partition]> {
             count: end - start,
             hand: AtomicUsize::new(0),
             free: Mutex::new((start as u32..end as u32).rev().collect()),
-            buffers: Mutex::new(Vec::new()),
         }
     };
     (0..parts).map(partition).collect()
@@ -131,16 +127,6 @@ impl Pool {
     pub(crate) fn give_back_frame(&self, frame: u32) {
         let at = self.partitions.partition_point(|part| part.start <= frame as usize) - 1;
         self.partitions[at].free.lock().push(frame);
-    }
-
-    /// Runs `body` with memory for one page that a device can fill directly.
-    pub(crate) fn with_buffer<T>(&self, body: impl FnOnce(&mut [u8]) -> T) -> T {
-        let buffers = &self.partitions[self.partition()].buffers;
-        let spare = buffers.lock().pop();
-        let mut buffer = spare.unwrap_or_else(|| AlignedBytes::new(self.page_bytes()));
-        let result = body(&mut buffer);
-        buffers.lock().push(buffer);
-        result
     }
 
     /// Takes a clean, unreferenced frame from its page. Two turns of the clock at most, and not past many dirty frames: among a

@@ -15,7 +15,7 @@ use sys::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use wal::Log;
 
 use crate::dirty::DirtySet;
-use crate::flush::PageWriter;
+use crate::flush::{PageWriter, bytes_of};
 use crate::frames::{Partition, Service, divide};
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::latch::Latch;
@@ -359,26 +359,21 @@ impl Pool {
         Ok(guard)
     }
 
-    /// Reads a page into a frame. Other tasks of the thread's reactor go on meanwhile.
+    /// Reads a page into a frame that nobody finds yet. Other tasks of the thread's reactor go on meanwhile.
     fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
         let offset = u64::from(no.0) * self.config.page_bytes as u64;
-        self.with_buffer(|image| {
-            let mut attempt = || -> io::Result<bool> {
-                let read = || self.read_times.time(|| self.file.read_at(image, offset));
-                let count = blocking(read)?;
-                Ok(count == image.len() && verify(image, no))
-            };
-            // Once more: what came over the wire may be wrong while the device holds the right bytes.
-            if !attempt()? && !attempt()? {
-                return Err(damaged(no));
-            }
-            for (word, bytes) in self.frame_words(frame).iter().zip(image.chunks_exact(8)) {
-                let value = bytes.try_into().map_or(0, u64::from_le_bytes);
-                word.store(value, Ordering::Relaxed);
-            }
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        })
+        let words = self.frame_words(frame);
+        let attempt = || -> io::Result<bool> {
+            let read = || self.read_times.time(|| self.file.read_words(words, offset));
+            let count = blocking(read)?;
+            Ok(count == self.config.page_bytes && verify(bytes_of(words), no))
+        };
+        // Once more: what came over the wire may be wrong while the device holds the right bytes.
+        if !attempt()? && !attempt()? {
+            return Err(damaged(no));
+        }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Lets another thread run: for a caller whose optimistic attempts keep failing.

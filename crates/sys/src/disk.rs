@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::clock::{Clock as _, RealClock};
@@ -30,6 +31,18 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// As `read_at`, into words that others may look at meanwhile: what they see is of no use to them.
+    ///
+    /// # Errors
+    /// I/O.
+    fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
+        let mut bytes = vec![0; size_of_val(words)];
+        let count = self.read_at(&mut bytes, offset)?;
+        for (word, bytes) in words.iter().zip(bytes.as_chunks::<8>().0) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
+        Ok(count)
+    }
     /// Writes all of `buf` at `offset`, growing the file when needed.
     ///
     /// # Errors
@@ -315,6 +328,37 @@ impl File for RealFile {
         Ok(done)
     }
 
+    fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
+        use std::os::fd::AsRawFd;
+        const { assert!(cfg!(target_endian = "little"), "files hold little-endian words") };
+        let length = size_of_val(words);
+        let mut done = 0;
+        while done < length {
+            let read = || {
+                // SAFETY: the rest of `words`, borrowed for the call, is written, as a shared reference to atomic words allows. Others
+                // load from them atomically at most, and may see any mixture of old and new bytes.
+                let count = unsafe {
+                    let rest = words.as_ptr().cast::<u8>().add(done).cast_mut();
+                    let offset = (offset + done as u64).cast_signed();
+                    libc::pread(self.file.as_raw_fd(), rest.cast(), length - done, offset)
+                };
+                usize::try_from(count).map_err(|_| io::Error::last_os_error())
+            };
+            match self.times.time(Call::Pread, read) {
+                Ok(0) => break,
+                Ok(count) => {
+                    done += count;
+                    if !done.is_multiple_of(BLOCK_BYTES) {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.times.write_all(&self.file, buf, offset)
     }
@@ -396,7 +440,11 @@ impl File for DirectFile {
 }
 
 fn is_aligned(buf: &[u8]) -> bool {
-    buf.as_ptr().align_offset(BLOCK_BYTES) == 0 && buf.len().is_multiple_of(BLOCK_BYTES)
+    is_aligned_at(buf.as_ptr(), buf.len())
+}
+
+fn is_aligned_at(start: *const u8, length: usize) -> bool {
+    start.align_offset(BLOCK_BYTES) == 0 && length.is_multiple_of(BLOCK_BYTES)
 }
 
 /// A file whose whole blocks in aligned memory are read and written past the page cache; everything else goes through it. Writes wait
@@ -410,8 +458,8 @@ struct PageFile {
 
 impl PageFile {
     /// The way that a transfer may take. The kernel keeps both coherent.
-    fn way(&self, buf: &[u8], offset: u64) -> &RealFile {
-        match is_aligned(buf) && offset.is_multiple_of(BLOCK_BYTES as u64) {
+    fn way(&self, start: *const u8, length: usize, offset: u64) -> &RealFile {
+        match is_aligned_at(start, length) && offset.is_multiple_of(BLOCK_BYTES as u64) {
             true => &self.direct,
             false => &self.cached,
         }
@@ -420,11 +468,16 @@ impl PageFile {
 
 impl File for PageFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.way(buf, offset).read_at(buf, offset)
+        self.way(buf.as_ptr(), buf.len(), offset).read_at(buf, offset)
+    }
+
+    fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
+        let way = self.way(words.as_ptr().cast(), size_of_val(words), offset);
+        way.read_words(words, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.way(buf, offset).write_at(buf, offset)
+        self.way(buf.as_ptr(), buf.len(), offset).write_at(buf, offset)
     }
 
     fn write_parts(&self, parts: &[(u64, &[u8])]) -> io::Result<()> {

@@ -332,11 +332,26 @@ impl Hasher for IdHasher {
 pub(crate) struct Found {
     space: UndoSpace,
     cores: HashMap<u64, Straddler, BuildHasherDefault<IdHasher>>,
+    /// Memory of those that are settled, for those that come.
+    spare: Vec<Vec<u8>>,
 }
+
+/// So many keep their memory.
+const SPARE_MAX: usize = 16;
 
 impl Found {
     fn new(straddlers: Vec<Straddler>, space: UndoSpace) -> Found {
-        Found { space, cores: straddlers.into_iter().map(|core| (core.id, core)).collect() }
+        let cores = straddlers.into_iter().map(|core| (core.id, core)).collect();
+        Found { space, cores, spare: Vec::new() }
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(core) = self.cores.remove(&id) else { return };
+        if self.spare.len() < SPARE_MAX && core.undo.bytes.capacity() > 0 {
+            let mut bytes = core.undo.bytes;
+            bytes.clear();
+            self.spare.push(bytes);
+        }
     }
 
     /// A transaction that is neither in the straddle file nor begins in the log read here was settled before the checkpoint: the
@@ -352,8 +367,11 @@ impl Found {
             KIND_CHANGE => {
                 let (id, pointer, previous) = (reader.u64()?, reader.u64()?, reader.u64()?);
                 if pointer == FIRST_POINTER {
-                    let undo = || UndoLog::new(id, self.space.clone());
-                    let new = || Straddler { id, commit: 0, purged: 0, undo: undo() };
+                    let new = || {
+                        let mut undo = UndoLog::new(id, self.space.clone());
+                        undo.bytes = self.spare.pop().unwrap_or_default();
+                        Straddler { id, commit: 0, purged: 0, undo }
+                    };
                     self.cores.entry(id).or_insert_with(new);
                 }
                 if let Some(core) = self.core(id) {
@@ -372,9 +390,7 @@ impl Found {
                     core.commit = record.ticket;
                 }
             }
-            KIND_ABORTED => {
-                self.cores.remove(&reader.u64()?);
-            }
+            KIND_ABORTED => self.remove(reader.u64()?),
             KIND_PURGED => {
                 let (id, done) = (reader.u64()?, reader.u64()?);
                 if let Some(core) = self.core(id) {
@@ -383,7 +399,7 @@ impl Found {
             }
             KIND_SETTLED => {
                 while !reader.is_empty() {
-                    self.cores.remove(&reader.u64()?);
+                    self.remove(reader.u64()?);
                 }
             }
             _ => {}

@@ -14,7 +14,7 @@ use sys::threads::{Crew, alongside};
 use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
-use crate::redo_line::{Line, Segments};
+use crate::redo_line::{Alarm, Ending, Line, Segments};
 
 /// Log in memory at a time, at most; less for a small pool.
 const WINDOW_BYTES_MAX: usize = 16 << 20;
@@ -192,13 +192,15 @@ impl Replay<'_, '_> {
     ) -> io::Result<()> {
         let segments = Segments::new(loader);
         let line = Line::new(workers, (0..STRETCHES).map(|_| Stretch::new(workers)).collect());
-        let helper = |index: usize| match index.checked_sub(LOADERS) {
-            None => segments.load(),
-            Some(0) => line.write(|| write_some(pool)),
-            Some(worker) => line.work(|stretch| stretch.apply(worker - 1, pool)),
+        let helper = |index: usize| {
+            let _alarm = Alarm { segments: &segments, line: &line };
+            match index.checked_sub(LOADERS) {
+                None => segments.load(),
+                Some(0) => line.write(|| write_some(pool)),
+                Some(worker) => line.work(|stretch| stretch.apply(worker - 1, pool)),
+            }
         };
         let (_, outcome) = alongside(Crew::Threads, LOADERS + 1 + workers, helper, || {
-            // Also when this panics: the others would wait for ever.
             let _ending = Ending { segments: &segments, line: &line };
             self.feed(&segments, &line)
         });
@@ -221,19 +223,6 @@ impl Replay<'_, '_> {
     }
 }
 
-/// Sends the helpers home.
-struct Ending<'a, 'd> {
-    segments: &'a Segments<'d>,
-    line: &'a Line<Stretch>,
-}
-
-impl Drop for Ending<'_, '_> {
-    fn drop(&mut self) {
-        self.segments.end();
-        self.line.end();
-    }
-}
-
 /// Replays the log from a checkpoint on.
 pub(crate) fn replay(
     disk: &dyn Disk,
@@ -249,7 +238,7 @@ pub(crate) fn replay(
     // The windows, as many segments read ahead, and the lists of what is in them.
     pool.set_aside(window_bytes * 2 * STRETCHES);
     let reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
-    let loader = LogLoader::new(disk, checkpoint.position, window_bytes);
+    let loader = LogLoader::new(disk, checkpoint.position, window_bytes, block_bytes);
     let mut replay = Replay { reader, window_bytes, found, report, progress };
     match redo.crew {
         Crew::InTurn => replay.in_turn(workers, loader, pool)?,

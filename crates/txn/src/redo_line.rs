@@ -83,6 +83,11 @@ impl<'d> Segments<'d> {
         }
     }
 
+    fn fail(&self, error: io::Error) {
+        self.state.lock().failure.get_or_insert(error);
+        self.arrived.notify_all();
+    }
+
     /// Gives the reader the segment that it needs next, once it is there. One that nobody reads ahead is left to the reader.
     pub fn deliver(&self, reader: &mut LogReader<'_>) -> io::Result<()> {
         let wanted = reader.segment();
@@ -232,6 +237,7 @@ impl<S> Line<S> {
                 self.went.notify_all();
             }
         }
+        // One that failed is counted too: it takes the next.
         let at = state.queue.iter().position(|under_way| under_way.number == number);
         let Some(at) = at else { return };
         state.queue[at].left -= 1;
@@ -256,14 +262,110 @@ impl<S> Line<S> {
             seen = state.next;
             drop(state);
             if let Err(error) = write() {
-                self.state.lock().failure.get_or_insert(error);
-                self.went.notify_all();
+                self.fail(error);
             }
         }
+    }
+
+    fn fail(&self, error: io::Error) {
+        self.state.lock().failure.get_or_insert(error);
+        self.went.notify_all();
     }
 
     pub fn end(&self) {
         self.state.lock().is_over = true;
         self.came.notify_all();
+    }
+}
+
+/// Held by each helper: when one panics, the caller's thread must not wait for it for ever.
+pub(crate) struct Alarm<'a, 'd, S> {
+    pub segments: &'a Segments<'d>,
+    pub line: &'a Line<S>,
+}
+
+impl<S> Drop for Alarm<'_, '_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = || io::Error::other("a thread of recovery panicked");
+            self.segments.fail(error());
+            self.line.fail(error());
+        }
+    }
+}
+
+/// Held by the caller's thread: sends the helpers home, also when it panics.
+pub(crate) struct Ending<'a, 'd, S> {
+    pub segments: &'a Segments<'d>,
+    pub line: &'a Line<S>,
+}
+
+impl<S> Drop for Ending<'_, '_, S> {
+    fn drop(&mut self) {
+        self.segments.end();
+        self.line.end();
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use sys::sim::SimDisk;
+    use sys::threads::{Crew, alongside};
+    use wal::LogPosition;
+
+    use super::*;
+
+    const START: LogPosition =
+        LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
+
+    /// Runs `count` stretches past helpers that play `role`. What the caller's thread saw, and whether anybody panicked.
+    fn run(count: u64, role: impl Fn(&Line<u64>, usize) + Sync) -> (io::Result<u64>, bool) {
+        let disk = SimDisk::new();
+        let segments = Segments::new(LogLoader::new(&disk, START, 1 << 20, 512));
+        let line = Line::new(2, vec![0, 0]);
+        let mut seen = Ok(0);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let helper = |index: usize| {
+                let _alarm = Alarm { segments: &segments, line: &line };
+                role(&line, index);
+            };
+            alongside(Crew::Threads, 3, helper, || {
+                let _ending = Ending { segments: &segments, line: &line };
+                seen = (|| {
+                    for number in 0..count {
+                        line.spare()?;
+                        line.push(number);
+                    }
+                    line.drain()
+                })();
+            });
+        }));
+        (seen, outcome.is_err())
+    }
+
+    #[test]
+    fn every_worker_takes_every_stretch() {
+        let (seen, has_panicked) = run(50, |line, index| match index {
+            0 => line.write(|| Ok(())),
+            _ => line.work(|stretch| Ok(*stretch)),
+        });
+        assert_eq!((seen.unwrap(), has_panicked), (2 * (0..50).sum::<u64>(), false));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_helper_that_panicked() {
+        for bad in 0..3 {
+            let (seen, has_panicked) = run(50, |line, index| match index {
+                0 => line.write(|| if bad == 0 { panic!("on purpose") } else { Ok(()) }),
+                _ => line.work(|stretch| match (*stretch, index == bad) {
+                    (7, true) => panic!("on purpose"),
+                    _ => Ok(1),
+                }),
+            });
+            // The writer may have had nothing to do before the end.
+            assert!(bad == 0 || seen.is_err() && has_panicked, "{bad}: {seen:?}");
+        }
     }
 }

@@ -175,6 +175,11 @@ impl UndoLog {
         self.note(payload);
         let Some(start) = (pointer - 1).checked_sub(self.base) else { return };
         let start = start as usize;
+        if start == self.bytes.len() {
+            self.bytes.extend_from_slice(&header(previous, payload));
+            self.bytes.extend_from_slice(payload);
+            return;
+        }
         let end = start + ENTRY_HEADER_BYTES + payload.len();
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);

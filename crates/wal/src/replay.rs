@@ -125,6 +125,10 @@ pub(crate) struct Chain {
 
 impl Chain {
     pub fn look(self, rest: &[u8]) -> Found {
+        self.look_at(rest, Checksum::Unknown)
+    }
+
+    fn look_at(self, rest: &[u8], checksum: Checksum) -> Found {
         if rest.len() < HEADER_BYTES {
             return Found::Part(HEADER_BYTES);
         }
@@ -138,10 +142,32 @@ impl Chain {
         let end = HEADER_BYTES + header.length as usize;
         match rest.get(8..end) {
             None => Found::Part(end),
+            Some(_) if checksum == Checksum::Right => Found::Batch(header),
             Some(sealed) if page::crc(sealed) == header.crc => Found::Batch(header),
             Some(_) => Found::Nothing,
         }
     }
+}
+
+/// What is known of a batch's checksum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checksum {
+    Right,
+    Unknown,
+}
+
+/// Bytes from the start on that are batches with the right checksum, one behind the other, whatever chain they belong to.
+fn sound_bytes(bytes: &[u8], block_bytes: usize) -> usize {
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER_BYTES)
+        && let Some(header) = Header::parse(rest)
+        && let Some(sealed) = rest.get(8..HEADER_BYTES + header.length as usize)
+        && page::crc(sealed) == header.crc
+    {
+        let length = HEADER_BYTES + header.length as usize;
+        at = (at + length.next_multiple_of(block_bytes)).min(bytes.len());
+    }
+    at
 }
 
 /// A segment that was read ahead.
@@ -149,6 +175,8 @@ pub struct Loaded {
     number: u64,
     file: Arc<dyn File>,
     block: BlockBuffer,
+    /// See `sound_bytes`.
+    sound: usize,
 }
 
 impl Loaded {
@@ -164,22 +192,27 @@ impl Loaded {
 }
 
 /// A segment that is to be read ahead.
-pub struct Loading(Loaded);
+pub struct Loading {
+    segment: Loaded,
+    block_bytes: usize,
+}
 
 impl Loading {
     /// Which one.
     pub fn number(&self) -> u64 {
-        self.0.number
+        self.segment.number
     }
 
-    /// Reads it; `None` when the file is shorter than it was.
+    /// Reads it and looks at its checksums; `None` when the file is shorter than it was.
     ///
     /// # Errors
     /// I/O.
     pub fn read(mut self) -> io::Result<Option<Loaded>> {
-        let bytes = self.0.block.bytes_mut();
-        let is_whole = self.0.file.read_at(bytes, 0)? == bytes.len();
-        Ok(is_whole.then_some(self.0))
+        let segment = &mut self.segment;
+        let bytes = segment.block.bytes_mut();
+        let is_whole = segment.file.read_at(bytes, 0)? == bytes.len();
+        segment.sound = sound_bytes(bytes, self.block_bytes);
+        Ok(is_whole.then_some(self.segment))
     }
 }
 
@@ -189,12 +222,18 @@ pub struct LogLoader<'d> {
     next: u64,
     /// Larger segments are left to the reader.
     bytes_max: u64,
+    block_bytes: usize,
 }
 
 impl<'d> LogLoader<'d> {
     /// Starts with the segment of `position`.
-    pub fn new(disk: &'d dyn Disk, position: LogPosition, bytes_max: usize) -> LogLoader<'d> {
-        LogLoader { disk, next: position.segment, bytes_max: bytes_max as u64 }
+    pub fn new(
+        disk: &'d dyn Disk,
+        position: LogPosition,
+        bytes_max: usize,
+        block_bytes: usize,
+    ) -> LogLoader<'d> {
+        LogLoader { disk, next: position.segment, bytes_max: bytes_max as u64, block_bytes }
     }
 
     /// Goes on at a segment, unless it is further already. Whether it was not.
@@ -227,7 +266,8 @@ impl<'d> LogLoader<'d> {
         file.sync()?;
         block.reset(size_bytes as usize);
         self.next += 1;
-        Ok(Some(Loading(Loaded { number: self.next - 1, file, block })))
+        let segment = Loaded { number: self.next - 1, file, block, sound: 0 };
+        Ok(Some(Loading { segment, block_bytes: self.block_bytes }))
     }
 }
 
@@ -383,12 +423,14 @@ impl<'d> LogReader<'d> {
 
     /// Verifies a segment that was read ahead and takes it into `window`.
     fn read_loaded(&mut self, window: &mut Window, loaded: Loaded) -> Run {
-        let Loaded { file, block, .. } = loaded;
+        let Loaded { file, block, sound, .. } = loaded;
         let size_bytes = block.bytes().len() as u64;
         let mut open = Open { file, size_bytes, offset: 0, has_batches: false };
         window.block = block;
         let mut at = 0;
-        while let Found::Batch(header) = self.chain.look(&window.block.bytes()[at..]) {
+        let known = |at: usize| if at < sound { Checksum::Right } else { Checksum::Unknown };
+        while let Found::Batch(header) = self.chain.look_at(&window.block.bytes()[at..], known(at))
+        {
             self.take(header, window, IN_BLOCK, at, &mut open);
             let length = HEADER_BYTES + header.length as usize;
             at = (at + length.next_multiple_of(self.block_bytes)).min(size_bytes as usize);

@@ -44,6 +44,8 @@ pub(crate) struct Cursor {
     pub(crate) peeked: Option<Vec<u8>>,
     /// The range begins and ends with the same key.
     is_point: bool,
+    /// It is for one row of a unique key: its caller locks the range if there is none.
+    is_unique: bool,
     /// The next row is waited for, whatever `wait` says.
     insists: bool,
     sql_key: Vec<u8>,
@@ -57,7 +59,7 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// For a point read of a secondary index.
+    /// For a point read of a unique secondary index.
     pub fn point(
         table: Arc<Table>,
         index: IndexId,
@@ -65,7 +67,8 @@ impl Cursor {
         lock: Option<Mode>,
         wait: WaitPolicy,
     ) -> EngineResult<Cursor> {
-        Cursor::over(table, index, &KeyRange::prefix(key.to_vec()), lock, wait)
+        let cursor = Cursor::over(table, index, &KeyRange::prefix(key.to_vec()), lock, wait)?;
+        Ok(Cursor { is_unique: true, ..cursor })
     }
 
     fn over(
@@ -96,6 +99,7 @@ impl Cursor {
             peeked: None,
             insists: false,
             is_point,
+            is_unique: false,
             sql_key: Vec::new(),
             entry_key: Vec::new(),
         })
@@ -350,7 +354,7 @@ impl Txn {
             true => leaf.page().lower_fence(&mut fence),
         };
         let part = clip(&left, more.then_some(&fence), cursor.backward);
-        if self.locks_gaps() {
+        if self.locks_gaps() && !cursor.is_unique {
             let owner = self.owner();
             let space = cursor.tree().id;
             let locks = &self.shared.system.locks;

@@ -504,3 +504,37 @@ fn the_row_in_the_way_is_locked_as_asked_for() {
         }
     }
 }
+
+/// Whoever waits for the row with a unique key has locked no range yet, which would keep its holder from putting another in its place.
+#[test]
+fn a_unique_key_goes_from_row_to_row_while_others_wait_for_it() {
+    let disk = Arc::new(SimDisk::new());
+    let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
+    let mut holder = support::begin_waiting(&engine, LOCK_WAIT);
+    holder.create_table(&definition()).unwrap();
+    holder.insert(TABLE, &record([0, 0, 0])).unwrap();
+    holder.commit().unwrap();
+    start(&mut *holder);
+    holder.delete(TABLE, &key(0)).unwrap();
+    let before = waits(&engine);
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| {
+            let mut next = support::begin_waiting(&engine, LOCK_WAIT);
+            let mut out = RowBuf::default();
+            let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
+            next.get(TABLE, IndexId(2), &key(0), lock, wait, &mut out)?;
+            next.delete(TABLE, &out.locator)?;
+            next.insert(TABLE, &record([2, 2, 0]))?;
+            next.commit()?;
+            Ok::<_, EngineError>(fields::<3>(&out.record))
+        });
+        while waits(&engine) == before {
+            std::thread::yield_now();
+        }
+        holder.insert(TABLE, &record([1, 1, 0])).unwrap();
+        holder.commit().unwrap();
+        assert_eq!(next.join().unwrap().unwrap(), [1, 1, 0]);
+    });
+    start(&mut *holder);
+    assert_eq!(scan(&mut *holder, IndexId::CLUSTERED, Direction::Forward).unwrap(), [[2, 2, 0]]);
+}

@@ -10,15 +10,20 @@ use crate::session::Session;
 /// SQLSTATE of warnings.
 const WARNING_STATE: [u8; 5] = *b"HY000";
 
-/// Whether columns of a character set are what they are declared as: the others are stored in utf8mb4.
-fn is_stored(charset: &str) -> bool {
-    matches!(charset, "utf8mb4" | "utf8mb3" | "binary")
+/// Whether columns are what they are declared as: the others are stored in utf8mb4.
+fn is_stored(declared: &Collation) -> bool {
+    match declared.charset.name {
+        "utf8mb4" | "binary" => true,
+        // Not in a collation that others only stand in for.
+        "utf8mb3" => declared.tailored || declared.is_bin(),
+        _ => false,
+    }
 }
 
 /// The collation that columns declared with `declared` have.
 pub(crate) fn stored_collation(declared: &'static Collation) -> &'static Collation {
     let charset = declared.charset.name;
-    if is_stored(charset) {
+    if is_stored(declared) {
         return declared;
     }
     let suffix = declared.name.strip_prefix(charset).unwrap_or("");
@@ -39,8 +44,10 @@ impl Session {
         self.note_old_charset(charset, collation);
         let charset = charset.and_then(|name| find_charset(name).ok());
         let collation = collation.and_then(|name| find_collation(name).ok());
-        if let Some(declared) = charset.or(collation.map(|collation| collation.charset)) {
-            self.note_stored_as(declared.name);
+        let of_charset =
+            || charset.map(|charset| charset::collation_or_binary(charset.default_collation));
+        if let Some(declared) = collation.or_else(of_charset) {
+            self.note_stored_as(declared);
         }
     }
 
@@ -64,8 +71,9 @@ impl Session {
         }
     }
 
-    fn note_stored_as(&mut self, charset: &str) {
-        if !is_stored(charset) {
+    fn note_stored_as(&mut self, declared: &Collation) {
+        if !is_stored(declared) {
+            let charset = declared.charset.name;
             let text = format!("Character set '{charset}' is stored as utf8mb4");
             self.warn_in_words(ErrorCode::OPTION_IGNORED, text);
         }

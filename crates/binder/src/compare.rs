@@ -419,13 +419,13 @@ fn as_numbers_if_mixed(exprs: [Expr; 3]) -> [Expr; 3] {
         && crate::grouping::plain_register(operand).is_some()
         && is_fixed(low)
         && is_fixed(high);
-    let is_mixed = types.iter().all(|ty| ty.is_string() || ty.is_numeric())
-        && types.iter().any(DataType::is_string)
+    let is_mixed = types.iter().all(|ty| is_stringy(ty) || ty.is_numeric())
+        && types.iter().any(is_stringy)
         && types.iter().any(DataType::is_numeric);
     if is_range || !is_mixed {
         return exprs;
     }
-    exprs.map(|expr| if expr.ty().is_string() { cast(expr, DataType::double()) } else { expr })
+    exprs.map(|expr| if is_stringy(&expr.ty()) { cast(expr, DataType::double()) } else { expr })
 }
 
 /// Text of rows, or a number, that is compared with a date.

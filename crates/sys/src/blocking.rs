@@ -404,13 +404,21 @@ impl<R: Reactor> HandOff for Lead<R> {
 }
 
 thread_local! {
+    /// Calls of [`blocking`]. For who looks at it before and after a task.
+    static WAITS: Cell<u32> = const { Cell::new(0) };
     /// The reactor this thread leads. Not a session: it names a thread's role, nothing of a statement.
     static LEAD: RefCell<Option<Rc<dyn HandOff>>> = const { RefCell::new(None) };
+}
+
+/// How often this thread has called [`blocking`]: a task that did may have waited.
+pub fn waits() -> u32 {
+    WAITS.with(Cell::get)
 }
 
 /// Runs `body`, which may block: if this thread leads a reactor, another thread takes it over first.
 /// On any other thread, and inside itself, it just runs `body`.
 pub fn blocking<T>(body: impl FnOnce() -> T) -> T {
+    WAITS.with(|waits| waits.set(waits.get().wrapping_add(1)));
     let lead = LEAD.with(|current| current.borrow().clone());
     match lead {
         Some(lead) if lead.give_up() => {

@@ -49,7 +49,7 @@ pub(crate) struct Server {
     /// Connections that have not logged in.
     pub(crate) half_open: AtomicUsize,
     pub(crate) next_id: AtomicU64,
-    /// Connections that run many commands now, those with threads of their own among them.
+    /// Weights of the connections that run many commands now, those with threads of their own among them.
     pub(crate) busy: AtomicUsize,
     /// Those of them that often wait for the log.
     pub(crate) committing: AtomicUsize,
@@ -205,6 +205,8 @@ pub(crate) struct Connection {
     pub(crate) commands: u32,
     /// Replies so far that waited for the log. Its reactor reads it while another thread has the connection.
     pub(crate) commits: Arc<AtomicU32>,
+    /// Waits inside statements, for pages mostly. Written by whoever has the connection.
+    pub(crate) waits: Arc<AtomicU32>,
     /// Reactor time of the last turn, in seconds.
     pub(crate) active_at: u64,
     /// Reactor time of the accept, in seconds.
@@ -248,6 +250,7 @@ impl Connection {
             wants_turn: false,
             commands: 0,
             commits: Arc::default(),
+            waits: Arc::default(),
             active_at: 0,
             accepted_at: 0,
         }
@@ -259,7 +262,13 @@ impl Connection {
         self.input.adopt(&mut scratch.input);
         // A turn that failed half-way leaves what it wrote: that was for another client.
         scratch.output.clear();
+        let waits = sys::blocking::waits();
         self.drive(scratch);
+        let waited = sys::blocking::waits().wrapping_sub(waits);
+        if waited > 0 {
+            let before = self.waits.load(Ordering::Relaxed);
+            self.waits.store(before.wrapping_add(waited), Ordering::Relaxed);
+        }
         self.input.release(&mut scratch.input);
         if scratch.output.capacity() > OUTPUT_KEPT_MAX {
             scratch.output = Vec::new();

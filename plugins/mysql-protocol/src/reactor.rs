@@ -34,6 +34,10 @@ const BUSY_COMMANDS: u32 = 64;
 /// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
 /// than a reactor up to 8 a processor and dearer from 32 on.
 const ALONE_PER_REACTOR: usize = 8;
+/// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread.
+const WAITING_SHARE: usize = 2;
+/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits for a page.
+const COMMANDS_PER_WAIT: u32 = 4;
 /// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.
 const COMMITTING_ALONE_PER_REACTOR: usize = 2;
 /// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits.
@@ -114,6 +118,9 @@ struct Entry {
     commits: Arc<AtomicU32>,
     /// What `commits` was at the last tick.
     commits_seen: u32,
+    waits: Arc<AtomicU32>,
+    /// What `waits` was at the last tick.
+    waits_seen: u32,
     activity: Activity,
     place: Place,
     /// In the list of those whose reply waits.
@@ -126,8 +133,21 @@ enum Activity {
     Little,
     /// It ran many commands.
     Busy,
+    /// And often waited for pages.
+    Waiting,
     /// And often waited for the log.
     Committing,
+}
+
+impl Activity {
+    /// What it counts among the busy ones, in shares of one.
+    fn weight(self) -> usize {
+        match self {
+            Activity::Little => 0,
+            Activity::Waiting => 1,
+            Activity::Busy | Activity::Committing => WAITING_SHARE,
+        }
+    }
 }
 
 /// Where the next turn of a connection takes place.
@@ -161,6 +181,8 @@ impl Entry {
         let commands = now.wrapping_sub(std::mem::replace(&mut self.seen, now));
         let commits = self.commits.load(Ordering::Relaxed);
         let committed = commits.wrapping_sub(std::mem::replace(&mut self.commits_seen, commits));
+        let waits = self.waits.load(Ordering::Relaxed);
+        let waited = waits.wrapping_sub(std::mem::replace(&mut self.waits_seen, waits));
         let is_busy = commands >= BUSY_COMMANDS;
         let is_long = match &self.place {
             Place::Alone(waiting) if !is_busy || self.cancel.is_connection_killed() => {
@@ -178,6 +200,7 @@ impl Entry {
             true if committed.saturating_mul(COMMANDS_PER_COMMIT) > commands => {
                 Activity::Committing
             }
+            true if waited.saturating_mul(COMMANDS_PER_WAIT) > commands => Activity::Waiting,
             true => Activity::Busy,
             false => Activity::Little,
         };
@@ -227,7 +250,7 @@ pub(crate) struct ConnectionReactor {
     seconds: u64,
     /// Connections that have not logged in, oldest first; those that have are among them for a while.
     half_open: VecDeque<(usize, u64)>,
-    /// Busy connections here, as told to the server.
+    /// Weights of the busy connections here, as told to the server.
     busy: usize,
     /// Those that often wait for the log, as told to the server.
     committing: usize,
@@ -441,6 +464,8 @@ impl ConnectionReactor {
                 seen: 0,
                 commits: Arc::default(),
                 commits_seen: 0,
+                waits: Arc::default(),
+                waits_seen: 0,
                 activity: Activity::Little,
                 place: Place::Reactor,
                 parked: false,
@@ -464,6 +489,8 @@ impl ConnectionReactor {
         entry.seen = 0;
         entry.commits = connection.commits.clone();
         entry.commits_seen = 0;
+        entry.waits = connection.waits.clone();
+        entry.waits_seen = 0;
         entry.place = Place::Reactor;
         entry.connection = Some(connection);
         self.enqueue(index);
@@ -538,7 +565,7 @@ impl ConnectionReactor {
         let (mut busy, mut committing) = (0, 0);
         for entry in &mut self.entries {
             let activity = entry.look();
-            busy += usize::from(activity != Activity::Little);
+            busy += activity.weight();
             committing += usize::from(activity == Activity::Committing);
         }
         let busy = share(&self.server.busy, &mut self.busy, busy);
@@ -546,7 +573,8 @@ impl ConnectionReactor {
         let limit = self.reactors * COMMITTING_ALONE_PER_REACTOR;
         self.gathers = are_too_many(committing, limit, self.gathers);
         let recalled = self.server.recall.load(Ordering::Relaxed);
-        let too_many = are_too_many(busy, self.reactors * ALONE_PER_REACTOR, recalled);
+        let too_many =
+            are_too_many(busy, self.reactors * ALONE_PER_REACTOR * WAITING_SHARE, recalled);
         let recall = self.stopping.is_some() || too_many;
         self.server.recall.store(recall, Ordering::Relaxed);
         for entry in &mut self.entries {
@@ -647,8 +675,9 @@ impl Reactor for ConnectionReactor {
 mod tests {
     use super::*;
 
-    /// An entry whose connection is on a thread of its own and has run `commands` there, `commits` of which waited for the log.
-    fn alone(commands: u32, commits: u32) -> Entry {
+    /// An entry whose connection is on a thread of its own and has run `commands` there, `commits` of which waited for the log and
+    /// `waits` for pages.
+    fn alone(commands: u32, commits: u32, waits: u32) -> Entry {
         let waiting = Arc::new(Waiting::default());
         for _ in 0..commands {
             waiting.wait(|| Ok(())).expect("no error");
@@ -662,6 +691,8 @@ mod tests {
             seen: 0,
             commits: Arc::new(AtomicU32::new(commits)),
             commits_seen: 0,
+            waits: Arc::new(AtomicU32::new(waits)),
+            waits_seen: 0,
             activity: Activity::Little,
             place: Place::Alone(waiting),
             parked: false,
@@ -670,11 +701,15 @@ mod tests {
 
     #[test]
     fn connections_that_often_commit_are_told_from_others() {
-        assert_eq!(alone(1000, 0).look(), Activity::Busy);
+        assert_eq!(alone(1000, 0, 0).look(), Activity::Busy);
+        // One wait in five statements, and in each: the first has twice the weight.
+        let (busy, waiting) = (alone(1000, 0, 200).look(), alone(1000, 0, 1000).look());
+        assert_eq!((busy, waiting), (Activity::Busy, Activity::Waiting));
+        assert_eq!(busy.weight(), WAITING_SHARE * waiting.weight());
         // One transaction in twenty statements, and in six.
-        assert_eq!(alone(1000, 50).look(), Activity::Busy);
-        assert_eq!(alone(1000, 166).look(), Activity::Committing);
-        let mut entry = alone(1000, 1000);
+        assert_eq!(alone(1000, 50, 0).look(), Activity::Busy);
+        assert_eq!(alone(1000, 166, 166).look(), Activity::Committing);
+        let mut entry = alone(1000, 1000, 0);
         assert_eq!(entry.look(), Activity::Committing);
         entry.call_back();
         assert!(matches!(&entry.place, Place::Alone(waiting) if waiting.is_recalled()));

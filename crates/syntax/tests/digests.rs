@@ -142,7 +142,7 @@ fn digest_texts() {
 
 #[test]
 fn captions() {
-    let sql = "SELECT a.b,  1 +  2 , 'x' 'y', (`q`), COUNT( * ), N'z', _utf8mb4'w', NULL /* c */ + 1, now(), (SELECT 1), 1 /*!50000 + 1 */, 2 /*!990000 + 1 */, f('/*!a', b) /*! /* + 1 */ FROM t";
+    let sql = "SELECT a.b,  1 +  2 , 'x' 'y', (`q`), COUNT( * ), N'z', _utf8mb4'w', NULL /* c */ + 1, now(), (SELECT 1), 1 /*!50000 + 1 */, 2 /*!990000 + 1 */, f('/*!a', b) FROM t";
     let options = ParseOptions::default();
     let (statement, _) = parse_one(sql, &options).expect("valid");
     let Statement::Query(query) = statement else { panic!() };

@@ -77,7 +77,7 @@ impl Binder<'_> {
         let numeric =
             matches!(name, "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP");
         for arg in &call.args {
-            args.push(if numeric { self.bind_number(arg)? } else { self.bind_condition(arg)? });
+            args.push(if numeric { self.bind_number(arg)? } else { self.bind_single(arg)? });
         }
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for item in &call.order_by {
@@ -90,7 +90,7 @@ impl Binder<'_> {
                         None => bail!(BAD_FIELD_ERROR, number, "order clause"),
                     }
                 }
-                _ => self.bind_condition(&item.expr)?,
+                _ => self.bind_single(&item.expr)?,
             };
             order_by.push(SortKey { expr, descending: item.desc });
         }
@@ -157,7 +157,7 @@ impl Binder<'_> {
         let ty = DataType::bigint().with_nullable(false);
         let mut result: Option<Expr> = None;
         for (position, arg) in args.iter().enumerate() {
-            let bound = self.bind_condition(arg)?;
+            let bound = self.bind_single(arg)?;
             let register = self.grouping_register(position, &bound)?;
             let bit = Expr::column(register, ty.clone());
             result = Some(match result {

@@ -96,7 +96,7 @@ impl Binder<'_> {
                     ast::GetFormatKind::Time => "TIME",
                     ast::GetFormatKind::Datetime => "DATETIME",
                 };
-                let args = vec![self.ascii(kind), self.bind_condition(expr)?];
+                let args = vec![self.ascii(kind), self.bind_single(expr)?];
                 self.function("GET_FORMAT", args)
             }
             ExprKind::TimestampAdd { unit, amount, expr } => {
@@ -180,14 +180,14 @@ impl Binder<'_> {
             "IF" => {
                 count(3)?;
                 let condition = self.bind_number(&args[0])?;
-                let then = self.bind_condition(&args[1])?;
-                let otherwise = self.bind_condition(&args[2])?;
+                let then = self.bind_single(&args[1])?;
+                let otherwise = self.bind_single(&args[2])?;
                 self.case(vec![(condition, then)], Some(otherwise))?
             }
             "NULLIF" => {
                 count(2)?;
-                let first = self.bind_condition(&args[0])?;
-                let second = self.bind_condition(&args[1])?;
+                let first = self.bind_single(&args[0])?;
+                let second = self.bind_single(&args[1])?;
                 let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
                 let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
                 self.case(vec![(equal, null)], Some(first))?
@@ -199,7 +199,7 @@ impl Binder<'_> {
             "COALESCE" => self.bind_coalesce(args)?,
             "ISNULL" => {
                 count(1)?;
-                let operand = Box::new(self.bind_condition(&args[0])?);
+                let operand = Box::new(self.bind_single(&args[0])?);
                 let ty = DataType::boolean().with_nullable(false);
                 Expr::Unary { op: UnaryOp::IsNull, operand, ty }
             }
@@ -221,11 +221,11 @@ impl Binder<'_> {
             },
             "NAME_CONST" => {
                 count(2)?;
-                self.bind_condition(&args[1])?
+                self.bind_single(&args[1])?
             }
             "CHARSET" | "COLLATION" => {
                 count(1)?;
-                let ty = self.bind_condition(&args[0])?.ty();
+                let ty = self.bind_single(&args[0])?.ty();
                 let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
                 let collation = charset::collation_or_binary(id);
                 let text = if name == "CHARSET" { collation.charset.name } else { collation.name };
@@ -234,7 +234,7 @@ impl Binder<'_> {
             }
             "COERCIBILITY" => {
                 count(1)?;
-                let operand = self.bind_condition(&args[0])?;
+                let operand = self.bind_single(&args[0])?;
                 let mut ty = DataType::bigint().with_nullable(false);
                 ty.length = 10;
                 Expr::literal(Value::Int(collation::coercibility(&operand) as i64), ty)
@@ -245,7 +245,7 @@ impl Binder<'_> {
 
     /// `FIND_IN_SET('x', set_column)`: the member's number when it is in the value.
     fn bind_find_in_set(&mut self, args: &[ast::Expr]) -> Result<Option<Expr>> {
-        let (needle, set) = (self.bind_condition(&args[0])?, self.bind_condition(&args[1])?);
+        let (needle, set) = (self.bind_single(&args[0])?, self.bind_single(&args[1])?);
         let ty = set.ty();
         let (Expr::Literal { value: Value::Bytes(text), .. }, Some(members), types::TypeKind::Set) =
             (&needle, &ty.members, ty.kind)
@@ -279,10 +279,10 @@ impl Binder<'_> {
         };
         let mut branches = Vec::with_capacity(first.len());
         for arg in first {
-            let arg = self.bind_condition(arg)?;
+            let arg = self.bind_single(arg)?;
             branches.push((is_not_null(arg.clone()), arg));
         }
-        let last = self.bind_condition(last)?;
+        let last = self.bind_single(last)?;
         if branches.is_empty() {
             return Ok(last);
         }
@@ -305,7 +305,7 @@ impl Binder<'_> {
             bound.push(if wants_number(name, position) {
                 self.bind_number(arg)?
             } else {
-                self.bind_condition(arg)?
+                self.bind_single(arg)?
             });
         }
         self.function(name, bound)
@@ -393,7 +393,7 @@ impl Binder<'_> {
             bound.push(if wants_number(name, position) {
                 self.bind_number(arg)?
             } else {
-                self.bind_condition(arg)?
+                self.bind_single(arg)?
             });
         }
         self.function(name, bound)
@@ -407,7 +407,7 @@ impl Binder<'_> {
     // --- text
 
     fn bind_convert_using(&mut self, expr: &ast::Expr, charset: &ast::Ident) -> Result<Expr> {
-        let operand = self.bind_condition(expr)?;
+        let operand = self.bind_single(expr)?;
         let Some(charset) = charset::charset_by_name(&charset.text) else {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
@@ -422,7 +422,7 @@ impl Binder<'_> {
             bound.push(if crate::compare::is_binary_literal(arg) {
                 self.bind_number(arg)?
             } else {
-                self.bind_condition(arg)?
+                self.bind_single(arg)?
             });
         }
         let Some(charset) = charset else { return self.function("CHAR", bound) };
@@ -435,7 +435,7 @@ impl Binder<'_> {
     }
 
     fn bind_weight_string(&mut self, weight: &ast::WeightString) -> Result<Expr> {
-        let operand = self.bind_condition(&weight.expr)?;
+        let operand = self.bind_single(&weight.expr)?;
         let operand = match weight.cast {
             None => operand,
             Some((length, bytes)) => {

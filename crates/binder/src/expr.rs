@@ -71,7 +71,7 @@ impl Binder<'_> {
     }
 
     /// Binds an expression that must be a single value.
-    pub(crate) fn bind_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+    pub(crate) fn bind_single(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.bind_expr(expr)?;
         single(&bound)?;
         Ok(bound)
@@ -111,7 +111,7 @@ impl Binder<'_> {
              release. Consider alternatives: 'SET variable=expression, ...', or 'SELECT \
              expression(s) INTO variables(s)'.",
         );
-        let value = Box::new(self.bind_condition(value)?);
+        let value = Box::new(self.bind_single(value)?);
         Ok(Expr::AssignUserVariable { name: Arc::from(&*variable.text), value })
     }
 
@@ -119,7 +119,7 @@ impl Binder<'_> {
 
     fn bind_unary(&mut self, op: ast::UnaryOp, operand: &ast::Expr) -> Result<Expr> {
         match op {
-            ast::UnaryOp::Plus => self.bind_condition(operand),
+            ast::UnaryOp::Plus => self.bind_single(operand),
             ast::UnaryOp::Neg => {
                 let operand = self.bind_number(operand)?;
                 Ok(negate(operand))
@@ -134,7 +134,7 @@ impl Binder<'_> {
                     "'BINARY expr' is deprecated and will be removed in a future release. Please use \
                      CAST instead",
                 );
-                let operand = self.bind_condition(operand)?;
+                let operand = self.bind_single(operand)?;
                 Ok(to_text(operand, CollationId::BINARY, CastKind::Explicit))
             }
         }
@@ -151,7 +151,7 @@ impl Binder<'_> {
             ty.length = 20;
             return Ok(Expr::literal(Value::UInt(number), ty));
         }
-        self.bind_condition(expr)
+        self.bind_single(expr)
     }
 
     fn bind_binary_op(
@@ -265,13 +265,13 @@ impl Binder<'_> {
     }
 
     fn bind_like(&mut self, like: &ast::Like) -> Result<Expr> {
-        let operand = self.bind_condition(&like.expr)?;
-        let mut pattern = self.bind_condition(&like.pattern)?;
+        let operand = self.bind_single(&like.expr)?;
+        let mut pattern = self.bind_single(&like.pattern)?;
         let connection = self.input.bind.collation_connection;
         self.infer(&mut pattern, &DataType::varchar(16_383, connection));
         let collation = collation::aggregate([&operand, &pattern], connection, "like")?;
         let escape = match &like.escape {
-            Some(escape) => Some(Box::new(self.bind_condition(escape)?)),
+            Some(escape) => Some(Box::new(self.bind_single(escape)?)),
             None => None,
         };
         Ok(Expr::Like {
@@ -299,14 +299,14 @@ impl Binder<'_> {
         let mut branches = Vec::with_capacity(case.whens.len());
         for (when, then) in &case.whens {
             let mut when =
-                if numeric { self.bind_number(when)? } else { self.bind_condition(when)? };
+                if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
             if let Some(operand) = &operand {
                 when = self.comparison(BinaryOp::Equal, operand.clone(), when)?;
             }
-            branches.push((when, self.bind_condition(then)?));
+            branches.push((when, self.bind_single(then)?));
         }
         let otherwise = match &case.otherwise {
-            Some(otherwise) => Some(self.bind_condition(otherwise)?),
+            Some(otherwise) => Some(self.bind_single(otherwise)?),
             None => None,
         };
         let Some(operand) = operand else { return self.case(branches, otherwise) };
@@ -366,7 +366,7 @@ impl Binder<'_> {
         if cast.time_zone.is_some() {
             return Err(Error::not_supported("AT TIME ZONE"));
         }
-        let mut operand = self.bind_condition(&cast.expr)?;
+        let mut operand = self.bind_single(&cast.expr)?;
         let ty = self.cast_type(&cast.target, &operand)?;
         if ty.is_numeric() && ty.kind != TypeKind::Year && is_binary_literal(&cast.expr) {
             operand = self.bind_number(&cast.expr)?;
@@ -469,7 +469,7 @@ impl Binder<'_> {
     }
 
     fn bind_collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
-        let operand = self.bind_condition(expr)?;
+        let operand = self.bind_single(expr)?;
         // The text of what is none is in whatever character set is asked for.
         let operand = match charset::collation_by_name(name) {
             _ if operand.ty().is_string() => operand,

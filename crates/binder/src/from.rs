@@ -435,7 +435,7 @@ impl Binder<'_> {
         let block = self.block();
         let clause = std::mem::replace(&mut block.clause, Clause::On);
         block.range = range;
-        let on = self.bind_condition(expr);
+        let on = self.bind_single(expr);
         self.block().clause = clause;
         on
     }

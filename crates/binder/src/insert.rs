@@ -246,7 +246,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         let mut bound =
-            if ty.is_numeric() { self.bind_number(value)? } else { self.bind_condition(value)? };
+            if ty.is_numeric() { self.bind_number(value)? } else { self.bind_single(value)? };
         self.infer(&mut bound, ty);
         Ok(Some(bound))
     }

@@ -87,7 +87,7 @@ impl Binder<'_> {
         self.block().clause = Clause::Order;
         self.block().allow_windows = true;
         let qualify = match &select.qualify {
-            Some(qualify) => Some(self.bind_condition(qualify)?),
+            Some(qualify) => Some(self.bind_single(qualify)?),
             None => None,
         };
         let plain = !self.block().grouped && self.block().aggregates.is_empty();

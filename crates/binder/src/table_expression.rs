@@ -82,7 +82,7 @@ impl<'a> Binder<'a> {
                 privilege: None,
                 aliased: false,
             });
-            let bound = binder.bind_condition(expr)?;
+            let bound = binder.bind_single(expr)?;
             binder.blocks.pop();
             Ok(bound)
         });

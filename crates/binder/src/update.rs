@@ -185,7 +185,7 @@ impl Binder<'_> {
         self.block().clause = Clause::Order;
         let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
-            let expr = self.bind_condition(&item.expr)?;
+            let expr = self.bind_single(&item.expr)?;
             keys.push(SortKey { expr, descending: item.desc });
         }
         Ok(Logical::Sort { input: Box::new(root), keys })

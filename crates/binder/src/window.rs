@@ -102,11 +102,11 @@ impl Binder<'_> {
         }
         let mut partition_by = Vec::with_capacity(spec.partition_by.len());
         for expr in &spec.partition_by {
-            partition_by.push(self.bind_condition(expr)?);
+            partition_by.push(self.bind_single(expr)?);
         }
         let mut order_by = Vec::with_capacity(spec.order_by.len());
         for item in &spec.order_by {
-            let expr = self.bind_condition(&item.expr)?;
+            let expr = self.bind_single(&item.expr)?;
             order_by.push(SortKey { expr, descending: item.desc });
         }
         let frame = match &spec.frame {
@@ -177,7 +177,7 @@ impl Binder<'_> {
             ast::FrameBound::Preceding(amount, interval) => (amount, interval, true),
             ast::FrameBound::Following(amount, interval) => (amount, interval, false),
         };
-        let amount = self.bind_condition(amount)?;
+        let amount = self.bind_single(amount)?;
         if !amount.is_constant() {
             bail!(WINDOW_RANGE_BOUND_NOT_CONSTANT, name);
         }
@@ -284,7 +284,7 @@ impl Binder<'_> {
         }
         self.begin_window(name)?;
         let args: Result<Vec<Expr>> =
-            call.args.iter().map(|arg| self.bind_condition(arg)).collect();
+            call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(&call.over)?;
@@ -303,7 +303,7 @@ impl Binder<'_> {
         }
         self.begin_window(name)?;
         let args: Result<Vec<Expr>> =
-            call.args.iter().map(|arg| self.bind_condition(arg)).collect();
+            call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(over)?;

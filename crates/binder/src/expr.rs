@@ -298,8 +298,7 @@ impl Binder<'_> {
         let numeric = operand.as_ref().is_none_or(|operand| operand.ty().is_numeric());
         let mut branches = Vec::with_capacity(case.whens.len());
         for (when, then) in &case.whens {
-            let mut when =
-                if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
+            let mut when = if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
             if let Some(operand) = &operand {
                 when = self.comparison(BinaryOp::Equal, operand.clone(), when)?;
             }

@@ -283,8 +283,7 @@ impl Binder<'_> {
             return Err(Error::not_supported("IGNORE NULLS"));
         }
         self.begin_window(name)?;
-        let args: Result<Vec<Expr>> =
-            call.args.iter().map(|arg| self.bind_single(arg)).collect();
+        let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(&call.over)?;
@@ -302,8 +301,7 @@ impl Binder<'_> {
             return Err(Error::not_supported("DISTINCT in a window function"));
         }
         self.begin_window(name)?;
-        let args: Result<Vec<Expr>> =
-            call.args.iter().map(|arg| self.bind_single(arg)).collect();
+        let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(over)?;

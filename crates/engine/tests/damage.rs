@@ -299,8 +299,8 @@ fn a_failed_sync_ends_the_process() {
     }
 }
 
-#[test]
-fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
+/// An engine whose log's syncs wait while the flag is set.
+fn open_with_slow_syncs() -> (DurableEngine, Arc<AtomicBool>) {
     let held = Arc::new(AtomicBool::new(false));
     let is_held = held.clone();
     let rule = move |call, name: &str| {
@@ -310,6 +310,12 @@ fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
         Verdict::Pass
     };
     let engine = open(FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule))).unwrap();
+    (engine, held)
+}
+
+#[test]
+fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
+    let (engine, held) = open_with_slow_syncs();
     let mut txn = begin(&engine);
     txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();
@@ -345,15 +351,7 @@ fn whoever_saw_a_commit_under_a_lock_waits_until_it_is_durable() {
 /// A key that a commit gave free is one that its taker has seen: no snapshot of the taker's has the row that it was taken from.
 #[test]
 fn whoever_takes_a_unique_key_sees_who_gave_it_free() {
-    let held = Arc::new(AtomicBool::new(false));
-    let is_held = held.clone();
-    let rule = move |call, name: &str| {
-        while call == Call::Sync && name.starts_with("wal-") && is_held.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Verdict::Pass
-    };
-    let engine = open(FaultDisk::new(Arc::new(SimDisk::new()), Arc::new(rule))).unwrap();
+    let (engine, held) = open_with_slow_syncs();
     let mut txn = begin(&engine);
     txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, true)])).unwrap();
     txn.commit().unwrap().wait().unwrap();

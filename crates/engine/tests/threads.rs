@@ -437,6 +437,16 @@ fn locked_ranges_have_no_phantoms() {
     assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
 }
 
+/// An engine with one row of zeros.
+fn with_a_row() -> DurableEngine {
+    let engine = DurableEngine::open(Arc::new(SimDisk::new()), config(), |_| {}).unwrap();
+    let mut txn = support::begin_waiting(&engine, LOCK_WAIT);
+    txn.create_table(&definition()).unwrap();
+    txn.insert(TABLE, &record([0, 0, 0])).unwrap();
+    txn.commit().unwrap();
+    engine
+}
+
 fn waits(engine: &DurableEngine) -> u64 {
     let stats = engine.stats();
     let waits = stats.iter().find(|stat| stat.name == "waits_total");
@@ -451,13 +461,8 @@ fn a_row_in_the_way_that_goes_is_not_in_the_way() {
         |holder| holder.update(TABLE, &key(0), &record([0, 0, 1])),
     ];
     for change in changes {
-        let disk = Arc::new(SimDisk::new());
-        let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
+        let engine = with_a_row();
         let mut holder = support::begin_waiting(&engine, LOCK_WAIT);
-        holder.create_table(&definition()).unwrap();
-        holder.insert(TABLE, &record([0, 0, 0])).unwrap();
-        holder.commit().unwrap();
-        start(&mut *holder);
         let mut out = RowBuf::default();
         let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
         holder.get(TABLE, IndexId::CLUSTERED, &key(0), lock, wait, &mut out).unwrap();
@@ -481,12 +486,8 @@ fn a_row_in_the_way_that_goes_is_not_in_the_way() {
 /// Two who change the row in the way each lock it exclusively at once: neither has to wait for the other's shared lock.
 #[test]
 fn the_row_in_the_way_is_locked_as_asked_for() {
-    let disk = Arc::new(SimDisk::new());
-    let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
-    let mut txn = support::begin_waiting(&engine, LOCK_WAIT);
-    txn.create_table(&definition()).unwrap();
-    txn.insert(TABLE, &record([0, 0, 0])).unwrap();
-    txn.commit().unwrap();
+    let engine = with_a_row();
+    let mut txn = engine.new_transaction();
     for row in [[0, 5, 5], [5, 5, 0]] {
         for shared in [true, false] {
             start(&mut *txn);
@@ -508,13 +509,8 @@ fn the_row_in_the_way_is_locked_as_asked_for() {
 /// Whoever waits for the row with a unique key has locked no range yet, which would keep its holder from putting another in its place.
 #[test]
 fn a_unique_key_goes_from_row_to_row_while_others_wait_for_it() {
-    let disk = Arc::new(SimDisk::new());
-    let engine = DurableEngine::open(disk, config(), |_| {}).unwrap();
+    let engine = with_a_row();
     let mut holder = support::begin_waiting(&engine, LOCK_WAIT);
-    holder.create_table(&definition()).unwrap();
-    holder.insert(TABLE, &record([0, 0, 0])).unwrap();
-    holder.commit().unwrap();
-    start(&mut *holder);
     holder.delete(TABLE, &key(0)).unwrap();
     let before = waits(&engine);
     std::thread::scope(|scope| {

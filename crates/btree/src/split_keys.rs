@@ -55,18 +55,17 @@ fn children_of(
     if page.kind() != Kind::Node || page.tree() != tree.id || page.level() != level {
         return Ok(());
     }
-    let count = page.count();
-    for slot in 0..count {
+    let Some(last) = page.count().checked_sub(1) else { return Ok(()) };
+    let first = if page.covers(start) { page.child_slot(start) } else { 0 };
+    let last = match end {
+        Some(end) if page.covers(end) => page.child_slot_below(Some(end)),
+        _ => last,
+    };
+    for slot in first..=last {
         let mut key = Vec::new();
         page.copy_key(slot, &mut key);
-        let begins_behind = end.is_some_and(|end| key.as_slice() >= end);
-        let mut next = Vec::new();
-        let ends_before = slot + 1 < count && {
-            page.copy_key(slot + 1, &mut next);
-            next.as_slice() <= start
-        };
-        if begins_behind || ends_before {
-            continue;
+        if end.is_some_and(|end| key.as_slice() >= end) {
+            break;
         }
         children.push(page.child(slot));
         if key.as_slice() > start {

@@ -215,29 +215,29 @@ impl<'a, S: Source> Units<'a, S> {
 
     /// Appends the weights of the ASCII characters that come next, in two bytes each, as far as each has one of its own.
     pub(crate) fn write_ascii(&mut self, out: &mut Vec<u8>) {
-        /// So many at once: what is not ASCII must not pay for a long rest.
-        const CHARS: usize = 64;
-        while self.run.is_empty() {
-            let rest = &self.text[self.at..];
-            let rest = &rest[..rest.len().min(CHARS)];
-            if rest.first().is_none_or(|byte| *byte >= 0x80) {
+        /// So many at once: their weights are looked up without a branch between them.
+        const CHARS: usize = 16;
+        if !self.run.is_empty() {
+            return;
+        }
+        while let Some(chars) = self.text[self.at..].first_chunk::<CHARS>() {
+            if !chars.is_ascii() {
+                break;
+            }
+            let weights = chars.map(|byte| self.source.ascii(byte));
+            if weights.contains(&0) {
+                break;
+            }
+            out.extend_from_slice(weights.map(u16::to_be_bytes).as_flattened());
+            self.at += CHARS;
+        }
+        while let Some(byte) = self.text.get(self.at).filter(|byte| **byte < 0x80) {
+            let weight = self.source.ascii(*byte);
+            if weight == 0 {
                 return;
             }
-            let mut weights = [[0; 2]; CHARS];
-            let mut count = 0;
-            for (weight, byte) in weights.iter_mut().zip(rest) {
-                let found = if *byte < 0x80 { self.source.ascii(*byte) } else { 0 };
-                if found == 0 {
-                    break;
-                }
-                *weight = found.to_be_bytes();
-                count += 1;
-            }
-            out.extend_from_slice(weights[..count].as_flattened());
-            self.at += count;
-            if count < CHARS {
-                return;
-            }
+            out.extend_from_slice(&weight.to_be_bytes());
+            self.at += 1;
         }
     }
 }

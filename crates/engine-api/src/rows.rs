@@ -60,8 +60,19 @@ impl RowBatch {
     }
 
     /// Appends a row whose record `fill` writes behind the locator; for engines that rebuild records.
+    #[inline]
     pub fn push_with(&mut self, locator: &[u8], fill: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.extend_from_slice(locator);
+        self.push_parts(|out| out.extend_from_slice(locator), fill);
+    }
+
+    /// Appends a row: `locate` writes its locator, `fill` its record.
+    #[inline]
+    pub fn push_parts(
+        &mut self,
+        locate: impl FnOnce(&mut Vec<u8>),
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) {
+        locate(&mut self.bytes);
         let locator_end = self.bytes.len();
         fill(&mut self.bytes);
         self.ends.push((locator_end, self.bytes.len()));
@@ -86,6 +97,7 @@ impl RowBatch {
     ///
     /// # Panics
     /// When there is no such row.
+    #[inline]
     pub fn row(&self, index: usize) -> RowRef<'_> {
         let start = if index == 0 { 0 } else { self.ends[index - 1].1 };
         let (locator_end, record_end) = self.ends[index];

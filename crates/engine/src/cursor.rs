@@ -254,8 +254,8 @@ impl Txn {
         let view = self.view()?;
         let leaf = self.current_leaf(cursor)?;
         let page = leaf.page();
-        let Some(left) = cursor.left.clone() else { return Ok(0) };
-        let slots = slots_of(page, &left);
+        let Some(left) = &cursor.left else { return Ok(0) };
+        let slots = slots_of(page, left);
         let settled = cursor.gives_keys && view.sees_entries(page.max_txn());
         let (mut rows, mut passed) = (0, 0);
         let mut key = std::mem::take(&mut cursor.entry_key);
@@ -265,15 +265,25 @@ impl Txn {
                 false => slots.start + passed,
                 true => slots.end - 1 - passed,
             };
+            passed += 1;
+            if cursor.index.is_none() && self.push_inline(&view, page, slot, batch) {
+                rows += 1;
+                continue;
+            }
             key.clear();
             page.copy_key(slot, &mut key);
             rows += usize::from(match settled {
                 true => push_entry(page.value_word(slot, 0), &key, batch),
                 false => self.push_visible(cursor, &view, page, slot, &key, batch)?,
             });
-            passed += 1;
         }
         if passed < count {
+            let last = match cursor.backward {
+                false => slots.start + passed,
+                true => slots.end - passed,
+            };
+            key.clear();
+            page.copy_key(if cursor.backward { last } else { last - 1 }, &mut key);
             cursor.pass_key(&key);
         } else {
             let mut fence = std::mem::take(&mut key);
@@ -287,6 +297,24 @@ impl Txn {
         cursor.entry_key = key;
         cursor.leaf = Some(leaf);
         Ok(rows)
+    }
+
+    /// Appends the usual row: its newest version, which the view sees, goes from the page's copy to the batch. False: look closer.
+    #[inline]
+    fn push_inline(
+        &self,
+        view: &View,
+        page: page::PageRef<'_>,
+        slot: usize,
+        batch: &mut RowBatch,
+    ) -> bool {
+        let head = Header::from_words(page.value_word(slot, 0), page.value_word(slot, 1));
+        let sees = sees_inline(&self.shared.system, view, head);
+        if sees {
+            let locate = |out: &mut Vec<u8>| page.copy_key(slot, out);
+            batch.push_parts(locate, |out| page.copy_value_from(slot, HEADER_BYTES, out));
+        }
+        sees
     }
 
     /// Appends the version of the row in a slot that the view sees, if there is one and (E3) the slot is its entry.
@@ -304,12 +332,6 @@ impl Txn {
         let value = &mut self.value;
         value.clear();
         let Some(at) = cursor.index else {
-            let head = Header::from_words(page.value_word(slot, 0), page.value_word(slot, 1));
-            if sees_inline(&shared.system, view, head) {
-                // The usual row: from the page's copy to the batch.
-                batch.push_with(key, |out| page.copy_value_from(slot, HEADER_BYTES, out));
-                return Ok(true);
-            }
             page.copy_value(slot, value);
             if !visible(&shared.system, view, value)? {
                 return Ok(false);

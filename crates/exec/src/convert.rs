@@ -1,6 +1,7 @@
 //! Conversions at run time: `types` does them, this gives them the session's facts and picks the way.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plan::CastKind;
@@ -266,8 +267,8 @@ pub(crate) fn store(
 pub(crate) enum KeyFit {
     /// It is one of the column's values.
     Exact(Value),
-    /// The nearest of them.
-    Rounded(Value),
+    /// The nearest of them. With an order none of them lies between the two, and the value orders so against it.
+    Rounded(Value, Option<Ordering>),
 }
 
 /// Whether the value is one of the column's values as it is: it can be encoded at once.
@@ -333,7 +334,7 @@ pub(crate) fn to_key(
     };
     let order = types::compare::compare(&value, from, &fitted, to);
     Ok(match order {
-        Some(std::cmp::Ordering::Equal) => KeyFit::Exact(fitted),
-        _ => KeyFit::Rounded(fitted),
+        Some(Ordering::Equal) => KeyFit::Exact(fitted),
+        order => KeyFit::Rounded(fitted, order.filter(|_| to.is_integer())),
     })
 }

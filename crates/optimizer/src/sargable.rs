@@ -259,6 +259,10 @@ fn fit(ty: &DataType, value: &Expr, collation: CollationId) -> Option<Fit> {
     let rounded = Fit { equal: true, range: false };
     let rough = Fit { equal: false, range: false };
     match ty.kind {
+        // The ends of a range are rounded to the integers next to them.
+        _ if ty.is_integer() && (from.is_integer() || from.kind == TypeKind::Decimal) => {
+            Some(exact)
+        }
         TypeKind::TinyInt
         | TypeKind::SmallInt
         | TypeKind::MediumInt

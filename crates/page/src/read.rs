@@ -71,6 +71,7 @@ impl<'a> PageRef<'a> {
     }
 
     /// Kind; `Blank` for unknown bytes.
+    #[inline]
     pub fn kind(self) -> Kind {
         match (self.word(W_KIND) >> 32) as u8 {
             1 => Kind::Meta,
@@ -82,6 +83,7 @@ impl<'a> PageRef<'a> {
     }
 
     /// Height above the leaves.
+    #[inline]
     pub fn level(self) -> u8 {
         (self.word(W_KIND) >> 40) as u8
     }
@@ -177,6 +179,7 @@ impl<'a> PageRef<'a> {
         }
     }
 
+    #[inline]
     fn value_len(self, slot: Slot) -> usize {
         (self.word(slot.offset / 8) & 0xFFFF) as usize
     }
@@ -308,12 +311,14 @@ impl<'a> PageRef<'a> {
     }
 
     /// Total. Word `index` of the value in a slot.
+    #[inline]
     pub fn value_word(self, slot: usize, index: usize) -> u64 {
         let slot = self.slot(slot);
         self.word((slot.offset + 8 + padded(slot.suffix_len)) / 8 + index)
     }
 
     /// Total. Appends the whole key in a slot, prefix included.
+    #[inline]
     pub fn copy_key(self, slot: usize, out: &mut Vec<u8>) {
         let lower = self.field(W_FENCES, 0);
         self.copy_bytes(lower, self.prefix_len(), out);

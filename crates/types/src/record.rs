@@ -77,6 +77,8 @@ pub struct RecordLayout {
     slots: Vec<Slot>,
     /// Fixed bytes and number of variable columns among the first n columns.
     prefix: Vec<(u32, u32)>,
+    /// Where the columns are in records that have all.
+    places: Vec<ColumnPlace>,
     schema_version: u8,
 }
 
@@ -153,7 +155,9 @@ impl RecordLayout {
             }
             prefix.push((fixed, var));
         }
-        RecordLayout { types: types.to_vec(), slots, prefix, schema_version: 0 }
+        let count = types.len();
+        let places = (0..count).map(|column| place(&slots, &prefix, column)).collect();
+        RecordLayout { types: types.to_vec(), slots, prefix, places, schema_version: 0 }
     }
 
     /// Same layout, writing another schema version.
@@ -193,6 +197,12 @@ impl RecordLayout {
     /// What stands in column `column`.
     #[inline]
     pub fn cell<'a>(&self, record: &'a [u8], column: usize) -> Result<Cell<'a>, RecordError> {
+        let place = self.places.get(column).ok_or(RecordError::Corrupt)?;
+        self.cell_at(record, place)
+    }
+
+    /// What stands in a column of a record that has not all columns, or is wide.
+    fn unusual_cell<'a>(&self, record: &'a [u8], column: usize) -> Result<Cell<'a>, RecordError> {
         let slot = *self.slots.get(column).ok_or(RecordError::Corrupt)?;
         let header = record.first_chunk::<HEADER>().ok_or(RecordError::Corrupt)?;
         if header[0] & !WIDE != FORMAT {
@@ -226,6 +236,7 @@ impl RecordLayout {
     }
 
     /// The value of a column; `None` when the record is older than the column.
+    #[inline]
     pub fn decode_column(
         &self,
         record: &[u8],
@@ -364,34 +375,38 @@ enum PlaceKind {
     },
 }
 
+fn place(slots: &[Slot], prefix: &[(u32, u32)], column: usize) -> ColumnPlace {
+    let count = slots.len();
+    let fixed = HEADER + count.div_ceil(8);
+    let (fixed_bytes, vars) = prefix[count];
+    let offsets = fixed + fixed_bytes as usize;
+    let at = match slots[column] {
+        Slot::Fixed { at, length } => {
+            let start = fixed + at as usize;
+            PlaceKind::Fixed { start, end: start + usize::from(length) }
+        }
+        Slot::Var { index } => PlaceKind::Var {
+            end_at: offsets + index as usize * 2,
+            is_first: index == 0,
+            data: offsets + vars as usize * 2,
+        },
+    };
+    ColumnPlace {
+        column,
+        count: (count as u16).to_le_bytes(),
+        null_at: HEADER + column / 8,
+        null_mask: 1 << (column % 8),
+        at,
+    }
+}
+
 impl RecordLayout {
     /// Where to find a column.
     ///
     /// # Panics
     /// When there is no such column.
     pub fn place(&self, column: usize) -> ColumnPlace {
-        let count = self.types.len();
-        let fixed = HEADER + count.div_ceil(8);
-        let (fixed_bytes, vars) = self.prefix[count];
-        let offsets = fixed + fixed_bytes as usize;
-        let at = match self.slots[column] {
-            Slot::Fixed { at, length } => {
-                let start = fixed + at as usize;
-                PlaceKind::Fixed { start, end: start + usize::from(length) }
-            }
-            Slot::Var { index } => PlaceKind::Var {
-                end_at: offsets + index as usize * 2,
-                is_first: index == 0,
-                data: offsets + vars as usize * 2,
-            },
-        };
-        ColumnPlace {
-            column,
-            count: (count as u16).to_le_bytes(),
-            null_at: HEADER + column / 8,
-            null_mask: 1 << (column % 8),
-            at,
-        }
+        self.places[column]
     }
 
     /// What stands at a place of this layout.
@@ -405,7 +420,7 @@ impl RecordLayout {
             return Err(RecordError::Corrupt);
         };
         if *format != FORMAT || *count != place.count {
-            return self.cell(record, place.column);
+            return self.unusual_cell(record, place.column);
         }
         let nulls = record.get(place.null_at).ok_or(RecordError::Corrupt)?;
         if nulls & place.null_mask != 0 {

@@ -45,6 +45,16 @@ fn typed(columns: &[(Register, DataType)]) -> (Vec<usize>, Vec<DataType>) {
     columns.iter().map(|(register, ty)| (index(*register), ty.clone())).unzip()
 }
 
+/// Whether rows are equal in `columns` exactly when they are in the sort keys.
+fn decides(keys: &[SortKey], columns: &[(Register, DataType)]) -> bool {
+    let is_key = |key: &SortKey, (register, ty): &(Register, DataType)| {
+        let as_it_is = matches!(key.expr, Expr::Column { register: own, .. } if own == *register);
+        as_it_is && key.expr.ty().collation == ty.collation
+    };
+    columns.iter().all(|column| keys.iter().any(|key| is_key(key, column)))
+        && keys.iter().all(|key| columns.iter().any(|column| is_key(key, column)))
+}
+
 /// Whether a TIMESTAMP expression gives UTC: columns as stored do, everything else is local time.
 pub(crate) fn is_utc(expr: &Expr) -> bool {
     match expr {
@@ -175,12 +185,22 @@ impl<'a> NodeCompiler<'a> {
             Physical::Window { input, partition_by, order_by, calls, columns } => {
                 self.window(input, partition_by, order_by, calls, columns)?
             }
-            Physical::Sort { input, keys, limit, columns } => Node::Sort(Box::new(SortNode {
-                input: self.node(input)?,
-                keys: self.sort_keys(keys)?,
-                limit: self.exprs.option(limit.as_ref())?,
-                columns: indexes(columns),
-            })),
+            Physical::Sort { input, keys, limit, columns } => {
+                let doubles = match &**input {
+                    // Measured, the two steps are told apart.
+                    Physical::Distinct { input, columns } if self.measured.is_none() => {
+                        Some(input).filter(|_| decides(keys, columns))
+                    }
+                    _ => None,
+                };
+                Node::Sort(Box::new(SortNode {
+                    input: self.node(doubles.unwrap_or(input))?,
+                    keys: self.sort_keys(keys)?,
+                    limit: self.exprs.option(limit.as_ref())?,
+                    columns: indexes(columns),
+                    distinct: doubles.is_some(),
+                }))
+            }
             Physical::Distinct { input, columns } => Node::Distinct {
                 input: Box::new(self.node(input)?),
                 columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),

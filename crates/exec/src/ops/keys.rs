@@ -1,5 +1,7 @@
 //! From values to key bytes and ranges of an index.
 
+use std::cmp::Ordering;
+
 use engine_api::{KeyBound, KeyRange};
 use errors::Result;
 use types::key::encode_part;
@@ -43,28 +45,44 @@ impl KeySource {
                 encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
                 Ok(true)
             }
-            KeyFit::Rounded(_) => Ok(false),
+            KeyFit::Rounded(..) => Ok(false),
         }
     }
 
-    /// Appends the part of a range's end, rounded and clamped; `None` for NULL, which no range contains. True when the bytes
-    /// stand for more than the one value, so that an exclusive end must take them in.
-    fn append_bound(&self, run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<Option<bool>> {
+    /// Appends the part of a range's end, rounded and clamped; `None` for NULL, which no range contains.
+    fn append_bound(&self, run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<Option<Nearness>> {
         let value = self.value.eval(run)?;
         if value.is_null() {
             return Ok(None);
         }
-        let (value, rounded) = match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)?
-        {
-            KeyFit::Exact(value) => (value, false),
-            KeyFit::Rounded(value) => (value, true),
+        let (value, order) = match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)? {
+            KeyFit::Exact(value) => (value, Some(Ordering::Equal)),
+            KeyFit::Rounded(value, order) => (value, order),
         };
         if value.is_null() {
             return Ok(None);
         }
         encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
-        Ok(Some(rounded || self.prefix_length.is_some()))
+        Ok(Some(match order {
+            Some(order) if self.prefix_length.is_none() => Nearness::Ordered(order),
+            _ => Nearness::Vague,
+        }))
     }
+}
+
+/// What the bytes of a range's end are to its value.
+enum Nearness {
+    /// The value orders so against theirs, and no other key lies between.
+    Ordered(Ordering),
+    /// They may stand for more than the one value, so that an exclusive end must take them in.
+    Vague,
+}
+
+/// Which end of a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Lower,
+    Upper,
 }
 
 /// One range: equal parts, then bounds on the next part.
@@ -91,8 +109,12 @@ impl RangeNode {
         let Some(part) = self.lower.as_ref().or(self.upper.as_ref()).map(|(part, _)| part) else {
             return Ok(Some(KeyRange::prefix(prefix)));
         };
-        let Ok(lower) = bound(self.lower.as_ref(), &prefix, run)? else { return Ok(None) };
-        let Ok(upper) = bound(self.upper.as_ref(), &prefix, run)? else { return Ok(None) };
+        let Ok(lower) = bound(self.lower.as_ref(), End::Lower, &prefix, run)? else {
+            return Ok(None);
+        };
+        let Ok(upper) = bound(self.upper.as_ref(), End::Upper, &prefix, run)? else {
+            return Ok(None);
+        };
         let mut not_null = prefix;
         append_not_null_start(&part.ty, part.descending, &mut not_null);
         // Without an end of its own the range ends with the non-NULL keys of the prefix.
@@ -121,6 +143,7 @@ fn append_not_null_start(ty: &DataType, descending: bool, out: &mut Vec<u8>) {
 #[allow(clippy::type_complexity)]
 fn bound(
     source: Option<&(KeySource, bool)>,
+    end: End,
     prefix: &[u8],
     run: &mut Run<'_>,
 ) -> Result<Result<Option<KeyBound>, ()>> {
@@ -128,8 +151,15 @@ fn bound(
     let mut key = prefix.to_vec();
     Ok(match part.append_bound(run, &mut key)? {
         None => Err(()),
-        Some(rounded) if *inclusive || rounded => Ok(Some(KeyBound::Included(key))),
-        Some(_) => Ok(Some(KeyBound::Excluded(key))),
+        Some(nearness) => {
+            let takes_in = match nearness {
+                Nearness::Vague => true,
+                Nearness::Ordered(Ordering::Equal) => *inclusive,
+                Nearness::Ordered(Ordering::Less) => end == End::Lower,
+                Nearness::Ordered(Ordering::Greater) => end == End::Upper,
+            };
+            Ok(Some(if takes_in { KeyBound::Included(key) } else { KeyBound::Excluded(key) }))
+        }
     })
 }
 

@@ -89,6 +89,8 @@ pub(crate) struct Merge {
     readers: Vec<RowReader>,
     heads: BinaryHeap<Reverse<Head>>,
     key: Vec<u8>,
+    /// The key before; empty at the first.
+    before: Vec<u8>,
     /// The present row.
     pub(crate) values: Vec<Value>,
 }
@@ -99,6 +101,7 @@ impl Merge {
             readers: runs.iter().map(|extent| writer.reader(*extent)).collect(),
             heads: BinaryHeap::with_capacity(runs.len()),
             key: Vec::new(),
+            before: Vec::new(),
             values: Vec::new(),
         };
         for run in 0..runs.len() {
@@ -118,9 +121,15 @@ impl Merge {
     /// Moves to the next row; false at the end.
     pub(crate) fn next(&mut self) -> Result<bool> {
         let Some(Reverse(mut head)) = self.heads.pop() else { return Ok(false) };
+        std::mem::swap(&mut self.before, &mut self.key);
         std::mem::swap(&mut self.key, &mut head.key);
         std::mem::swap(&mut self.values, &mut head.values);
         self.refill(head)?;
         Ok(true)
+    }
+
+    /// Whether the row before had another key.
+    pub(crate) fn is_new_key(&self) -> bool {
+        self.before != self.key
     }
 }

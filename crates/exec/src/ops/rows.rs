@@ -78,6 +78,14 @@ impl Rows {
         }
     }
 
+    /// Moves a row into registers; it is not asked for again.
+    pub(crate) fn release(&mut self, index: usize, registers: &[usize], run: &mut Run<'_>) {
+        let row = &mut self.values[index * self.width..(index + 1) * self.width];
+        for (register, value) in registers.iter().zip(row) {
+            run.regs[*register] = std::mem::replace(value, Value::Null);
+        }
+    }
+
     pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
         run.memory.release(self.bytes);
         self.values.clear();

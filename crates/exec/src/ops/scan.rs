@@ -160,7 +160,7 @@ impl TableNode {
 const FIRST_FETCH: usize = 16;
 const FETCH_MAX: usize = 1024;
 const LOCKING_FETCH_MAX: usize = 64;
-const FETCH_GROWTH: usize = 4;
+const FETCH_GROWTH: usize = 8;
 
 /// A scan's buffers that were larger than this are freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;

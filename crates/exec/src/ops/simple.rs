@@ -161,6 +161,11 @@ impl Seen {
         Ok(())
     }
 
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
         run.memory.release(self.bytes);
         self.bytes = 0;

@@ -4,7 +4,7 @@ use errors::Result;
 
 use super::merge::{Merge, SpilledRuns};
 use super::simple::row_count;
-use super::{AccessNode, Node, Operator, Rows, build};
+use super::{AccessNode, Node, Operator, Rows, Seen, build};
 use crate::expr::Code;
 use crate::run::Run;
 use crate::value_key::append_sort_key;
@@ -22,6 +22,8 @@ pub(crate) struct SortNode {
     pub(crate) keys: Vec<KeyCode>,
     pub(crate) limit: Option<Code>,
     pub(crate) columns: Vec<usize>,
+    /// Of rows with equal keys only the first counts.
+    pub(crate) distinct: bool,
 }
 
 impl SortNode {
@@ -89,11 +91,32 @@ impl Sorter {
         &self.key_bytes[start..self.key_ends[row]]
     }
 
+    fn last_key(&self) -> &[u8] {
+        self.key(self.key_ends.len() - 1)
+    }
+
     /// Rows in order, the later first of those that are equal.
     pub(crate) fn order_late_first(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).rev().collect();
         order.sort_by(|a, b| self.key(*a as usize).cmp(self.key(*b as usize)));
         order
+    }
+
+    /// The first of the rows with each key, in order.
+    fn distinct_order(&self) -> Vec<u32> {
+        let mut order = self.order();
+        order.dedup_by(|later, earlier| self.key(*later as usize) == self.key(*earlier as usize));
+        order
+    }
+
+    /// Takes the key back that was made last.
+    fn forget_key(&mut self, run: &mut Run<'_>) {
+        self.key_ends.pop();
+        let start = self.key_ends.last().copied().unwrap_or(0);
+        let bytes = self.key_bytes.len() - start + size_of::<usize>();
+        self.key_bytes.truncate(start);
+        self.charged -= bytes;
+        run.memory.release(bytes);
     }
 
     /// Rows in order.
@@ -113,9 +136,9 @@ impl Sorter {
         self.rows.bytes() + self.charged
     }
 
-    /// Writes the rows as a sorted run.
-    fn spill(&mut self, runs: &mut SpilledRuns, run: &mut Run<'_>) -> Result<()> {
-        for row in self.order() {
+    /// Writes the rows in their order as a sorted run.
+    fn spill(&mut self, order: Vec<u32>, runs: &mut SpilledRuns, run: &mut Run<'_>) -> Result<()> {
+        for row in order {
             let row = row as usize;
             runs.push(self.key(row), self.rows.row(row).iter())?;
         }
@@ -123,9 +146,8 @@ impl Sorter {
         runs.end_run(run)
     }
 
-    /// Keeps only the first `limit` rows.
-    fn shrink(&mut self, limit: usize, run: &mut Run<'_>) -> Result<()> {
-        let order = self.order();
+    /// Keeps only the first `limit` rows of an order.
+    fn shrink(&mut self, order: Vec<u32>, limit: usize, run: &mut Run<'_>) -> Result<()> {
         let mut kept = Sorter::new(self.width);
         for row in order.into_iter().take(limit) {
             let row = row as usize;
@@ -159,11 +181,16 @@ fn key_head(key: &[u8]) -> u64 {
 /// A bounded sort throws away what cannot be wanted when this many rows more than wanted have come.
 const SLACK_ROWS: usize = 4096;
 
+/// A distinct sort looks keys up before it keeps their rows when so many rows have come.
+const LOOK_UP_ROWS: usize = 1024;
+
 /// A running sort.
 pub(crate) struct Sort<'r> {
     node: &'r SortNode,
     input: Box<dyn Operator<'r> + 'r>,
     sorter: Sorter,
+    /// The keys that have come to a distinct sort of many rows, as far as there is memory for them.
+    seen: Option<Seen>,
     order: Vec<u32>,
     at: usize,
     /// What did not fit memory, and how many of its rows are still wanted.
@@ -176,6 +203,7 @@ impl<'r> Sort<'r> {
             node,
             input: build(&node.input),
             sorter: Sorter::new(node.columns.len()),
+            seen: None,
             order: Vec::new(),
             at: 0,
             merge: None,
@@ -189,31 +217,94 @@ impl<'r> Sort<'r> {
         while self.input.next(run)? {
             run.tick()?;
             self.sorter.push_key(&self.node.keys, run)?;
+            if !self.is_new(run)? {
+                self.sorter.forget_key(run);
+                continue;
+            }
             self.sorter.rows.push_registers(&self.node.columns, run)?;
+            if self.node.distinct && self.seen.is_none() && self.sorter.rows.len() == LOOK_UP_ROWS {
+                self.begin_to_look_up(run)?;
+            }
             if self.sorter.rows.len() >= shrink_at {
-                self.sorter.shrink(limit, run)?;
+                self.sorter.shrink(self.order(), limit, run)?;
             }
             if self.sorter.bytes() > run.settings.operator_memory_bytes {
                 let runs = match &mut runs {
                     Some(runs) => runs,
                     None => runs.insert(SpilledRuns::create(run)?),
                 };
-                self.sorter.spill(runs, run)?;
+                let order = self.order();
+                self.sorter.spill(order, runs, run)?;
             }
         }
         if let Some(runs) = &mut runs {
-            self.sorter.spill(runs, run)?;
+            let order = self.order();
+            self.sorter.spill(order, runs, run)?;
         }
         Ok(runs)
+    }
+
+    /// The rows that count, in order.
+    fn order(&self) -> Vec<u32> {
+        if self.node.distinct { self.sorter.distinct_order() } else { self.sorter.order() }
+    }
+
+    /// Whether the key made last may be a new one.
+    fn is_new(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let Some(seen) = &mut self.seen else { return Ok(true) };
+        let is_new = seen.insert_key(self.sorter.last_key(), &mut run.memory)?;
+        if seen.bytes() > run.settings.operator_memory_bytes {
+            // What comes again from here on is found by sorting.
+            seen.clear(run);
+        }
+        Ok(is_new)
+    }
+
+    /// Keeps one row of each key, and notes the keys.
+    fn begin_to_look_up(&mut self, run: &mut Run<'r>) -> Result<()> {
+        self.sorter.shrink(self.order(), usize::MAX, run)?;
+        let mut seen = Seen::default();
+        for row in 0..self.sorter.rows.len() {
+            seen.insert_key(self.sorter.key(row), &mut run.memory)?;
+        }
+        self.seen = Some(seen);
+        Ok(())
+    }
+
+    fn forget(&mut self, run: &mut Run<'r>) {
+        self.sorter.clear(run);
+        if let Some(mut seen) = self.seen.take() {
+            seen.clear(run);
+        }
+        self.order.clear();
+        self.at = 0;
+        self.merge = None;
+    }
+
+    /// Moves to the next row of the merged runs that counts; false at the end.
+    fn next_merged(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let Some((merge, left)) = &mut self.merge else { return Ok(false) };
+        loop {
+            if *left == 0 || !merge.next()? {
+                return Ok(false);
+            }
+            if !self.node.distinct || merge.is_new_key() {
+                *left -= 1;
+                for (register, value) in self.node.columns.iter().zip(merge.values.drain(..)) {
+                    run.regs[*register] = value;
+                }
+                return Ok(true);
+            }
+            run.tick()?;
+        }
     }
 }
 
 impl<'r> Operator<'r> for Sort<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
-        self.sorter.clear(run);
+        self.forget(run);
         let limit = row_count(self.node.limit.as_ref(), u64::MAX, run)?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        self.merge = None;
         self.input.open(run)?;
         if self.node.reads_ranges() {
             run.counts.sort_range += 1;
@@ -225,35 +316,24 @@ impl<'r> Operator<'r> for Sort<'r> {
         if let Some(runs) = runs {
             self.merge = Some((runs.merge(run)?, limit));
         }
-        self.order = self.sorter.order();
+        self.order = self.order();
         self.order.truncate(limit);
         run.counts.sort_rows += self.order.len() as u64;
-        self.at = 0;
         Ok(())
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        if let Some((merge, left)) = &mut self.merge {
-            if *left == 0 || !merge.next()? {
-                return Ok(false);
-            }
-            *left -= 1;
-            for (register, value) in self.node.columns.iter().zip(merge.values.drain(..)) {
-                run.regs[*register] = value;
-            }
-            return Ok(true);
+        if self.merge.is_some() {
+            return self.next_merged(run);
         }
         let Some(row) = self.order.get(self.at) else { return Ok(false) };
         self.at += 1;
-        self.sorter.rows.restore(*row as usize, &self.node.columns, run);
+        self.sorter.rows.release(*row as usize, &self.node.columns, run);
         Ok(true)
     }
 
     fn close(&mut self, run: &mut Run<'r>) {
-        self.sorter.clear(run);
-        self.order.clear();
-        self.at = 0;
-        self.merge = None;
+        self.forget(run);
         self.input.close(run);
     }
 }

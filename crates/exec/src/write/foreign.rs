@@ -37,7 +37,7 @@ fn other_key(
         let to_ty = &other.columns[*other_column].ty;
         match convert::to_key(value.clone(), from_ty, to_ty, true, run)? {
             KeyFit::Exact(value) => encode_part(&value, to_ty, None, false, &mut bytes),
-            KeyFit::Rounded(_) => return Ok(None),
+            KeyFit::Rounded(..) => return Ok(None),
         }
     }
     Ok(Some(bytes))

@@ -14,7 +14,7 @@ use sys::threads::{Crew, alongside};
 use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
-use crate::redo_line::{Alarm, Ending, Line, Segments};
+use crate::redo_line::{Alarm, Ending, Line, SEGMENTS_AHEAD, Segments};
 
 /// Log in memory at a time, at most; less for a small pool.
 const WINDOW_BYTES_MAX: usize = 16 << 20;
@@ -22,7 +22,7 @@ const WINDOW_BYTES_MIN: usize = 32 << 10;
 /// Share of the pool that one window may have.
 const WINDOW_POOL_SHARE: usize = 32;
 /// Threads that read segments.
-const LOADERS: usize = 2;
+const LOADERS: usize = 4;
 /// Windows that are filled or applied at a time.
 const STRETCHES: usize = 3;
 /// Workers for each processor: most of their time goes by waiting for a page, so as many pages are read at a time.
@@ -236,7 +236,7 @@ pub(crate) fn replay(
     let pool_bytes = pool.page_bytes() * pool.usable_frames();
     let window_bytes = (pool_bytes / WINDOW_POOL_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
     // The windows, as many segments read ahead, and the lists of what is in them.
-    pool.set_aside(window_bytes * 2 * STRETCHES);
+    pool.set_aside(window_bytes * (STRETCHES + SEGMENTS_AHEAD));
     let reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
     let loader = LogLoader::new(disk, checkpoint.position, window_bytes, block_bytes);
     let mut replay = Replay { reader, window_bytes, found, report, progress };

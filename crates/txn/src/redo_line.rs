@@ -12,7 +12,7 @@ use sys::sync::{Arc, Condvar, Mutex};
 use wal::{Loaded, LogLoader, LogReader};
 
 /// Segments that are being read ahead or wait to be verified.
-const SEGMENTS_AHEAD: usize = 2;
+pub(crate) const SEGMENTS_AHEAD: usize = 4;
 
 /// Segments of the log on their way into memory.
 pub(crate) struct Segments<'d> {

@@ -57,6 +57,9 @@ pub struct Window {
     places: Vec<Place>,
 }
 
+/// Bytes of a segment that are read at a time: devices serve a few such faster than a few large ones.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// A place in `Window::block`, not in `Window::bytes`.
 const IN_BLOCK: u32 = 1 << 31;
 
@@ -93,17 +96,28 @@ impl Window {
         })
     }
 
-    /// Notes the records between two places; `source` is 0 or `IN_BLOCK`.
-    fn collect(&mut self, source: u32, mut start: usize, end: usize) {
-        let bytes = if source == IN_BLOCK { self.block.bytes() } else { &self.bytes[..] };
-        while let Some(length) = record_length(&bytes[start..end]) {
-            let ticket = bytes[start + 8..start + 16].try_into();
-            let ticket = ticket.map_or(0, u64::from_le_bytes);
-            let place = Place { ticket, start: start as u32 | source, length: length as u32 };
-            self.places.push(place);
-            start += length;
-        }
+    /// Notes the records of a batch that starts at `at` of `bytes`.
+    fn collect(&mut self, at: usize, header: Header) {
+        self.places.extend(places(&self.bytes, at, header, 0));
     }
+}
+
+/// The records of a batch that starts at `at`; `source` is 0 or `IN_BLOCK`.
+fn places(
+    bytes: &[u8],
+    at: usize,
+    header: Header,
+    source: u32,
+) -> impl Iterator<Item = Place> + use<'_> {
+    let mut start = at + HEADER_BYTES;
+    let bytes = &bytes[..start + header.length as usize];
+    std::iter::from_fn(move || {
+        let length = record_length(&bytes[start..])?;
+        let ticket = bytes[start + 8..start + 16].try_into().map_or(0, u64::from_le_bytes);
+        let place = Place { ticket, start: start as u32 | source, length: length as u32 };
+        start += length;
+        Some(place)
+    })
 }
 
 /// What stands at a place of a segment.
@@ -156,33 +170,40 @@ enum Checksum {
     Unknown,
 }
 
-/// Bytes from the start on that are batches with the right checksum, one behind the other, whatever chain they belong to.
-fn sound_bytes(bytes: &[u8], block_bytes: usize) -> usize {
-    let mut at = 0;
-    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER_BYTES)
-        && let Some(header) = Header::parse(rest)
-        && let Some(sealed) = rest.get(8..HEADER_BYTES + header.length as usize)
-        && page::crc(sealed) == header.crc
-    {
-        let length = HEADER_BYTES + header.length as usize;
-        at = (at + length.next_multiple_of(block_bytes)).min(bytes.len());
-    }
-    at
-}
-
 /// A segment that was read ahead.
 pub struct Loaded {
     number: u64,
     file: Arc<dyn File>,
     block: BlockBuffer,
-    /// See `sound_bytes`.
+    /// Bytes from the start on that are batches with the right checksum, one behind the other, whatever chain they belong to.
     sound: usize,
+    /// The records of each of them, counted from the first.
+    ends: Vec<u32>,
+    places: Vec<Place>,
 }
 
 impl Loaded {
     /// Which one.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Goes on with the checksums and notes the records, batch by batch, as far as `end`: what was just summed up is in the processor's
+    /// cache.
+    fn look(&mut self, block_bytes: usize, end: usize) {
+        let bytes = &self.block.bytes()[..end];
+        let mut at = self.sound;
+        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER_BYTES)
+            && let Some(header) = Header::parse(rest)
+            && let Some(sealed) = rest.get(8..HEADER_BYTES + header.length as usize)
+            && page::crc(sealed) == header.crc
+        {
+            self.places.extend(places(bytes, at, header, IN_BLOCK));
+            self.ends.push(self.places.len() as u32);
+            let length = HEADER_BYTES + header.length as usize;
+            at = (at + length.next_multiple_of(block_bytes)).min(bytes.len());
+        }
+        self.sound = at;
     }
 
     /// Its memory, for another one.
@@ -203,16 +224,26 @@ impl Loading {
         self.segment.number
     }
 
-    /// Reads it and looks at its checksums; `None` when the file is shorter than it was.
+    /// Reads it, looks at its checksums and notes its records; `None` when the file is shorter than it was.
     ///
     /// # Errors
     /// I/O.
     pub fn read(mut self) -> io::Result<Option<Loaded>> {
         let segment = &mut self.segment;
-        let bytes = segment.block.bytes_mut();
-        let is_whole = segment.file.read_at(bytes, 0)? == bytes.len();
-        segment.sound = sound_bytes(bytes, self.block_bytes);
-        Ok(is_whole.then_some(self.segment))
+        // W10: what is believed now must be there after the next crash too.
+        segment.file.sync()?;
+        let (size, mut end) = (segment.block.bytes().len(), 0);
+        while end < size {
+            let piece = end..(end + PIECE_BYTES).min(size);
+            let read =
+                segment.file.read_at(&mut segment.block.bytes_mut()[piece.clone()], end as u64)?;
+            if read < piece.len() {
+                return Ok(None);
+            }
+            end = piece.end;
+            segment.look(self.block_bytes, end);
+        }
+        Ok(Some(self.segment))
     }
 }
 
@@ -262,11 +293,10 @@ impl<'d> LogLoader<'d> {
         if size_bytes > self.bytes_max {
             return Ok(None);
         }
-        // W10: what is believed now must be there after the next crash too.
-        file.sync()?;
         block.reset(size_bytes as usize);
         self.next += 1;
-        let segment = Loaded { number: self.next - 1, file, block, sound: 0 };
+        let (ends, places) = (Vec::new(), Vec::new());
+        let segment = Loaded { number: self.next - 1, file, block, sound: 0, ends, places };
         Ok(Some(Loading { segment, block_bytes: self.block_bytes }))
     }
 }
@@ -423,18 +453,23 @@ impl<'d> LogReader<'d> {
 
     /// Verifies a segment that was read ahead and takes it into `window`.
     fn read_loaded(&mut self, window: &mut Window, loaded: Loaded) -> Run {
-        let Loaded { file, block, sound, .. } = loaded;
+        let Loaded { file, block, sound, ends, places, .. } = loaded;
         let size_bytes = block.bytes().len() as u64;
         let mut open = Open { file, size_bytes, offset: 0, has_batches: false };
         window.block = block;
-        let mut at = 0;
-        let known = |at: usize| if at < sound { Checksum::Right } else { Checksum::Unknown };
-        while let Found::Batch(header) = self.chain.look_at(&window.block.bytes()[at..], known(at))
+        let (mut at, mut ends, mut taken) = (0, ends.into_iter(), 0);
+        // Behind the sound ones there is none.
+        while at < sound
+            && let Found::Batch(header) =
+                self.chain.look_at(&window.block.bytes()[at..], Checksum::Right)
+            && let Some(end) = ends.next()
         {
-            self.take(header, window, IN_BLOCK, at, &mut open);
+            self.take(header, &mut open);
+            taken = end as usize;
             let length = HEADER_BYTES + header.length as usize;
             at = (at + length.next_multiple_of(self.block_bytes)).min(size_bytes as usize);
         }
+        window.places.extend_from_slice(&places[..taken]);
         if at == 0 {
             return Run::Ended;
         }
@@ -460,7 +495,8 @@ impl<'d> LogReader<'d> {
         let is_chain_here = loop {
             match self.chain.look(&window.bytes[base + at..]) {
                 Found::Batch(header) => {
-                    self.take(header, window, 0, base + at, &mut open);
+                    window.collect(base + at, header);
+                    self.take(header, &mut open);
                     let length = HEADER_BYTES + header.length as usize;
                     at += length.next_multiple_of(self.block_bytes);
                 }
@@ -500,21 +536,12 @@ impl<'d> LogReader<'d> {
         Ok(Run::Goes)
     }
 
-    /// Takes a batch over that starts at `start` of `source` (see `Window::collect`).
-    fn take(
-        &mut self,
-        header: Header,
-        window: &mut Window,
-        source: u32,
-        start: usize,
-        open: &mut Open,
-    ) {
+    /// The chain goes on with a batch.
+    fn take(&mut self, header: Header, open: &mut Open) {
         if !open.has_batches {
             open.has_batches = true;
             self.segments.push(self.position());
         }
-        let start = start + HEADER_BYTES;
-        window.collect(source, start, start + header.length as usize);
         self.chain.batch += 1;
         self.chain.crc = header.crc;
         (self.low, self.high) = (header.low, self.high.max(header.high));

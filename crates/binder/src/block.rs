@@ -126,6 +126,8 @@ pub(crate) struct Block {
     /// When a join has USING or NATURAL: what unqualified names mean.
     pub visible: Option<Vec<VisibleColumn>>,
     pub items: Vec<ListedItem>,
+    /// Aliases of the select list, also of items that are not bound yet.
+    pub aliases: Vec<Arc<str>>,
     pub keys: Vec<(Register, Expr)>,
     pub grouped: bool,
     pub aggregates: Vec<AggregateCall>,
@@ -166,6 +168,7 @@ impl Block {
             range: 0..usize::MAX,
             visible: None,
             items: Vec::new(),
+            aliases: Vec::new(),
             keys: Vec::new(),
             grouped: false,
             aggregates: Vec::new(),
@@ -296,6 +299,16 @@ impl Binder<'_> {
             && let Some(expr) = self.input.variables.program_variable(&name.name.text)
         {
             return Ok(Resolved { expr, level: 0, place: None, from_list: false });
+        }
+        let around = self.blocks.len().saturating_sub(1);
+        let comes_later = name.table.is_none()
+            && self.blocks[..around].iter().any(|block| {
+                block.hidden == 0
+                    && block.clause == Clause::FieldList
+                    && block.aliases.iter().any(|alias| names_equal(alias, &name.name.text))
+            });
+        if comes_later {
+            bail!(ILLEGAL_REFERENCE, name.name.text, "forward reference in item list");
         }
         let clause = self.blocks.last().map_or("field list", |block| block.clause.name());
         bail!(BAD_FIELD_ERROR, written(name), clause)

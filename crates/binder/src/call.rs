@@ -58,6 +58,9 @@ fn wants_number(function: &str, position: usize) -> bool {
     }
 }
 
+/// Characters that JSON_VALUE returns unless told otherwise.
+const JSON_VALUE_LENGTH: u32 = 512;
+
 impl Binder<'_> {
     /// Expressions with a syntax of their own that become calls.
     pub(crate) fn bind_special(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -473,16 +476,26 @@ impl Binder<'_> {
     }
 
     fn bind_json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
-        let plain = |on: &Option<ast::JsonOn>| matches!(on, None | Some(ast::JsonOn::Null));
-        if !plain(&value.on_empty) || !plain(&value.on_error) {
-            return Err(Error::not_supported("ON EMPTY and ON ERROR in JSON_VALUE"));
-        }
-        let text = self.bind_call_of("JSON_VALUE", &[&value.doc, &value.path])?;
+        let doc = self.bind_single(&value.doc)?;
+        let path = self.bind_single(&value.path)?;
         let ty = match &value.returning {
-            Some(target) => self.cast_type(target, &text)?,
-            None => string_type(512, CollationId::UTF8MB4_0900_AI_CI),
+            Some(target) => self.cast_type(target, &doc)?,
+            None => string_type(JSON_VALUE_LENGTH, CollationId::UTF8MB4_0900_AI_CI),
         };
-        let ty = ty.with_nullable(true);
-        Ok(Expr::Cast { operand: Box::new(text), kind: CastKind::Explicit, ty })
+        let mut args = vec![doc, path, Expr::literal(types::Value::Null, ty)];
+        for on in [&value.on_empty, &value.on_error] {
+            let null = || Expr::literal(types::Value::Null, DataType::null());
+            let (kind, given) = match on {
+                None | Some(ast::JsonOn::Null) => (0, null()),
+                Some(ast::JsonOn::Error) => (1, null()),
+                Some(ast::JsonOn::Default(given)) => {
+                    // It is converted once, when the statement is planned.
+                    self.wants_literals = true;
+                    (2, self.bind_single(given)?)
+                }
+            };
+            args.extend([literal::integer(kind), given]);
+        }
+        self.function("JSON_VALUE", args)
     }
 }

@@ -2,7 +2,7 @@
 
 use errors::{Result, bail};
 use plan::{
-    BinaryOp, Expr, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet, SortKey,
+    BinaryOp, Expr, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet, SortKey, UnaryOp,
 };
 use types::SqlMode;
 
@@ -58,7 +58,7 @@ impl Binder<'_> {
             }
         }
         let mut equalities = Vec::new();
-        collect_equalities(from, &mut equalities);
+        self.collect_equalities(from, filter, &mut equalities);
         if let Some(filter) = filter {
             conjunct_equalities(filter, &mut equalities);
         }
@@ -73,6 +73,32 @@ impl Binder<'_> {
                 return known;
             }
         }
+    }
+
+    /// Equalities of the filters and joins of a tree, whose rows then pass `filter`: an outer join whose made-up rows cannot
+    /// pass is an inner one.
+    fn collect_equalities(
+        &self,
+        node: &Logical,
+        filter: Option<&Expr>,
+        equalities: &mut Vec<(Expr, Expr)>,
+    ) {
+        match node {
+            Logical::Filter { predicate, .. } => conjunct_equalities(predicate, equalities),
+            Logical::Join { kind, right, on: Some(on), .. } => {
+                let is_inner = *kind != LogicalJoinKind::Left
+                    || filter.is_some_and(|filter| {
+                        let mut inner = RegisterSet::new();
+                        right.add_definitions(&self.instances, &mut inner);
+                        rejects_nulls(filter, &inner)
+                    });
+                if is_inner {
+                    conjunct_equalities(on, equalities);
+                }
+            }
+            _ => {}
+        }
+        node.for_each_input(&mut |input| self.collect_equalities(input, filter, equalities));
     }
 
     /// Where a group fixes all that an outer join's condition reads of the outer side, its equalities fix columns of the
@@ -252,29 +278,77 @@ fn extend_by_equality(
     grown
 }
 
-fn collect_equalities(node: &Logical, equalities: &mut Vec<(Expr, Expr)>) {
-    match node {
-        Logical::Filter { predicate, .. } => conjunct_equalities(predicate, equalities),
-        Logical::Join { kind, on: Some(on), .. } if *kind != LogicalJoinKind::Left => {
-            conjunct_equalities(on, equalities);
-        }
-        _ => {}
-    }
-    node.for_each_input(&mut |input| collect_equalities(input, equalities));
+fn conjunct_equalities(predicate: &Expr, equalities: &mut Vec<(Expr, Expr)>) {
+    equalities_of(predicate, false, equalities);
 }
 
-pub(crate) fn conjunct_equalities(predicate: &Expr, equalities: &mut Vec<(Expr, Expr)>) {
+/// Equalities that hold wherever the predicate, or its negation, is true.
+fn equalities_of(predicate: &Expr, negated: bool, equalities: &mut Vec<(Expr, Expr)>) {
     match predicate {
-        Expr::Binary { op: BinaryOp::And, left, right, .. } => {
-            conjunct_equalities(left, equalities);
-            conjunct_equalities(right, equalities);
+        Expr::Unary { op: UnaryOp::Not, operand, .. } => {
+            equalities_of(operand, !negated, equalities);
         }
-        Expr::Binary { op: BinaryOp::Equal, left, right, .. } => {
-            equalities.push(((**left).clone(), (**right).clone()));
+        Expr::Binary { op: BinaryOp::And, left, right, .. } if !negated => {
+            equalities_of(left, negated, equalities);
+            equalities_of(right, negated, equalities);
         }
-        Expr::InList { operand, list, negated: false, .. } if list.len() == 1 => {
+        Expr::Binary { op: BinaryOp::Or, left, right, .. } if negated => {
+            equalities_of(left, negated, equalities);
+            equalities_of(right, negated, equalities);
+        }
+        Expr::Binary { op, left, right, .. } => {
+            let wanted = if negated { BinaryOp::NotEqual } else { BinaryOp::Equal };
+            if *op == wanted {
+                equalities.push(((**left).clone(), (**right).clone()));
+            }
+        }
+        Expr::InList { operand, list, negated: not_in, .. }
+            if list.len() == 1 && *not_in == negated =>
+        {
             equalities.push(((**operand).clone(), list[0].clone()));
         }
         _ => {}
+    }
+}
+
+/// Whether the predicate is never true where all of `columns` are NULL.
+fn rejects_nulls(predicate: &Expr, columns: &RegisterSet) -> bool {
+    match predicate {
+        Expr::Binary { op: BinaryOp::And, left, right, .. } => {
+            rejects_nulls(left, columns) || rejects_nulls(right, columns)
+        }
+        Expr::Binary { op: BinaryOp::Or, left, right, .. } => {
+            rejects_nulls(left, columns) && rejects_nulls(right, columns)
+        }
+        Expr::Unary {
+            op: UnaryOp::IsNotNull | UnaryOp::IsTrue | UnaryOp::IsFalse,
+            operand,
+            ..
+        } => is_strict(operand, columns),
+        _ => is_strict(predicate, columns),
+    }
+}
+
+/// Whether the value is NULL where all of `columns` are.
+fn is_strict(expr: &Expr, columns: &RegisterSet) -> bool {
+    match expr {
+        Expr::Column { register, .. } => columns.contains(*register),
+        Expr::Cast { operand, .. }
+        | Expr::Collate { operand, .. }
+        | Expr::Unary { op: UnaryOp::Negate | UnaryOp::BitNot | UnaryOp::Not, operand, .. }
+        | Expr::InList { operand, .. } => is_strict(operand, columns),
+        Expr::Binary { op, left, right, .. } => match op {
+            BinaryOp::And | BinaryOp::Or => is_strict(left, columns) && is_strict(right, columns),
+            BinaryOp::NullSafeEqual => false,
+            _ => is_strict(left, columns) || is_strict(right, columns),
+        },
+        Expr::Between { operand, low, high, negated, .. } => {
+            let ends = [low, high].map(|end| is_strict(end, columns));
+            is_strict(operand, columns) || ends == [true, true] || !negated && ends.contains(&true)
+        }
+        Expr::Like { operand, pattern, .. } => {
+            is_strict(operand, columns) || is_strict(pattern, columns)
+        }
+        _ => false,
     }
 }

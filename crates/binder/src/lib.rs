@@ -10,6 +10,7 @@ mod collation;
 mod compare;
 mod expr;
 mod from;
+mod generated_match;
 mod grouping;
 pub mod hints;
 mod insert;
@@ -85,6 +86,8 @@ pub struct Bound {
     pub max_execution_millis: Option<u64>,
     /// `WAIT n`: seconds that locks are waited for in this statement.
     pub lock_wait_seconds: Option<u64>,
+    /// With its lifted literals in place it could use an index on an expression.
+    pub wants_literals: bool,
 }
 
 /// A table or a view as a statement names it; LOCK TABLES looks at aliases.
@@ -135,6 +138,8 @@ pub struct Binder<'a> {
     /// The statement is UPDATE or DELETE.
     pub(crate) is_change: bool,
     pub(crate) uncacheable: bool,
+    /// With its literals in place the statement could use an index on an expression.
+    pub(crate) wants_literals: bool,
     pub(crate) deprecations: Vec<&'static str>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
@@ -185,6 +190,7 @@ impl<'a> Binder<'a> {
             is_query: false,
             is_change: false,
             uncacheable: false,
+            wants_literals: false,
             deprecations: Vec::new(),
             references: Vec::new(),
             has_placeholders: false,
@@ -205,7 +211,8 @@ impl<'a> Binder<'a> {
     ) -> Result<(Bound, Vec<Change>)> {
         self.source = Cow::Borrowed(source);
         self.spelling = Some(spelling::Spelling::default());
-        let statement = self.bind_statement(statement)?;
+        let mut statement = self.bind_statement(statement)?;
+        self.use_generated_columns(&mut statement)?;
         let changes = self.spelling.take().map(spelling::Spelling::finish).unwrap_or_default();
         Ok((self.finish(statement), changes))
     }
@@ -217,7 +224,8 @@ impl<'a> Binder<'a> {
     /// what is not built.
     pub fn bind(mut self, statement: &syntax::Statement, source: &'a [u8]) -> Result<Bound> {
         self.source = Cow::Borrowed(source);
-        let statement = self.bind_statement(statement)?;
+        let mut statement = self.bind_statement(statement)?;
+        self.use_generated_columns(&mut statement)?;
         Ok(self.finish(statement))
     }
 
@@ -245,6 +253,7 @@ impl<'a> Binder<'a> {
             references: self.references,
             max_execution_millis: self.max_execution_millis,
             lock_wait_seconds: self.lock_wait_seconds,
+            wants_literals: self.wants_literals,
         }
     }
 

@@ -11,6 +11,15 @@ use crate::Binder;
 use crate::block::{Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all};
 use crate::query::BoundQuery;
 
+fn alias_of(item: &ast::SelectItem) -> Option<Arc<str>> {
+    match &item.kind {
+        ast::SelectItemKind::Expr { alias: Some(alias), .. } => Some(Arc::from(&*alias.text)),
+        ast::SelectItemKind::Expr { alias: None, .. }
+        | ast::SelectItemKind::Wildcard
+        | ast::SelectItemKind::QualifiedWildcard(_) => None,
+    }
+}
+
 /// The bound parts of a block before they are put together.
 struct Parts {
     filter: Option<Expr>,
@@ -114,6 +123,7 @@ impl Binder<'_> {
         items: &[ast::SelectItem],
     ) -> Result<Vec<OutputColumn>> {
         let mut outputs = Vec::with_capacity(items.len());
+        self.block().aliases = items.iter().filter_map(alias_of).collect();
         for item in items {
             match &item.kind {
                 ast::SelectItemKind::Expr { expr, alias } => {

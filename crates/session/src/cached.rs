@@ -209,6 +209,14 @@ impl Session {
             return Ok(None);
         }
         let running = Running { source: text, parameters: values, origin: Origin::Prepared };
+        let types = self.parameter_types(&running);
+        let planned = self.plan_statement(&statement, text, types.as_deref())?;
+        if planned.wants_literals {
+            return Ok(None);
+        }
+        if self.lock_plan(&planned)? {
+            return Ok(Some(planned));
+        }
         self.plan_and_lock(&statement, &running).map(Some)
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Planned {
     pub(crate) parameters: Vec<DataType>,
     pub(crate) version: CatalogVersion,
     pub(crate) cacheable: bool,
+    /// With its lifted literals in place another plan is better.
+    pub(crate) wants_literals: bool,
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
     /// Other warnings of each execution.

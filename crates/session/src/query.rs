@@ -168,6 +168,7 @@ impl Session {
             references: bound.references,
             max_execution: bound.max_execution_millis.map(Duration::from_millis),
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
+            wants_literals: bound.wants_literals,
             version: view.snapshot.version,
             text_bytes: source.len(),
         };
@@ -233,14 +234,7 @@ impl Session {
         statement: &Statement,
         running: &Running<'_>,
     ) -> Result<Arc<Planned>> {
-        let types: Option<Vec<DataType>> = match running.origin {
-            crate::statement::Origin::Text => None,
-            crate::statement::Origin::Prepared => {
-                let collation = self.settings.collation_connection.id;
-                let ty = |value| crate::prepared::type_of_value(value, collation);
-                Some(running.parameters.iter().map(ty).collect())
-            }
-        };
+        let types = self.parameter_types(running);
         for _ in 0..REPLAN_MAX {
             let planned = self.plan_statement(statement, running.source, types.as_deref())?;
             if self.lock_plan(&planned)? {
@@ -248,6 +242,18 @@ impl Session {
             }
         }
         Err(err!(NEED_REPREPARE))
+    }
+
+    /// Types of the values that a statement is run with, where it has parameters.
+    pub(crate) fn parameter_types(&self, running: &Running<'_>) -> Option<Vec<DataType>> {
+        match running.origin {
+            crate::statement::Origin::Text => None,
+            crate::statement::Origin::Prepared => {
+                let collation = self.settings.collation_connection.id;
+                let ty = |value| crate::prepared::type_of_value(value, collation);
+                Some(running.parameters.iter().map(ty).collect())
+            }
+        }
     }
 
     /// Checks privileges and takes metadata locks; false when the plan is out of date.
@@ -656,6 +662,7 @@ impl Session {
 /// What binding finds out besides the plan.
 pub(crate) struct BoundContext {
     pub(crate) uncacheable: bool,
+    pub(crate) wants_literals: bool,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) privileges: Vec<binder::RequiredPrivilege>,
     pub(crate) parameters: Vec<DataType>,
@@ -703,6 +710,7 @@ pub(crate) fn planned(
             && tables.iter().all(|table| !table.temporary),
         tables,
         uses,
+        wants_literals: context.wants_literals,
         deprecations: context.deprecations,
         notices: context.notices,
         references: context.references,

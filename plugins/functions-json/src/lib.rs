@@ -8,6 +8,7 @@ mod modify;
 mod read;
 mod schema;
 mod search;
+mod value;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 

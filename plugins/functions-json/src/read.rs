@@ -7,10 +7,8 @@ use types::json::{self, JsonRef, JsonType};
 use types::{CollationId, DataType, JsonValue, SqlBytes, TypeKind, Value};
 
 use crate::argument::{Call, Wildcards, no_paths, rest_are_paths};
-use crate::create::{coercions, unquoted};
+use crate::create::coercions;
 
-/// What `JSON_VALUE` returns unless told otherwise: `VARCHAR(512)`.
-const VALUE_LENGTH: u64 = 512;
 /// The longest type name, and then some.
 const TYPE_LENGTH: u64 = 17;
 
@@ -23,9 +21,10 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
     scalar(
         "JSON_VALUE",
-        Arity::exactly(2),
-        "JSON_VALUE(json_doc, path)\nThe scalar that a path leads to, as text.",
-        bind_value,
+        // The binder adds what RETURNING, ON EMPTY and ON ERROR say.
+        Arity::exactly(7),
+        "JSON_VALUE(json_doc, path [RETURNING type] [on_empty] [on_error])\nThe value that a path leads to, as text or as a type.",
+        crate::value::bind,
     ),
     scalar(
         "JSON_VALID",
@@ -177,19 +176,6 @@ fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
                 all.iter().map(|value| JsonValue::from_ref(*value)).collect(),
             )),
         }
-    }))
-}
-
-fn bind_value(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let call = Call::new("json_value", args, rest_are_paths);
-    let ty = text_type(VALUE_LENGTH, CollationId::UTF8MB4_BIN);
-    Ok(BoundFunction::new(ty, path_coercions(args), move |_, args| {
-        let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
-        let Some(path) = call.path(args, 1, Wildcards::Refused)? else { return Ok(Value::Null) };
-        Ok(match path.first(JsonRef::new(&document)) {
-            Some(value) if value.kind() != JsonType::Null => unquoted(value),
-            _ => Value::Null,
-        })
     }))
 }
 

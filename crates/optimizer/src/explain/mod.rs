@@ -9,7 +9,7 @@ mod tree;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::Table;
+use catalog::{Column, Table};
 use plan::{
     Access, ExplainFormat, Expr, InsertSource, LogicalSubquery, Making, OutputColumn, Physical,
     Plan, Register, TableAccess, TableInstance,
@@ -54,6 +54,17 @@ pub struct Actual {
     pub last: Duration,
 }
 
+/// What the column behind a functional index part stands for.
+fn hidden_expression(column: &Column) -> Option<String> {
+    let generated = column.generated.as_ref().filter(|generated| generated.hidden)?;
+    Some(generated.expression.replace('`', ""))
+}
+
+/// A column as EXPLAIN names it.
+fn shown(column: &Column) -> String {
+    hidden_expression(column).unwrap_or_else(|| column.name.to_string())
+}
+
 impl Context<'_> {
     /// The catalog's table that a scan reads.
     fn table(&self, access: &TableAccess) -> &Table {
@@ -66,8 +77,11 @@ impl Context<'_> {
             .instances
             .iter()
             .find_map(|instance| Some((instance, instance.column_of(register)?)))?;
-        let table = &self.tables[instance.table];
-        Some(format!("{}.{}", instance.alias, table.columns[column].name))
+        let column = &self.tables[instance.table].columns[column];
+        match hidden_expression(column) {
+            Some(expression) => Some(expression),
+            None => Some(format!("{}.{}", instance.alias, column.name)),
+        }
     }
 
     /// `schema.alias.column` of a register.
@@ -88,10 +102,7 @@ impl Context<'_> {
         let mut used: Vec<usize> = access.columns.iter().map(|(column, _)| *column).collect();
         used.sort_unstable();
         used.dedup();
-        used.into_iter()
-            .filter_map(|column| table.columns.get(column))
-            .map(|column| column.name.to_string())
-            .collect()
+        used.into_iter().filter_map(|column| table.columns.get(column)).map(shown).collect()
     }
 
     /// The index that a scan goes by; none when it reads the whole table in its order.
@@ -135,7 +146,7 @@ impl Context<'_> {
             return Vec::new();
         };
         let columns = known.parts.iter().take(parts).map(|part| &table.columns[part.column]);
-        columns.map(|column| column.name.to_string()).collect()
+        columns.map(shown).collect()
     }
 
     /// An expression with the names of its columns.

@@ -513,7 +513,8 @@ fn range_list(ranges: &[String]) -> String {
 
 /// `(a = 1 AND 2 < b <= 5)`.
 fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Context<'_>) -> String {
-    let name = |position: usize| key_column(table, index, position, context).unwrap_or("?");
+    let name =
+        |position: usize| key_column(table, index, position, context).unwrap_or_else(|| "?".into());
     let mut parts: Vec<String> = range
         .equal
         .iter()
@@ -532,15 +533,15 @@ fn range_text(table: &TableAccess, index: u32, range: &RangeSpec, context: &Cont
     format!("({})", parts.join(" AND "))
 }
 
-fn key_column<'c>(
+fn key_column(
     table: &TableAccess,
     index: u32,
     position: usize,
-    context: &'c Context<'_>,
-) -> Option<&'c str> {
+    context: &Context<'_>,
+) -> Option<String> {
     let definition = context.table(table);
     let known = definition.indexes.iter().find(|known| known.id.0 == index)?;
-    Some(&*definition.columns[known.parts.get(position)?.column].name)
+    Some(super::shown(&definition.columns[known.parts.get(position)?.column]))
 }
 
 fn key_text(
@@ -552,7 +553,7 @@ fn key_text(
     key.iter()
         .enumerate()
         .map(|(position, part)| {
-            let name = key_column(table, index, position, context).unwrap_or("?");
+            let name = key_column(table, index, position, context).unwrap_or_else(|| "?".into());
             format!("{name} = {}", context.expr(&part.value))
         })
         .collect::<Vec<_>>()

@@ -76,7 +76,7 @@ impl Session {
                 KeyPartKind::Column { name, length } => (Arc::from(&*name.text), *length),
                 KeyPartKind::Expr(expr) => {
                     if primary {
-                        bail!(FUNCTIONAL_INDEX_ON_FIELD);
+                        bail!(FUNCTIONAL_INDEX_PRIMARY_KEY);
                     }
                     (self.hidden_column(draft, &index, position, expr)?, None)
                 }

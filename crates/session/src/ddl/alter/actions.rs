@@ -144,7 +144,7 @@ impl Session {
                 && reads(&generated.expression)
             {
                 if generated.hidden {
-                    bail!(CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX, name);
+                    bail!(DEPENDENT_BY_FUNCTIONAL_INDEX, name);
                 }
                 bail!(DEPENDENT_BY_GENERATED_COLUMN, name);
             }

@@ -3,6 +3,7 @@
 
 mod actions;
 mod carry_out;
+mod order;
 mod way;
 
 use std::sync::Arc;
@@ -118,8 +119,12 @@ impl Session {
             rebuild: false,
             orders: false,
         };
-        for action in &alter.actions {
+        if let [action] = &alter.actions[..] {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
+        } else {
+            for action in &self.ordered_actions(&mut draft, &alter.actions)? {
+                self.apply_action(&mut draft, &table, action, &mut request, running)?;
+            }
         }
         let outcome = self.carry_out(&table, draft, &request, &mut guard)?;
         drop(guard);
@@ -242,11 +247,7 @@ impl Session {
                     None => draft.schema.clone(),
                 };
                 check_table_name(&to.name.text)?;
-                let earlier = request.rename.replace((schema, Arc::from(&*to.name.text)));
-                if let Some((_, name)) = earlier {
-                    let text = format!("RENAME TO {name}: a later RENAME wins");
-                    self.warn_in_words(ErrorCode::OPTION_IGNORED, text);
-                }
+                request.rename = Some((schema, Arc::from(&*to.name.text)));
                 Ok(())
             }
             AlterAction::ConvertCharset { charset, collation } => {

@@ -55,7 +55,7 @@ fn flood(
     // The coldest statement of every connection still runs.
     for (connection, first) in open.iter_mut().zip(&firsts) {
         let Some(first) = first else { continue };
-        let outcome = connection.execute(*first, &[Value::Int(1)]);
+        let outcome = connection.execute(*first, &[Value::Int(1)], &mut ());
         let rows = outcome.map_err(|failure| failure.to_string())?.rows;
         must(rows == 1, format!("{rows} rows of a cold statement"))?;
     }
@@ -119,7 +119,7 @@ pub fn faster_than_text(options: &Options) -> Result<(), String> {
                         let sql = format!("SELECT c AS c FROM limits.t WHERE id = {id}");
                         connection.query(sql.as_bytes(), &mut ())
                     }
-                    _ => connection.execute(prepared, &[Value::Int(id)]),
+                    _ => connection.execute(prepared, &[Value::Int(id)], &mut ()),
                 };
                 outcome.map_err(|failure| failure.to_string())?;
             }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use mysql::consts::{ColumnFlags, ColumnType};
-use mysql::prelude::Queryable;
-use mysql::{Column, Conn, Error, Value};
+use client::{Answer, Column, Connection, Failure, Outcome};
+use types::{Date, Time, Value};
+use wire::{ColumnFlags, ColumnType};
 
 /// What a script wants to see.
 #[derive(Clone, Copy, Default)]
@@ -20,134 +20,180 @@ pub struct View {
 }
 
 /// Runs `sql` and words the answer. A lost connection is part of the answer.
-pub fn ask(conn: &mut Conn, sql: &str, view: View) -> String {
-    let result = if view.prepared { prepared(conn, sql, view) } else { text(conn, sql, view) };
+pub fn ask(connection: &mut Connection, sql: &str, view: View) -> String {
+    let run = if view.prepared { prepared } else { text };
+    let answer = match run(connection, sql, view) {
+        Ok(text) => text.trim_end().to_owned(),
+        Err(Failure::Server(error)) => {
+            let state = error.sqlstate();
+            let state = String::from_utf8_lossy(&state);
+            format!("error {} {state}: {}", error.code().0, error.message())
+        }
+        Err(lost) => format!("lost: {lost}"),
+    };
     // The default engine's own name is the one difference that every server has.
-    result.unwrap_or_else(|error| word_error(&error)).replace("InnoDB", "Squall")
+    answer.replace("InnoDB", "Squall")
 }
 
-fn word_error(error: &Error) -> String {
-    match error {
-        Error::MySqlError(e) => format!("error {} {}: {}", e.code, e.state, e.message),
-        other => format!("lost: {other}"),
+fn text(connection: &mut Connection, sql: &str, view: View) -> client::Result<String> {
+    let mut set = Rows::default();
+    let mut outcome = connection.query(sql.as_bytes(), &mut set)?;
+    let mut out = word_set(&outcome, &set, view);
+    while outcome.more {
+        set = Rows::default();
+        outcome = connection.next_result(&mut set)?;
+        out += &word_set(&outcome, &set, view);
     }
+    Ok(out)
 }
 
-fn text(conn: &mut Conn, sql: &str, view: View) -> Result<String, Error> {
-    let mut out = String::new();
-    let mut result = conn.query_iter(sql)?;
-    while let Some(set) = result.iter() {
-        word_set(set, view, &mut out)?;
-    }
-    Ok(out.trim_end().to_owned())
+fn prepared(connection: &mut Connection, sql: &str, view: View) -> client::Result<String> {
+    let statement = connection.prepare(sql.as_bytes())?;
+    let mut set = Rows::default();
+    let outcome = connection.execute(statement, &[], &mut set);
+    connection.close(statement)?;
+    Ok(word_set(&outcome?, &set, view))
 }
 
-fn prepared(conn: &mut Conn, sql: &str, view: View) -> Result<String, Error> {
-    let mut out = String::new();
-    let statement = conn.prep(sql)?;
-    let mut result = conn.exec_iter(&statement, ())?;
-    while let Some(set) = result.iter() {
-        word_set(set, view, &mut out)?;
-    }
-    Ok(out.trim_end().to_owned())
+/// The rows of a result set, each as its line.
+#[derive(Default)]
+struct Rows {
+    types: Vec<wire::TypeOnWire>,
+    lines: Vec<String>,
 }
 
-fn word_set<P: mysql::prelude::Protocol>(
-    mut set: mysql::ResultSet<'_, '_, '_, '_, P>,
-    view: View,
-    out: &mut String,
-) -> Result<(), Error> {
-    let columns: Vec<Column> = set.columns().as_ref().to_vec();
-    if columns.is_empty() {
-        let _ = write!(out, "ok");
-        if set.affected_rows() > 0 {
-            let _ = write!(out, " affected={}", set.affected_rows());
-        }
-        if let Some(id) = set.last_insert_id().filter(|id| *id > 0) {
-            let _ = write!(out, " id={id}");
-        }
-        if set.warnings() > 0 {
-            let _ = write!(out, " warnings={}", set.warnings());
-        }
-        if !set.info_str().is_empty() {
-            let _ = write!(out, " ({})", set.info_str());
-        }
-        out.push('\n');
-        return Ok(());
-    }
-    let captions: Vec<_> = columns.iter().map(|column| escape(column.name_ref())).collect();
-    let _ = writeln!(out, "{}", captions.join("\t"));
-    if view.types {
-        let types: Vec<_> = columns.iter().map(word_type).collect();
-        let _ = writeln!(out, "{}", types.join("\t"));
-    }
-    let mut rows = Vec::new();
-    for row in set.by_ref() {
-        let cells: Vec<_> = row?.unwrap().iter().map(word_value).collect();
+impl Rows {
+    fn add(&mut self, cells: &[String]) {
         // A row of one empty cell must not look like the blank line that ends an answer.
         let line = cells.join("\t");
-        rows.push(if line.trim().is_empty() { format!("{line}''") } else { line });
+        self.lines.push(if line.trim().is_empty() { format!("{line}''") } else { line });
     }
-    if view.columns_only {
-        rows.clear();
-    }
-    if view.sorted {
-        rows.sort();
-    }
-    for row in rows {
-        let _ = writeln!(out, "{row}");
-    }
-    if set.warnings() > 0 {
-        let _ = writeln!(out, "-- warnings={}", set.warnings());
-    }
-    Ok(())
 }
 
-fn word_type(column: &Column) -> String {
-    let flags = column.flags();
-    let mut text = format!("{:?}", column.column_type()).replace("MYSQL_TYPE_", "");
-    let _ = write!(text, "({},{})", column.column_length(), column.decimals());
-    if column.character_set() != 63 || column.column_type() == ColumnType::MYSQL_TYPE_STRING {
-        let _ = write!(text, " c{}", column.character_set());
+impl Answer for Rows {
+    fn columns(&mut self, columns: &[Column]) {
+        self.types = columns.iter().map(|column| column.ty).collect();
+    }
+
+    fn row(&mut self, cells: &[Option<&[u8]>]) {
+        let word = |cell: &Option<&[u8]>| cell.map_or("NULL".into(), escape);
+        self.add(&cells.iter().map(word).collect::<Vec<_>>());
+    }
+
+    fn binary_row(&mut self, packet: &[u8]) {
+        let mut cells = Vec::new();
+        match wire::decode_binary_row(packet, &self.types, &mut cells) {
+            Ok(()) => {
+                let pairs = cells.iter().zip(&self.types);
+                let cells: Vec<_> = pairs.map(|(cell, ty)| word_value(cell, ty.ty)).collect();
+                self.add(&cells);
+            }
+            Err(_) => self.lines.push("a row that makes no sense".into()),
+        }
+    }
+}
+
+fn word_set(outcome: &Outcome, rows: &Rows, view: View) -> String {
+    let mut out = String::new();
+    if outcome.columns.is_empty() {
+        out += "ok";
+        if outcome.affected_rows > 0 {
+            let _ = write!(out, " affected={}", outcome.affected_rows);
+        }
+        if outcome.last_insert_id > 0 {
+            let _ = write!(out, " id={}", outcome.last_insert_id);
+        }
+        if outcome.warnings > 0 {
+            let _ = write!(out, " warnings={}", outcome.warnings);
+        }
+        if !outcome.info.is_empty() {
+            let _ = write!(out, " ({})", outcome.info);
+        }
+        out.push('\n');
+        return out;
+    }
+    let captions = outcome.columns.iter().map(|column| escape(column.name.as_bytes()));
+    let _ = writeln!(out, "{}", captions.collect::<Vec<_>>().join("\t"));
+    if view.types {
+        let types: Vec<_> = rows.types.iter().map(word_type).collect();
+        let _ = writeln!(out, "{}", types.join("\t"));
+    }
+    let mut lines: Vec<_> = rows.lines.iter().collect();
+    if view.columns_only {
+        lines.clear();
+    }
+    if view.sorted {
+        lines.sort();
+    }
+    for line in lines {
+        let _ = writeln!(out, "{line}");
+    }
+    if outcome.warnings > 0 {
+        let _ = writeln!(out, "-- warnings={}", outcome.warnings);
+    }
+    out
+}
+
+fn word_type(ty: &wire::TypeOnWire) -> String {
+    let mut text = format!("{}({},{})", type_name(ty.ty), ty.length, ty.decimals);
+    if ty.collation != 63 || ty.ty == ColumnType::String {
+        let _ = write!(text, " c{}", ty.collation);
     }
     for (flag, word) in [
-        (ColumnFlags::UNSIGNED_FLAG, "unsigned"),
-        (ColumnFlags::NOT_NULL_FLAG, "notnull"),
-        (ColumnFlags::PRI_KEY_FLAG, "pri"),
-        (ColumnFlags::UNIQUE_KEY_FLAG, "uni"),
-        (ColumnFlags::MULTIPLE_KEY_FLAG, "mul"),
-        (ColumnFlags::AUTO_INCREMENT_FLAG, "auto"),
+        (ColumnFlags::UNSIGNED, "unsigned"),
+        (ColumnFlags::NOT_NULL, "notnull"),
+        (ColumnFlags::PRIMARY_KEY, "pri"),
+        (ColumnFlags::UNIQUE_KEY, "uni"),
+        (ColumnFlags::MULTIPLE_KEY, "mul"),
+        (ColumnFlags::AUTO_INCREMENT, "auto"),
     ] {
-        if flags.contains(flag) {
+        if ty.flags.contains(flag) {
             let _ = write!(text, " {word}");
         }
     }
     text
 }
 
-fn word_value(value: &Value) -> String {
-    match value {
-        Value::NULL => "NULL".into(),
-        Value::Bytes(bytes) => escape(bytes),
-        Value::Int(number) => number.to_string(),
-        Value::UInt(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Double(number) => number.to_string(),
-        Value::Date(year, month, day, 0, 0, 0, 0) => format!("{year:04}-{month:02}-{day:02}"),
-        Value::Date(year, month, day, hour, minute, second, micros) => format!(
-            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{}",
-            fraction(*micros)
-        ),
-        Value::Time(negative, days, hours, minutes, seconds, micros) => format!(
-            "{}{:02}:{minutes:02}:{seconds:02}{}",
-            if *negative { "-" } else { "" },
-            days * 24 + u32::from(*hours),
-            fraction(*micros)
-        ),
+/// The protocol's own name of a type.
+fn type_name(ty: ColumnType) -> String {
+    match ty {
+        ColumnType::VarString => "VAR_STRING".into(),
+        ColumnType::TinyBlob => "TINY_BLOB".into(),
+        ColumnType::MediumBlob => "MEDIUM_BLOB".into(),
+        ColumnType::LongBlob => "LONG_BLOB".into(),
+        other => format!("{other:?}").to_uppercase(),
     }
 }
 
-fn fraction(micros: u32) -> String {
+fn word_value(value: &Value, ty: ColumnType) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Bytes(bytes) | Value::Json(bytes) => escape(bytes),
+        Value::Int(number) => number.to_string(),
+        Value::UInt(number) => number.to_string(),
+        // FLOAT has fewer digits than the number that carries it here.
+        Value::Double(number) if ty == ColumnType::Float => (*number as f32).to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Decimal(number) => number.to_string(),
+        Value::Date(date) => word_date(*date),
+        Value::DateTime(at) if at.time() == Time::ZERO => word_date(at.date()),
+        Value::DateTime(at) => format!("{} {}", word_date(at.date()), word_time(at.time())),
+        Value::Time(time) => word_time(*time),
+    }
+}
+
+fn word_date(date: Date) -> String {
+    format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day())
+}
+
+fn word_time(time: Time) -> String {
+    let sign = if time.is_negative() { "-" } else { "" };
+    let micros = time.micros().unsigned_abs() % 1_000_000;
+    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+    format!("{sign}{hour:02}:{minute:02}:{second:02}{}", fraction(micros))
+}
+
+fn fraction(micros: u64) -> String {
     if micros == 0 { String::new() } else { format!(".{micros:06}") }
 }
 

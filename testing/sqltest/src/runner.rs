@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use client::{Connection, Encryption, Options, Target};
 
 use crate::answer::{View, ask};
 use crate::script::{Item, Mode, parse, print};
@@ -25,12 +24,12 @@ struct Client {
 
 impl Client {
     fn connect(address: &str, schema: &str) -> Result<Client, String> {
-        let mut conn = open(address, Some(schema))?;
+        let mut connection = open(address, Some(schema))?;
         let (statements, requests) = channel::<(String, View)>();
         let (replies, answers) = channel();
         std::thread::spawn(move || {
             while let Ok((sql, view)) = requests.recv() {
-                if replies.send(ask(&mut conn, &sql, view)).is_err() {
+                if replies.send(ask(&mut connection, &sql, view)).is_err() {
                     return;
                 }
             }
@@ -43,15 +42,18 @@ impl Client {
     }
 }
 
-fn open(address: &str, schema: Option<&str>) -> Result<Conn, String> {
+fn open(address: &str, schema: Option<&str>) -> Result<Connection, String> {
     let (host, port) = address.rsplit_once(':').ok_or("the server's address is host:port")?;
-    let options = OptsBuilder::new()
-        .ip_or_hostname(Some(host))
-        .tcp_port(port.parse().map_err(|_| "the port is no number")?)
-        .user(Some("root"))
-        .db_name(schema)
-        .prefer_socket(false);
-    Conn::new(options).map_err(|error| format!("cannot connect to {address}: {error}"))
+    let port = port.parse().map_err(|_| "the port is no number")?;
+    let options = Options {
+        target: Target::Tcp(host.into(), port),
+        user: "root".into(),
+        password: String::new(),
+        database: schema.map(str::to_owned),
+        tls: Encryption::Off,
+        framings: Vec::new(),
+    };
+    Connection::open(&options).map_err(|error| format!("cannot connect to {address}: {error}"))
 }
 
 /// Runs the script `file` in a fresh schema `test`.
@@ -63,7 +65,7 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     let mut admin = open(address, None)?;
     let fresh = ["DROP DATABASE IF EXISTS test", "CREATE DATABASE test"];
     for sql in fresh {
-        admin.query_drop(sql).map_err(|error| format!("{sql}: {error}"))?;
+        admin.query(sql.as_bytes(), &mut ()).map_err(|error| format!("{sql}: {error}"))?;
     }
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
     let mut view = View::default();

@@ -89,11 +89,20 @@ fn choose_framing(wanted: &[Framing], server: Capabilities) -> Result<Framing> {
     }
 }
 
+/// A column of a result set.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its caption.
+    pub name: String,
+    /// Type, length and flags.
+    pub ty: wire::TypeOnWire,
+}
+
 /// One result of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Captions and wire types; empty for a statement without a result set.
-    pub columns: Vec<(String, wire::ColumnType)>,
+    /// Empty for a statement without a result set.
+    pub columns: Vec<Column>,
     /// Rows that were read.
     pub rows: u64,
     /// Affected rows.
@@ -111,12 +120,21 @@ pub struct Outcome {
 /// Takes the rows of a result set.
 pub trait Answer {
     /// Before the first row.
-    fn columns(&mut self, _: &[(String, wire::ColumnType)]) {}
+    fn columns(&mut self, _: &[Column]) {}
     /// A row of the text protocol.
     fn row(&mut self, _: &[Option<&[u8]>]) {}
+    /// A row of the binary protocol, as `wire::decode_binary_row` reads it.
+    fn binary_row(&mut self, _: &[u8]) {}
 }
 
 impl Answer for () {}
+
+/// How rows travel.
+#[derive(Clone, Copy)]
+enum Protocol {
+    Text,
+    Binary,
+}
 
 /// A prepared statement.
 #[derive(Clone, Copy, Debug)]
@@ -340,6 +358,10 @@ impl Connection {
     /// # Errors
     /// The statement failed or the connection is lost.
     pub fn next_result(&mut self, answer: &mut dyn Answer) -> Result<Outcome> {
+        self.read_result(Protocol::Text, answer)
+    }
+
+    fn read_result(&mut self, protocol: Protocol, answer: &mut dyn Answer) -> Result<Outcome> {
         let capabilities = self.capabilities;
         let columns = match wire::classify_reply(self.read_packet()?, capabilities)? {
             Reply::Ok(ok) => return Ok(outcome(&ok)),
@@ -348,14 +370,14 @@ impl Connection {
             Reply::LocalInfile(name) => {
                 let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
                 self.send_file(&name)?;
-                return self.next_result(answer);
+                return self.read_result(protocol, answer);
             }
         };
         let mut result = Outcome::default();
         for _ in 0..columns {
             let column = ColumnDefinition::decode(self.read_packet()?)?;
             let name = String::from_utf8_lossy(column.name).into_owned();
-            result.columns.push((name, column.ty.ty));
+            result.columns.push(Column { name, ty: column.ty });
         }
         if !capabilities.contains(Capabilities::DEPRECATE_EOF) {
             self.read_packet()?;
@@ -368,9 +390,14 @@ impl Connection {
                 return Ok(Outcome { columns: result.columns, rows: result.rows, ..ended });
             }
             result.rows += 1;
-            let mut cells = Vec::with_capacity(columns);
-            wire::decode_text_row(packet, columns, &mut cells)?;
-            answer.row(&cells);
+            match protocol {
+                Protocol::Text => {
+                    let mut cells = Vec::with_capacity(columns);
+                    wire::decode_text_row(packet, columns, &mut cells)?;
+                    answer.row(&cells);
+                }
+                Protocol::Binary => answer.binary_row(packet),
+            }
         }
     }
 
@@ -413,33 +440,32 @@ impl Connection {
         Ok(Prepared { id: prepared.statement_id, parameters: prepared.parameters })
     }
 
-    /// Runs a prepared statement; its rows are counted, not decoded.
+    /// Runs a prepared statement; rows go to `answer` as they came.
     ///
     /// # Errors
     /// The statement failed or the connection is lost.
-    pub fn execute(&mut self, statement: Prepared, parameters: &[Value]) -> Result<Outcome> {
+    pub fn execute(
+        &mut self,
+        statement: Prepared,
+        parameters: &[Value],
+        answer: &mut dyn Answer,
+    ) -> Result<Outcome> {
         let mut payload = Vec::new();
         let none = CursorFlags(0);
         wire::put_execute(&mut payload, statement.id, none, parameters, self.capabilities);
         self.command(&payload)?;
-        let capabilities = self.capabilities;
-        let columns = match wire::classify_reply(self.read_packet()?, capabilities)? {
-            Reply::Ok(ok) => return Ok(outcome(&ok)),
-            Reply::Err(error) => return Err(Failure::Server(error.to_error())),
-            Reply::LocalInfile(_) => return Err(Failure::Lost("unexpected file request".into())),
-            Reply::ResultSet { columns, .. } => columns,
-        };
-        let eof = usize::from(!capabilities.contains(Capabilities::DEPRECATE_EOF));
-        for _ in 0..columns + eof {
-            self.read_packet()?;
-        }
-        let mut rows = 0;
-        loop {
-            if let Some(end) = end_of_rows(self.read_packet()?, capabilities)? {
-                return Ok(Outcome { rows, ..end? });
-            }
-            rows += 1;
-        }
+        self.read_result(Protocol::Binary, answer)
+    }
+
+    /// Forgets a prepared statement. The server does not answer.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn close(&mut self, statement: Prepared) -> Result<()> {
+        let mut payload = Vec::new();
+        let id = statement.id.to_le_bytes();
+        wire::put_simple_command(&mut payload, CommandCode::StmtClose, &id);
+        self.command(&payload)
     }
 }
 

@@ -6,7 +6,9 @@ mod auth;
 mod connection;
 mod stream;
 
-pub use connection::{Answer, Connection, Encryption, Framing, Options, Outcome, Prepared, Target};
+pub use connection::{
+    Answer, Column, Connection, Encryption, Framing, Options, Outcome, Prepared, Target,
+};
 
 /// What can go wrong: the server's own error keeps its number.
 #[derive(Debug)]

@@ -281,7 +281,7 @@ impl<'a> Client<'a> {
     fn append(&mut self) -> client::Result<()> {
         let (table, row) = (self.table(), self.row());
         let statement = self.statement("append", table)?;
-        let outcome = self.connection.execute(statement, &row)?;
+        let outcome = self.connection.execute(statement, &row, &mut ())?;
         self.statements += 1;
         if let Some(file) = &self.run.acknowledged {
             let line = format!("{table} {}\n", outcome.last_insert_id);
@@ -325,7 +325,7 @@ impl<'a> Client<'a> {
             self.connection.query(sql.as_bytes(), &mut ())?;
         } else {
             let statement = self.statement(name, table)?;
-            self.connection.execute(statement, values)?;
+            self.connection.execute(statement, values, &mut ())?;
         }
         self.statements += 1;
         Ok(())

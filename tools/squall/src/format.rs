@@ -1,5 +1,6 @@
 //! Result sets as text.
 
+use client::Column;
 use wire::ColumnType;
 
 use crate::options::Format;
@@ -15,7 +16,7 @@ pub struct Printer<'a> {
     format: Format,
     captions: bool,
     out: &'a mut dyn std::io::Write,
-    columns: Vec<(String, ColumnType)>,
+    columns: Vec<Column>,
     held: Vec<Vec<Cell>>,
     widths: Vec<usize>,
     number: u64,
@@ -72,7 +73,7 @@ impl<'a> Printer<'a> {
     fn begin_table(&mut self) {
         let captions = self.captions;
         let caption_width = |name: &str| if captions { width(name.as_bytes()) } else { 0 };
-        self.widths = self.columns.iter().map(|(name, _)| caption_width(name)).collect();
+        self.widths = self.columns.iter().map(|column| caption_width(&column.name)).collect();
         for row in &self.held {
             for (at, cell) in row.iter().enumerate() {
                 self.widths[at] = self.widths[at].max(width(shown(cell)));
@@ -82,7 +83,7 @@ impl<'a> Printer<'a> {
         self.write(&line);
         if self.captions {
             let names: Vec<Cell> =
-                self.columns.iter().map(|(name, _)| Some(name.clone().into_bytes())).collect();
+                self.columns.iter().map(|column| Some(column.name.clone().into_bytes())).collect();
             self.table_row(&names, true);
             self.write(&line);
         }
@@ -96,7 +97,7 @@ impl<'a> Printer<'a> {
         for (at, cell) in row.iter().enumerate() {
             let bytes = shown(cell);
             let padding = vec![b' '; self.widths[at].saturating_sub(width(bytes))];
-            let right = !caption && is_number(self.columns[at].1);
+            let right = !caption && is_number(self.columns[at].ty.ty);
             text.push(b' ');
             if right {
                 text.extend_from_slice(&padding);
@@ -113,10 +114,10 @@ impl<'a> Printer<'a> {
 
     fn vertical_row(&mut self, row: &[Cell]) {
         let longest =
-            self.columns.iter().map(|(name, _)| width(name.as_bytes())).max().unwrap_or(0);
+            self.columns.iter().map(|column| width(column.name.as_bytes())).max().unwrap_or(0);
         let stars = "*".repeat(27);
         let mut text = format!("{stars} {}. row {stars}\n", self.number).into_bytes();
-        for ((name, _), cell) in self.columns.iter().zip(row) {
+        for (Column { name, .. }, cell) in self.columns.iter().zip(row) {
             if self.captions {
                 text.resize(text.len() + longest - width(name.as_bytes()), b' ');
                 text.extend_from_slice(name.as_bytes());
@@ -130,8 +131,8 @@ impl<'a> Printer<'a> {
 
     fn json_row(&mut self, row: &[Cell]) {
         let mut object = serde_json::Map::new();
-        for ((name, kind), cell) in self.columns.iter().zip(row) {
-            object.insert(name.clone(), json_value(*kind, cell));
+        for (column, cell) in self.columns.iter().zip(row) {
+            object.insert(column.name.clone(), json_value(column.ty.ty, cell));
         }
         let text = format!("{}\n", serde_json::Value::Object(object));
         self.write(text.as_bytes());
@@ -151,10 +152,10 @@ impl<'a> Printer<'a> {
 }
 
 impl client::Answer for Printer<'_> {
-    fn columns(&mut self, columns: &[(String, ColumnType)]) {
+    fn columns(&mut self, columns: &[Column]) {
         self.columns = columns.to_vec();
         let names: Vec<Cell> =
-            columns.iter().map(|(name, _)| Some(name.clone().into_bytes())).collect();
+            columns.iter().map(|column| Some(column.name.clone().into_bytes())).collect();
         match self.format {
             Format::Tsv if self.captions => self.separated(names.iter().map(tsv_cell), b'\t'),
             Format::Csv if self.captions => self.separated(names.iter().map(csv_cell), b','),
@@ -269,10 +270,16 @@ mod tests {
 
     use super::*;
 
+    fn plain(ty: ColumnType) -> wire::TypeOnWire {
+        let flags = wire::ColumnFlags::default();
+        wire::TypeOnWire { ty, collation: 63, length: 0, flags, decimals: 0 }
+    }
+
     fn print(format: Format) -> String {
         let mut out = Vec::new();
         let mut printer = Printer::new(format, true, &mut out);
-        printer.columns(&[("n".into(), ColumnType::Long), ("t☃".into(), ColumnType::VarString)]);
+        let column = |name: &str, ty| Column { name: name.into(), ty: plain(ty) };
+        printer.columns(&[column("n", ColumnType::Long), column("t☃", ColumnType::VarString)]);
         printer.row(&[Some(b"10"), Some("a,\"b\"".as_bytes())]);
         printer.row(&[None, Some(b"")]);
         printer.finish();

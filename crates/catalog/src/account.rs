@@ -96,6 +96,8 @@ pub struct Account {
     pub roles: Vec<RoleGrant>,
     /// Roles active after login.
     pub default_roles: Vec<AccountName>,
+    /// Accounts that it may act for (PROXY), and whether it may hand that on. No name stands for any.
+    pub proxies: BTreeMap<AccountName, bool>,
     /// COMMENT or ATTRIBUTE, a JSON text; empty for none.
     pub attribute: Box<str>,
     /// MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR, MAX_USER_CONNECTIONS.
@@ -111,7 +113,25 @@ impl Account {
     pub fn with_all_privileges(mut self) -> Account {
         self.global = PrivilegeSet::ALL_GLOBAL | PrivilegeSet::GRANT_OPTION;
         self.dynamic = dynamic_privileges().iter().map(|name| ((*name).into(), true)).collect();
+        self.proxies = BTreeMap::from([(AccountName::default(), true)]);
         self
+    }
+
+    /// Whether it may let others act for `name`.
+    pub fn may_grant_proxy(&self, name: &AccountName) -> bool {
+        let covers = |proxied: &AccountName| {
+            (proxied.user.is_empty() || proxied.user == name.user)
+                && (proxied.host.is_empty() || proxied.host == name.host)
+        };
+        self.name == *name || self.proxies.iter().any(|(proxied, grant)| *grant && covers(proxied))
+    }
+
+    /// Whom it may act for, the most specific host first.
+    pub fn proxies_by_specificity(&self) -> Vec<(&AccountName, bool)> {
+        let mut proxies: Vec<_> =
+            self.proxies.iter().map(|(proxied, grant)| (proxied, *grant)).collect();
+        proxies.sort_by_key(|(proxied, _)| host_rank(&proxied.host));
+        proxies
     }
 }
 

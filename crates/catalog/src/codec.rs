@@ -616,7 +616,7 @@ fn read_triple(bytes: &[u8]) -> Result<(Box<str>, Box<str>, u64)> {
 }
 
 /// An account: user 1, host 2, plugin 3, secret 4, locked 5, expired 6, TLS kind 7, TLS texts 8, global 9, dynamic 10,
-/// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18.
+/// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18, proxy 19.
 pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &account.name.user);
@@ -662,6 +662,9 @@ pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     }
     out.number(17, account.password_changed_micros as u64);
     out.flag(18, account.is_role);
+    for (proxied, grantable) in &account.proxies {
+        out.nest(19, pair_writer(&proxied.user, &proxied.host, u64::from(*grantable)));
+    }
     out.finish()
 }
 
@@ -711,6 +714,10 @@ pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
             }
             17 => account.password_changed_micros = field.number()? as i64,
             18 => account.is_role = field.flag()?,
+            19 => {
+                let (user, host, grantable) = read_triple(field.bytes)?;
+                account.proxies.insert(AccountName { user, host }, grantable != 0);
+            }
             _ => {}
         }
     }

@@ -349,6 +349,8 @@ pub struct AccountView {
     pub roles: Vec<(String, String, bool)>,
     /// Roles active after log-in: user, host.
     pub default_roles: Vec<(String, String)>,
+    /// Accounts that it may act for: user, host, WITH GRANT OPTION.
+    pub proxies: Vec<(String, String, bool)>,
     /// `ANY`, `X509`, `SPECIFIED` or empty: what of TLS the account requires.
     pub tls: &'static str,
     /// MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR, MAX_USER_CONNECTIONS.

@@ -299,6 +299,28 @@ pub fn role_edges(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<
     Ok(())
 }
 
+/// `mysql.proxies_priv`: who may act for whom.
+pub fn proxies_priv(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        for (user, host, grantable) in &account.proxies {
+            emit(&[
+                Value::text(&account.host),
+                Value::text(&account.user),
+                Value::text(host),
+                Value::text(user),
+                Value::Int(i64::from(*grantable)),
+                Value::text(""),
+                Value::DateTime(types::DateTime::ZERO),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
 /// `mysql.default_roles`.
 pub fn default_roles(
     ctx: &dyn InformationContext,

@@ -111,6 +111,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("mysql", "tables_priv") => accounts::tables_priv,
         ("mysql", "columns_priv") => accounts::columns_priv,
         ("mysql", "role_edges") => accounts::role_edges,
+        ("mysql", "proxies_priv") => accounts::proxies_priv,
         ("mysql", "default_roles") => accounts::default_roles,
         ("mysql", "global_grants") => accounts::global_grants,
         ("mysql", "db") => accounts::db,

@@ -45,7 +45,18 @@ impl Session {
                     edits.push(Edit::PutAccount(account));
                 }
             }
-            Grant::Proxy { .. } => return Err(Error::not_supported("GRANT PROXY")),
+            Grant::Proxy { proxied, users, grant_option } => {
+                let proxied = self.account_name(proxied)?;
+                self.require_proxy_admin(&accounts, &proxied)?;
+                for spec in users {
+                    let name = self.account_name(&spec.user)?;
+                    let known =
+                        accounts.get(&name).ok_or_else(|| err!(CANT_CREATE_USER_WITH_GRANT))?;
+                    let mut account = Account::clone(known);
+                    account.proxies.insert(proxied.clone(), *grant_option);
+                    edits.push(Edit::PutAccount(account));
+                }
+            }
         }
         self.commit_accounts(&edits, sink)
     }
@@ -59,6 +70,14 @@ impl Session {
             return Ok(());
         }
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "WITH ADMIN, ROLE_ADMIN, SUPER"))
+    }
+
+    /// The right to say who acts for an account: it is one's own, or a PROXY that may be handed on.
+    fn require_proxy_admin(&self, accounts: &Accounts, proxied: &AccountName) -> Result<()> {
+        if accounts.get(&self.account).is_some_and(|account| account.may_grant_proxy(proxied)) {
+            return Ok(());
+        }
+        Err(err!(ACCESS_DENIED_NO_PASSWORD_ERROR, self.account.user, self.account.host))
     }
 
     /// Adds privileges to an account.
@@ -184,6 +203,10 @@ impl Session {
                 let accounts = self.accounts();
                 for role in roles {
                     let role = self.account_name(role)?;
+                    if accounts.get(&role).is_none() {
+                        self.miss(unknown(&role), if_exists)?;
+                        continue;
+                    }
                     self.require_role_admin(&accounts, &role)?;
                     let had = account.roles.len();
                     account.roles.retain(|grant| grant.role != role);
@@ -195,11 +218,28 @@ impl Session {
                 }
                 Ok(())
             }
-            RevokeKind::Proxy(_) => Err(Error::not_supported("REVOKE PROXY")),
+            RevokeKind::Proxy(proxied) => {
+                let proxied = self.account_name(proxied)?;
+                self.require_proxy_admin(&self.accounts(), &proxied)?;
+                if account.proxies.remove(&proxied).is_none() {
+                    let missing = err!(NONEXISTING_GRANT, account.name.user, account.name.host);
+                    return self.miss(missing, if_exists);
+                }
+                Ok(())
+            }
             RevokeKind::Privileges { privileges, target } => {
                 self.revoke_privileges(account, privileges, target, if_exists)
             }
         }
+    }
+
+    /// What is not there cannot be revoked: a warning under IF EXISTS.
+    fn miss(&mut self, missing: Error, if_exists: bool) -> Result<()> {
+        if !if_exists {
+            return Err(missing);
+        }
+        self.warn_in_words(missing.code(), missing.message().to_owned());
+        Ok(())
     }
 
     fn revoke_privileges(
@@ -224,7 +264,7 @@ impl Session {
                 let set = level_set(privileges, PrivilegeSet::ALL_SCHEMA)?;
                 self.require_grantable(self.privileges.on_schema(&schema), set)?;
                 let Some(held) = account.schemas.get_mut(&schema) else {
-                    return if if_exists { Ok(()) } else { Err(missing(account)) };
+                    return self.miss(missing(account), if_exists);
                 };
                 *held = held.without(set);
                 if held.is_empty() {
@@ -236,10 +276,8 @@ impl Session {
                 self.require_grantable(self.privileges.on_table(&schema, &table), set)?;
                 let key = (schema, table.clone());
                 let Some(held) = account.tables.get_mut(&key) else {
-                    if if_exists {
-                        return Ok(());
-                    }
-                    bail!(NONEXISTING_TABLE_GRANT, account.name.user, account.name.host, table);
+                    let AccountName { user, host } = &account.name;
+                    return self.miss(err!(NONEXISTING_TABLE_GRANT, user, host, table), if_exists);
                 };
                 held.table = held.table.without(set);
                 for (column, set) in columns {

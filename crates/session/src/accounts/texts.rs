@@ -54,6 +54,11 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
             .iter()
             .map(|role| (role.user.to_string(), role.host.to_string()))
             .collect(),
+        proxies: account
+            .proxies
+            .iter()
+            .map(|(name, grantable)| (name.user.to_string(), name.host.to_string(), *grantable))
+            .collect(),
         tls: match account.tls {
             TlsRequirement::None => "",
             TlsRequirement::Ssl => "ANY",
@@ -190,6 +195,11 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
             let option = if admin { " WITH ADMIN OPTION" } else { "" };
             grants.push(format!("GRANT {} TO {to}{option}", roles.join(",")));
         }
+    }
+    for (proxied, grantable) in account.proxies_by_specificity() {
+        let option = if grantable { " WITH GRANT OPTION" } else { "" };
+        let proxied = format!("{}@{}", quote(&proxied.user), quote(&proxied.host));
+        grants.push(format!("GRANT PROXY ON {proxied} TO {to}{option}"));
     }
     grants
 }

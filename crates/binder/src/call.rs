@@ -10,7 +10,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::Binder;
 use crate::aggregate::arg_info;
-use crate::collation;
+use crate::collation::{self, Differing};
 use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
 use crate::typing::{is_stringy, string_type};
@@ -185,21 +185,23 @@ impl Binder<'_> {
                 let condition = self.bind_number(&args[0])?;
                 let then = self.bind_single(&args[1])?;
                 let otherwise = self.bind_single(&args[2])?;
-                self.case(vec![(condition, then)], Some(otherwise))?
+                self.case(vec![(condition, then)], Some(otherwise), "if")?
             }
             "NULLIF" => {
                 count(2)?;
                 let first = self.bind_single(&args[0])?;
                 let second = self.bind_single(&args[1])?;
+                // Refused under its own name.
+                self.comparison_collation(&[&first, &second], "nullif")?;
                 let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
                 let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
-                self.case(vec![(equal, null)], Some(first))?
+                self.case(vec![(equal, null)], Some(first), "nullif")?
             }
             "IFNULL" | "NVL" => {
                 count(2)?;
-                self.bind_coalesce(args)?
+                self.bind_coalesce(args, "ifnull")?
             }
-            "COALESCE" => self.bind_coalesce(args)?,
+            "COALESCE" => self.bind_coalesce(args, "coalesce")?,
             "ISNULL" => {
                 count(1)?;
                 let operand = Box::new(self.bind_single(&args[0])?);
@@ -224,6 +226,9 @@ impl Binder<'_> {
             },
             "NAME_CONST" => {
                 count(2)?;
+                if !is_name_and_value(args) {
+                    bail!(WRONG_ARGUMENTS, "NAME_CONST");
+                }
                 self.bind_single(&args[1])?
             }
             "CHARSET" | "COLLATION" => {
@@ -276,7 +281,7 @@ impl Binder<'_> {
         Ok(Some(product))
     }
 
-    fn bind_coalesce(&mut self, args: &[ast::Expr]) -> Result<Expr> {
+    fn bind_coalesce(&mut self, args: &[ast::Expr], operation: &str) -> Result<Expr> {
         let Some((last, first)) = args.split_last() else {
             bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, "COALESCE")
         };
@@ -290,7 +295,7 @@ impl Binder<'_> {
             return Ok(last);
         }
         let nullable = last.ty().nullable && branches.iter().all(|(_, arg)| arg.ty().nullable);
-        let mut case = self.case(branches, Some(last))?;
+        let mut case = self.case(branches, Some(last), operation)?;
         if let Expr::Case { ty, .. } = &mut case {
             ty.nullable = nullable;
         }
@@ -358,7 +363,11 @@ impl Binder<'_> {
         }
         let connection = self.input.bind.collation_connection;
         let texts = texts.iter().filter(|arg| arg.ty().is_text());
-        collation::aggregate(texts, connection, &name.to_ascii_lowercase()).map(Some)
+        let differing = match name {
+            "CONCAT" | "CONCAT_WS" | "GREATEST" | "LEAST" | "ELT" => Differing::Binary,
+            _ => Differing::Refuse,
+        };
+        collation::aggregate(texts, connection, &name.to_ascii_lowercase(), differing).map(Some)
     }
 
     /// Text constants beside columns take the collation in which the call works.
@@ -370,7 +379,8 @@ impl Binder<'_> {
             return;
         }
         let connection = self.input.bind.collation_connection;
-        let Ok(collation) = collation::aggregate(args.iter(), connection, name) else { return };
+        let wanted = collation::aggregate(args.iter(), connection, name, Differing::Binary);
+        let Ok(collation) = wanted else { return };
         for arg in args {
             if let Expr::Literal { ty, .. } | Expr::Parameter { ty, .. } = arg
                 && ty.is_text()
@@ -439,26 +449,23 @@ impl Binder<'_> {
 
     fn bind_weight_string(&mut self, weight: &ast::WeightString) -> Result<Expr> {
         let operand = self.bind_single(&weight.expr)?;
-        let operand = match weight.cast {
-            None => operand,
-            Some((length, bytes)) => {
-                let collation = match (bytes, operand.ty().is_text()) {
-                    (true, _) => CollationId::BINARY,
-                    (false, true) => operand.ty().collation,
-                    (false, false) => self.input.bind.collation_connection,
-                };
-                let text = to_text(operand, collation, CastKind::Implicit);
-                self.function("LEFT", vec![text, literal::integer(length)])?
-            }
+        let (word, numbers) = match (weight.cast, weight.widths) {
+            (Some((length, true)), _) => ("BINARY", vec![length]),
+            (Some((characters, false)), _) => ("CHAR", vec![0, characters, 0]),
+            (None, Some((bytes, characters, flags))) => ("CHAR", vec![bytes, characters, flags]),
+            (None, None) => return self.function("WEIGHT_STRING", vec![operand]),
         };
-        let operand = match weight.cast {
-            Some((length, true)) => {
-                let zero = literal::text(b"\0", CollationId::BINARY);
-                self.function("RPAD", vec![operand, literal::integer(length), zero])?
-            }
-            _ => operand,
+        let collation = match (word, operand.ty().is_string()) {
+            ("BINARY", _) => CollationId::BINARY,
+            (_, true) => operand.ty().collation,
+            (_, false) => self.input.bind.collation_connection,
         };
-        self.function("WEIGHT_STRING", vec![operand])
+        let is_number = operand.ty().is_integer();
+        let text =
+            if is_number { operand } else { to_text(operand, collation, CastKind::Implicit) };
+        let mut args = vec![text, self.ascii(word)];
+        args.extend(numbers.into_iter().map(literal::integer));
+        self.function("WEIGHT_STRING", args)
     }
 
     // --- JSON
@@ -498,4 +505,15 @@ impl Binder<'_> {
         }
         self.function("JSON_VALUE", args)
     }
+}
+
+/// A string and a literal, with a sign or a collation perhaps: what NAME_CONST takes.
+fn is_name_and_value(args: &[ast::Expr]) -> bool {
+    let literal = |expr: &ast::Expr| matches!(expr.kind, ExprKind::Literal(_));
+    let value = match &args[1].kind {
+        ExprKind::Unary { op: ast::UnaryOp::Neg, expr } => literal(expr),
+        ExprKind::Collate { expr, .. } => literal(expr),
+        _ => literal(&args[1]),
+    };
+    literal(&args[0]) && value
 }

@@ -1,7 +1,7 @@
 //! Which collation an operation works in: coercibility of expressions and how several are brought together (error 1267 otherwise).
 
 use charset::Collation;
-use errors::{Result, bail};
+use errors::{Error, Result, err};
 use plan::{CastKind, Expr};
 use types::{CollationId, TypeKind};
 
@@ -11,6 +11,8 @@ use crate::typing::is_stringy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Coercibility {
     Explicit = 0,
+    /// What operands that do not agree have; only COLLATE can still decide.
+    Undecided = 1,
     Implicit = 2,
     SystemConstant = 3,
     Coercible = 4,
@@ -23,6 +25,7 @@ impl Coercibility {
     fn name(self) -> &'static str {
         match self {
             Coercibility::Explicit => "EXPLICIT",
+            Coercibility::Undecided => "NONE",
             Coercibility::Implicit => "IMPLICIT",
             Coercibility::SystemConstant => "SYSCONST",
             Coercibility::Coercible => "COERCIBLE",
@@ -34,6 +37,9 @@ impl Coercibility {
 
 /// What columns declared in latin1 have: latin1 gives way to Unicode.
 const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
+
+/// The operation of columns of a set operation.
+pub(crate) const UNION: &str = "UNION";
 
 /// Functions whose text comes from the system.
 const SYSTEM_TEXT: [&str; 7] =
@@ -139,26 +145,33 @@ fn is_superset(left: Wanted, right: Wanted) -> bool {
         || (right.ascii && (stronger || (same && !left.ascii)))
 }
 
-/// What two operands agree on; `None` when they cannot.
+/// Operands of one character set whose collations differ, which a COLLATE behind them can still decide: they have the binary
+/// collation of the set.
+fn undecided(charset: &str) -> Wanted {
+    let collation = charset::collation_by_name(&format!("{charset}_bin"));
+    let collation = collation.map_or(CollationId::BINARY, |collation| collation.id);
+    Wanted { collation, strength: Coercibility::Undecided, ascii: false }
+}
+
+/// Operands of character sets that do not go together.
+const APART: Wanted =
+    Wanted { collation: CollationId::BINARY, strength: Coercibility::Undecided, ascii: false };
+
+/// What an operation does with operands of one character set whose collations differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Differing {
+    /// It compares: an error.
+    Refuse,
+    /// It makes a text, which has the binary collation.
+    Binary,
+}
+
+/// What two operands come to; `None`: they have two different COLLATE.
 fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
     let (x, y) =
         (charset::collation_or_binary(a.collation), charset::collation_or_binary(b.collation));
     if x.charset.name != y.charset.name {
-        return if a.collation == CollationId::BINARY {
-            Some(if a.strength <= b.strength { a } else { b })
-        } else if b.collation == CollationId::BINARY {
-            Some(if b.strength <= a.strength { b } else { a })
-        } else if is_superset(a, b) {
-            Some(a)
-        } else if is_superset(b, a) {
-            Some(b)
-        } else if a.strength < b.strength && b.strength >= Coercibility::SystemConstant {
-            Some(a)
-        } else if b.strength < a.strength && a.strength >= Coercibility::SystemConstant {
-            Some(b)
-        } else {
-            None
-        };
+        return Some(agree_across_charsets(a, b));
     }
     if a.strength != b.strength {
         return Some(if a.strength < b.strength { a } else { b });
@@ -175,7 +188,26 @@ fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
         (Coercibility::Explicit, ..) => None,
         (_, true, _) => Some(a),
         (_, _, true) => Some(b),
-        _ => None,
+        _ => Some(undecided(x.charset.name)),
+    }
+}
+
+fn agree_across_charsets(a: Wanted, b: Wanted) -> Wanted {
+    let gives_way = |strength| strength >= Coercibility::SystemConstant;
+    if a.collation == CollationId::BINARY {
+        if a.strength <= b.strength { a } else { b }
+    } else if b.collation == CollationId::BINARY {
+        if b.strength <= a.strength { b } else { a }
+    } else if is_superset(a, b) {
+        a
+    } else if is_superset(b, a) {
+        b
+    } else if a.strength < b.strength && gives_way(b.strength) {
+        a
+    } else if b.strength < a.strength && gives_way(a.strength) {
+        b
+    } else {
+        APART
     }
 }
 
@@ -185,27 +217,40 @@ pub(crate) fn aggregate<'e>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     connection: CollationId,
     operation: &str,
+    differing: Differing,
 ) -> Result<CollationId> {
+    let mut met: Vec<Wanted> = Vec::new();
     let mut result: Option<Wanted> = None;
     for expr in exprs {
         let next = wanted(expr, connection);
+        met.push(next);
         if matches!(next.strength, Coercibility::Numeric | Coercibility::Ignorable) {
             continue;
         }
-        result = Some(match result {
-            None => next,
-            Some(before) => match agree(before, next) {
-                Some(both) => both,
-                None => bail!(
-                    CANT_AGGREGATE_2COLLATIONS,
-                    charset::collation_or_binary(before.collation).name,
-                    before.strength.name(),
-                    charset::collation_or_binary(next.collation).name,
-                    next.strength.name(),
-                    operation
-                ),
-            },
-        });
+        result = match result.map(|before| agree(before, next)) {
+            None => Some(next),
+            Some(Some(both)) => Some(both),
+            Some(None) => return Err(illegal_mix(&met, operation)),
+        };
     }
-    Ok(result.map_or(connection, |wanted| wanted.collation))
+    let Some(result) = result else { return Ok(connection) };
+    let allowed = differing == Differing::Binary && result.collation != CollationId::BINARY;
+    if result.strength == Coercibility::Undecided && !allowed {
+        return Err(illegal_mix(&met, operation));
+    }
+    Ok(result.collation)
+}
+
+/// 1267, 1270 or 1271, as two, three or more operands there are.
+fn illegal_mix(met: &[Wanted], operation: &str) -> Error {
+    let shown: Vec<(&str, &str)> = met
+        .iter()
+        .map(|one| (charset::collation_or_binary(one.collation).name, one.strength.name()))
+        .collect();
+    match shown.as_slice() {
+        _ if operation == UNION => err!(CANT_AGGREGATE_NCOLLATIONS, operation),
+        [a, b] => err!(CANT_AGGREGATE_2COLLATIONS, a.0, a.1, b.0, b.1, operation),
+        [a, b, c] => err!(CANT_AGGREGATE_3COLLATIONS, a.0, a.1, b.0, b.1, c.0, c.1, operation),
+        _ => err!(CANT_AGGREGATE_NCOLLATIONS, operation),
+    }
 }

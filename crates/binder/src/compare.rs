@@ -7,7 +7,7 @@ use types::temporal::{parse_date, parse_datetime, parse_time};
 use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::Binder;
-use crate::collation;
+use crate::collation::{self, Differing};
 use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
 use crate::literal::width;
 use crate::typing::is_stringy;
@@ -105,13 +105,17 @@ impl Binder<'_> {
     }
 
     /// The collation for a comparison; `binary` when it is not one of texts.
-    fn comparison_collation(&self, exprs: &[&Expr], operation: &str) -> Result<CollationId> {
+    pub(crate) fn comparison_collation(
+        &self,
+        exprs: &[&Expr],
+        operation: &str,
+    ) -> Result<CollationId> {
         let texts = exprs.iter().filter(|expr| is_stringy(&expr.ty())).count();
         if texts < 2 {
             return Ok(CollationId::BINARY);
         }
         let connection = self.input.bind.collation_connection;
-        collation::aggregate(exprs.iter().copied(), connection, operation)
+        collation::aggregate(exprs.iter().copied(), connection, operation, Differing::Refuse)
     }
 
     /// Rows compare element by element.

@@ -8,7 +8,7 @@ use syntax::ast::{self, ExprKind};
 use types::{CollationId, DataType, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value};
 
 use crate::Binder;
-use crate::collation;
+use crate::collation::{self, Differing};
 use crate::compare::is_binary_literal;
 use crate::literal;
 use crate::typing::{
@@ -269,7 +269,8 @@ impl Binder<'_> {
         let mut pattern = self.bind_single(&like.pattern)?;
         let connection = self.input.bind.collation_connection;
         self.infer(&mut pattern, &DataType::varchar(16_383, connection));
-        let collation = collation::aggregate([&operand, &pattern], connection, "like")?;
+        let collation =
+            collation::aggregate([&operand, &pattern], connection, "like", Differing::Refuse)?;
         let escape = match &like.escape {
             Some(escape) => Some(Box::new(self.bind_single(escape)?)),
             None => None,
@@ -308,10 +309,10 @@ impl Binder<'_> {
             Some(otherwise) => Some(self.bind_single(otherwise)?),
             None => None,
         };
-        let Some(operand) = operand else { return self.case(branches, otherwise) };
+        let Some(operand) = operand else { return self.case(branches, otherwise, "case") };
         // The comparison of each WHEN decides how; a plain operand may be read again for each.
         if operand.as_column().is_some() || operand.is_constant() && !self.is_volatile(&operand) {
-            return self.case(branches, otherwise);
+            return self.case(branches, otherwise, "case");
         }
         self.case_with_operand(operand, branches, otherwise)
     }
@@ -321,10 +322,11 @@ impl Binder<'_> {
         &mut self,
         branches: Vec<(Expr, Expr)>,
         otherwise: Option<Expr>,
+        operation: &str,
     ) -> Result<Expr> {
         let results: Vec<&Expr> =
             branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
-        let mut ty = self.unify_exprs(&results, "case")?;
+        let mut ty = self.unify_exprs(&results, operation)?;
         ty.nullable |= otherwise.is_none();
         Ok(Expr::Case {
             operand: None,
@@ -352,7 +354,8 @@ impl Binder<'_> {
                 other => values.push((other, then)),
             }
         }
-        let Expr::Case { branches, otherwise, ty, .. } = self.case(values, otherwise)? else {
+        let Expr::Case { branches, otherwise, ty, .. } = self.case(values, otherwise, "case")?
+        else {
             return Err(Error::internal("CASE became something else"));
         };
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })

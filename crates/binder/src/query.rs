@@ -13,6 +13,7 @@ use syntax::ast;
 use types::DataType;
 
 use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
+use crate::collation::{self, Differing};
 use crate::from::{derived_names, derived_source};
 use crate::typing::unify;
 use crate::{Binder, QUERY_DEPTH_MAX};
@@ -42,7 +43,7 @@ pub(crate) struct CteDefinition {
     shared: RefCell<Option<SharedCte>>,
     /// While the recursive part is bound.
     working: RefCell<Option<(CteId, Vec<(Arc<str>, DataType)>)>>,
-    referenced: Cell<bool>,
+    referenced: Cell<u32>,
     /// Its body is being bound: a reference to it now is one to itself.
     binding: Cell<bool>,
 }
@@ -146,7 +147,10 @@ impl Binder<'_> {
     /// The type and collation of a column made of these expressions.
     pub(crate) fn unify_exprs(&self, exprs: &[&Expr], operation: &str) -> Result<DataType> {
         let connection = self.input.bind.collation_connection;
-        let collation = crate::collation::aggregate(exprs.iter().copied(), connection, operation)?;
+        let differing =
+            if operation == collation::UNION { Differing::Refuse } else { Differing::Binary };
+        let exprs_in_turn = exprs.iter().copied();
+        let collation = collation::aggregate(exprs_in_turn, connection, operation, differing)?;
         let types: Vec<DataType> = exprs.iter().map(|expr| expr.ty()).collect();
         Ok(unify(&types, collation))
     }
@@ -348,7 +352,7 @@ impl Binder<'_> {
                 visible: start + index + usize::from(with.recursive),
                 shared: RefCell::new(None),
                 working: RefCell::new(None),
-                referenced: Cell::new(false),
+                referenced: Cell::new(0),
                 binding: Cell::new(false),
             }));
         }
@@ -366,7 +370,7 @@ impl Binder<'_> {
         };
         let working = cte.working.borrow().clone();
         if let Some((id, columns)) = working {
-            cte.referenced.set(true);
+            cte.referenced.set(cte.referenced.get() + 1);
             return self.scan_cte(id, &columns, alias).map(Some);
         }
         let shared = cte.shared.borrow().clone();
@@ -485,7 +489,7 @@ impl Binder<'_> {
         let mut steps: Vec<BoundQuery> = Vec::new();
         for term in &chain.rest {
             let columns = seed_columns(&names, &seeds, self)?;
-            cte.referenced.set(false);
+            cte.referenced.set(0);
             *cte.working.borrow_mut() = Some((id, columns));
             let part = self.bind_set_expr(&term.right);
             *cte.working.borrow_mut() = None;
@@ -494,9 +498,10 @@ impl Binder<'_> {
                 bail!(WRONG_NUMBER_OF_COLUMNS_IN_SELECT);
             }
             match (cte.referenced.get(), steps.is_empty()) {
-                (true, _) => steps.push(self.check_step(cte, part)?),
-                (false, true) => seeds.push(part),
-                (false, false) => bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
+                (2.., _) => bail!(CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE, cte.name),
+                (1, _) => steps.push(self.check_step(cte, part)?),
+                (0, true) => seeds.push(part),
+                (0, false) => bail!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
             }
         }
         let distinct = chain.rest.iter().any(|term| !term.all);

@@ -143,6 +143,8 @@ impl Binder<'_> {
 fn shown_column(table: &ScopeTable, column: usize) -> String {
     let column = quoted(table.column_name(column));
     match &table.schema {
+        // What ORDER BY of a union names are columns of its result, which has no name.
+        _ if table.alias.is_empty() => column,
         Some(schema) if !table.aliased => {
             format!("{}.{}.{column}", quoted(schema), quoted(&table.alias))
         }

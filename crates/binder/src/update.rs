@@ -258,6 +258,12 @@ impl Binder<'_> {
                 let alias = table.alias.as_ref().unwrap_or(&table.name.name);
                 vec![(None, &alias.text)]
             }
+            ast::DeleteTarget::Multi { tables, .. }
+                if self.input.catalog.current_database().is_none()
+                    && tables.iter().any(|name| name.schema.is_none()) =>
+            {
+                bail!(NO_DB_ERROR)
+            }
             ast::DeleteTarget::Multi { tables, .. } => tables
                 .iter()
                 .map(|name| (name.schema.as_ref().map(|s| &*s.text), &*name.name.text))

@@ -268,7 +268,8 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
 }
 
 /// A column: name 1, type 2, stored position + 1 3, default kind 4, default value or text 5, on update digits + 1 6,
-/// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12.
+/// auto increment 7, generated text 8, generated stored 9, generated hidden 10, invisible 11, comment 12,
+/// collation written 13.
 fn column_writer(column: &Column) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.text(1, &column.name);
@@ -298,6 +299,7 @@ fn column_writer(column: &Column) -> FieldWriter {
     }
     out.flag(11, column.invisible);
     out.text(12, &column.comment);
+    out.flag(13, column.collation_written);
     out
 }
 
@@ -312,6 +314,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
         generated: None,
         invisible: false,
         comment: String::new(),
+        collation_written: false,
     };
     let mut default_kind = 0;
     let (mut stored, mut hidden) = (false, false);
@@ -332,6 +335,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             10 => hidden = field.flag()?,
             11 => column.invisible = field.flag()?,
             12 => column.comment = field.text()?.into(),
+            13 => column.collation_written = field.flag()?,
             _ => {}
         }
     }
@@ -351,7 +355,7 @@ fn read_default(kind: u64, field: &Field<'_>) -> Result<ColumnDefault> {
     })
 }
 
-/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7.
+/// An index: id 1, name 2, unique 3, part 4, invisible 5, comment 6, for a foreign key 7, using btree 8.
 fn index_writer(index: &Index) -> FieldWriter {
     let mut out = FieldWriter::nested();
     out.number(1, u64::from(index.id.0));
@@ -363,6 +367,7 @@ fn index_writer(index: &Index) -> FieldWriter {
     out.flag(5, !index.visible);
     out.text(6, &index.comment);
     out.flag(7, index.for_foreign_key);
+    out.flag(8, index.using_btree);
     out
 }
 
@@ -397,6 +402,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
         visible: true,
         comment: String::new(),
         for_foreign_key: false,
+        using_btree: false,
     };
     for field in nested_fields(bytes)? {
         match field.tag {
@@ -410,6 +416,7 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
             5 => index.visible = !field.flag()?,
             6 => index.comment = field.text()?.into(),
             7 => index.for_foreign_key = field.flag()?,
+            8 => index.using_btree = field.flag()?,
             _ => {}
         }
     }

@@ -94,6 +94,8 @@ pub struct Column {
     pub invisible: bool,
     /// COMMENT.
     pub comment: String,
+    /// CHARACTER SET or COLLATE was written, and is shown even where the table says the same.
+    pub collation_written: bool,
 }
 
 /// A generated column.
@@ -137,6 +139,8 @@ pub struct Index {
     pub comment: String,
     /// Nobody asked for it but a foreign key: it goes when another index begins with its columns.
     pub for_foreign_key: bool,
+    /// `USING BTREE` was written, and is shown.
+    pub using_btree: bool,
 }
 
 /// A column of an index.

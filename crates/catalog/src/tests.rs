@@ -22,6 +22,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         generated: None,
         invisible: false,
         comment: "c".into(),
+        collation_written: stored == 1,
     };
     let default = ColumnDefault::Constant(Value::UInt(2));
     Table {
@@ -38,6 +39,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
             parts: vec![IndexPart { column: 0, prefix_length: None, descending: true }],
             visible: true,
             for_foreign_key: true,
+            using_btree: true,
             comment: String::new(),
         }],
         foreign_keys: vec![ForeignKey {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use binder::{BindInput, Binder, VariableTypes};
 use catalog::{
-    AccountName, CatalogSnapshot, CatalogView, Column, ColumnDefault, EffectivePrivileges,
-    PrivilegeSet, Relation, RelationKind, Table, View, same_name,
+    AccountName, CatalogSnapshot, CatalogView, Column, ColumnDefault, EffectivePrivileges, Index,
+    IndexPart, PrivilegeSet, Relation, RelationKind, Table, View, same_name,
 };
 use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
@@ -362,15 +362,24 @@ pub(crate) fn key_of(table: &Table, position: usize) -> &'static str {
     if in_primary {
         return "PRI";
     }
+    let nullable = |part: &IndexPart| table.columns[part.column].ty.nullable;
+    let whole = |index: &Index| {
+        index.unique
+            && index.parts.iter().all(|part| part.prefix_length.is_none() && !nullable(part))
+    };
+    // Without a primary key the first unique NOT NULL index is shown as one.
+    let stand_in = if table.primary().is_some() {
+        None
+    } else {
+        table.indexes.iter().find(|index| whole(index))
+    };
+    if stand_in.is_some_and(|index| index.parts.iter().any(|part| part.column == position)) {
+        return "PRI";
+    }
     let mut key = "";
     for index in &table.indexes {
         if index.parts.first().is_some_and(|part| part.column == position) {
             if index.unique && index.parts.len() == 1 {
-                let not_null = !table.columns[position].ty.nullable;
-                // Without a primary key the first unique NOT NULL index is shown as one.
-                if table.primary().is_none() && not_null {
-                    return "PRI";
-                }
                 return "UNI";
             }
             key = "MUL";

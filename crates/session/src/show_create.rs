@@ -138,11 +138,16 @@ fn collation_text(table: CollationId, column: &Column) -> String {
         return String::new();
     }
     let own = charset::collation_or_binary(column.ty.collation);
-    if column.ty.collation == table {
-        let plain = own.is_default;
-        return if plain { String::new() } else { format!(" COLLATE {}", own.name) };
+    let mut text = String::new();
+    if column.collation_written || column.ty.collation != table {
+        text.push_str(&format!(" CHARACTER SET {}", own.charset.name));
     }
-    format!(" CHARACTER SET {} COLLATE {}", own.charset.name, own.name)
+    // As for tables, the default collation of utf8mb4 is never left out.
+    let is_told = own.is_default && (own.charset.name != "utf8mb4" || column.ty.collation == table);
+    if column.collation_written || !is_told {
+        text.push_str(&format!(" COLLATE {}", own.name));
+    }
+    text
 }
 
 fn now_text(digits: u8) -> String {
@@ -215,6 +220,9 @@ fn index_text(table: &Table, index: &Index) -> String {
         (_, true) => format!("UNIQUE KEY {} ({parts})", quote(&index.name)),
         (_, false) => format!("KEY {} ({parts})", quote(&index.name)),
     };
+    if index.using_btree {
+        text.push_str(" USING BTREE");
+    }
     if !index.comment.is_empty() {
         text.push_str(&format!(" COMMENT {}", literal(&index.comment)));
     }

@@ -193,12 +193,13 @@ impl Session {
 
     /// Sends an OK with the present state.
     pub(crate) fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()> {
+        let commit = self.settled(ok.commit)?;
         let state = self.state_info();
         let merged = OkInfo {
             affected_rows: ok.affected_rows,
             last_insert_id: ok.last_insert_id,
             info: ok.info,
-            commit: ok.commit,
+            commit,
             ..state
         };
         sink.ok(&merged)

@@ -48,7 +48,7 @@ impl Session {
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
-        handle.map(to_wait_for)
+        self.settled(handle.map(to_wait_for)?)
     }
 
     /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
@@ -79,12 +79,25 @@ impl Session {
         self.slot.release_to(0);
         self.next_characteristics = None;
         self.begin_transaction_scope();
-        let handle = handle?;
-        let cancel = self.shared.cancel.clone();
-        if !handle.is_durable() {
-            sys::blocking::blocking(|| handle.wait()).map_err(|error| error.into_error(&cancel))?;
+        self.wait_for(&handle?)
+    }
+
+    /// Blocks until a commit is durable, and thereby seen by snapshots taken from now on.
+    fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
+        if handle.is_durable() {
+            return Ok(());
         }
-        Ok(())
+        let waited = sys::blocking::blocking(|| handle.wait());
+        waited.map_err(|error| error.into_error(&self.shared.cancel))
+    }
+
+    /// What the reply to a statement has to wait for. When others follow in the same text, which must see what it did, the wait
+    /// is here.
+    pub(crate) fn settled(&self, commit: Option<CommitHandle>) -> Result<Option<CommitHandle>> {
+        match commit {
+            Some(handle) if self.more_results => self.wait_for(&handle).map(|()| None),
+            other => Ok(other),
+        }
     }
 
     /// START TRANSACTION, BEGIN. The transaction before was committed by the dispatcher.

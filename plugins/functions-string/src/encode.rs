@@ -2,10 +2,8 @@
 
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class, scalar, text_length, text_type};
-use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
-};
-use types::{SqlBytes, TypeKind, Value};
+use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use types::{CollationId, SqlBytes, TypeKind, Value};
 
 use crate::build::bytes_value;
 use crate::text::Text;
@@ -46,7 +44,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     ),
     scalar(
         "WEIGHT_STRING",
-        Arity::between(1, 3),
+        Arity::between(1, 5),
         "WEIGHT_STRING(str [AS {CHAR|BINARY}(N)])\nThe bytes by which str sorts.",
         bind_weight_string,
     ),
@@ -243,16 +241,50 @@ fn soundex(text: &str) -> String {
     out
 }
 
-/// `AS CHAR(n)` and `AS BINARY(n)` arrive as two more arguments: the word and the number.
+/// Flag of WEIGHT_STRING: the result is filled up to its length.
+const FILL: i128 = 0x80;
+
+/// How much of a string is weighed, and how long the result is. `AS BINARY(n)` arrives as the word BINARY and the number;
+/// `AS CHAR(n)` and the form with three numbers as the word CHAR and bytes (0: all), characters (0: all) and flags.
+#[derive(Clone, Copy)]
+enum Weighed {
+    Whole,
+    Bytes(usize),
+    Characters { bytes: usize, characters: usize, fill: bool },
+}
+
+impl Weighed {
+    fn of(args: &[ArgInfo]) -> Weighed {
+        let number = |at: usize| {
+            let constant = args.get(at).and_then(|arg| arg.constant.as_ref());
+            constant.map_or(0, kit::integer).clamp(0, 1 << 32)
+        };
+        match args.get(1).and_then(|word| word.constant.as_ref()) {
+            None => Weighed::Whole,
+            Some(word) if kit::bytes(word) == b"BINARY" => Weighed::Bytes(number(2) as usize),
+            Some(_) => Weighed::Characters {
+                bytes: number(2) as usize,
+                characters: number(3) as usize,
+                fill: number(4) & FILL != 0,
+            },
+        }
+    }
+
+    /// Bytes that the result can have beside those of the argument.
+    fn length(self) -> u64 {
+        match self {
+            Weighed::Whole => 0,
+            Weighed::Bytes(bytes) => bytes as u64,
+            Weighed::Characters { bytes, characters, .. } => bytes.max(characters) as u64,
+        }
+    }
+}
+
 fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let collation = kit::text_collation(ctx, &args[0]);
-    let text = Text::new(collation);
-    let as_binary = args
-        .get(1)
-        .and_then(|cast| cast.constant.as_ref())
-        .is_some_and(|cast| kit::bytes(cast) == b"BINARY");
-    let length = match args.get(2).and_then(|count| count.constant.as_ref()) {
-        Some(count) if as_binary => kit::integer(count).clamp(8, 1 << 32) as u64,
+    let text = Text::new(kit::text_collation(ctx, &args[0]));
+    let weighed = Weighed::of(args);
+    let length = match weighed {
+        Weighed::Bytes(bytes) => bytes.max(8) as u64,
         _ => byte_length(&args[0]).saturating_mul(16).max(8),
     };
     let string = args[0].ty.is_string();
@@ -262,31 +294,49 @@ fn bind_weight_string(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
                 Ok(bytes_value(((*number as u64) ^ 1 << 63).to_be_bytes().to_vec()))
             }
             Value::UInt(number) => Ok(bytes_value(number.to_be_bytes().to_vec())),
-            Value::Bytes(bytes) if string => weigh(ctx, text, bytes, &args[1..]),
+            Value::Bytes(bytes) if string => {
+                let wanted = weighed.length().max(bytes.len() as u64);
+                if !ctx.fits_packet("weight_string", wanted) {
+                    return Ok(Value::Null);
+                }
+                Ok(Value::Bytes(SqlBytes::from(weigh(text, bytes, weighed))))
+            }
             _ => Ok(Value::Null),
         }
     }))
 }
 
-fn weigh(ctx: &mut FunctionContext<'_>, text: Text, bytes: &[u8], cast: &[Value]) -> Result<Value> {
-    let wanted = cast.get(1).map_or(0, kit::integer).max(0) as u64;
-    if !ctx.fits_packet("weight_string", wanted.max(bytes.len() as u64)) {
-        return Ok(Value::Null);
-    }
+fn weigh(text: Text, bytes: &[u8], weighed: Weighed) -> Vec<u8> {
+    let collation = text.collation();
     let mut out = Vec::new();
-    match cast.first().map(kit::text).as_deref() {
-        Some("BINARY") => {
-            out.extend_from_slice(&bytes[..bytes.len().min(wanted as usize)]);
-            out.resize(wanted as usize, 0);
+    let (length, characters, fill) = match weighed {
+        Weighed::Whole => (0, 0, false),
+        Weighed::Bytes(wanted) => {
+            out.extend_from_slice(&bytes[..bytes.len().min(wanted)]);
+            out.resize(wanted, 0);
+            return out;
         }
-        Some(_) => {
-            let mut padded = text.slice(bytes, 0, wanted as usize).to_vec();
-            let pads = text.collation().pad == charset::PadAttribute::PadSpace;
-            let missing = (wanted as usize).saturating_sub(text.length(&padded));
-            padded.extend(std::iter::repeat_n(b' ', if pads { missing } else { 0 }));
-            text.collation().sort_key(&padded, &mut out);
-        }
-        None => text.collation().sort_key(bytes, &mut out),
+        Weighed::Characters { bytes, characters, fill } => (bytes, characters, fill),
+    };
+    let pads =
+        collation.pad == charset::PadAttribute::PadSpace && collation.id != CollationId::BINARY;
+    let taken = if characters == 0 { bytes } else { text.slice(bytes, 0, characters) };
+    let mut padded = taken.to_vec();
+    if pads {
+        let missing = characters.saturating_sub(text.length(&padded));
+        padded.extend(std::iter::repeat_n(b' ', missing));
     }
-    Ok(Value::Bytes(SqlBytes::from(out)))
+    collation.sort_key(&padded, &mut out);
+    if fill && pads {
+        let mut space = Vec::new();
+        collation.sort_key(b" ", &mut space);
+        let missing = length.saturating_sub(out.len());
+        out.extend(space.iter().cycle().take(missing));
+    } else if fill {
+        out.resize(out.len().max(length), 0);
+    }
+    if length > 0 {
+        out.truncate(length);
+    }
+    out
 }

@@ -51,6 +51,7 @@ fn column(name: &str, ty: DataType, stored: usize) -> Column {
         generated: None,
         invisible: false,
         comment: String::new(),
+        collation_written: false,
     }
 }
 
@@ -76,6 +77,7 @@ pub fn table(
             visible: true,
             comment: String::new(),
             for_foreign_key: false,
+            using_btree: false,
         })
         .collect();
     let definition = TableDef {

@@ -569,7 +569,7 @@ impl<'p, 's> InsertState<'p, 's> {
         if outcome? {
             self.outcome.affected += 2;
             self.outcome.duplicates += 1;
-            self.raise_counter(run)?;
+            raise_counter(table, run)?;
             // The OK packet names the row that was changed.
             self.give_back_id(run);
             self.note_id(run);
@@ -580,19 +580,6 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(true)
     }
 
-    /// An update may have moved the AUTO_INCREMENT column beyond the counter.
-    fn raise_counter(&mut self, run: &mut Run<'_>) -> Result<()> {
-        let table = &self.program.table;
-        if let Some(column) = table.auto_increment
-            && let Some(value) = positive(&run.regs[table.columns[column].register])
-        {
-            let raised =
-                run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
-            run.engine(raised)?;
-        }
-        Ok(())
-    }
-
     /// The row was stored: its id counts.
     fn note_id(&mut self, run: &Run<'_>) {
         let table = &self.program.table;
@@ -600,8 +587,11 @@ impl<'p, 's> InsertState<'p, 's> {
         match self.row_generated {
             Some(id) => self.generated_id = self.generated_id.or(Some(id)),
             None => {
-                let stored = positive(&run.regs[table.columns[column].register]);
-                self.explicit_id = stored.or(self.explicit_id);
+                self.explicit_id = match run.regs[table.columns[column].register] {
+                    // A negative value goes out in the bits of an unsigned one.
+                    Value::Int(value) => Some(value as u64),
+                    ref value => positive(value).or(self.explicit_id),
+                };
             }
         }
     }
@@ -666,6 +656,17 @@ impl<'p, 's> InsertState<'p, 's> {
         self.reserved.left -= 1;
         Ok(id)
     }
+}
+
+/// An update may have moved the AUTO_INCREMENT column beyond the counter.
+pub(crate) fn raise_counter(table: &WriteTable, run: &mut Run<'_>) -> Result<()> {
+    if let Some(column) = table.auto_increment
+        && let Some(value) = positive(&run.regs[table.columns[column].register])
+    {
+        let raised = run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
+        run.engine(raised)?;
+    }
+    Ok(())
 }
 
 fn positive(value: &Value) -> Option<u64> {

@@ -7,6 +7,7 @@ use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
 use types::Value;
 
 use super::feed::{Feed, VisitedRows};
+use super::insert::raise_counter;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::{Written, atomically, foreign, ignored, written};
@@ -234,6 +235,13 @@ impl UpdateState<'_, '_> {
             return Ok(false);
         }
         replace_row(&target.table, &self.program.related, locator, buffers, run)?;
+        if target
+            .assignments
+            .iter()
+            .any(|change| target.table.auto_increment == Some(change.column))
+        {
+            raise_counter(&target.table, run)?;
+        }
         Ok(true)
     }
 }

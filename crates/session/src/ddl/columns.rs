@@ -68,6 +68,11 @@ impl Session {
         if is_integer && written.length.is_some() {
             warn("Integer display width is deprecated and will be removed in a future release.");
         }
+        if written.binary {
+            let names: [&dyn std::fmt::Display; 2] =
+                [&"BINARY as attribute of a type", &"a CHARACTER SET clause with _bin collation"];
+            self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &names);
+        }
         if written.name == Year && written.length.is_some() {
             let names: [&dyn std::fmt::Display; 2] = [&"YEAR(4)", &"YEAR"];
             self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &names);
@@ -108,6 +113,7 @@ impl Session {
             generated: None,
             invisible: false,
             comment: String::new(),
+            collation_written: is_collation_written(&definition.data_type, collate),
         };
         let mut built = BuiltColumn {
             column: DraftColumn { column, origin: None, null_written: None },
@@ -332,6 +338,7 @@ impl Session {
                     comment: String::new(),
                     origin: None,
                     for_foreign_key: false,
+                    using_btree: false,
                 });
             }
         }
@@ -436,6 +443,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Whether a definition names a character set or a collation.
+fn is_collation_written(written: &ast::DataType, collate: Option<&str>) -> bool {
+    written.charset.is_some() || written.binary || collate.is_some()
 }
 
 /// 1166, 1059.

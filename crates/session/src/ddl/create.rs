@@ -211,6 +211,7 @@ impl Session {
         let next = draft.auto_increment;
         let id = self.server.catalog.new_table_id()?;
         let mut table = draft.finish(id, None)?;
+        self.note_repeated_indexes(&table, None);
         self.check_foreign_keys(&mut table, &[])?;
         let table = Arc::new(table);
         if create.temporary {
@@ -401,6 +402,9 @@ impl Session {
                     auto_increment: false,
                     generated: None,
                     invisible: false,
+                    collation_written: source
+                        .as_ref()
+                        .is_some_and(|column| column.collation_written),
                     comment: source.map_or_else(String::new, |column| column.comment),
                 },
                 origin: None,

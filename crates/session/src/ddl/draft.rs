@@ -17,6 +17,8 @@ const INDEXES_MAX: usize = 64;
 const KEY_PARTS_MAX: usize = 16;
 /// Longest index part, bytes.
 const KEY_BYTES_MAX: u64 = 3072;
+/// Most bytes of a TINYTEXT or TINYBLOB.
+const TINY_BYTES_MAX: u64 = 255;
 /// Most bytes of a row without its TEXT, BLOB and JSON columns.
 const ROW_BYTES_MAX: u64 = 65_535;
 /// Longest identifier, characters.
@@ -57,6 +59,8 @@ pub(crate) struct DraftIndex {
     pub(crate) origin: Option<IndexId>,
     /// Nobody asked for it but a foreign key.
     pub(crate) for_foreign_key: bool,
+    /// `USING BTREE` was written.
+    pub(crate) using_btree: bool,
 }
 
 /// A foreign key of a draft.
@@ -114,6 +118,7 @@ impl Draft {
             comment: index.comment.clone(),
             origin: Some(index.id),
             for_foreign_key: index.for_foreign_key,
+            using_btree: index.using_btree,
         });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
@@ -269,6 +274,7 @@ impl Draft {
             comment: String::new(),
             origin: None,
             for_foreign_key: true,
+            using_btree: false,
         });
         self.foreign_keys.push(key);
     }
@@ -313,6 +319,9 @@ impl Draft {
         for position in 0..self.indexes.len() {
             let index = &self.indexes[position];
             if let Some(name) = &index.name {
+                if name.is_empty() {
+                    bail!(WRONG_NAME_FOR_INDEX, name);
+                }
                 if !index.primary && name.eq_ignore_ascii_case("PRIMARY") {
                     bail!(WRONG_NAME_FOR_INDEX, name);
                 }
@@ -430,10 +439,34 @@ impl Draft {
                 parts,
                 visible: draft.visible,
                 for_foreign_key: draft.for_foreign_key,
+                using_btree: draft.using_btree,
                 comment: draft.comment.clone(),
             });
         }
         Ok(indexes)
+    }
+
+    /// New indexes of `made` that repeat another one: its parts, and unique as it is.
+    pub(crate) fn repeated_indexes(made: &Table, before: Option<&Table>) -> Vec<Arc<str>> {
+        let is_new = |index: &Index| {
+            !before.is_some_and(|table| table.indexes.iter().any(|known| known.id == index.id))
+        };
+        let same = |one: &Index, other: &Index| {
+            one.unique == other.unique && one.parts == other.parts && one.id != other.id
+        };
+        let is_candidate =
+            |index: &&Index| index.id != IndexId::CLUSTERED && !index.for_foreign_key;
+        let candidates =
+            || made.indexes.iter().enumerate().filter(|(_, index)| is_candidate(index));
+        candidates()
+            .filter(|(at, index)| {
+                is_new(index)
+                    && candidates().any(|(other_at, other)| {
+                        same(index, other) && (other_at < *at || !is_new(other))
+                    })
+            })
+            .map(|(_, index)| index.name.clone())
+            .collect()
     }
 
     fn resolve_parts(&self, draft: &DraftIndex) -> Result<Vec<IndexPart>> {
@@ -448,7 +481,15 @@ impl Draft {
                 bail!(DUP_FIELDNAME, part.column);
             }
             let ty = &self.columns[column].column.ty;
+            if matches!(ty.kind, TypeKind::Char | TypeKind::Binary) && ty.length == 0 {
+                bail!(WRONG_KEY_COLUMN, part.column);
+            }
             let prefix_length = part_prefix(part, ty)?;
+            if matches!(ty.kind, TypeKind::TinyText | TypeKind::TinyBlob)
+                && part_bytes(ty, prefix_length) > TINY_BYTES_MAX
+            {
+                bail!(TOO_LONG_KEY, TINY_BYTES_MAX);
+            }
             total += part_bytes(ty, prefix_length);
             if part_bytes(ty, prefix_length) > KEY_BYTES_MAX || total > KEY_BYTES_MAX {
                 bail!(TOO_LONG_KEY, KEY_BYTES_MAX);

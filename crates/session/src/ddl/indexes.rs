@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use catalog::{Column, ColumnDefault, Generated};
-use errors::{Error, Result, bail, err};
+use catalog::{Column, ColumnDefault, Generated, Table};
+use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::ResultSink;
 use syntax::ast::{
-    self, AlterAction, AlterTable, CreateIndex, DropIndex, Ident, IndexDef, IndexKind, IndexOption,
-    KeyPartKind, TableConstraint,
+    self, AlterAction, AlterTable, CreateIndex, DropIndex, Ident, IndexAlgorithm, IndexDef,
+    IndexKind, IndexOption, KeyPartKind, TableConstraint,
 };
 use types::TypeKind;
 
@@ -54,7 +54,7 @@ impl Session {
             && definition.if_not_exists
             && draft.index(&name.text).is_some()
         {
-            self.working.note(errors::ErrorCode::DUP_KEYNAME, &[&name.text]);
+            self.working.note(ErrorCode::DUP_KEYNAME, &[&name.text]);
             return Ok(());
         }
         let mut index = DraftIndex {
@@ -70,6 +70,7 @@ impl Session {
             comment: String::new(),
             origin: None,
             for_foreign_key: false,
+            using_btree: false,
         };
         for (position, part) in definition.parts.iter().enumerate() {
             let (column, prefix_length) = match &part.kind {
@@ -101,14 +102,27 @@ impl Session {
             }
             IndexOption::Visible(visible) => index.visible = *visible,
             // Every index is an ordered one; the words for other structures are accepted as the reference's engine does.
-            IndexOption::Using(_)
-            | IndexOption::KeyBlockSize(_)
+            IndexOption::Using(method) => {
+                index.using_btree = *method == IndexAlgorithm::BTree;
+                if *method == IndexAlgorithm::Hash {
+                    self.working.note(ErrorCode::UNSUPPORTED_INDEX_ALGORITHM, &[&"HASH"]);
+                }
+            }
+            IndexOption::KeyBlockSize(_)
             | IndexOption::EngineAttribute(_)
             | IndexOption::SecondaryEngineAttribute(_)
             | IndexOption::Other(..) => {}
             IndexOption::Parser(_) => return Err(Error::not_supported("WITH PARSER")),
         }
         Ok(())
+    }
+
+    /// Warns of new indexes that repeat another one.
+    pub(crate) fn note_repeated_indexes(&mut self, made: &Table, before: Option<&Table>) {
+        for name in Draft::repeated_indexes(made, before) {
+            let words: [&dyn std::fmt::Display; 3] = [&name, &made.schema, &made.name];
+            self.working.warn(ErrorCode::DUP_INDEX, &words);
+        }
     }
 
     /// The hidden generated column behind a functional part.
@@ -155,6 +169,7 @@ impl Session {
                 generated: Some(Generated { expression: text, stored: false, hidden: true }),
                 invisible: true,
                 comment: String::new(),
+                collation_written: false,
             },
             origin: None,
             null_written: None,

@@ -662,6 +662,8 @@ pub struct WeightString {
     pub expr: Expr,
     /// The length and whether it was `BINARY(n)`.
     pub cast: Option<(u64, bool)>,
+    /// `WEIGHT_STRING(expr, bytes, characters, flags)`.
+    pub widths: Option<(u64, u64, u64)>,
 }
 
 /// First argument of GET_FORMAT.

@@ -460,17 +460,29 @@ impl<'a> Parser<'a> {
         self.open_call()?;
         let expr = self.expr()?;
         let mut cast = None;
-        if self.eat(Kw::AS) {
+        let mut widths = None;
+        if self.eat_tok(Tok::Comma) {
+            let length = self.number()?;
+            self.expect_tok(Tok::Comma)?;
+            let characters = self.number()?;
+            self.expect_tok(Tok::Comma)?;
+            widths = Some((length, characters, self.number()?));
+        } else if self.eat(Kw::AS) {
             let binary = self.at(Kw::BINARY);
             if !binary && !self.at(Kw::CHAR) && !self.at(Kw::CHARACTER) {
                 return self.fail();
             }
             self.bump();
             self.expect_tok(Tok::LParen)?;
-            cast = Some((self.number()?, binary));
+            let at = self.start();
+            let length = self.number()?;
+            if length == 0 {
+                return self.fail_at(at as usize);
+            }
+            cast = Some((length, binary));
             self.expect_tok(Tok::RParen)?;
         }
-        self.close(ExprKind::WeightString(Box::new(WeightString { expr, cast })))
+        self.close(ExprKind::WeightString(Box::new(WeightString { expr, cast, widths })))
     }
 
     fn char_call(&mut self) -> PResult<ExprKind> {

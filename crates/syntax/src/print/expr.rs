@@ -590,6 +590,12 @@ impl Printer<'_> {
                     self.number(length);
                     self.s(")");
                 }
+                if let Some((bytes, characters, flags)) = weight.widths {
+                    for number in [bytes, characters, flags] {
+                        self.s(",");
+                        self.number(number);
+                    }
+                }
                 self.s(")");
             }
             ExprKind::GetFormat { kind, expr } => {

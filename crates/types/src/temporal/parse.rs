@@ -435,9 +435,11 @@ fn finish_time(
         parsed.out_of_range = true;
         return parsed;
     }
-    let whole = (days * 24 + hours) * 3600 + minutes * 60 + seconds;
+    let hours = days.saturating_mul(24).saturating_add(hours);
+    let whole = hours.saturating_mul(3600).saturating_add(minutes * 60 + seconds);
     let up = u64::from(fields.up && fsp >= 6 && !mode.truncate_fraction);
-    let micros = (whole * 1_000_000 + u64::from(fields.micro) + up) as i64;
+    let micros = whole.saturating_mul(1_000_000).saturating_add(u64::from(fields.micro) + up);
+    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     let signed = if negative { -micros } else { micros };
     // 838:59:59.9 is beyond the range before it is rounded.
     parsed.out_of_range = Time::from_micros(signed).is_none();

@@ -38,6 +38,7 @@ impl Session {
         let origins: Vec<Option<usize>> =
             draft.columns.iter().map(|column| column.origin).collect();
         let mut new = draft.finish(table.id, Some(table))?;
+        self.note_repeated_indexes(&new, Some(table));
         self.check_foreign_keys(&mut new, &existing)?;
         let adds_keys = new.foreign_keys.len() > existing.len();
         let adds_checks = new.checks.iter().any(|check| {

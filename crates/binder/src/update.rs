@@ -49,6 +49,9 @@ impl Binder<'_> {
             target.write = self.mark_target(target.instance, WriteKind::Update)?;
             target.write.view_checks = self.checks_of(target.instance)?;
         }
+        if multi_table {
+            self.lock_reads();
+        }
         self.blocks.pop();
         self.cte_scope.truncate(outer);
         Ok(LogicalWrite {
@@ -60,6 +63,15 @@ impl Binder<'_> {
             multi_table,
             returning: Vec::new(),
         })
+    }
+
+    /// DELETE, and UPDATE of several tables, lock what they only read at every isolation level.
+    fn lock_reads(&mut self) {
+        for instance in &mut self.instances {
+            if instance.locking == RowLocking::None {
+                instance.locking = RowLocking::Shared;
+            }
+        }
     }
 
     /// Binds SET: each assignment goes to the table that its column belongs to.
@@ -237,6 +249,7 @@ impl Binder<'_> {
             }
             targets.push(LogicalTarget { instance, write, assignments: Vec::new() });
         }
+        self.lock_reads();
         self.blocks.pop();
         self.cte_scope.truncate(outer);
         Ok(LogicalWrite {

@@ -57,7 +57,8 @@ pub struct ExecSettings {
     pub auto_increment_offset: u64,
     /// `insert_id`, when it was set for this statement: the first generated value.
     pub insert_id: Option<u64>,
-    /// A SERIALIZABLE transaction of several statements: plain reads lock in shared mode.
+    /// Plain reads lock in shared mode: in a SERIALIZABLE transaction of several statements, and what statements that write read
+    /// besides from REPEATABLE READ on.
     pub lock_reads: bool,
     /// CLIENT_FOUND_ROWS: an unchanged row of ON DUPLICATE KEY UPDATE counts as 1.
     pub client_found_rows: bool,

@@ -240,7 +240,9 @@ impl Planner<'_> {
                 table.columns.push((stored, register));
             }
         }
-        if table.locking == RowLocking::None && table.locator.is_none() {
+        // What a statement that writes reads besides may have to be locked, which is the rows' matter.
+        let plain = table.locking == RowLocking::None && table.locator.is_none();
+        if plain && self.read.is_some() {
             table.entries = crate::covering::entries(definition, access, &table.columns);
         }
     }

@@ -404,7 +404,7 @@ impl Session {
         if let Some(wait) = planned.lock_wait {
             self.transactions.set_row_lock_timeout(wait);
         }
-        let settings = self.exec_settings();
+        let settings = self.exec_settings(planned.kind);
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
         let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
         let information = Information {
@@ -461,7 +461,20 @@ impl Session {
         }
     }
 
-    fn exec_settings(&self) -> ExecSettings {
+    /// Whether plain reads of a statement lock: what a change is made of must stay as it was read, so that the change could be repeated.
+    fn locks_reads(&self, kind: PlannedKind) -> bool {
+        let isolation = self.transactions.characteristics.isolation;
+        match kind {
+            PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => {
+                matches!(isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
+            }
+            PlannedKind::Query | PlannedKind::Do => {
+                self.transactions.explicit && isolation == IsolationLevel::Serializable
+            }
+        }
+    }
+
+    fn exec_settings(&self, kind: PlannedKind) -> ExecSettings {
         ExecSettings {
             memory_limit_bytes: STATEMENT_MEMORY_BYTES,
             cte_max_recursion_depth: self.settings.cte_max_recursion_depth,
@@ -470,8 +483,7 @@ impl Session {
             auto_increment_offset: self.settings.auto_increment_offset,
             insert_id: self.services.insert_id,
             client_found_rows: self.client.found_rows,
-            lock_reads: self.transactions.explicit
-                && self.transactions.characteristics.isolation == IsolationLevel::Serializable,
+            lock_reads: self.locks_reads(kind),
             select_limit: self.settings.sql_select_limit.unwrap_or(u64::MAX),
             execution_mode: self.settings.execution_mode,
             parallel_degree: self.settings.parallel_degree,

@@ -10,6 +10,7 @@ use plan::{
 use syntax::ast;
 use types::{DataType, TypeKind};
 
+use crate::view_write::ShownView;
 use crate::{Binder, PrivilegeKind, RequiredPrivilege};
 
 /// The part of a block that is being bound; decides look-up order and the words of error 1054.
@@ -75,6 +76,8 @@ pub(crate) struct ScopeTable {
     pub privilege: Option<usize>,
     /// Its alias was written.
     pub aliased: bool,
+    /// It is a view.
+    pub view: Option<Arc<ShownView>>,
 }
 
 /// A column as `SELECT *` and unqualified names see it.

@@ -172,8 +172,15 @@ impl Binder<'_> {
             bail!(NONUNIQ_TABLE, alias);
         }
         let index = block.tables.len();
-        let table =
-            ScopeTable { schema, alias, source, nullable: false, privilege, aliased: false };
+        let table = ScopeTable {
+            schema,
+            alias,
+            source,
+            nullable: false,
+            privilege,
+            aliased: false,
+            view: None,
+        };
         if let Some(visible) = &mut block.visible {
             visible.extend(visible_columns(&table, index));
         }
@@ -252,7 +259,7 @@ impl Binder<'_> {
 
     // --- views, derived tables
 
-    fn bind_view(&mut self, view: &Arc<View>, alias: Arc<str>) -> Result<Logical> {
+    pub(crate) fn bind_view(&mut self, view: &Arc<View>, alias: Arc<str>) -> Result<Logical> {
         if self.view_depth >= VIEW_DEPTH_MAX {
             bail!(VIEW_RECURSIVE, view.schema, view.name);
         }
@@ -263,7 +270,9 @@ impl Binder<'_> {
             bail!(VIEW_INVALID, view.schema, view.name)
         };
         let checks = self.view_checks.len();
+        let (instances, subqueries) = (self.instances.len(), self.subqueries.len());
         let bound = self.bind_view_query(view, &query)?;
+        let shown = self.shown_view(view, &query, &bound, instances, subqueries);
         self.add_view_checks(view, &query, &bound.plan, checks);
         if !view.columns.is_empty() && view.columns.len() != bound.outputs.len() {
             bail!(VIEW_INVALID, view.schema, view.name);
@@ -274,7 +283,11 @@ impl Binder<'_> {
             view.columns.clone()
         };
         let schema = Some(view.schema.clone());
-        self.attach(bound, schema, alias, &names, false, Some(privilege))
+        let plan = self.attach(bound, schema, alias, &names, false, Some(privilege))?;
+        if let Some(table) = self.block().tables.last_mut() {
+            table.view = Some(Arc::new(shown));
+        }
+        Ok(plan)
     }
 
     /// Binds a view's SELECT where nothing of the statement around it can be seen.

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use catalog::{Table, View};
 use errors::{Error, Result, bail};
 use plan::{
-    Assignment, Expr, InsertMode, InstanceId, LogicalInsert, LogicalInsertSource, LogicalQuery,
-    OutputColumn, Register,
+    Assignment, Expr, InsertMode, LogicalInsert, LogicalInsertSource, LogicalQuery, OutputColumn,
+    Register,
 };
 use syntax::ast;
+use types::SqlMode;
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, names_equal};
 use crate::from::Found;
 use crate::table_write::WriteKind;
-use crate::view_check::{first_register, moved};
+use crate::view_check::{ViewWrite, first_register, moved};
 use crate::{Binder, PrivilegeKind, Reference};
 
 /// What `VALUES(column)` means: registers of the row that could not be inserted.
@@ -65,28 +66,22 @@ impl Binder<'_> {
         let named = ast::NamedTable { name: insert.table.clone(), ..ast::NamedTable::default() };
         self.bind_named_table(&named)?;
         let block = self.blocks.pop().expect("pushed above");
-        let Some(ScopeSource::Columns(shown)) = block.tables.first().map(|table| &table.source)
-        else {
-            bail!(NON_INSERTABLE_TABLE, view.name, "INSERT")
-        };
-        let mut base: Option<(usize, Vec<(Arc<str>, usize)>)> = None;
-        for column in shown {
-            let owner = crate::grouping::plain_register(&column.expr).and_then(|register| {
-                self.instances
-                    .iter()
-                    .enumerate()
-                    .find_map(|(id, instance)| Some((id, instance.column_of(register)?)))
-            });
-            let Some((id, position)) = owner else {
-                bail!(NON_INSERTABLE_TABLE, view.name, "INSERT")
-            };
-            let entry = base.get_or_insert_with(|| (id, Vec::new()));
-            if entry.0 != id {
-                return Err(Error::not_supported("INSERT into a join view"));
+        let found = block.tables.first().and_then(|table| match (&table.source, &table.view) {
+            (ScopeSource::Columns(shown), Some(facts)) => Some((shown, facts)),
+            _ => None,
+        });
+        let Some((shown, facts)) = found else { bail!(NON_INSERTABLE_TABLE, view.name, "INSERT") };
+        let names: Option<Vec<&str>> = match (&insert.source, &insert.columns) {
+            (ast::InsertSource::Set(assignments), _) => {
+                Some(assignments.iter().map(|set| &*set.column.name.text).collect())
             }
-            entry.1.push((column.name.clone(), position));
-        }
-        let Some((id, columns)) = base else { bail!(NON_INSERTABLE_TABLE, view.name, "INSERT") };
+            (_, Some(listed)) if !listed.is_empty() => {
+                Some(listed.iter().map(|column| &*column.name.text).collect())
+            }
+            _ => None,
+        };
+        let (target, columns) = self.inserted_through(facts, shown, names.as_deref())?;
+        let id = target.0 as usize;
         let table = self.tables[self.instances[id].table].clone();
         let renamed = columns.iter().any(|(name, at)| !names_equal(name, &table.columns[*at].name));
         if renamed && !insert.on_duplicate.is_empty() {
@@ -124,13 +119,34 @@ impl Binder<'_> {
         if !view.invoker {
             self.definer = Some(view.definer.clone());
         }
-        let checks = self.checks_of(InstanceId(id as u32));
+        let checks = self.checks_of(target, ViewWrite::Insert);
         let bound = self.bind_insert(&direct);
         self.definer = outer;
         let mut bound = bound?;
+        self.require_defaults(&table, &bound.targets, view)?;
         let base = self.instances[id].base;
         bound.target.view_checks = moved(checks?, base, first_register(&bound.target, &table)?);
         Ok(bound)
+    }
+
+    /// 1423: a column that the view does not give a value for, or cannot, has no default.
+    fn require_defaults(&self, table: &Table, targets: &[usize], view: &View) -> Result<()> {
+        let mode = self.input.bind.sql_mode;
+        let strict = [SqlMode::STRICT_TRANS_TABLES, SqlMode::STRICT_ALL_TABLES];
+        if !strict.into_iter().any(|strict| mode.contains(strict)) {
+            return Ok(());
+        }
+        let missing = table.columns.iter().any(|column| {
+            !column.ty.nullable
+                && column.default == catalog::ColumnDefault::None
+                && !column.auto_increment
+                && column.generated.is_none()
+                && column.stored.is_some_and(|stored| !targets.contains(&stored))
+        });
+        if missing {
+            bail!(NO_DEFAULT_FOR_VIEW_FIELD, view.schema, view.name);
+        }
+        Ok(())
     }
 
     /// Catalog positions of the columns that values are given for.

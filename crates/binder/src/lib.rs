@@ -26,6 +26,7 @@ mod table_write;
 mod typing;
 mod update;
 mod view_check;
+mod view_write;
 mod window;
 
 use std::borrow::Cow;
@@ -124,6 +125,8 @@ pub struct Binder<'a> {
     pub(crate) view_depth: u32,
     /// What the views bound so far ask of rows written through them.
     pub(crate) view_checks: Vec<plan::ViewCheck>,
+    /// Table references inside views that cannot be written through.
+    pub(crate) read_only: Vec<InstanceId>,
     /// Queries inside queries.
     pub(crate) query_depth: u32,
     pub(crate) straight_join: bool,
@@ -181,6 +184,7 @@ impl<'a> Binder<'a> {
             definer: None,
             view_depth: 0,
             view_checks: Vec::new(),
+            read_only: Vec::new(),
             query_depth: 0,
             straight_join: false,
             join_orders: Vec::new(),

@@ -81,6 +81,7 @@ impl<'a> Binder<'a> {
                 nullable: false,
                 privilege: None,
                 aliased: false,
+                view: None,
             });
             let bound = binder.bind_single(expr)?;
             binder.blocks.pop();

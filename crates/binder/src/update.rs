@@ -12,7 +12,19 @@ use syntax::ast;
 use crate::block::{Clause, ScopeSource};
 use crate::grouping::plain_register;
 use crate::table_write::WriteKind;
+use crate::view_check::ViewWrite;
+use crate::view_write::ShownView;
 use crate::{Binder, PrivilegeKind};
+
+/// What an assignment writes.
+struct Assigned {
+    id: InstanceId,
+    table: Arc<Table>,
+    /// Catalog position.
+    column: usize,
+    /// The view that it was named through.
+    view: Option<Arc<ShownView>>,
+}
 
 impl Binder<'_> {
     pub(crate) fn bind_update(&mut self, update: &ast::Update) -> Result<LogicalWrite> {
@@ -47,7 +59,7 @@ impl Binder<'_> {
         }
         for target in &mut targets {
             target.write = self.mark_target(target.instance, WriteKind::Update)?;
-            target.write.view_checks = self.checks_of(target.instance)?;
+            target.write.view_checks = self.checks_of(target.instance, ViewWrite::Update)?;
         }
         if multi_table {
             self.lock_reads();
@@ -78,7 +90,16 @@ impl Binder<'_> {
     fn bind_assignments(&mut self, set: &[ast::Assignment]) -> Result<Vec<LogicalTarget>> {
         let mut targets: Vec<LogicalTarget> = Vec::new();
         for assignment in set {
-            let (instance, table, index) = self.assigned_column(&assignment.column)?;
+            let Assigned { id: instance, table, column: index, view } =
+                self.assigned_column(&assignment.column)?;
+            if let Some(view) = view {
+                let other = |known: &LogicalTarget| {
+                    known.instance != instance && view.written.contains(&known.instance)
+                };
+                if targets.iter().any(other) {
+                    bail!(VIEW_MULTIUPDATE, view.schema, view.name);
+                }
+            }
             let column = &table.columns[index];
             let value = self.bind_value(&assignment.value, &column.ty)?;
             self.require_update(&table, index);
@@ -117,19 +138,29 @@ impl Binder<'_> {
     }
 
     /// The stored table and column behind the left side of an assignment.
-    fn assigned_column(
-        &mut self,
-        name: &ast::ColumnName,
-    ) -> Result<(InstanceId, Arc<Table>, usize)> {
+    fn assigned_column(&mut self, name: &ast::ColumnName) -> Result<Assigned> {
         let level = self.blocks.len() - 1;
         // What is only written needs no SELECT privilege.
         let privileges = self.privileges.clone();
         let found = self.resolve(name)?;
         self.privileges = privileges;
-        let Some((table, _)) = found.place.filter(|_| found.level == level) else {
+        let Some((table, at)) = found.place.filter(|_| found.level == level) else {
             bail!(NONUPDATEABLE_COLUMN, name.name.text)
         };
         let scope = &self.blocks[level].tables[table];
+        if let Some(view) = &scope.view {
+            if !view.is_updatable() {
+                bail!(NON_UPDATABLE_TABLE, scope.alias, "UPDATE");
+            }
+            let ScopeSource::Columns(columns) = &scope.source else {
+                bail!(NONUPDATEABLE_COLUMN, name.name.text)
+            };
+            let Some((id, column)) = self.column_through(view, &columns[at]) else {
+                bail!(NONUPDATEABLE_COLUMN, name.name.text)
+            };
+            let table = self.tables[self.instance(id).table].clone();
+            return Ok(Assigned { id, table, column, view: Some(view.clone()) });
+        }
         let owner = plain_register(&found.expr).and_then(|register| {
             let owner = self.instances.iter().enumerate().find_map(|(id, instance)| {
                 let column = instance.column_of(register)?;
@@ -142,7 +173,7 @@ impl Binder<'_> {
         match owner {
             Some((id, column)) => {
                 let table = self.tables[self.instance(id).table].clone();
-                Ok((id, table, column))
+                Ok(Assigned { id, table, column, view: None })
             }
             None => bail!(NON_UPDATABLE_TABLE, scope.alias, "UPDATE"),
         }
@@ -178,7 +209,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn reads_table(&self, node: &Logical, table: usize) -> bool {
+    pub(crate) fn reads_table(&self, node: &Logical, table: usize) -> bool {
         match node {
             Logical::Get(id) => self.instance(*id).table == table,
             Logical::Derived { .. } | Logical::CteScan { .. } => false,
@@ -291,9 +322,13 @@ impl Binder<'_> {
             let Some(table) = found else { bail!(UNKNOWN_TABLE, name, "MULTI DELETE") };
             let instance = match &table.source {
                 ScopeSource::Base { instance, .. } => *instance,
-                ScopeSource::Columns(columns) => match self.view_instance(columns) {
-                    Some(instance) if table.schema.is_some() => instance,
-                    _ => bail!(NON_UPDATABLE_TABLE, name, "DELETE"),
+                ScopeSource::Columns(_) => match &table.view {
+                    Some(view) => match view.written[..] {
+                        [] => bail!(NON_UPDATABLE_TABLE, name, "DELETE"),
+                        [instance] => instance,
+                        _ => bail!(VIEW_DELETE_MERGE_VIEW, view.schema, view.name),
+                    },
+                    None => bail!(NON_UPDATABLE_TABLE, name, "DELETE"),
                 },
             };
             if instances.contains(&instance) {
@@ -302,23 +337,6 @@ impl Binder<'_> {
             instances.push(instance);
         }
         Ok(instances)
-    }
-
-    /// The only stored table behind a view's columns.
-    fn view_instance(&self, columns: &[crate::block::ScopeColumn]) -> Option<InstanceId> {
-        let mut found = None;
-        for column in columns {
-            let Some(register) = plain_register(&column.expr) else { continue };
-            let owner = self
-                .instances
-                .iter()
-                .position(|instance| instance.column_of(register).is_some())?;
-            if found.is_some_and(|before| before != owner) {
-                return None;
-            }
-            found = Some(owner);
-        }
-        found.map(|owner| InstanceId(owner as u32))
     }
 }
 

@@ -10,6 +10,13 @@ use syntax::ast;
 
 use crate::Binder;
 
+/// What is done through a view.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ViewWrite {
+    Insert,
+    Update,
+}
+
 impl Binder<'_> {
     /// Notes the conditions of a view that was just bound. Those from `first` on are of views below it; errors name the view
     /// that the statement names.
@@ -41,7 +48,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// 1235 when a condition needs more than the written row.
-    pub(crate) fn checks_of(&self, id: InstanceId) -> Result<Vec<ViewCheck>> {
+    pub(crate) fn checks_of(&self, id: InstanceId, write: ViewWrite) -> Result<Vec<ViewCheck>> {
         let instance = self.instance(id);
         let mut checks: Vec<ViewCheck> = Vec::new();
         for check in &self.view_checks {
@@ -50,10 +57,14 @@ impl Binder<'_> {
                 Expr::Column { register, .. } if instance.column_of(*register).is_some() => {
                     own = true;
                 }
-                Expr::Column { .. } | Expr::Subquery { .. } => foreign = true,
+                Expr::Column { .. } => foreign = true,
+                Expr::Subquery { id, .. } => {
+                    foreign |= !self.subqueries[id.0 as usize].outer.is_empty();
+                }
                 _ => {}
             });
-            if own && foreign {
+            // An UPDATE has the other tables' rows at hand.
+            if own && foreign && write == ViewWrite::Insert {
                 return Err(Error::not_supported(
                     "WITH CHECK OPTION on a condition over several tables",
                 ));

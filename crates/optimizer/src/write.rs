@@ -78,11 +78,16 @@ impl Planner<'_> {
         let ctes = self.plan_ctes(ctes)?;
         let goal = Goal::default();
         let node = self.plan(write.root, &goal)?;
+        let checks = write.targets.iter().flat_map(|target| &target.write.view_checks);
+        for check in checks {
+            self.keep_subqueries(&check.predicate);
+        }
         let shared = self.share(ctes, &[&node.physical])?;
         let mut wanted = RegisterSet::new();
         let mut exprs: Vec<&Expr> = Vec::new();
         for target in &write.targets {
             self.add_target(target, &mut wanted);
+            exprs.extend(target.write.view_checks.iter().map(|check| &check.predicate));
             exprs.extend(target.assignments.iter().filter_map(|set| set.value.as_ref()));
         }
         let root = self.finish_with(node.physical, &exprs, wanted, &shared.subqueries);
@@ -106,6 +111,15 @@ impl Planner<'_> {
         let plan =
             UpdatePlan { root, targets, ignore, buffered, limit, subqueries, ctes, registers };
         Ok((Plan::Update(plan), rows))
+    }
+
+    /// What a check asks is asked again when the rows of the joins that took it up are gone.
+    fn keep_subqueries(&mut self, predicate: &Expr) {
+        predicate.visit(&mut |expr| {
+            if let Expr::Subquery { id, .. } = expr {
+                self.absorbed[id.0 as usize] = false;
+            }
+        });
     }
 
     pub(crate) fn delete(

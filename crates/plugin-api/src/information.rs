@@ -109,6 +109,8 @@ pub struct TableView {
     pub definer: String,
     /// `DEFINER` or `INVOKER`, of a view.
     pub security: &'static str,
+    /// Rows can be changed through the view.
+    pub is_updatable: bool,
     /// `NONE`, `LOCAL` or `CASCADED`, of a view.
     pub check_option: String,
     /// `character_set_client` and `collation_connection` of the session that made a view.

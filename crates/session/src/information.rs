@@ -172,10 +172,24 @@ impl Information<'_> {
             definer: view.definer.to_string(),
             security: if view.invoker { "INVOKER" } else { "DEFINER" },
             check_option: view.check_option.to_string(),
+            is_updatable: self.is_updatable(view),
             session_charset: view.charset_client.to_string(),
             session_collation: view.collation_connection.to_string(),
             ..TableView::default()
         }
+    }
+
+    fn is_updatable(&self, view: &View) -> bool {
+        let catalog = self.catalog_view();
+        let bind = view_context();
+        let input = BindInput {
+            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &NoVariables,
+            parameter_types: None,
+        };
+        Binder::new(input).is_updatable(&Arc::new(view.clone()))
     }
 
     /// Columns of a view; none when what it refers to is gone.
@@ -183,13 +197,7 @@ impl Information<'_> {
         let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
         let Ok((statement, _)) = parsed else { return Vec::new() };
         let catalog = self.catalog_view();
-        let bind = BindContext {
-            sql_mode: SqlMode::DEFAULT,
-            collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
-            div_precision_increment: 4,
-            group_concat_max_len: 1024,
-            max_allowed_packet: 1 << 26,
-        };
+        let bind = view_context();
         let input = BindInput {
             catalog: &Reader { view: &catalog, database: Some(&view.schema) },
             registry: &self.server.registry,
@@ -836,5 +844,16 @@ impl Information<'_> {
             "timestamp" => types::Value::Double(self.server.now_micros() as f64 / 1e6),
             _ => types::Value::UInt(0),
         }
+    }
+}
+
+/// What a view's text was written under, as far as its columns depend on it.
+fn view_context() -> BindContext {
+    BindContext {
+        sql_mode: SqlMode::DEFAULT,
+        collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
+        div_precision_increment: 4,
+        group_concat_max_len: 1024,
+        max_allowed_packet: 1 << 26,
     }
 }

@@ -123,7 +123,7 @@ pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<
             Value::text(&table.name),
             Value::text(definition),
             Value::text(&table.check_option),
-            Value::text("NO"),
+            Value::text(if table.is_updatable { "YES" } else { "NO" }),
             Value::text(&table.definer),
             Value::text(table.security),
             Value::text(&table.session_charset),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binder::{BindInput, Binder};
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
@@ -9,6 +10,7 @@ use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
 
 use super::check_table_name;
+use crate::query::Reader;
 use crate::session::Session;
 use crate::statement::Running;
 
@@ -103,7 +105,7 @@ impl Session {
             _ => create.query_span,
         };
         let definition = self.understood_query(&create.query, span, running.source)?;
-        Ok(View {
+        let view = View {
             schema: schema.clone(),
             name: name.clone(),
             definition: definition.into(),
@@ -122,7 +124,25 @@ impl Session {
             }),
             charset_client: self.session_text("character_set_client").into(),
             collation_connection: self.settings.collation_connection.name.into(),
-        })
+        };
+        if create.check_option.is_some() && !self.is_updatable(&view) {
+            bail!(VIEW_NONUPD_CHECK, view.schema, view.name);
+        }
+        Ok(view)
+    }
+
+    fn is_updatable(&self, view: &View) -> bool {
+        let bind = self.bind_context();
+        let catalog = self.view();
+        let reader = Reader { view: &catalog, database: Some(&view.schema) };
+        let input = BindInput {
+            catalog: &reader,
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &self.services,
+            parameter_types: None,
+        };
+        Binder::new(input).is_updatable(&Arc::new(view.clone()))
     }
 
     /// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it

@@ -1,0 +1,163 @@
+//! Which views can be written through, and to which of their tables a write goes.
+//!
+//! Invariant: a table reference is written through a view only where each row of the view is one row of it.
+
+use std::sync::Arc;
+
+use catalog::View;
+use errors::{Result, bail};
+use plan::{InstanceId, Logical, LogicalJoinKind};
+use syntax::ast;
+
+use crate::Binder;
+use crate::block::ScopeColumn;
+use crate::grouping::plain_register;
+use crate::query::BoundQuery;
+
+/// A view in FROM.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownView {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    /// The stored tables whose rows it shows one by one; none when it cannot be written through.
+    pub written: Vec<InstanceId>,
+}
+
+impl ShownView {
+    pub(crate) fn is_updatable(&self) -> bool {
+        !self.written.is_empty()
+    }
+}
+
+impl Binder<'_> {
+    /// Whether rows can be changed through a view.
+    pub fn is_updatable(mut self, view: &Arc<View>) -> bool {
+        self.push_block();
+        let bound = self.bind_view(view, view.name.clone());
+        let table = self.blocks.last().and_then(|block| block.tables.last());
+        let shown = table.and_then(|table| table.view.as_ref());
+        bound.is_ok() && shown.is_some_and(|shown| shown.is_updatable())
+    }
+
+    /// What is known of a view that was just bound; `instances` and `subqueries` were there before.
+    pub(crate) fn shown_view(
+        &mut self,
+        view: &View,
+        query: &ast::Query,
+        bound: &BoundQuery,
+        instances: usize,
+        subqueries: usize,
+    ) -> ShownView {
+        let mut written = Vec::new();
+        let has_having =
+            matches!(&query.body, ast::SetExpr::Select(select) if select.having.is_some());
+        let is_plain = self.add_written(&bound.plan, &mut written)
+            && &*view.algorithm != "TEMPTABLE"
+            && !has_having;
+        let has_column = bound.outputs.iter().any(|output| {
+            let register = plain_register(&output.expr);
+            register.is_some_and(|register| {
+                written.iter().any(|id| self.instance(*id).column_of(register).is_some())
+            })
+        });
+        // A subquery of the view would read what is written.
+        let reads_itself = self.subqueries[subqueries..].iter().any(|subquery| {
+            written.iter().any(|id| self.reads_table(&subquery.root, self.instance(*id).table))
+        });
+        if !is_plain || !has_column || reads_itself {
+            written.clear();
+            self.read_only
+                .extend((instances..self.instances.len()).map(|id| InstanceId(id as u32)));
+        }
+        ShownView { schema: view.schema.clone(), name: view.name.clone(), written }
+    }
+
+    /// Adds the table references whose rows a tree shows one by one; false when it has an outer join.
+    fn add_written(&self, node: &Logical, written: &mut Vec<InstanceId>) -> bool {
+        match node {
+            Logical::Get(id) => {
+                if !self.read_only.contains(id) {
+                    written.push(*id);
+                }
+                true
+            }
+            Logical::Join { kind: LogicalJoinKind::Left, .. } => false,
+            Logical::Filter { .. }
+            | Logical::Project { .. }
+            | Logical::Join { .. }
+            | Logical::Sort { .. }
+            | Logical::Derived { .. } => {
+                let mut plain = true;
+                node.for_each_input(&mut |input| plain &= self.add_written(input, written));
+                plain
+            }
+            Logical::OneRow
+            | Logical::Nothing
+            | Logical::InformationGet { .. }
+            | Logical::Values { .. }
+            | Logical::Aggregate { .. }
+            | Logical::Window { .. }
+            | Logical::Distinct { .. }
+            | Logical::Limit { .. }
+            | Logical::SetOperation { .. }
+            | Logical::CteScan { .. }
+            | Logical::RecursiveCte { .. } => true,
+        }
+    }
+
+    /// The column of a stored table behind a view's column.
+    pub(crate) fn column_through(
+        &self,
+        view: &ShownView,
+        column: &ScopeColumn,
+    ) -> Option<(InstanceId, usize)> {
+        let register = plain_register(&column.expr)?;
+        let found = |id: &InstanceId| Some((*id, self.instance(*id).column_of(register)?));
+        view.written.iter().find_map(found)
+    }
+
+    /// The table that an INSERT into a view goes to, and the columns of the view that are its.
+    ///
+    /// # Errors
+    /// 1471, 1394, 1393, 1348.
+    pub(crate) fn inserted_through(
+        &self,
+        view: &ShownView,
+        shown: &[ScopeColumn],
+        listed: Option<&[&str]>,
+    ) -> Result<(InstanceId, Vec<(Arc<str>, usize)>)> {
+        if !view.is_updatable() {
+            bail!(NON_INSERTABLE_TABLE, view.name, "INSERT");
+        }
+        if view.written.len() > 1 && listed.is_none() {
+            bail!(VIEW_NO_INSERT_FIELD_LIST, view.schema, view.name);
+        }
+        let named = |column: &ScopeColumn| {
+            listed
+                .is_none_or(|names| names.iter().any(|name| catalog::same_name(name, &column.name)))
+        };
+        let mut target = None;
+        for column in shown.iter().filter(|column| named(column)) {
+            match (self.column_through(view, column), target) {
+                (None, _) => bail!(NONUPDATEABLE_COLUMN, column.name),
+                (Some((id, _)), Some(known)) if id != known => {
+                    bail!(VIEW_MULTIUPDATE, view.schema, view.name)
+                }
+                (Some((id, _)), _) => target = Some(id),
+            }
+        }
+        let mut columns: Vec<(InstanceId, Arc<str>, usize)> = Vec::with_capacity(shown.len());
+        for column in shown {
+            let Some((id, at)) = self.column_through(view, column) else {
+                bail!(NON_INSERTABLE_TABLE, view.name, "INSERT")
+            };
+            if columns.iter().any(|(known, _, before)| *known == id && *before == at) {
+                bail!(NON_INSERTABLE_TABLE, view.name, "INSERT");
+            }
+            columns.push((id, column.name.clone(), at));
+        }
+        let target = target.unwrap_or(view.written[0]);
+        let own = columns.into_iter().filter(|(id, ..)| *id == target);
+        Ok((target, own.map(|(_, name, at)| (name, at)).collect()))
+    }
+}

@@ -293,6 +293,7 @@ const AHEAD_LEAVES: usize = 32;
 /// A private copy of a leaf, for scans.
 pub struct LeafCopy {
     words: Box<[AtomicU64]>,
+    /// The page that was copied; the meta page when there is none.
     number: PageNo,
     version: u64,
     /// The parent whose children are read ahead, and up to which slot they were asked for.
@@ -316,6 +317,21 @@ impl LeafCopy {
     /// # Errors
     /// I/O.
     pub fn load(&mut self, pool: &Pool, tree: Tree, seek: Seek<'_>) -> io::Result<()> {
+        self.load_unless(pool, tree, seek, |_| false).map(drop)
+    }
+
+    /// Shows the leaf at `seek` to `read` while it stands still, and copies it when that gives false. True: there is no copy now.
+    /// `read` waits for nothing.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn load_unless(
+        &mut self,
+        pool: &Pool,
+        tree: Tree,
+        seek: Seek<'_>,
+        read: impl FnOnce(PageRef<'_>) -> bool,
+    ) -> io::Result<bool> {
         loop {
             let Some((parent, leaf)) = tree.try_descend(pool, seek, 0, Waiting::Passing)? else {
                 pool.give_way();
@@ -326,9 +342,13 @@ impl LeafCopy {
             }
             let (number, version) = (leaf.number(), leaf.version());
             let Some(shared) = leaf.share() else { continue };
+            if read(shared.page()) {
+                self.number = PageNo::META;
+                return Ok(true);
+            }
             shared.copy_to(&self.words);
             (self.number, self.version) = (number, version);
-            return Ok(());
+            return Ok(false);
         }
     }
 
@@ -355,11 +375,14 @@ impl LeafCopy {
         }
     }
 
-    /// Whether the leaf has not changed since.
+    /// Whether there is a copy and the leaf has not changed since.
     ///
     /// # Errors
     /// I/O.
     pub fn is_current(&self, pool: &Pool) -> io::Result<bool> {
+        if self.number == PageNo::META {
+            return Ok(false);
+        }
         let look = pool.try_optimistic(self.number)?;
         Ok(look.is_some_and(|look| look.version() == self.version))
     }

@@ -200,6 +200,13 @@ impl Source for Wide {
     }
 }
 
+/// Whether one of four numbers of 16 bits is zero.
+#[inline]
+fn has_zero_lane(lanes: u64) -> bool {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    lanes.wrapping_sub(ONES) & !lanes & (ONES << 15) != 0
+}
+
 /// The weights of a text, one after the other.
 pub(crate) struct Units<'a, S> {
     text: &'a [u8],
@@ -216,7 +223,7 @@ impl<'a, S: Source> Units<'a, S> {
     /// Appends the weights of the ASCII characters that come next, in two bytes each, as far as each has one of its own.
     pub(crate) fn write_ascii(&mut self, out: &mut Vec<u8>) {
         /// So many at once: their weights are looked up without a branch between them.
-        const CHARS: usize = 16;
+        const CHARS: usize = 8;
         if !self.run.is_empty() {
             return;
         }
@@ -224,11 +231,15 @@ impl<'a, S: Source> Units<'a, S> {
             if !chars.is_ascii() {
                 break;
             }
-            let weights = chars.map(|byte| self.source.ascii(byte));
-            if weights.contains(&0) {
+            let [a, b, c, d, e, f, g, h] = *chars;
+            let weight = |byte: u8| u64::from(self.source.ascii(byte));
+            let four = |a, b, c, d| weight(a) << 48 | weight(b) << 32 | weight(c) << 16 | weight(d);
+            let (first, second) = (four(a, b, c, d), four(e, f, g, h));
+            if has_zero_lane(first) | has_zero_lane(second) {
                 break;
             }
-            out.extend_from_slice(weights.map(u16::to_be_bytes).as_flattened());
+            let weights = u128::from(first) << 64 | u128::from(second);
+            out.extend_from_slice(&weights.to_be_bytes());
             self.at += CHARS;
         }
         while let Some(byte) = self.text.get(self.at).filter(|byte| **byte < 0x80) {

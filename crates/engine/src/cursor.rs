@@ -1,4 +1,4 @@
-//! Scans: consistent ones over private copies of leaves, locking ones row by row.
+//! Scans: consistent ones read usual rows where they lie and others from private copies of leaves, locking ones go row by row.
 
 use std::sync::Arc;
 
@@ -171,11 +171,21 @@ impl Cursor {
             self.left = None;
             return;
         };
-        match self.backward {
-            true => left.end = Some(fence.to_vec()),
-            false => left.start = fence.to_vec(),
-        }
+        let end = match self.backward {
+            true => left.end.get_or_insert_with(Vec::new),
+            false => &mut left.start,
+        };
+        end.clear();
+        end.extend_from_slice(fence);
         self.close_if_empty();
+    }
+
+    fn pass(&mut self, next: Next, key: &[u8]) {
+        match next {
+            Next::Key => self.pass_key(key),
+            Next::Leaf => self.pass_leaf(Some(key)),
+            Next::End => self.pass_leaf(None),
+        }
     }
 
     fn close_if_empty(&mut self) {
@@ -185,7 +195,7 @@ impl Cursor {
     }
 }
 
-/// Where the scan stands in a copied leaf.
+/// Where the scan stands in a leaf.
 fn slots_of(page: page::PageRef<'_>, left: &Span) -> std::ops::Range<usize> {
     let first = page.search(&left.start).0;
     let last = match &left.end {
@@ -198,6 +208,56 @@ fn slots_of(page: page::PageRef<'_>, left: &Span) -> std::ops::Range<usize> {
     };
     let first = if page.covers(&left.start) { first } else { 0 };
     first..last.max(first)
+}
+
+/// The slots of a leaf that a scan has to look at, in its direction.
+struct Slots {
+    start: usize,
+    count: usize,
+    backward: bool,
+}
+
+impl Slots {
+    fn of(page: page::PageRef<'_>, left: &Span, backward: bool) -> Slots {
+        let slots = slots_of(page, left);
+        Slots { start: slots.start, count: slots.len(), backward }
+    }
+
+    /// The n-th slot.
+    #[inline]
+    fn at(&self, index: usize) -> usize {
+        match self.backward {
+            false => self.start + index,
+            true => self.start + self.count - 1 - index,
+        }
+    }
+
+    /// Where the scan goes on when it has `passed` some; the key or fence is put into `key`.
+    fn next(&self, page: page::PageRef<'_>, passed: usize, key: &mut Vec<u8>) -> Next {
+        key.clear();
+        if passed == self.count {
+            let more = match self.backward {
+                false => page.upper_fence(key),
+                true => page.lower_fence(key),
+            };
+            return if more { Next::Leaf } else { Next::End };
+        }
+        if passed > 0 {
+            page.copy_key(self.at(passed - 1), key);
+        }
+        Next::Key
+    }
+}
+
+/// Where a scan goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Behind a key.
+    Key,
+    /// At a leaf's fence.
+    Leaf,
+    /// Nowhere.
+    End,
 }
 
 impl Txn {
@@ -232,19 +292,18 @@ impl Txn {
         Ok(leaf)
     }
 
-    /// The leaf for this fetch: the copy at hand when it is still what the tree holds and covers the place.
-    fn current_leaf(&mut self, cursor: &mut Cursor) -> EngineResult<LeafCopy> {
-        if let (Some(leaf), Some(left)) = (cursor.leaf.take(), &cursor.left) {
+    /// The copy at hand, when it is still what the tree holds and covers the place.
+    fn held_leaf(&mut self, cursor: &mut Cursor) -> EngineResult<Option<LeafCopy>> {
+        if let (Some(leaf), Some(left)) = (&cursor.leaf, &cursor.left) {
             let covers = !cursor.backward && leaf.page().covers(&left.start);
             if covers && leaf.is_current(&self.shared.system.pool).map_err(io_error)? {
-                return Ok(leaf);
+                return Ok(cursor.leaf.take());
             }
-            cursor.leaf = Some(leaf);
         }
-        self.load_leaf(cursor)
+        Ok(None)
     }
 
-    /// Rows of one leaf.
+    /// Rows of one leaf: as long as they are usual ones from where they lie, else from a copy.
     fn fetch_consistent(
         &mut self,
         cursor: &mut Cursor,
@@ -252,21 +311,67 @@ impl Txn {
         batch: &mut RowBatch,
     ) -> EngineResult<usize> {
         let view = self.view()?;
-        let leaf = self.current_leaf(cursor)?;
+        if let Some(leaf) = self.held_leaf(cursor)? {
+            return self.fetch_copied(cursor, &view, leaf, limit, batch);
+        }
+        let spare = cursor.leaf.take().or_else(|| self.leaves.pop());
+        let system = &self.shared.system;
+        let mut leaf = spare.unwrap_or_else(|| LeafCopy::new(&system.pool));
+        let mut key = std::mem::take(&mut cursor.entry_key);
+        let Some(left) = &cursor.left else { return Ok(0) };
+        let (mut rows, mut next) = (0, Next::End);
+        let seek = Cursor::seek(left, cursor.backward);
+        let is_done = leaf.load_unless(&system.pool, cursor.tree(), seek, |page| {
+            let slots = Slots::of(page, left, cursor.backward);
+            let settled = cursor.gives_keys && view.sees_entries(page.max_txn());
+            if cursor.index.is_some() && !settled {
+                return false;
+            }
+            let mut passed = 0;
+            while passed < slots.count && rows < limit && batch.size_bytes() < FETCH_BYTES_MAX {
+                let slot = slots.at(passed);
+                rows += usize::from(match settled {
+                    true => {
+                        key.clear();
+                        page.copy_key(slot, &mut key);
+                        push_entry(page.value_word(slot, 0), &key, batch)
+                    }
+                    false if self.push_inline(&view, page, slot, batch) => true,
+                    false => break,
+                });
+                passed += 1;
+            }
+            next = slots.next(page, passed, &mut key);
+            passed > 0 || slots.count == 0
+        });
+        if is_done.map_err(io_error)? {
+            cursor.pass(next, &key);
+            cursor.entry_key = key;
+            cursor.leaf = Some(leaf);
+            return Ok(rows);
+        }
+        cursor.entry_key = key;
+        self.fetch_copied(cursor, &view, leaf, limit, batch)
+    }
+
+    fn fetch_copied(
+        &mut self,
+        cursor: &mut Cursor,
+        view: &View,
+        leaf: LeafCopy,
+        limit: usize,
+        batch: &mut RowBatch,
+    ) -> EngineResult<usize> {
         let page = leaf.page();
         let Some(left) = &cursor.left else { return Ok(0) };
-        let slots = slots_of(page, left);
+        let slots = Slots::of(page, left, cursor.backward);
         let settled = cursor.gives_keys && view.sees_entries(page.max_txn());
         let (mut rows, mut passed) = (0, 0);
         let mut key = std::mem::take(&mut cursor.entry_key);
-        let count = slots.len();
-        while passed < count && rows < limit && batch.size_bytes() < FETCH_BYTES_MAX {
-            let slot = match cursor.backward {
-                false => slots.start + passed,
-                true => slots.end - 1 - passed,
-            };
+        while passed < slots.count && rows < limit && batch.size_bytes() < FETCH_BYTES_MAX {
+            let slot = slots.at(passed);
             passed += 1;
-            if cursor.index.is_none() && self.push_inline(&view, page, slot, batch) {
+            if cursor.index.is_none() && self.push_inline(view, page, slot, batch) {
                 rows += 1;
                 continue;
             }
@@ -274,26 +379,11 @@ impl Txn {
             page.copy_key(slot, &mut key);
             rows += usize::from(match settled {
                 true => push_entry(page.value_word(slot, 0), &key, batch),
-                false => self.push_visible(cursor, &view, page, slot, &key, batch)?,
+                false => self.push_visible(cursor, view, page, slot, &key, batch)?,
             });
         }
-        if passed < count {
-            let last = match cursor.backward {
-                false => slots.start + passed,
-                true => slots.end - passed,
-            };
-            key.clear();
-            page.copy_key(if cursor.backward { last } else { last - 1 }, &mut key);
-            cursor.pass_key(&key);
-        } else {
-            let mut fence = std::mem::take(&mut key);
-            let more = match cursor.backward {
-                false => page.upper_fence(&mut fence),
-                true => page.lower_fence(&mut fence),
-            };
-            cursor.pass_leaf(more.then_some(fence.as_slice()));
-            key = fence;
-        }
+        let next = slots.next(page, passed, &mut key);
+        cursor.pass(next, &key);
         cursor.entry_key = key;
         cursor.leaf = Some(leaf);
         Ok(rows)

@@ -11,7 +11,7 @@ use sys::threads::HelperLimit;
 use types::Value;
 
 use crate::measure::{ExecCounts, Measure};
-use crate::ops::ScanBuffers;
+use crate::ops::{ScanBuffers, SortedRows};
 use crate::write::RecordBuffers;
 
 /// The session's transactions, one for each engine that a statement touches.
@@ -110,6 +110,7 @@ pub struct ExecScratch {
     pub(crate) row: RowBuf,
     pub(crate) key: Vec<u8>,
     pub(crate) scans: Vec<ScanBuffers>,
+    pub(crate) sorted: SortedRows,
     pub(crate) records: RecordBuffers,
     /// Work since the session took the counts last.
     pub counts: ExecCounts,

@@ -4,7 +4,9 @@ use errors::Result;
 use plan::EntryParts;
 use types::key::{KEY_RECORD, KeyReader, fixed_width, split_key_record};
 use types::record::{Cell, CellText, ColumnPlace, RecordError, RecordLayout};
-use types::{DataType, Value};
+use types::{CollationId, DataType, Value};
+
+use crate::value_key::{append_sort_key, append_text_sort_key};
 
 /// How a table's records are read and written.
 pub(crate) struct Layout {
@@ -125,6 +127,26 @@ impl Layout {
             Some(value) => Ok(value),
             None => Ok(self.stand_in(column)),
         }
+    }
+
+    /// Appends a column's sort key; texts go there without becoming values.
+    pub(crate) fn append_sort_key(
+        &self,
+        record: &[u8],
+        column: usize,
+        (collation, descending): (CollationId, bool),
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let ty = &self.record.types()[column];
+        if ty.is_string()
+            && record.first() != Some(&KEY_RECORD)
+            && let Cell::Bytes(text) = self.record.cell(record, column)?
+        {
+            append_text_sort_key(text, collation, descending, out);
+            return Ok(());
+        }
+        append_sort_key(&self.decode(record, column)?, collation, descending, out);
+        Ok(())
     }
 
     /// The values of all columns.

@@ -6,7 +6,10 @@ use plan::{CastKind, Expr, OutputColumn, Physical, QueryPlan};
 use types::Value;
 
 use crate::context::{ExecContext, ExecScratch, Outcome, RowSink};
-use crate::ops::{AccessNode, Node, NodeCompiler, Operator, Scan, ScanNode, build, row_count};
+use crate::ops::{
+    AccessNode, Node, NodeCompiler, Operator, Scan, ScanNode, Sort, SortNode, SortedRows, build,
+    row_count,
+};
 use crate::output::{self, ComputedRow, Output, RecordCell, RecordRow};
 use crate::run::{Body, Run};
 
@@ -17,14 +20,22 @@ pub(crate) struct QueryProgram {
     outputs: Vec<Output>,
     /// Set when every result column is a plain column of the one table scanned.
     cells: Option<Vec<RecordCell>>,
+    /// Columns of the sort keys, when all that happens to the scan is a sort by plain columns.
+    sort_columns: Option<Vec<usize>>,
 }
 
 /// Result columns that are plain columns of `table`, which nothing between scan and result changes.
 fn record_cells(root: &Physical, outputs: &[OutputColumn]) -> Option<Vec<RecordCell>> {
-    let scan = match root {
+    let mut scan = match root {
         Physical::Limit { input, count_all: false, .. } => input,
         other => other,
     };
+    if let Physical::Sort { input, .. } = scan {
+        scan = input;
+        if let Physical::Distinct { input, .. } = scan {
+            scan = input;
+        }
+    }
     let Physical::Scan { table, .. } = scan else { return None };
     let cell = |output: &OutputColumn| {
         let (register, to_local) = match &output.expr {
@@ -46,12 +57,22 @@ impl QueryProgram {
         compiler: &mut NodeCompiler<'_>,
     ) -> Result<QueryProgram> {
         let root = compiler.node(&plan.root)?;
+        let sort = match &root {
+            Node::Sort(sort) => Some(sort),
+            Node::Limit { input, .. } => match &**input {
+                Node::Sort(sort) => Some(sort),
+                _ => None,
+            },
+            _ => None,
+        };
+        let sort_columns = sort.and_then(|sort| Some(sort.record_keys()?.1));
         let outputs =
             plan.outputs.iter().map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)));
         Ok(QueryProgram {
             root,
             outputs: outputs.collect::<Result<_>>()?,
             cells: record_cells(&plan.root, &plan.outputs),
+            sort_columns,
             body: Body::default(),
         })
     }
@@ -85,13 +106,19 @@ impl QueryProgram {
                 }
                 _ => run_scan(scan, cells, whole, run, sink),
             },
+            (Node::Sort(sort), Some(cells)) => {
+                self.run_sorted(sort, cells, whole, buffers, run, sink)
+            }
             (Node::Limit { input, limit, offset, .. }, Some(cells)) => {
-                let Node::Scan(scan) = &**input else {
-                    return self.run_operators(buffers, u64::MAX, run, sink);
-                };
                 let limit = row_count(limit.as_ref(), u64::MAX, run)?;
                 let offset = row_count(offset.as_ref(), 0, run)?;
-                run_scan(scan, cells, (offset, limit), run, sink)
+                match &**input {
+                    Node::Scan(scan) => run_scan(scan, cells, (offset, limit), run, sink),
+                    Node::Sort(sort) if self.sort_columns.is_some() => {
+                        self.run_sorted(sort, cells, (offset, limit), buffers, run, sink)
+                    }
+                    _ => self.run_operators(buffers, u64::MAX, run, sink),
+                }
             }
             (Node::OneRow, _) if whole.1 > 0 => {
                 output::compute(&self.outputs, &mut buffers.cells, run)?;
@@ -101,6 +128,67 @@ impl QueryProgram {
             (Node::Limit { .. }, None) => self.run_operators(buffers, u64::MAX, run, sink),
             _ => self.run_operators(buffers, whole.1, run, sink),
         }
+    }
+
+    /// A sorted scan: cells from the records, while they are few.
+    fn run_sorted<'r>(
+        &'r self,
+        node: &'r SortNode,
+        cells: &[RecordCell],
+        (offset, limit): (u64, u64),
+        buffers: &mut Buffers,
+        run: &mut Run<'r>,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let (Node::Scan(scan_node), Some(columns)) = (&node.input, &self.sort_columns) else {
+            return self.run_operators(buffers, limit, run, sink);
+        };
+        if limit == 0 {
+            return Ok(0);
+        }
+        let mut scan = Scan::new(scan_node);
+        let sorted = &mut buffers.sorted;
+        let read = sorted.read((node, columns), (&mut scan, scan_node), run);
+        let outcome = match read {
+            Ok(true) => {
+                scan.close(run);
+                send_sorted((node, scan_node), sorted, cells, (offset, limit), run, sink)
+            }
+            Ok(false) => Sort::resume(node, (scan, scan_node), sorted, run).and_then(|mut sort| {
+                let range = (offset, limit);
+                let sent = self.send_rest(&mut sort, &mut buffers.cells, range, run, sink);
+                sort.close(run);
+                sent
+            }),
+            Err(error) => {
+                scan.close(run);
+                Err(error)
+            }
+        };
+        sorted.clear(run);
+        outcome
+    }
+
+    /// Sends the rows of an operator that is open.
+    fn send_rest<'r>(
+        &'r self,
+        operator: &mut dyn Operator<'r>,
+        cells: &mut Vec<Value>,
+        (mut offset, limit): (u64, u64),
+        run: &mut Run<'r>,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let mut sent = 0;
+        while sent < limit && operator.next(run)? {
+            if offset > 0 {
+                offset -= 1;
+                continue;
+            }
+            output::compute(&self.outputs, cells, run)?;
+            sink.row(&ComputedRow::new(&self.outputs, &run.regs, cells))?;
+            sent += 1;
+        }
+        Ok(sent)
     }
 
     fn run_operators<'r>(
@@ -156,6 +244,7 @@ struct Buffers {
     cells: Vec<Value>,
     key: Vec<u8>,
     row: RowBuf,
+    sorted: SortedRows,
 }
 
 impl Buffers {
@@ -164,6 +253,7 @@ impl Buffers {
             cells: std::mem::take(&mut scratch.cells),
             key: std::mem::take(&mut scratch.key),
             row: std::mem::take(&mut scratch.row),
+            sorted: std::mem::take(&mut scratch.sorted),
         }
     }
 
@@ -171,6 +261,7 @@ impl Buffers {
         scratch.cells = self.cells;
         scratch.key = self.key;
         scratch.row = self.row;
+        scratch.sorted = self.sorted;
     }
 }
 
@@ -235,6 +326,7 @@ fn send_records<'r>(
 ) -> Result<u64> {
     let (mut sent, time_zone) = (0, run.function.time_zone);
     scan.open(run)?;
+    scan.expect(offset.saturating_add(limit));
     while sent < limit {
         let Some(row) = scan.next_record(run)? else { break };
         if offset > 0 {
@@ -243,6 +335,29 @@ fn send_records<'r>(
         }
         let record = row.record;
         sink.row(&RecordRow { layout: &node.table.layout, record, cells, time_zone })?;
+        sent += 1;
+    }
+    Ok(sent)
+}
+
+/// Puts kept records in order and sends them.
+fn send_sorted(
+    (node, scan): (&SortNode, &ScanNode),
+    sorted: &mut SortedRows,
+    cells: &[RecordCell],
+    (offset, limit): (u64, u64),
+    run: &mut Run<'_>,
+    sink: &mut dyn RowSink,
+) -> Result<u64> {
+    let first = row_count(node.limit.as_ref(), u64::MAX, run)?;
+    sorted.sort(node.distinct);
+    node.count_sorted(sorted.len().min(usize::try_from(first).unwrap_or(usize::MAX)), run);
+    let (time_zone, layout) = (run.function.time_zone, &scan.table.layout);
+    let mut sent = 0;
+    let wanted = |rows| usize::try_from(rows).unwrap_or(usize::MAX);
+    let rows = sorted.records().take(wanted(first));
+    for record in rows.skip(wanted(offset)).take(wanted(limit)) {
+        sink.row(&RecordRow { layout, record, cells, time_zone })?;
         sent += 1;
     }
     Ok(sent)

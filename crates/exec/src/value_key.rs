@@ -150,6 +150,9 @@ pub(crate) fn append_sort_key(
     descending: bool,
     out: &mut Vec<u8>,
 ) {
+    if let Value::Bytes(bytes) = value {
+        return append_text_sort_key(bytes, collation, descending, out);
+    }
     let start = out.len();
     out.push(u8::from(!value.is_null()));
     match value {
@@ -170,7 +173,7 @@ pub(crate) fn append_sort_key(
         Value::Decimal(number) => {
             number.write_key(types::decimal::MAX_PRECISION, types::decimal::MAX_SCALE, out);
         }
-        Value::Bytes(bytes) => charset::collation_or_binary(collation).write_key(bytes, out),
+        Value::Bytes(_) => {}
         Value::Date(date) => out.extend_from_slice(&date.packed().to_be_bytes()),
         Value::Time(time) => {
             out.extend_from_slice(&((time.micros() as u64) ^ 1 << 63).to_be_bytes());
@@ -181,9 +184,24 @@ pub(crate) fn append_sort_key(
             types::key::encode_part(value, &ty, None, false, out);
         }
     }
+    complement_if(descending, &mut out[start..]);
+}
+
+/// As `append_sort_key`, of a text.
+pub(crate) fn append_text_sort_key(
+    text: &[u8],
+    collation: CollationId,
+    descending: bool,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    out.push(1);
+    charset::collation_or_binary(collation).write_key(text, out);
+    complement_if(descending, &mut out[start..]);
+}
+
+fn complement_if(descending: bool, key: &mut [u8]) {
     if descending {
-        for byte in &mut out[start..] {
-            *byte = !*byte;
-        }
+        key.iter_mut().for_each(|byte| *byte = !*byte);
     }
 }

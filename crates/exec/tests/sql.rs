@@ -525,6 +525,8 @@ fn what_exceeds_memory_moves_to_files() {
         "select a, row_number() over (order by c, a) from t1",
         "select a, b, count(*), max(c) from t1 group by a, b",
         "select distinct a, c from t1",
+        "select distinct a, c from t1 order by c, a desc",
+        "select distinct a, b from t1 order by b, a limit 30 offset 1000",
         "select a, c from t1 union select a + 1, c from t1",
         "select x.a, y.b, y.c from t1 x join t1 y on x.a = y.a + 1",
         "select x.a, y.b from t1 x left join t1 y on x.a * 2 = y.a * 1 and y.b > 5",
@@ -549,6 +551,23 @@ fn what_exceeds_memory_moves_to_files() {
             assert_eq!(moved, exceeds, "{text} with {bytes} bytes: {counts:?}");
         }
         assert_eq!(answers[0].len(), answers[1].len(), "{text}");
+        assert_eq!(answers[0], answers[1], "{text}");
+    }
+}
+
+/// Distinct rows that an index gives in order stay so when there is little memory.
+#[test]
+fn distinct_rows_keep_their_order() {
+    let mut sql = Sql::durable();
+    many_rows(&mut sql);
+    for limit in ["", "limit 20 offset 700", "limit 20 offset 1200"] {
+        let text = format!("select distinct a, b from t1 order by b, a {limit}");
+        let mut answers = Vec::new();
+        for bytes in [16 << 20, 4096] {
+            sql.database.settings.operator_memory_bytes = bytes;
+            answers.push(sql.run(&text).expect("rows").rows);
+        }
+        assert!(!answers[0].is_empty());
         assert_eq!(answers[0], answers[1], "{text}");
     }
 }

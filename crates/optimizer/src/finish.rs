@@ -171,7 +171,7 @@ impl Planner<'_> {
                 keys.iter().for_each(|key| pass.add(&key.expr, &mut needed));
                 self.fill(input, needed, pass);
             }
-            Physical::Distinct { input, columns } => {
+            Physical::Distinct { input, columns, .. } => {
                 columns.iter().for_each(|(register, _)| _ = needed.insert(*register));
                 self.fill(input, needed, pass);
             }

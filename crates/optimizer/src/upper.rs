@@ -41,6 +41,9 @@ impl Node {
     }
 }
 
+/// So many distinct rows can be told apart in memory, so that they come as an index gives them.
+const ORDERED_DISTINCT_ROWS_MAX: f64 = 1000.0;
+
 impl Planner<'_> {
     /// Plans an operator tree.
     pub(crate) fn plan(&mut self, node: Logical, goal: &Goal) -> Result<Node> {
@@ -181,8 +184,11 @@ impl Planner<'_> {
     ) -> Result<Node> {
         let inner = Goal { limit: None, ..goal.clone() };
         let node = self.plan(input, &inner)?;
-        let physical = Physical::Distinct { input: Box::new(node.physical), columns };
-        Ok(Node { physical, rows: node.rows * 0.5, ..node })
+        let is_short = goal.limit.is_some_and(|limit| limit <= ORDERED_DISTINCT_ROWS_MAX);
+        let keeps_order = node.ordered && !goal.order.is_empty() && is_short;
+        let ordered = keeps_order || goal.order.is_empty() && node.ordered;
+        let physical = Physical::Distinct { input: Box::new(node.physical), columns, keeps_order };
+        Ok(Node { physical, rows: node.rows * 0.5, ordered, grouped: false, ..node })
     }
 
     // --- groups

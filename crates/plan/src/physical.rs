@@ -231,10 +231,12 @@ pub enum Physical {
         limit: Option<Expr>,
         columns: Vec<Register>,
     },
-    /// First row of each distinct combination.
+    /// First row of each distinct combination. Where the rows are more than fit memory they come in another order, unless
+    /// `keeps_order`.
     Distinct {
         input: Box<Physical>,
         columns: Vec<(Register, DataType)>,
+        keeps_order: bool,
     },
     /// `count_all`: SQL_CALC_FOUND_ROWS, the input is read to its end.
     Limit {

@@ -190,6 +190,14 @@ pub(crate) fn truth_value(truth: Option<bool>) -> Value {
 }
 
 impl Code {
+    /// The register that it reads and nothing else.
+    pub(crate) fn as_register(&self) -> Option<usize> {
+        match self {
+            Code::Register(register) => Some(*register),
+            _ => None,
+        }
+    }
+
     /// The value in place, when no work is needed to have it.
     #[inline]
     pub(crate) fn leaf<'a>(&'a self, run: &'a Run<'_>) -> Option<&'a Value> {

@@ -45,6 +45,23 @@ fn typed(columns: &[(Register, DataType)]) -> (Vec<usize>, Vec<DataType>) {
     columns.iter().map(|(register, ty)| (index(*register), ty.clone())).unzip()
 }
 
+/// A node of which all rows are read.
+fn drained(mut node: Node) -> Node {
+    let mut at = &mut node;
+    loop {
+        at = match at {
+            Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Measured { input, .. } => input,
+            Node::Scan(scan) => {
+                scan.is_drained = true;
+                return node;
+            }
+            _ => return node,
+        };
+    }
+}
+
 /// Whether rows are equal in `columns` exactly when they are in the sort keys.
 fn decides(keys: &[SortKey], columns: &[(Register, DataType)]) -> bool {
     let is_key = |key: &SortKey, (register, ty): &(Register, DataType)| {
@@ -155,7 +172,7 @@ impl<'a> NodeCompiler<'a> {
                 }))
             }
             Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
-                let input_node = self.node(input)?;
+                let input_node = drained(self.node(input)?);
                 let key_codes = keys
                     .iter()
                     .map(|(register, expr)| {
@@ -188,20 +205,21 @@ impl<'a> NodeCompiler<'a> {
             Physical::Sort { input, keys, limit, columns } => {
                 let doubles = match &**input {
                     // Measured, the two steps are told apart.
-                    Physical::Distinct { input, columns } if self.measured.is_none() => {
+                    Physical::Distinct { input, columns, .. } if self.measured.is_none() => {
                         Some(input).filter(|_| decides(keys, columns))
                     }
                     _ => None,
                 };
                 Node::Sort(Box::new(SortNode {
-                    input: self.node(doubles.unwrap_or(input))?,
+                    input: drained(self.node(doubles.unwrap_or(input))?),
                     keys: self.sort_keys(keys)?,
                     limit: self.exprs.option(limit.as_ref())?,
                     columns: indexes(columns),
                     distinct: doubles.is_some(),
                 }))
             }
-            Physical::Distinct { input, columns } => Node::Distinct {
+            Physical::Distinct { input, columns, keeps_order } => Node::Distinct {
+                keeps_order: *keeps_order,
                 input: Box::new(self.node(input)?),
                 columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
             },
@@ -222,7 +240,9 @@ impl<'a> NodeCompiler<'a> {
                 let set = SetNode { operation, inputs, columns: registers, types };
                 let set = Node::Set(Box::new(set));
                 match operation {
-                    SetOperation::UnionDistinct => Node::Distinct { input: Box::new(set), columns },
+                    SetOperation::UnionDistinct => {
+                        Node::Distinct { input: Box::new(set), columns, keeps_order: false }
+                    }
                     SetOperation::UnionAll
                     | SetOperation::IntersectAll
                     | SetOperation::IntersectDistinct
@@ -364,6 +384,7 @@ impl<'a> NodeCompiler<'a> {
             },
             filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
             measured: None,
+            is_drained: false,
         })
     }
 

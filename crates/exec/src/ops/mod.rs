@@ -15,6 +15,7 @@ mod scan;
 mod set;
 mod simple;
 mod sort;
+mod sorted_scan;
 mod window;
 
 use errors::Result;
@@ -35,7 +36,8 @@ pub(crate) use rows::Rows;
 pub(crate) use scan::{AccessNode, Scan, ScanBuffers, ScanNode};
 pub(crate) use set::SetNode;
 pub(crate) use simple::{Seen, row_count};
-pub(crate) use sort::SortNode;
+pub(crate) use sort::{Sort, SortNode};
+pub(crate) use sorted_scan::SortedRows;
 pub(crate) use window::WindowNode;
 
 /// A compiled operator.
@@ -64,6 +66,7 @@ pub(crate) enum Node {
     Distinct {
         input: Box<Node>,
         columns: Vec<(usize, DataType)>,
+        keeps_order: bool,
     },
     Limit {
         input: Box<Node>,
@@ -120,7 +123,9 @@ pub(crate) fn build<'r>(node: &'r Node) -> Box<dyn Operator<'r> + 'r> {
         Node::Aggregate(node) => aggregate::build(node),
         Node::Window(node) => Box::new(window::Window::new(node)),
         Node::Sort(node) => Box::new(sort::Sort::new(node)),
-        Node::Distinct { input, columns } => Box::new(simple::Distinct::new(build(input), columns)),
+        Node::Distinct { input, columns, keeps_order } => {
+            Box::new(simple::Distinct::new(build(input), columns, *keeps_order))
+        }
         Node::Limit { input, limit, offset, count_all } => {
             Box::new(simple::Limit::new(build(input), limit.as_ref(), offset.as_ref(), *count_all))
         }

@@ -45,6 +45,8 @@ pub(crate) struct ScanNode {
     pub(crate) filter: Option<Truth>,
     /// The place of its measure.
     pub(crate) measured: Option<usize>,
+    /// Whoever reads it reads all of it.
+    pub(crate) is_drained: bool,
 }
 
 impl ScanNode {
@@ -158,6 +160,8 @@ impl TableNode {
 
 /// Rows of the first fetch; a plain read grows from here, a locking one starts with a single row.
 const FIRST_FETCH: usize = 16;
+/// Likewise where all rows will be read.
+const FIRST_FETCH_DRAINED: usize = 256;
 const FETCH_MAX: usize = 1024;
 const LOCKING_FETCH_MAX: usize = 64;
 const FETCH_GROWTH: usize = 8;
@@ -190,6 +194,14 @@ pub(crate) struct Scan<'r> {
 }
 
 impl<'r> Scan<'r> {
+    /// At most so many rows will be asked for.
+    pub(crate) fn expect(&mut self, rows: u64) {
+        if self.node.table.lock == RowLock::None && self.fetch > 1 {
+            self.fetch = usize::try_from(rows)
+                .map_or(FIRST_FETCH_DRAINED, |rows| rows.clamp(1, FIRST_FETCH_DRAINED));
+        }
+    }
+
     pub(crate) fn new(node: &'r ScanNode) -> Scan<'r> {
         Scan {
             node,
@@ -308,7 +320,11 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.buffers.batch.clear();
         self.at = 0;
         let lock = self.node.table.effective_lock(run);
-        self.fetch = if lock == RowLock::None { FIRST_FETCH } else { 1 };
+        self.fetch = match lock {
+            RowLock::None if self.node.is_drained => FIRST_FETCH_DRAINED,
+            RowLock::None => FIRST_FETCH,
+            RowLock::Shared | RowLock::Exclusive => 1,
+        };
         match &self.node.access {
             AccessNode::Unique { key, .. } => {
                 self.buffers.key.clear();

@@ -179,6 +179,8 @@ pub(crate) struct Distinct<'r> {
     input: Box<dyn Operator<'r> + 'r>,
     columns: &'r [(usize, DataType)],
     registers: Vec<usize>,
+    /// The rows come in an order that must not change: all keys stay in memory.
+    keeps_order: bool,
     seen: Seen,
     /// Where rows go that find no room now.
     files: Option<Partitions>,
@@ -192,10 +194,12 @@ impl<'r> Distinct<'r> {
     pub(crate) fn new(
         input: Box<dyn Operator<'r> + 'r>,
         columns: &'r [(usize, DataType)],
+        keeps_order: bool,
     ) -> Distinct<'r> {
         Distinct {
             input,
             columns,
+            keeps_order,
             registers: columns.iter().map(|(register, _)| *register).collect(),
             seen: Seen::default(),
             files: None,
@@ -258,7 +262,7 @@ impl<'r> Operator<'r> for Distinct<'r> {
                 continue;
             }
             let is_full = self.seen.bytes > run.settings.operator_memory_bytes;
-            if is_full && self.level < LEVELS_MAX {
+            if is_full && !self.keeps_order && self.level < LEVELS_MAX {
                 let level = self.level;
                 let files = self.files.get_or_insert_with(|| Partitions::new(level, run));
                 files.push_registers(&key, &self.registers, run)?;

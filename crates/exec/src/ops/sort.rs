@@ -3,8 +3,9 @@
 use errors::Result;
 
 use super::merge::{Merge, SpilledRuns};
+use super::scan::TableNode;
 use super::simple::row_count;
-use super::{AccessNode, Node, Operator, Rows, Seen, build};
+use super::{AccessNode, Node, Operator, Rows, Scan, ScanNode, Seen, SortedRows, build};
 use crate::expr::Code;
 use crate::run::Run;
 use crate::value_key::append_sort_key;
@@ -38,6 +39,17 @@ impl SortNode {
                 _ => return false,
             };
         }
+    }
+}
+
+impl SortNode {
+    /// Counts a sort that gives so many rows from memory.
+    pub(crate) fn count_sorted(&self, rows: usize, run: &mut Run<'_>) {
+        match self.reads_ranges() {
+            true => run.counts.sort_range += 1,
+            false => run.counts.sort_scan += 1,
+        }
+        run.counts.sort_rows += rows as u64;
     }
 }
 
@@ -171,7 +183,8 @@ impl Sorter {
     }
 }
 
-fn key_head(key: &[u8]) -> u64 {
+/// The first bytes of a key as a number that orders like them.
+pub(crate) fn key_head(key: &[u8]) -> u64 {
     let mut head = [0; 8];
     let length = key.len().min(8);
     head[..length].copy_from_slice(&key[..length]);
@@ -191,6 +204,8 @@ pub(crate) struct Sort<'r> {
     sorter: Sorter,
     /// The keys that have come to a distinct sort of many rows, as far as there is memory for them.
     seen: Option<Seen>,
+    /// What did not fit memory, while more comes.
+    runs: Option<SpilledRuns>,
     order: Vec<u32>,
     at: usize,
     /// What did not fit memory, and how many of its rows are still wanted.
@@ -199,49 +214,96 @@ pub(crate) struct Sort<'r> {
 
 impl<'r> Sort<'r> {
     pub(crate) fn new(node: &'r SortNode) -> Sort<'r> {
+        Sort::with_input(node, build(&node.input))
+    }
+
+    fn with_input(node: &'r SortNode, input: Box<dyn Operator<'r> + 'r>) -> Sort<'r> {
         Sort {
             node,
-            input: build(&node.input),
+            input,
             sorter: Sorter::new(node.columns.len()),
             seen: None,
+            runs: None,
             order: Vec::new(),
             at: 0,
             merge: None,
         }
     }
 
-    /// Reads the input; gives sorted runs when it was more than fits.
-    fn read(&mut self, limit: usize, run: &mut Run<'r>) -> Result<Option<SpilledRuns>> {
-        let shrink_at = limit.saturating_mul(2).saturating_add(SLACK_ROWS);
-        let mut runs: Option<SpilledRuns> = None;
+    /// Goes on with a scan of which some rows are kept already. The scan is the node's input, and open.
+    pub(crate) fn resume(
+        node: &'r SortNode,
+        (scan, scan_node): (Scan<'r>, &'r ScanNode),
+        kept: &SortedRows,
+        run: &mut Run<'r>,
+    ) -> Result<Sort<'r>> {
+        let mut sort = Sort::with_input(node, Box::new(scan));
+        let outcome = sort.take_kept(&scan_node.table, kept, run);
+        match outcome {
+            Ok(()) => Ok(sort),
+            Err(error) => {
+                sort.close(run);
+                Err(error)
+            }
+        }
+    }
+
+    fn take_kept(&mut self, table: &TableNode, kept: &SortedRows, run: &mut Run<'r>) -> Result<()> {
+        let limit = self.limit(run)?;
+        for record in kept.records() {
+            table.load(&table.first, record, run)?;
+            table.load(&table.rest, record, run)?;
+            self.take_row(limit, run)?;
+        }
+        self.take_input(limit, run)
+    }
+
+    fn limit(&self, run: &mut Run<'r>) -> Result<usize> {
+        let limit = row_count(self.node.limit.as_ref(), u64::MAX, run)?;
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Reads what is left of the input, which is open, and puts all rows in order.
+    fn take_input(&mut self, limit: usize, run: &mut Run<'r>) -> Result<()> {
         while self.input.next(run)? {
             run.tick()?;
-            self.sorter.push_key(&self.node.keys, run)?;
-            if !self.is_new(run)? {
-                self.sorter.forget_key(run);
-                continue;
-            }
-            self.sorter.rows.push_registers(&self.node.columns, run)?;
-            if self.node.distinct && self.seen.is_none() && self.sorter.rows.len() == LOOK_UP_ROWS {
-                self.begin_to_look_up(run)?;
-            }
-            if self.sorter.rows.len() >= shrink_at {
-                self.sorter.shrink(self.order(), limit, run)?;
-            }
-            if self.sorter.bytes() > run.settings.operator_memory_bytes {
-                let runs = match &mut runs {
-                    Some(runs) => runs,
-                    None => runs.insert(SpilledRuns::create(run)?),
-                };
-                let order = self.order();
-                self.sorter.spill(order, runs, run)?;
-            }
+            self.take_row(limit, run)?;
         }
-        if let Some(runs) = &mut runs {
+        self.input.close(run);
+        if let Some(mut runs) = self.runs.take() {
             let order = self.order();
+            self.sorter.spill(order, &mut runs, run)?;
+            self.merge = Some((runs.merge(run)?, limit));
+        }
+        self.order = self.order();
+        self.order.truncate(limit);
+        self.node.count_sorted(self.order.len(), run);
+        Ok(())
+    }
+
+    /// Keeps the present row, of which only the first `limit` are wanted.
+    fn take_row(&mut self, limit: usize, run: &mut Run<'r>) -> Result<()> {
+        self.sorter.push_key(&self.node.keys, run)?;
+        if !self.is_new(run)? {
+            self.sorter.forget_key(run);
+            return Ok(());
+        }
+        self.sorter.rows.push_registers(&self.node.columns, run)?;
+        if self.node.distinct && self.seen.is_none() && self.sorter.rows.len() == LOOK_UP_ROWS {
+            self.begin_to_look_up(run)?;
+        }
+        if self.sorter.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK_ROWS) {
+            self.sorter.shrink(self.order(), limit, run)?;
+        }
+        if self.sorter.bytes() > run.settings.operator_memory_bytes {
+            let order = self.order();
+            let runs = match &mut self.runs {
+                Some(runs) => runs,
+                None => self.runs.insert(SpilledRuns::create(run)?),
+            };
             self.sorter.spill(order, runs, run)?;
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// The rows that count, in order.
@@ -278,7 +340,7 @@ impl<'r> Sort<'r> {
         }
         self.order.clear();
         self.at = 0;
-        self.merge = None;
+        (self.runs, self.merge) = (None, None);
     }
 
     /// Moves to the next row of the merged runs that counts; false at the end.
@@ -303,23 +365,9 @@ impl<'r> Sort<'r> {
 impl<'r> Operator<'r> for Sort<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.forget(run);
-        let limit = row_count(self.node.limit.as_ref(), u64::MAX, run)?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = self.limit(run)?;
         self.input.open(run)?;
-        if self.node.reads_ranges() {
-            run.counts.sort_range += 1;
-        } else {
-            run.counts.sort_scan += 1;
-        }
-        let runs = self.read(limit, run)?;
-        self.input.close(run);
-        if let Some(runs) = runs {
-            self.merge = Some((runs.merge(run)?, limit));
-        }
-        self.order = self.order();
-        self.order.truncate(limit);
-        run.counts.sort_rows += self.order.len() as u64;
-        Ok(())
+        self.take_input(limit, run)
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {

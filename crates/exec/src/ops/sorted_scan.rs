@@ -1,0 +1,133 @@
+//! ORDER BY over a plain scan of few rows: records stay as the engine gave them and are sent from there. What is more than few goes on
+//! in a `Sort`.
+
+use engine_api::RowBatch;
+use errors::Result;
+
+use super::sort::{SortNode, key_head};
+use super::{Node, Operator, Scan, ScanNode};
+use crate::run::Run;
+
+/// More rows are for the operators, which know limits and files.
+const ROWS_MAX: usize = 4096;
+/// A distinct sort of more rows looks their keys up as they come.
+const DISTINCT_ROWS_MAX: usize = 1024;
+const BYTES_MAX: usize = 1 << 20;
+/// What was larger than this is freed, not kept for the next statement.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
+/// A row's place among the others.
+struct Place {
+    /// The first bytes of the key decide most comparisons.
+    head: u64,
+    key_start: u32,
+    key_end: u32,
+    row: u32,
+}
+
+/// Records with their sort keys, side by side. The memory is used again from statement to statement.
+#[derive(Default)]
+pub(crate) struct SortedRows {
+    records: RowBatch,
+    keys: Vec<u8>,
+    places: Vec<Place>,
+    charged: usize,
+}
+
+impl SortNode {
+    /// The columns of the scanned table that are its keys, when its input is a plain scan and they are plain columns.
+    pub(crate) fn record_keys(&self) -> Option<(&ScanNode, Vec<usize>)> {
+        let Node::Scan(scan) = &self.input else { return None };
+        let table = &scan.table;
+        let columns = table.first.iter().chain(&table.rest);
+        let column_of = |register: usize| {
+            columns.clone().find(|(_, own)| *own == register).map(|(column, _)| *column)
+        };
+        let keys = self.keys.iter().map(|key| column_of(key.code.as_register()?));
+        let keys = keys.collect::<Option<_>>()?;
+        table.locator.is_none().then_some((scan, keys))
+    }
+}
+
+impl SortedRows {
+    /// Reads a scan; `columns` are those of the sort keys. False when there are more rows: those behind the kept ones are still to be
+    /// read.
+    pub(crate) fn read<'r>(
+        &mut self,
+        (node, columns): (&SortNode, &[usize]),
+        (scan, scan_node): (&mut Scan<'r>, &ScanNode),
+        run: &mut Run<'r>,
+    ) -> Result<bool> {
+        let rows_max = if node.distinct { DISTINCT_ROWS_MAX } else { ROWS_MAX };
+        let bytes_max = BYTES_MAX.min(run.settings.operator_memory_bytes);
+        scan.open(run)?;
+        while let Some(row) = scan.next_record(run)? {
+            let start = self.keys.len();
+            for (column, key) in columns.iter().zip(&node.keys) {
+                let order = (key.collation, key.descending);
+                scan_node.table.layout.append_sort_key(
+                    row.record,
+                    *column,
+                    order,
+                    &mut self.keys,
+                )?;
+            }
+            let place = Place {
+                head: key_head(&self.keys[start..]),
+                key_start: start as u32,
+                key_end: self.keys.len() as u32,
+                row: self.places.len() as u32,
+            };
+            self.places.push(place);
+            self.records.push(&[], row.record);
+            if self.places.len() == rows_max || self.bytes() > bytes_max {
+                self.charge(run)?;
+                return Ok(false);
+            }
+        }
+        self.charge(run)?;
+        Ok(true)
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.size_bytes() + self.keys.len()
+    }
+
+    fn charge(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let bytes = self.bytes() + self.places.len() * size_of::<Place>();
+        self.charged += bytes;
+        run.memory.charge(bytes)
+    }
+
+    /// Puts the rows in order; of those with equal keys only the first stays when `distinct`.
+    pub(crate) fn sort(&mut self, distinct: bool) {
+        let keys = &self.keys;
+        let key = |place: &Place| &keys[place.key_start as usize..place.key_end as usize];
+        self.places.sort_unstable_by(|a, b| {
+            let by_key = || key(a).cmp(key(b)).then(a.row.cmp(&b.row));
+            a.head.cmp(&b.head).then_with(by_key)
+        });
+        if distinct {
+            self.places.dedup_by(|b, a| a.head == b.head && key(a) == key(b));
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The records, in the order that they are in now.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.places.iter().map(|place| self.records.row(place.row as usize).record)
+    }
+
+    pub(crate) fn clear(&mut self, run: &mut Run<'_>) {
+        run.memory.release(std::mem::take(&mut self.charged));
+        if self.bytes() > KEPT_BYTES_MAX {
+            *self = SortedRows::default();
+        }
+        self.records.clear();
+        self.keys.clear();
+        self.places.clear();
+    }
+}

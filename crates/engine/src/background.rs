@@ -62,7 +62,11 @@ fn purge_rounds(shared: &Shared) {
         // What fails stays queued; a disk that fails for good ends the process through the log.
         match shared.purge(256) {
             Ok(256..) => {}
-            _ => pause(shared, ROUND),
+            _ => {
+                // What stays open after a failure is tried again.
+                let _ = shared.dictionary.close_some();
+                pause(shared, ROUND);
+            }
         }
     }
 }

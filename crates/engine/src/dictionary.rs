@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use sys::sync::atomic::{AtomicU64, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use btree::{LeafCopy, Mtr, Seek, Tree, create_tree, format_space, space_field};
 use bufpool::Pool;
@@ -33,14 +33,74 @@ pub(crate) fn io_error(error: io::Error) -> EngineError {
     })
 }
 
+/// A table that there is.
+#[derive(Default)]
+struct Slot {
+    /// `None`: not looked at since the start, or closed.
+    table: Option<Arc<Table>>,
+    /// Somebody asked for it since tables were closed last.
+    is_used: AtomicBool,
+}
+
+impl Slot {
+    fn open(table: Arc<Table>) -> Slot {
+        Slot { table: Some(table), is_used: AtomicBool::new(true) }
+    }
+
+    fn get(&self) -> Option<&Arc<Table>> {
+        if self.table.is_some() && !self.is_used.load(Ordering::Relaxed) {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+        self.table.as_ref()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.table.as_ref().map_or(0, |table| table.memory_bytes() as u64)
+    }
+}
+
+/// The tables that a session asked for last, valid while the dictionary has `version`.
+#[derive(Default)]
+pub(crate) struct RecentTables {
+    version: u64,
+    /// By the lowest bits of the id; empty before the first.
+    slots: Vec<Option<(TableId, Arc<Table>)>>,
+}
+
+/// Tables that a session remembers.
+const RECENT: usize = 32;
+
+impl RecentTables {
+    /// A table.
+    #[inline]
+    pub fn get(&mut self, dictionary: &Dictionary, id: TableId) -> EngineResult<&Arc<Table>> {
+        let version = dictionary.version();
+        if version != self.version {
+            self.slots.clear();
+            self.version = version;
+        }
+        if self.slots.is_empty() {
+            self.slots.resize(RECENT, None);
+        }
+        let slot = &mut self.slots[id.0 as usize % RECENT];
+        let known = match slot.take() {
+            Some((known, table)) if known == id => table,
+            _ => dictionary.get(id)?,
+        };
+        Ok(&slot.insert((id, known)).1)
+    }
+}
+
 /// All tables.
 pub(crate) struct Dictionary {
     pub tree: Tree,
     pool: Arc<Pool>,
-    /// `None`: not looked at since the start, or closed.
-    tables: RwLock<HashMap<TableId, Option<Arc<Table>>>>,
-    /// Tables open now.
-    open: AtomicU64,
+    tables: RwLock<HashMap<TableId, Slot>>,
+    /// Memory of the open ones, about.
+    open_bytes: AtomicU64,
+    open_bytes_max: u64,
+    /// From here on some are closed: more than the maximum after most were in use.
+    close_at: AtomicU64,
     /// One thread at a time opens a table.
     opening: Mutex<()>,
     /// Changes with the map.
@@ -72,19 +132,21 @@ fn counter_key(table: TableId) -> Vec<u8> {
 
 impl Dictionary {
     /// Finds out which tables there are. Definitions are read when they are needed.
-    pub fn load(pool: &Arc<Pool>) -> EngineResult<Dictionary> {
+    pub fn load(pool: &Arc<Pool>, open_bytes_max: usize) -> EngineResult<Dictionary> {
         let root = space_field(pool, FIELD_ROOT).map_err(io_error)?;
         let dictionary = Dictionary {
             tree: Tree { root: PageNo(root as u32), id: TREE_ID },
             pool: pool.clone(),
             tables: RwLock::new(HashMap::new()),
-            open: AtomicU64::new(0),
+            open_bytes: AtomicU64::new(0),
+            open_bytes_max: open_bytes_max as u64,
+            close_at: AtomicU64::new(open_bytes_max as u64),
             opening: Mutex::new(()),
             version: AtomicU64::new(1),
             counters: Mutex::new(()),
         };
         let ids = dictionary.stored_ids(pool).map_err(io_error)?;
-        *dictionary.tables.write() = ids.into_iter().map(|id| (id, None)).collect();
+        *dictionary.tables.write() = ids.into_iter().map(|id| (id, Slot::default())).collect();
         Ok(dictionary)
     }
 
@@ -121,7 +183,7 @@ impl Dictionary {
         stored.read(pool, &mut bytes).map_err(io_error)?;
         let damaged = || EngineError::Other(Error::internal("a stored definition is damaged"));
         let (def, trees) = codec::decode(&bytes).ok_or_else(damaged)?;
-        let present = self.tables.read().get(&id).cloned().flatten();
+        let present = self.present(id);
         let counters = match present {
             Some(table) => table.counters.clone(),
             None => Arc::new(self.load_counters(pool, id)?),
@@ -163,63 +225,91 @@ impl Dictionary {
         self.version.load(Ordering::Acquire)
     }
 
+    fn present(&self, id: TableId) -> Option<Arc<Table>> {
+        self.tables.read().get(&id).and_then(Slot::get).cloned()
+    }
+
     pub fn get(&self, id: TableId) -> EngineResult<Arc<Table>> {
-        match self.tables.read().get(&id) {
+        match self.tables.read().get(&id).map(Slot::get) {
             Some(Some(table)) => return Ok(table.clone()),
             Some(None) => {}
             None => return Err(EngineError::UnknownTable),
         }
         let _one = self.opening.lock();
-        if let Some(Some(table)) = self.tables.read().get(&id) {
-            return Ok(table.clone());
+        if let Some(table) = self.present(id) {
+            return Ok(table);
         }
-        self.close_some()?;
+        self.close_some_alone()?;
         self.reload(&self.pool, id)?;
-        self.tables.read().get(&id).cloned().flatten().ok_or(EngineError::UnknownTable)
+        self.present(id).ok_or(EngineError::UnknownTable)
     }
 
     /// Whether a table is there, committed.
     pub fn has_committed(&self, id: TableId) -> bool {
-        match self.tables.read().get(&id) {
-            Some(Some(table)) => table.counters.committed.load(Ordering::Acquire),
-            Some(None) => true,
-            None => false,
-        }
+        self.tables.read().get(&id).is_some_and(|slot| match &slot.table {
+            Some(table) => table.counters.committed.load(Ordering::Acquire),
+            None => true,
+        })
     }
 
-    /// Closes tables that nobody uses when many are open. What cannot be read back from the files stays.
-    fn close_some(&self) -> EngineResult<()> {
-        /// Tables that stay open.
-        const OPEN_MAX: u64 = 4096;
-        if self.open.load(Ordering::Relaxed) < OPEN_MAX {
+    /// Closes tables that nobody uses when the open ones have their memory, and that nobody asked for since the last time before others.
+    /// What cannot be read back from the files stays.
+    pub fn close_some(&self) -> EngineResult<()> {
+        let _one = self.opening.lock();
+        self.close_some_alone()
+    }
+
+    fn close_some_alone(&self) -> EngineResult<()> {
+        if self.open_bytes.load(Ordering::Relaxed) < self.close_at.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let mut idle = self.all_open();
-        idle.retain(|table| {
-            // A table whose indexes are being built stays: writers find the builds through it.
-            table.builds.is_empty() && table.counters.committed.load(Ordering::Acquire)
-        });
-        for table in &idle {
-            self.store_auto_increment(table)?;
+        // Sessions forget their own lists, which keep tables open.
+        self.version.fetch_add(1, Ordering::Release);
+        for closes_used in [false, true] {
+            self.close_idle(closes_used, self.open_bytes_max / 8 * 7)?;
         }
-        let mut tables = self.tables.write();
+        let still = self.open_bytes.load(Ordering::Relaxed) + self.open_bytes_max / 8;
+        self.close_at.store(still.max(self.open_bytes_max), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Closes idle tables until the open ones have `bytes_max`.
+    fn close_idle(&self, closes_used: bool, bytes_max: u64) -> EngineResult<()> {
+        let idle = self.idle(closes_used);
         for table in idle {
-            let id = table.id;
+            if self.open_bytes.load(Ordering::Relaxed) <= bytes_max {
+                break;
+            }
+            self.store_auto_increment(&table)?;
+            let (id, bytes) = (table.id, table.memory_bytes() as u64);
             drop(table);
+            let mut tables = self.tables.write();
             let Some(slot) = tables.get_mut(&id) else { continue };
-            let is_idle = slot.as_ref().is_some_and(|table| {
+            let is_idle = slot.table.as_ref().is_some_and(|table| {
                 let auto = table.counters.auto_increment.lock();
                 Arc::strong_count(table) == 1 && auto.next == auto.stored
             });
             if is_idle {
-                *slot = None;
-                self.open.fetch_sub(1, Ordering::Relaxed);
+                slot.table = None;
+                self.open_bytes.fetch_sub(bytes, Ordering::Relaxed);
             }
         }
-        drop(tables);
-        // Sessions forget their own lists, which keep tables open.
-        self.version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Open tables that nobody holds. Unless `with_used`, only those not asked for since the last call; the others lose their mark.
+    fn idle(&self, with_used: bool) -> Vec<Arc<Table>> {
+        let tables = self.tables.read();
+        let idle = tables
+            .values()
+            .filter(|slot| with_used || !slot.is_used.swap(false, Ordering::Relaxed));
+        let idle = idle.filter_map(|slot| slot.table.as_ref()).filter(|table| {
+            // A table whose indexes are being built stays: writers find the builds through it.
+            Arc::strong_count(table) == 1
+                && table.builds.is_empty()
+                && table.counters.committed.load(Ordering::Acquire)
+        });
+        idle.cloned().collect()
     }
 
     /// Makes the stored counter the next value, so that closing the table skips none.
@@ -234,7 +324,7 @@ impl Dictionary {
 
     /// Tables that are open now.
     pub fn all_open(&self) -> Vec<Arc<Table>> {
-        self.tables.read().values().flatten().cloned().collect()
+        self.tables.read().values().filter_map(|slot| slot.table.clone()).collect()
     }
 
     /// All tables, opened.
@@ -245,17 +335,16 @@ impl Dictionary {
 
     /// Bytes of memory, about.
     pub fn memory_bytes(&self) -> usize {
-        let tables = self.tables.read();
-        let open: usize = tables.values().flatten().map(|table| table.memory_bytes()).sum();
-        open + tables.capacity() * size_of::<(TableId, Option<Arc<Table>>)>()
+        let slots = self.tables.read().capacity() * size_of::<(TableId, Slot)>();
+        slots + self.open_bytes.load(Ordering::Relaxed) as usize
     }
 
     pub fn put(&self, table: Arc<Table>) {
-        let before = self.tables.write().insert(table.id, Some(table));
-        let was_closed = matches!(before, Some(None));
-        if before.flatten().is_none() {
-            self.open.fetch_add(1, Ordering::Relaxed);
-        }
+        let new = Slot::open(table.clone());
+        self.open_bytes.fetch_add(new.bytes(), Ordering::Relaxed);
+        let before = self.tables.write().insert(table.id, new);
+        let was_closed = before.as_ref().is_some_and(|slot| slot.table.is_none());
+        self.open_bytes.fetch_sub(before.map_or(0, |slot| slot.bytes()), Ordering::Relaxed);
         // Nobody has a closed table in a list.
         if !was_closed {
             self.version.fetch_add(1, Ordering::Release);
@@ -263,9 +352,8 @@ impl Dictionary {
     }
 
     pub fn remove(&self, id: TableId) {
-        if self.tables.write().remove(&id).flatten().is_some() {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-        }
+        let before = self.tables.write().remove(&id);
+        self.open_bytes.fetch_sub(before.map_or(0, |slot| slot.bytes()), Ordering::Relaxed);
         self.version.fetch_add(1, Ordering::Release);
     }
 }

@@ -148,7 +148,7 @@ impl DurableEngine {
         };
         let opened = recover(&disk, recovery, setup, &mut progress).map_err(open_error)?;
         let shared = Arc::new(Shared {
-            dictionary: Dictionary::load(&opened.system.pool)?,
+            dictionary: Dictionary::load(&opened.system.pool, open_tables_bytes(&config))?,
             system: opened.system,
             disk,
             checkpoints: opened.checkpoints,
@@ -204,6 +204,7 @@ impl DurableEngine {
         self.shared.roll_back_losers()?;
         self.shared.purge(usize::MAX)?;
         self.shared.system.flush_pages(64).map_err(io_error)?;
+        self.shared.dictionary.close_some()?;
         self.shared.archive_log();
         Ok(())
     }
@@ -259,6 +260,12 @@ impl DurableEngine {
 }
 
 /// What a failed start says: damage is described by who found it.
+/// Memory for tables that are open though nobody uses them.
+fn open_tables_bytes(config: &EngineConfig) -> usize {
+    const POOL_SHARE: usize = 16;
+    config.pool_bytes / POOL_SHARE
+}
+
 fn open_error(error: std::io::Error) -> EngineError {
     match error.kind() {
         std::io::ErrorKind::InvalidData => {

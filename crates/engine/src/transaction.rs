@@ -16,7 +16,7 @@ use wal::Log;
 
 use crate::bulk::Expected;
 use crate::cursor::Cursor;
-use crate::dictionary::io_error;
+use crate::dictionary::{RecentTables, io_error};
 use crate::engine::Shared;
 use crate::entry_reader::EntryReader;
 use crate::locking::Locked;
@@ -52,9 +52,8 @@ pub(crate) struct Txn {
     /// Changes of the object's life.
     changes: u64,
     cursors: Vec<Option<Cursor>>,
-    /// Tables looked up, valid while the dictionary has `tables_version`.
-    tables: Vec<Arc<Table>>,
-    tables_version: u64,
+    /// So that transactions do not meet in the dictionary.
+    tables: RecentTables,
     /// Locks of this statement start at this place of the owner's list.
     pub(crate) statement_locks: usize,
     /// With the undo mark behind which each stands.
@@ -139,8 +138,7 @@ impl Txn {
             seen: 0,
             changes: 0,
             cursors: Vec::new(),
-            tables: Vec::new(),
-            tables_version: 0,
+            tables: RecentTables::default(),
             statement_locks: 0,
             pending: Vec::new(),
             expected: Expected::Nothing,
@@ -160,25 +158,13 @@ impl Txn {
         self.core.as_ref().map_or(0, |core| core.id)
     }
 
-    /// Position of a table in the own cache, so that transactions do not meet in the table map.
     #[inline]
-    fn table_at(&mut self, id: TableId) -> EngineResult<usize> {
-        let version = self.shared.dictionary.version();
-        if version != self.tables_version {
-            self.tables.clear();
-            self.tables_version = version;
-        }
-        if let Some(at) = self.tables.iter().position(|table| table.id == id) {
-            return Ok(at);
-        }
-        let table = self.shared.dictionary.get(id)?;
-        self.tables.push(table);
-        Ok(self.tables.len() - 1)
+    fn table_ref(&mut self, id: TableId) -> EngineResult<&Arc<Table>> {
+        self.tables.get(&self.shared.dictionary, id)
     }
 
     pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Table>> {
-        let at = self.table_at(id)?;
-        Ok(self.tables[at].clone())
+        self.table_ref(id).cloned()
     }
 
     #[inline]
@@ -292,14 +278,14 @@ impl Txn {
     #[inline]
     fn get_consistent(
         &mut self,
-        at: usize,
+        table: TableId,
         key: &[u8],
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome> {
+        let tree = self.table_ref(table)?.clustered;
         let view = self.view()?;
         let system = &self.shared.system;
         self.value.clear();
-        let tree = self.tables[at].clustered;
         let found = tree.get(&system.pool, key, &mut self.value).map_err(io_error)?;
         if !found || !visible(system, &view, &mut self.value)? {
             return Ok(GetOutcome::NotFound);
@@ -586,15 +572,14 @@ impl Transaction for Txn {
     ) -> EngineResult<GetOutcome> {
         out.clear();
         self.end_bulk_of(table)?;
-        let at = self.table_at(table)?;
         let outcome = match (index, mode_of(lock)) {
-            (IndexId::CLUSTERED, None) => self.get_consistent(at, key, out),
+            (IndexId::CLUSTERED, None) => self.get_consistent(table, key, out),
             (IndexId::CLUSTERED, Some(mode)) => {
-                let table = self.tables[at].clone();
+                let table = self.table(table)?;
                 self.get_locked(&table, key, mode, wait, out)
             }
             _ => {
-                let table = self.tables[at].clone();
+                let table = self.table(table)?;
                 self.get_secondary(table, index, key, lock, wait, out)
             }
         };
@@ -693,8 +678,9 @@ impl Transaction for Txn {
         if self.locks_gaps() {
             return;
         }
-        let (Ok(at), Some(owner)) = (self.table_at(table), self.owner.clone()) else { return };
-        lock_name(self.tables[at].clustered.id, locator, &mut self.name);
+        let tree = self.table_ref(table).map(|table| table.clustered.id);
+        let (Ok(tree), Some(owner)) = (tree, self.owner.clone()) else { return };
+        lock_name(tree, locator, &mut self.name);
         self.shared.system.locks.release_early(&owner, &self.name, self.statement_locks);
     }
 

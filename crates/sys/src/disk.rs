@@ -452,7 +452,7 @@ fn is_aligned_at(start: *const u8, length: usize) -> bool {
 struct PageFile {
     cached: RealFile,
     direct: RealFile,
-    /// For many writes at once, where the kernel has it.
+    /// For many writes at once.
     ring: Option<Mutex<WriteRing>>,
 }
 
@@ -552,8 +552,8 @@ impl Disk for RealDisk {
             Ok(file) => {
                 let (policy, times) = (self.policy, self.times.clone());
                 let direct = RealFile { file, policy, times };
-                let ring = self.uses_io_uring.then(|| WriteRing::new().ok()).flatten();
-                Arc::new(PageFile { cached, direct, ring: ring.map(Mutex::new) })
+                let ring = self.uses_io_uring.then(Mutex::default);
+                Arc::new(PageFile { cached, direct, ring })
             }
             // Not every file system can.
             Err(_) => Arc::new(cached),

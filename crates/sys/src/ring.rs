@@ -13,13 +13,32 @@ use crate::io_times::{Call, IoTimes};
 const DEPTH: u32 = 64;
 /// Between attempts to hand over writes when the kernel is short of something.
 const RETRY_DELAY: Duration = Duration::from_millis(1);
+/// Attempts before the ring is given up.
+const ATTEMPTS: u32 = 100;
 
 /// Bytes for a place in a file.
 pub(crate) type Part<'b> = (u64, &'b [u8]);
 
-/// A ring of its own for one writer at a time.
+/// A ring of its own for one writer at a time. Without one, which the kernel may refuse at any time, writes go out one after another.
+#[derive(Default)]
 pub(crate) struct WriteRing {
-    ring: IoUring,
+    state: State,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Unused,
+    Open(IoUring),
+    /// The kernel has no io_uring, forbids it to this process, or took no more writes.
+    Refused,
+}
+
+/// How a ring's writes ended.
+enum End {
+    Written,
+    /// The kernel took some of them, or none, and has none any more.
+    Refused,
 }
 
 /// Parts that are still to be written.
@@ -34,12 +53,6 @@ struct Pending<'p, 'b> {
 }
 
 impl WriteRing {
-    /// # Errors
-    /// The kernel has no io_uring, or forbids it to this process.
-    pub(crate) fn new() -> io::Result<WriteRing> {
-        Ok(WriteRing { ring: IoUring::new(DEPTH)? })
-    }
-
     /// Writes all parts, in no order. Nothing is under way when it returns.
     ///
     /// # Errors
@@ -50,46 +63,76 @@ impl WriteRing {
         parts: &[Part<'_>],
         times: &IoTimes,
     ) -> io::Result<()> {
-        let mut pending = Pending {
-            parts,
-            written: vec![0; parts.len()],
-            waiting: (0..parts.len()).rev().collect(),
-            under_way: 0,
-            failure: None,
-        };
-        loop {
-            self.hand_over(file, &mut pending);
-            if pending.under_way == 0 {
-                return pending.failure.map_or(Ok(()), Err);
+        if matches!(self.state, State::Unused) {
+            self.state = IoUring::new(DEPTH).map_or(State::Refused, State::Open);
+        }
+        if let State::Open(ring) = &mut self.state {
+            match write_side_by_side(ring, file, parts, times)? {
+                End::Written => return Ok(()),
+                // What the ring still holds must never reach the kernel: the ring goes.
+                End::Refused => self.state = State::Refused,
             }
-            match times.time(Call::IoUringEnter, || self.ring.submit_and_wait(1)) {
-                Ok(_) => {}
-                // The kernel may still read the parts: returning is no choice before it has answered.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => std::thread::sleep(RETRY_DELAY),
+        }
+        parts.iter().try_for_each(|(offset, bytes)| times.write_all(file, bytes, *offset))
+    }
+}
+
+fn write_side_by_side(
+    ring: &mut IoUring,
+    file: &std::fs::File,
+    parts: &[Part<'_>],
+    times: &IoTimes,
+) -> io::Result<End> {
+    let mut pending = Pending {
+        parts,
+        written: vec![0; parts.len()],
+        waiting: (0..parts.len()).rev().collect(),
+        under_way: 0,
+        failure: None,
+    };
+    let mut attempts = 0;
+    loop {
+        if attempts < ATTEMPTS {
+            hand_over(ring, file, &mut pending);
+        }
+        // The kernel may still read the parts that it took: returning is no choice before it has answered.
+        let not_taken = ring.submission().len() as u32;
+        if pending.under_way == 0 {
+            return pending.failure.map_or(Ok(End::Written), Err);
+        }
+        if attempts >= ATTEMPTS && pending.under_way == not_taken {
+            return Ok(End::Refused);
+        }
+        match times.time(Call::IoUringEnter, || ring.submit_and_wait(1)) {
+            Ok(_) => attempts = 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => {
+                attempts += 1;
+                std::thread::sleep(RETRY_DELAY);
             }
-            for completion in self.ring.completion() {
-                pending.complete(completion.user_data() as usize, completion.result());
-            }
+        }
+        for completion in ring.completion() {
+            pending.complete(completion.user_data() as usize, completion.result());
         }
     }
+}
 
-    fn hand_over(&mut self, file: &std::fs::File, pending: &mut Pending<'_, '_>) {
-        while pending.failure.is_none() && pending.under_way < DEPTH {
-            let Some(part) = pending.waiting.pop() else { return };
-            let (offset, bytes) = pending.parts[part];
-            let written = pending.written[part];
-            let rest = &bytes[written..];
-            let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-            let entry = opcode::Write::new(Fd(file.as_raw_fd()), rest.as_ptr(), length)
-                .offset(offset + written as u64)
-                .build()
-                .user_data(part as u64);
-            // SAFETY: the file and the bytes are borrowed until `write` returns, which it does only when nothing is under way.
-            let pushed = unsafe { self.ring.submission().push(&entry) };
-            pushed.expect("no more are under way than there is room for");
-            pending.under_way += 1;
-        }
+fn hand_over(ring: &mut IoUring, file: &std::fs::File, pending: &mut Pending<'_, '_>) {
+    while pending.failure.is_none() && pending.under_way < DEPTH {
+        let Some(part) = pending.waiting.pop() else { return };
+        let (offset, bytes) = pending.parts[part];
+        let written = pending.written[part];
+        let rest = &bytes[written..];
+        let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let entry = opcode::Write::new(Fd(file.as_raw_fd()), rest.as_ptr(), length)
+            .offset(offset + written as u64)
+            .build()
+            .user_data(part as u64);
+        // SAFETY: the file and the bytes are borrowed until `write` returns, which it does only when the kernel has none of them, and
+        // a ring that still holds some is closed then.
+        let pushed = unsafe { ring.submission().push(&entry) };
+        pushed.expect("no more are under way than there is room for");
+        pending.under_way += 1;
     }
 }
 
@@ -120,5 +163,38 @@ impl Pending<'_, '_> {
 
     fn fail(&mut self, error: io::Error) {
         self.failure.get_or_insert(error);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn writes_go_out_when_the_kernel_takes_none_from_the_ring() {
+        let path = std::env::temp_dir().join(format!("squall-ring-{}", std::process::id()));
+        let file = std::fs::OpenOptions::new();
+        let file = file.clone().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (mut ring, times) = (WriteRing::default(), IoTimes::default());
+        for round in 0..3u8 {
+            let bytes = [round + 1; 512];
+            let parts: Vec<Part<'_>> = (0..100).map(|at| (at * 1024, &bytes[..])).collect();
+            if let (1, State::Open(open)) = (round, &ring.state) {
+                let other = std::fs::File::open("/dev/null").unwrap();
+                // SAFETY: both are open; the ring's number then means a file that takes no requests.
+                assert!(unsafe { libc::dup2(other.as_raw_fd(), open.as_raw_fd()) } >= 0);
+            }
+            ring.write(&file, &parts, &times).unwrap();
+            for (offset, _) in parts {
+                let mut seen = [0; 512];
+                file.read_exact_at(&mut seen, offset).unwrap();
+                assert_eq!(seen, bytes, "round {round} at {offset}");
+            }
+        }
+        assert!(matches!(ring.state, State::Refused));
     }
 }

@@ -139,15 +139,24 @@ impl Binder<'_> {
         if call.schema.is_some() || call.stored_only {
             return self.unknown_function(call);
         }
-        if call.arg_names.iter().any(Option::is_some) {
-            return Err(Error::not_supported("named arguments"));
-        }
         let upper = call.name.text.to_ascii_uppercase();
+        if call.arg_names.iter().any(Option::is_some) {
+            if self.input.registry.function(&upper).is_some() || is_binder_function(&upper) {
+                bail!(WRONG_PARAMETERS_TO_NATIVE_FCT, call.name.text.to_lowercase());
+            }
+            bail!(WRONG_PARAMETERS_TO_STORED_FCT, format!("`{}`", call.name.text));
+        }
         if let Some(special) = self.bind_binder_function(&upper, &call.args)? {
             return Ok(special);
         }
         if self.input.registry.function(&upper).is_none() {
             return self.unknown_function(call);
+        }
+        if upper == "JSON_MERGE" {
+            self.deprecate(
+                "'JSON_MERGE' is deprecated and will be removed in a future release. Please use \
+                 JSON_MERGE_PRESERVE/JSON_MERGE_PATCH instead",
+            );
         }
         if upper == "FOUND_ROWS" {
             self.deprecate(
@@ -335,6 +344,9 @@ impl Binder<'_> {
                 *arg = Expr::Cast { operand, kind: CastKind::Implicit, ty };
             }
         }
+        if name.starts_with("JSON_") {
+            args.iter_mut().for_each(number_unless_predicate);
+        }
         let common = self.common_collation(name, &args)?;
         self.adopt_collation(name, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
@@ -421,6 +433,7 @@ impl Binder<'_> {
 
     fn bind_convert_using(&mut self, expr: &ast::Expr, charset: &ast::Ident) -> Result<Expr> {
         let operand = self.bind_single(expr)?;
+        self.note_charset(&charset.text);
         let Some(charset) = charset::charset_by_name(&charset.text) else {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
@@ -439,6 +452,7 @@ impl Binder<'_> {
             });
         }
         let Some(charset) = charset else { return self.function("CHAR", bound) };
+        self.note_charset(&charset.text);
         let Some(charset) = charset::charset_by_name(&charset.text) else {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
@@ -516,4 +530,45 @@ fn is_name_and_value(args: &[ast::Expr]) -> bool {
         _ => literal(&args[1]),
     };
     literal(&args[0]) && value
+}
+
+/// Whether `bind_binder_function` knows it.
+fn is_binder_function(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "IF",
+        "NULLIF",
+        "IFNULL",
+        "NVL",
+        "COALESCE",
+        "ISNULL",
+        "ADDDATE",
+        "SUBDATE",
+        "NAME_CONST",
+        "CHARSET",
+        "COLLATION",
+        "COERCIBILITY",
+    ];
+    NAMES.contains(&name)
+}
+
+/// What is true or false in JSON is a predicate; what only passes its value on is a number.
+fn number_unless_predicate(arg: &mut Expr) {
+    if !arg.ty().is_truth() || is_predicate(arg) {
+        return;
+    }
+    match arg {
+        Expr::Column { ty, .. } | Expr::Case { ty, .. } | Expr::Subquery { ty, .. } => {
+            ty.length = DataType::bigint().length;
+        }
+        _ => {}
+    }
+}
+
+/// Whether an expression is one that says yes or no, by what it is and not by its type.
+fn is_predicate(expr: &Expr) -> bool {
+    use plan::SubqueryKind::Scalar;
+    !matches!(
+        expr,
+        Expr::Column { .. } | Expr::Case { .. } | Expr::Subquery { kind: Scalar(_), .. }
+    )
 }

@@ -390,7 +390,7 @@ impl Binder<'_> {
     }
 
     /// The type that CAST names.
-    pub(crate) fn cast_type(&self, target: &ast::DataType, operand: &Expr) -> Result<DataType> {
+    pub(crate) fn cast_type(&mut self, target: &ast::DataType, operand: &Expr) -> Result<DataType> {
         use ast::TypeName;
         let from = operand.ty();
         let fsp = |whole: u32| -> Result<(u32, u8)> {
@@ -447,13 +447,16 @@ impl Binder<'_> {
         Ok(ty.with_nullable(always || matches!(operand, Expr::Parameter { .. })))
     }
 
-    fn cast_text_type(&self, target: &ast::DataType, from: &DataType) -> Result<DataType> {
+    fn cast_text_type(&mut self, target: &ast::DataType, from: &DataType) -> Result<DataType> {
         let mut collation = match &target.charset {
             None => self.input.bind.collation_connection,
-            Some(name) => match charset::charset_by_name(&name.text) {
-                Some(charset) => charset.default_collation,
-                None => bail!(UNKNOWN_CHARACTER_SET, name.text),
-            },
+            Some(name) => {
+                self.note_charset(&name.text);
+                match charset::charset_by_name(&name.text) {
+                    Some(charset) => charset.default_collation,
+                    None => bail!(UNKNOWN_CHARACTER_SET, name.text),
+                }
+            }
         };
         if target.binary {
             let charset = charset::collation_or_binary(collation).charset.name;

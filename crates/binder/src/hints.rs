@@ -53,8 +53,21 @@ impl Binder<'_> {
         }
     }
 
-    fn notice(&mut self, code: ErrorCode, args: &[&dyn std::fmt::Display]) {
-        if self.notices.len() < NOTICES_MAX {
+    /// Notes the use of a character set that is on its way out.
+    pub(crate) fn note_charset(&mut self, name: &str) {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "utf8" => self.notice(ErrorCode::DEPRECATED_UTF8_ALIAS, &[]),
+            "utf8mb3" | "ucs2" | "dec8" | "hp8" | "macce" | "macroman" => {
+                self.notice(ErrorCode::WARN_DEPRECATED_SYNTAX, &[&name, &"utf8mb4"]);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what each execution warns of; nothing inside a view counts.
+    pub(crate) fn notice(&mut self, code: ErrorCode, args: &[&dyn std::fmt::Display]) {
+        if self.view_depth == 0 && self.notices.len() < NOTICES_MAX {
             self.notices.push((code, errors::Error::with(code, args).message().to_owned()));
         }
     }

@@ -1,6 +1,6 @@
 //! Constants and parameters: their values and types.
 
-use errors::{Result, bail};
+use errors::{ErrorCode, Result, bail};
 use plan::Expr;
 use syntax::ast::{self, Literal, TemporalKind};
 use types::temporal::{
@@ -12,7 +12,7 @@ use crate::Binder;
 use crate::typing::string_type;
 
 impl Binder<'_> {
-    pub(crate) fn bind_literal(&self, literal: &Literal) -> Result<Expr> {
+    pub(crate) fn bind_literal(&mut self, literal: &Literal) -> Result<Expr> {
         match literal {
             Literal::Null => Ok(Expr::literal(Value::Null, DataType::null())),
             Literal::Bool(truth) => Ok(Expr::literal(
@@ -28,13 +28,15 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_string(&self, literal: &ast::StringLiteral) -> Result<Expr> {
+    fn bind_string(&mut self, literal: &ast::StringLiteral) -> Result<Expr> {
         if let Some(introducer) = &literal.introducer {
+            self.note_charset(&introducer.text);
             return introduced(&literal.value, &introducer.text);
         }
         // Bytes that are no UTF-8 pass, as in the reference: drivers put binary data between plain quotes.
         // A text column refuses them (1366).
         let collation = if literal.national {
+            self.notice(ErrorCode::DEPRECATED_NATIONAL, &[]);
             CollationId::UTF8MB3_GENERAL_CI
         } else {
             self.input.bind.collation_connection
@@ -42,7 +44,10 @@ impl Binder<'_> {
         Ok(text(&literal.value, collation))
     }
 
-    fn bind_binary(&self, literal: &ast::BinaryLiteral) -> Result<Expr> {
+    fn bind_binary(&mut self, literal: &ast::BinaryLiteral) -> Result<Expr> {
+        if let Some(introducer) = &literal.introducer {
+            self.note_charset(&introducer.text);
+        }
         match &literal.introducer {
             Some(introducer) => introduced(&literal.value, &introducer.text),
             None => Ok(text(&literal.value, CollationId::BINARY)),

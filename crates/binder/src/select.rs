@@ -46,6 +46,10 @@ impl Binder<'_> {
                  using two separate queries instead.",
             );
         }
+        if select.options.no_cache {
+            let code = errors::ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
+            self.notice(code, &[&"SQL_NO_CACHE"]);
+        }
         self.block().clause = Clause::On;
         let first = self.instances.len();
         let from = self.bind_from(&select.from)?;

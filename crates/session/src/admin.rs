@@ -151,7 +151,14 @@ impl Session {
         }
         let planned = self.plan_rewritten(statement, running.source)?;
         self.lock_plan(&planned)?;
-        self.run_to_client(&planned, &[], sink)
+        let found_rows = self.services.found_rows;
+        self.run_to_client(&planned, &[], sink)?;
+        if let Statement::Show(show) = statement
+            && matches!(show.kind, ShowKind::Warnings(_) | ShowKind::Errors(_))
+        {
+            self.services.found_rows = found_rows;
+        }
+        Ok(())
     }
 
     /// The plan of the SELECT behind a SHOW.

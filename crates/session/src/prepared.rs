@@ -379,6 +379,7 @@ impl Session {
             | Statement::Explain(_) => {
                 let planned = self.plan_statement(statement, source, None)?;
                 self.check_plan_privileges(&planned)?;
+                self.raise_notices(&planned);
                 if text.has_plan && planned.cacheable && self.may_share_plans() {
                     let key = self.prepared_key(text, described_types(text));
                     let lifted = LiftedText { text: source, literals: &[] };
@@ -453,6 +454,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let parameters = request.parameters;
+        self.runs_prepared = true;
         if !text.has_plan {
             return self.run_prepared_text(text, parameters, sink);
         }
@@ -645,6 +647,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.runs_prepared = true;
         if !text.has_plan {
             let statement = self.parse_prepared(&text.source)?;
             let running = Running { source: &text.source, parameters, origin: Origin::Prepared };

@@ -389,7 +389,9 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
-        self.raise_notices(planned);
+        if !self.runs_prepared {
+            self.raise_notices(planned);
+        }
         let limit = match planned.kind {
             // A hint of 0 lifts the variable's limit.
             PlannedKind::Query => match planned.max_execution {
@@ -450,8 +452,8 @@ impl Session {
         outcome
     }
 
-    /// Warnings that every execution of a plan has.
-    fn raise_notices(&mut self, planned: &Planned) {
+    /// What is said of a statement's text: with every execution, or when it is prepared.
+    pub(crate) fn raise_notices(&mut self, planned: &Planned) {
         let deprecated = ErrorCode::WARN_DEPRECATED_SYNTAX;
         let deprecations = planned.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
         for (code, message) in deprecations.chain(planned.notices.iter().cloned()) {

@@ -111,6 +111,8 @@ pub(crate) struct Session {
     pub(crate) outcome: CommandOutcome,
     /// More statements of the same text follow.
     pub(crate) more_results: bool,
+    /// The statement that runs was prepared: what is said of its text was said then.
+    pub(crate) runs_prepared: bool,
     /// The statement reads the diagnostics of the one before and leaves them.
     pub(crate) keeps_diagnostics: bool,
 }
@@ -188,6 +190,7 @@ impl Session {
             depth: 0,
             outcome: CommandOutcome::Continue,
             more_results: false,
+            runs_prepared: false,
             keeps_diagnostics: false,
             server: server.clone(),
         };

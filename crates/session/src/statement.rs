@@ -168,6 +168,7 @@ impl Session {
         self.services.warning_count = self.diagnostics.warning_count();
         self.services.error_count = self.diagnostics.error_count();
         self.more_results = false;
+        self.runs_prepared = false;
         self.shared.counters.add(Counter::QUERIES, 1);
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();

@@ -20,8 +20,8 @@ pub use hints::{Hint, HintTable, Hints, IndexHintName, JoinOrderName, parse_hint
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
 pub use print::{
-    PrintOptions, print_data_type, print_expr, print_query, print_query_at_home, print_statement,
-    quote_ident,
+    PrintOptions, is_predicate, print_data_type, print_expr, print_query, print_query_at_home,
+    print_statement, quote_ident,
 };
 
 /// Parses the first statement of `sql`. Returns it and how many bytes it took, its `;` included.

@@ -187,9 +187,12 @@ fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u
     let mantissa = room.saturating_sub(full.exponent_length());
     let exponent_digits = if mantissa > 2 { mantissa - 1 } else { mantissa.min(1) };
     let whole = full.point.max(0) as usize;
-    if full.is_plain() && whole > 0 && whole <= room {
-        let fraction = room.saturating_sub(whole + 1);
-        if whole + fraction >= exponent_digits.min(full.count) {
+    if full.is_plain() && whole <= room {
+        // A number below 1 has a zero and zeros behind its point, which say nothing.
+        let fraction = room.saturating_sub(whole.max(1) + 1);
+        let empty = full.point.min(0).unsigned_abs() as usize;
+        let held = whole + fraction.saturating_sub(empty);
+        if held > 0 && held >= exponent_digits.min(full.count) {
             return Digits::read(format!("{number:.fraction$}").as_bytes()).write_plain(out);
         }
     }

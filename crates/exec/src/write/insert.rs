@@ -7,7 +7,7 @@ use errors::{Error, ErrorCode, Result};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
 use types::{DataType, SqlMode, Value};
 
-use super::row::{Strictness, default_value, evaluate, not_null, store};
+use super::row::{Strictness, default_value, evaluate, implicit_default, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, RecordBuffers, assign, assignments, replace_row};
 use super::{Written, atomically, foreign, ignored, written};
@@ -388,6 +388,7 @@ impl<'p, 's> InsertState<'p, 's> {
                     Some(default) if !column.late_default => {
                         evaluate(default, column, row, strictness.mode, run)?
                     }
+                    _ if !column.ty.nullable => implicit_default(&column.ty),
                     _ => Value::Null,
                 };
             }

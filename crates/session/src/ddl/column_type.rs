@@ -111,7 +111,7 @@ fn integer(
     let width = match (written.name, written.length) {
         (TypeName::Bool, _) => 1,
         (_, Some(width)) if width > 255 => {
-            bail!(TOO_BIG_FIELDLENGTH, ctx.column, 255);
+            bail!(TOO_BIG_DISPLAYWIDTH, ctx.column, 255);
         }
         // Display widths are forgotten, but for TINYINT(1) and ZEROFILL, as the reference shows them.
         (_, Some(1)) if kind == TypeKind::TinyInt && !unsigned => 1,
@@ -125,7 +125,7 @@ fn bit(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     match written.length.unwrap_or(1) {
         0 => Err(err!(INVALID_FIELD_SIZE, ctx.column)),
         bits @ 1..=64 => Ok(DataType::new(TypeKind::Bit, bits as u32, 0)),
-        _ => Err(err!(TOO_BIG_FIELDLENGTH, ctx.column, 64)),
+        _ => Err(err!(TOO_BIG_DISPLAYWIDTH, ctx.column, 64)),
     }
 }
 
@@ -153,7 +153,7 @@ fn float(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
                 bail!(TOO_BIG_SCALE, scale, ctx.column, 30);
             }
             if digits > 255 {
-                bail!(TOO_BIG_FIELDLENGTH, ctx.column, 255);
+                bail!(TOO_BIG_DISPLAYWIDTH, ctx.column, 255);
             }
             if u64::from(scale) > digits {
                 bail!(M_BIGGER_THAN_D, ctx.column);
@@ -293,7 +293,7 @@ fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
         _ => match written.length {
             None | Some(0) => Ok(typed(TypeKind::Text, 65_535)),
             Some(length) if length > u64::from(u32::MAX) => {
-                Err(err!(TOO_BIG_FIELDLENGTH, ctx.column, u32::MAX))
+                Err(err!(TOO_BIG_DISPLAYWIDTH, ctx.column, u32::MAX))
             }
             Some(length) => Ok(sized_text(length.saturating_mul(char_bytes), typed)),
         },
@@ -339,7 +339,7 @@ fn binary(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
         _ => match written.length {
             None | Some(0) => Ok(blob(65_535)),
             Some(length) if length > u64::from(u32::MAX) => {
-                Err(err!(TOO_BIG_FIELDLENGTH, ctx.column, u32::MAX))
+                Err(err!(TOO_BIG_DISPLAYWIDTH, ctx.column, u32::MAX))
             }
             Some(length) => Ok(blob(length)),
         },

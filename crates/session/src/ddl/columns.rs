@@ -363,6 +363,12 @@ impl Session {
         let expression = expression_text(&check.expr);
         let enforced = check.enforced.unwrap_or(true);
         draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
+        if !syntax::is_predicate(&check.expr) {
+            let mut named = draft.clone();
+            named.name_constraints()?;
+            let shown = named.checks.pop().and_then(|(name, _)| name).unwrap_or_default();
+            bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown);
+        }
         Ok(())
     }
 
@@ -437,6 +443,7 @@ impl Session {
             if bound.forbidden || bound.volatile {
                 bail!(CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED, shown);
             }
+
             if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
                 bail!(CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN, shown);
             }

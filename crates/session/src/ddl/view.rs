@@ -76,6 +76,7 @@ impl Session {
             bail!(VIEW_SELECT_VARIABLE);
         }
         self.lock_plan(&planned)?;
+        self.raise_notices(&planned);
         let count = planned.program.columns().len();
         let columns: Vec<Arc<str>> = if create.columns.is_empty() {
             planned.program.columns().iter().map(|meta| meta.name.clone()).collect()
@@ -190,7 +191,9 @@ impl Session {
             if !drop.if_exists {
                 bail!(BAD_TABLE_ERROR, missing.join(","));
             }
-            self.working.note(ErrorCode::BAD_TABLE_ERROR, &[&missing.join(",")]);
+            missing.iter().for_each(|name| {
+                self.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
+            });
         }
         let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(&edits)?) };
         self.services.row_count = 0;

@@ -120,10 +120,7 @@ impl<'a> Parser<'a> {
         while let Some(word) = self.eat_one_of(&[Kw::UNSIGNED, Kw::SIGNED, Kw::ZEROFILL]) {
             match word {
                 Kw::UNSIGNED => data_type.unsigned = true,
-                Kw::ZEROFILL => {
-                    data_type.zerofill = true;
-                    data_type.unsigned = true;
-                }
+                Kw::ZEROFILL => data_type.zerofill = true,
                 _ => {}
             }
         }

@@ -100,7 +100,7 @@ impl Printer<'_> {
                 self.s(")");
             }
             ExprKind::Row(items) => {
-                self.s("row(");
+                self.s(if self.options.canonical { "(" } else { "row(" });
                 self.exprs(items);
                 self.s(")");
             }
@@ -305,8 +305,7 @@ impl Printer<'_> {
             Literal::Decimal(text) | Literal::Float(text) => self.s(text),
             Literal::String(string) => {
                 if let Some(introducer) = &string.introducer {
-                    self.s("_");
-                    self.word(introducer);
+                    self.introducer(introducer);
                 } else if let Some(introducer) = self.options.introducer {
                     self.s("_");
                     self.s(introducer);
@@ -328,10 +327,19 @@ impl Printer<'_> {
         }
     }
 
+    /// `_charset`; the reference writes out what `utf8` stands for.
+    fn introducer(&mut self, charset: &Ident) {
+        self.s("_");
+        if self.options.canonical && charset.is("utf8") {
+            self.s("utf8mb3");
+        } else {
+            self.word(charset);
+        }
+    }
+
     fn binary(&mut self, binary: &BinaryLiteral, bits: bool) {
         if let Some(introducer) = &binary.introducer {
-            self.s("_");
-            self.word(introducer);
+            self.introducer(introducer);
             self.s(" ");
         }
         let digits: String = if bits {
@@ -773,6 +781,32 @@ fn is_truth_value(expr: &Expr) -> bool {
         | ExprKind::Match(_)
         | ExprKind::Literal(Literal::Bool(_)) => true,
         _ => false,
+    }
+}
+
+/// Whether it is one that says yes or no: what CHECK takes.
+pub fn is_predicate(expr: &Expr) -> bool {
+    const FUNCTIONS: [&str; 14] = [
+        "IS_IPV4",
+        "IS_IPV4_COMPAT",
+        "IS_IPV4_MAPPED",
+        "IS_IPV6",
+        "IS_UUID",
+        "ISNULL",
+        "JSON_CONTAINS",
+        "JSON_CONTAINS_PATH",
+        "JSON_OVERLAPS",
+        "JSON_SCHEMA_VALID",
+        "JSON_VALID",
+        "LIKE",
+        "REGEXP_LIKE",
+        "STRCMP",
+    ];
+    match &expr.kind {
+        ExprKind::Function(call) => {
+            call.schema.is_none() && FUNCTIONS.iter().any(|name| call.name.is(name))
+        }
+        _ => is_truth_value(expr),
     }
 }
 

@@ -7,6 +7,8 @@ mod expr;
 mod query;
 mod table;
 
+pub use expr::is_predicate;
+
 use crate::ast::*;
 
 /// How trees are printed.

@@ -259,13 +259,13 @@ impl DurableEngine {
     }
 }
 
-/// What a failed start says: damage is described by who found it.
 /// Memory for tables that are open though nobody uses them.
 fn open_tables_bytes(config: &EngineConfig) -> usize {
     const POOL_SHARE: usize = 16;
     config.pool_bytes / POOL_SHARE
 }
 
+/// What a failed start says: damage is described by who found it.
 fn open_error(error: std::io::Error) -> EngineError {
     match error.kind() {
         std::io::ErrorKind::InvalidData => {

@@ -54,6 +54,22 @@ def flip(folder):
     return at // PAGE_BYTES
 
 
+def refuses_damaged_log(program, folder, port):
+    """A bit of an acknowledged commit in the log, with others behind it: the server says so and does not open."""
+    (storage,) = {log.parent for log in (folder / "data").rglob("wal-*.log")}
+    logs = sorted(storage.glob("wal-*.log"))
+    log = next(log for log in logs if b"one-" * 5 in log.read_bytes())
+    whole = log.read_bytes()
+    content = bytearray(whole)
+    content[content.index(b"one-" * 5)] ^= 1
+    log.write_bytes(content)
+    command = [program, f"--datadir={folder / 'data'}", f"--port={port}", f"--socket={folder / 's'}", "--insecure-root"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = done.stdout + done.stderr
+    expect(done.returncode != 0 and log.stem in said, "a damaged log was opened, or is not named", done.returncode, said[-2000:])
+    log.write_bytes(whole)
+
+
 def check(port, page):
     _, error = run(port, "SELECT COUNT(b) FROM damage.one FORCE INDEX (PRIMARY) WHERE id >= 0")
     _, through_index = run(port, "SELECT COUNT(b) FROM damage.one FORCE INDEX (b) WHERE b >= ''")
@@ -91,6 +107,7 @@ def main():
     server.kill()
     # After a crash, and after a stop.
     check_offline(options.check, folder, "no damage", 0)
+    refuses_damaged_log(options.squalld, folder, port)
     server = Server(options.squalld, folder, port)
     server.process.terminate()
     server.process.wait()

@@ -39,6 +39,10 @@ const STEPS: &[Step] = &[
         let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
     }),
+    ("old files", || {
+        let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
+        run::command("python3", &script)
+    }),
     ("clients", || run::command("bash", &["tests/clients/run"])),
     ("size", lines::size),
 ];

@@ -2,18 +2,22 @@
 
 use sys::sync::atomic::Ordering;
 
-use btree::{LeafCopy, Seek, Tree, estimate_tree, fraction_below};
+use btree::{LeafCopy, Seek, Tree, estimate_tree, fraction_below, split_keys};
+use bufpool::Pool;
 use engine_api::{EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, TableStats};
+use page::PageRef;
 use txn::Recovery;
 
 use crate::dictionary::io_error;
 use crate::engine::Shared;
-use crate::keys::{IndexKeys, Span};
+use crate::keys::{IndexKeys, Span, successor};
 use crate::row::{Header, append_record};
 use crate::table::Table;
 
 /// Leaves of the clustered index looked at for distinct counts.
 const SAMPLE_LEAVES: usize = 20;
+/// Records taken of each, where the table has more.
+const LEAF_RECORDS: usize = 2;
 
 /// Made anew when a tenth of the rows came or went.
 pub(crate) fn table_stats(shared: &Shared, table: &Table) -> EngineResult<TableStats> {
@@ -34,11 +38,17 @@ pub(crate) fn table_stats(shared: &Shared, table: &Table) -> EngineResult<TableS
     for index in &table.indexes {
         index_bytes += estimate_tree(pool, index.tree).map_err(io_error)?.pages * page_bytes;
     }
-    let records = sample(shared, table)?;
-    let count = |keys: &IndexKeys| count_distinct(keys, &records, clustered.records);
+    let sample = sample(shared, table, clustered.pages)?;
+    let count = |tree: Tree, keys: &IndexKeys| match sample.is_whole {
+        true => count_distinct(keys, &sample.records),
+        false => guess_distinct(shared, tree, keys, &sample.records, clustered.records),
+    };
     let distinct = table.def.indexes.iter().map(|def| match (def.id, &table.primary) {
-        (IndexId::CLUSTERED, Some(keys)) => count(keys),
-        (id, _) => count(&table.indexes[table.index_at(id)?].keys),
+        (IndexId::CLUSTERED, Some(keys)) => count(table.clustered, keys),
+        (id, _) => {
+            let index = &table.indexes[table.index_at(id)?];
+            count(index.tree, &index.keys)
+        }
     });
     let stats = TableStats {
         rows: clustered.records,
@@ -50,32 +60,58 @@ pub(crate) fn table_stats(shared: &Shared, table: &Table) -> EngineResult<TableS
     Ok(stats)
 }
 
-/// Live records of leaves spread over the table: the first ones, and others found by guessing keys between them.
-fn sample(shared: &Shared, table: &Table) -> EngineResult<Vec<Vec<u8>>> {
-    let pool = &shared.system.pool;
-    let mut leaf = LeafCopy::new(pool);
-    let (mut start, mut value, mut records) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..SAMPLE_LEAVES {
-        leaf.load(pool, table.clustered, Seek::At(&start)).map_err(io_error)?;
-        for slot in 0..leaf.page().count() {
-            value.clear();
-            leaf.page().copy_value(slot, &mut value);
-            if Header::of(&value).is_deleted() {
-                continue;
-            }
-            let mut record = Vec::new();
-            append_record(pool, &value, &mut record).map_err(io_error)?;
-            records.push(record);
-        }
-        if !leaf.page().upper_fence(&mut start) {
-            break;
-        }
-    }
-    Ok(records)
+/// Live records of a table: all of a small one, else some of leaves spread over it.
+struct Sample {
+    records: Vec<Vec<u8>>,
+    is_whole: bool,
 }
 
-/// Distinct keys of each prefix in the sample. A prefix that hardly repeats is scaled to the table, others are taken as they are.
-fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>], rows: u64) -> EngineResult<Vec<u64>> {
+fn sample(shared: &Shared, table: &Table, pages: u64) -> EngineResult<Sample> {
+    let pool = &shared.system.pool;
+    let is_whole = pages <= SAMPLE_LEAVES as u64;
+    let (mut leaf, mut start, mut records) = (LeafCopy::new(pool), Vec::new(), Vec::new());
+    if is_whole {
+        loop {
+            leaf.load(pool, table.clustered, Seek::At(&start)).map_err(io_error)?;
+            take_records(pool, leaf.page(), 0..leaf.page().count(), &mut records)?;
+            if !leaf.page().upper_fence(&mut start) {
+                return Ok(Sample { records, is_whole });
+            }
+        }
+    }
+    let keys = split_keys(pool, table.clustered, &[], None, SAMPLE_LEAVES).map_err(io_error)?;
+    let step = keys.len().div_ceil(SAMPLE_LEAVES).max(1);
+    for key in keys.iter().step_by(step) {
+        leaf.load(pool, table.clustered, Seek::At(key)).map_err(io_error)?;
+        let count = leaf.page().count();
+        let slots = (1..=LEAF_RECORDS).map(|part| count * part / (LEAF_RECORDS + 1));
+        take_records(pool, leaf.page(), slots, &mut records)?;
+    }
+    Ok(Sample { records, is_whole })
+}
+
+fn take_records(
+    pool: &Pool,
+    page: PageRef<'_>,
+    slots: impl Iterator<Item = usize>,
+    records: &mut Vec<Vec<u8>>,
+) -> EngineResult<()> {
+    let mut value = Vec::new();
+    for slot in slots.filter(|slot| *slot < page.count()) {
+        value.clear();
+        page.copy_value(slot, &mut value);
+        if Header::of(&value).is_deleted() {
+            continue;
+        }
+        let mut record = Vec::new();
+        append_record(pool, &value, &mut record).map_err(io_error)?;
+        records.push(record);
+    }
+    Ok(())
+}
+
+/// Distinct keys of each prefix in the records of a whole table.
+fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>]) -> EngineResult<Vec<u64>> {
     let mut seen = vec![std::collections::HashSet::new(); keys.part_count()];
     let (mut key, mut ends) = (Vec::new(), Vec::new());
     for record in records {
@@ -84,15 +120,45 @@ fn count_distinct(keys: &IndexKeys, records: &[Vec<u8>], rows: u64) -> EngineRes
             set.insert(key[..*end].to_vec());
         }
     }
-    let sampled = records.len().max(1) as u64;
-    let scale = |set: &std::collections::HashSet<Vec<u8>>| {
-        let distinct = set.len() as u64;
-        match distinct * 10 >= sampled && rows > sampled {
-            true => distinct * rows / sampled,
-            false => distinct,
+    Ok(seen.iter().map(|set| set.len() as u64).collect())
+}
+
+/// As `count_distinct`, from some rows: the share of a key that belongs to a row, which is one part in as many as have the key, adds
+/// up to the number of keys over all rows.
+fn guess_distinct(
+    shared: &Shared,
+    tree: Tree,
+    keys: &IndexKeys,
+    records: &[Vec<u8>],
+    rows: u64,
+) -> EngineResult<Vec<u64>> {
+    let mut shares = vec![0.0; keys.part_count()];
+    let (mut key, mut ends) = (Vec::new(), Vec::new());
+    for record in records {
+        keys.part_ends(record, &mut key, &mut ends)?;
+        for (share, end) in shares.iter_mut().zip(&ends) {
+            let start = key[..*end].to_vec();
+            let span = Span { end: successor(&start), start };
+            *share += 1.0 / rows_of(shared, tree, &span, rows)?.max(1.0);
         }
+    }
+    let mut distinct = 1.0;
+    let of_share = |share: &f64| {
+        distinct = (rows as f64 * share / records.len().max(1) as f64).max(distinct);
+        distinct as u64
     };
-    Ok(seen.iter().map(scale).collect())
+    Ok(shares.iter().map(of_share).collect())
+}
+
+/// Entries of a span: counted when they lie in one leaf, else guessed of `rows`.
+fn rows_of(shared: &Shared, tree: Tree, span: &Span, rows: u64) -> EngineResult<f64> {
+    if let Some(rows) = count_in_leaf(shared, tree, span)? {
+        return Ok(rows as f64);
+    }
+    let pool = &shared.system.pool;
+    let below = |key: &[u8]| fraction_below(pool, tree, key).map_err(io_error);
+    let end = span.end.as_deref().map_or(Ok(1.0), below)?;
+    Ok((end - below(&span.start)?).clamp(0.0, 1.0) * rows as f64)
 }
 
 pub(crate) fn estimate_range(
@@ -109,12 +175,9 @@ pub(crate) fn estimate_range(
     if let Some(rows) = count_in_leaf(shared, tree, &span)? {
         return Ok(RangeEstimate { rows, exact: true });
     }
-    let pool = &shared.system.pool;
-    let below = |key: &[u8]| fraction_below(pool, tree, key).map_err(io_error);
-    let end = span.end.as_deref().map_or(Ok(1.0), below)?;
-    let share = (end - below(&span.start)?).clamp(0.0, 1.0);
     let rows = table_stats(shared, table)?.rows;
-    Ok(RangeEstimate { rows: ((rows as f64 * share) as u64).max(1), exact: false })
+    let rows = rows_of(shared, tree, &span, rows)? as u64;
+    Ok(RangeEstimate { rows: rows.max(1), exact: false })
 }
 
 /// Entries of a span that lies in one leaf.

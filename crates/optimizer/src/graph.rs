@@ -238,7 +238,7 @@ impl Planner<'_> {
             match predicate::constant_truth(&predicate) {
                 Some(true) => {}
                 Some(false) => graph.empty = true,
-                None => predicates.push(predicate),
+                None => predicate::factor(predicate, &mut predicates),
             }
         }
         self.derive_equalities(&mut predicates);
@@ -253,8 +253,22 @@ impl Planner<'_> {
             if single && graph.relations[index].kind == RelationKind::Inner {
                 graph.relations[index].local.push(predicate);
             } else {
+                self.restrict_relations(graph, mask, &predicate);
                 graph.predicates.push(predicate);
             }
+        }
+    }
+
+    /// Filters relations early by what an OR over several says of each.
+    fn restrict_relations(&self, graph: &mut Graph, mask: u64, predicate: &Expr) {
+        for index in 0..graph.relations.len() {
+            if mask >> index & 1 == 0 || graph.relations[index].kind != RelationKind::Inner {
+                continue;
+            }
+            let relations = &graph.relations;
+            let is_own = |expr: &Expr| mask_of(relations, &self.reads(expr)) == 1 << index;
+            let restriction = predicate::restriction(predicate, is_own);
+            graph.relations[index].local.extend(restriction);
         }
     }
 

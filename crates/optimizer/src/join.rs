@@ -355,8 +355,10 @@ impl Search<'_, '_> {
 
     fn join_selectivity(&self, predicate: &Expr, rows: f64) -> f64 {
         match predicate {
-            Expr::Binary { op: BinaryOp::Equal | BinaryOp::NullSafeEqual, .. } => {
-                1.0 / rows.max(10.0)
+            Expr::Binary { op: BinaryOp::Equal | BinaryOp::NullSafeEqual, left, right, .. } => {
+                let sides = [left, right].map(|side| self.planner.distinct_values(side));
+                let distinct = sides.into_iter().flatten().reduce(f64::max);
+                1.0 / distinct.unwrap_or(rows).max(10.0)
             }
             _ => selectivity(predicate),
         }
@@ -401,6 +403,21 @@ fn bucket(rows: f64) -> usize {
 }
 
 impl Planner<'_> {
+    /// How many values a column has, when an index that begins with it tells.
+    fn distinct_values(&self, expr: &Expr) -> Option<f64> {
+        let register = expr.as_column()?;
+        let of =
+            |instance: &plan::TableInstance| Some((instance.column_of(register)?, instance.table));
+        let (column, table) = self.instances.iter().find_map(of)?;
+        let table = &self.input.tables[table];
+        let begins = |index: &&catalog::Index| {
+            index.parts.first().is_some_and(|p| p.column == column && p.prefix_length.is_none())
+        };
+        let index = table.indexes.iter().find(begins)?;
+        let distinct = self.input.statistics.distinct(table.id.0, index.id.0, 1)?;
+        (distinct > 0).then_some(distinct as f64)
+    }
+
     /// An equality whose two sides lie in different relations and can be hashed: outer side, inner side, collation.
     pub(crate) fn hash_key(
         &self,

@@ -32,6 +32,57 @@ pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
     }
 }
 
+fn split_or(predicate: Expr, into: &mut Vec<Vec<Expr>>) {
+    match predicate {
+        Expr::Binary { op: BinaryOp::Or, left, right, .. } => {
+            split_or(*left, into);
+            split_or(*right, into);
+        }
+        other => {
+            let mut conjuncts = Vec::new();
+            split(other, &mut conjuncts);
+            into.push(conjuncts);
+        }
+    }
+}
+
+/// The alternatives of an OR, each as its conjuncts; `None` for what is no OR, or may not be taken apart.
+fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
+    let is_or = matches!(predicate, Expr::Binary { op: BinaryOp::Or, .. });
+    if !is_or || is_volatile(predicate) || has_subquery(predicate) {
+        return None;
+    }
+    let mut alternatives = Vec::new();
+    split_or(predicate.clone(), &mut alternatives);
+    Some(alternatives)
+}
+
+/// Adds a predicate; of `a AND b OR a AND c` the conjuncts `a` and `b OR c`.
+pub(crate) fn factor(predicate: Expr, into: &mut Vec<Expr>) {
+    let Some(mut alternatives) = alternatives(&predicate) else { return into.push(predicate) };
+    let mut common = alternatives[0].clone();
+    for other in &alternatives[1..] {
+        common.retain(|conjunct| other.contains(conjunct));
+        if common.is_empty() {
+            return into.push(predicate);
+        }
+    }
+    for alternative in &mut alternatives {
+        alternative.retain(|conjunct| !common.contains(conjunct));
+    }
+    into.extend(common);
+    // An alternative that asks for nothing else is true wherever another is.
+    let rest = alternatives.into_iter().map(conjunction).collect::<Option<Vec<_>>>();
+    into.extend(rest.and_then(|rest| Expr::balanced(BinaryOp::Or, rest)));
+}
+
+/// What an OR says of what `is_own` holds for alone: `x = 1 AND y = 2 OR x = 3` says `x = 1 OR x = 3` of x.
+pub(crate) fn restriction(predicate: &Expr, is_own: impl Fn(&Expr) -> bool) -> Option<Expr> {
+    let own = |alternative: Vec<Expr>| conjunction(alternative.into_iter().filter(&is_own));
+    let alternatives = alternatives(predicate)?.into_iter().map(own);
+    Expr::balanced(BinaryOp::Or, alternatives.collect::<Option<Vec<_>>>()?)
+}
+
 /// Puts conjuncts together, in order; the tree is as flat as can be.
 pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<Expr> {
     Expr::balanced(BinaryOp::And, predicates.into_iter().collect())

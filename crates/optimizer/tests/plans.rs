@@ -159,6 +159,24 @@ fn joins() {
 }
 
 #[test]
+fn alternatives_give_what_they_share() {
+    check(
+        "select t1.c from t3, t1 where t1.a = t3.x and t1.c = 'x' and t3.y = 1 or t1.a = t3.x and t1.c = 'y' and t3.y = 2",
+        "
+        Query c=r4
+          NestedLoop Inner
+            Scan t3 full 0 (0:r0 1:r1) filter ((r1 = 1) or (r1 = 2))
+            Scan t1 unique 0 [r0] (2:r4) filter (((r4 = 'x') or (r4 = 'y')) and (((r4 = 'x') and (r1 = 1)) or ((r4 = 'y') and (r1 = 2))))",
+    );
+    check(
+        "select c from t1 where c = 'x' and a = 5 or a = 5",
+        "
+        Query c=r2
+          Scan t1 unique 0 [5] (2:r2)",
+    );
+}
+
+#[test]
 fn subqueries_become_joins() {
     check(
         "select y from t3 where x in (select a from t1 where c = 'q')",

@@ -549,8 +549,28 @@ impl Binder<'_> {
     }
 }
 
+/// The type of an integer column without the display width that its definition named: expressions are as wide as what a column
+/// can hold. `None` when it named none, or one that belongs to the type.
+fn wide_integer(ty: &DataType) -> Option<DataType> {
+    let width = match ty.kind {
+        TypeKind::TinyInt if ty.length == 1 && !ty.unsigned => return None,
+        TypeKind::TinyInt => 4,
+        TypeKind::SmallInt => 6,
+        TypeKind::MediumInt => 9,
+        TypeKind::Int => 11,
+        TypeKind::BigInt => 20,
+        _ => return None,
+    };
+    let sign = u32::from(ty.unsigned && ty.kind != TypeKind::BigInt);
+    let length = width - sign;
+    (!ty.zerofill && ty.length != length).then(|| DataType { length, ..ty.clone() })
+}
+
 /// Reads a column's register; a TIMESTAMP is turned to local time.
 pub(crate) fn column_read(register: Register, ty: &DataType) -> Expr {
+    if let Some(ty) = wide_integer(ty) {
+        return Expr::Column { register, ty };
+    }
     let column = Expr::Column { register, ty: ty.clone() };
     if ty.kind == TypeKind::Timestamp {
         let ty = ty.clone();
@@ -600,6 +620,7 @@ pub(crate) fn base_source(table: &Table, alias: &Arc<str>, index: usize) -> Colu
             && column.generated.is_none(),
         on_update_now: column.on_update_now.is_some(),
         default_now: matches!(column.default, catalog::ColumnDefault::Now(_)),
+        display_width: wide_integer(&column.ty).map(|_| column.ty.length),
         ..ColumnSource::default()
     };
     for key in &table.indexes {

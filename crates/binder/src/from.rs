@@ -597,6 +597,7 @@ pub(crate) fn derived_source(
             org_table: source.org_table,
             org_name: source.org_name,
             no_default: source.no_default,
+            display_width: source.display_width,
             materialized,
             ..ColumnSource::default()
         },

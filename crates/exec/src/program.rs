@@ -62,6 +62,10 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
             meta.on_update_now = source.on_update_now;
             meta.default_now = source.default_now;
             meta.materialized = source.materialized;
+            if let Some(width) = source.display_width.filter(|_| column.expr.as_column().is_some())
+            {
+                meta.ty.length = width;
+            }
         }
         meta.materialized |= column.making == Making::Kept;
         meta.computed = match (column.making, &column.expr) {

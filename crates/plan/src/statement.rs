@@ -54,6 +54,8 @@ pub struct ColumnSource {
     pub default_now: bool,
     /// The rows are kept before they are read: a temporary table's column, whatever it is made of.
     pub materialized: bool,
+    /// The display width that its definition named.
+    pub display_width: Option<u32>,
 }
 
 /// A subquery that is evaluated from an expression.

@@ -113,9 +113,8 @@ fn integer(
         (_, Some(width)) if width > 255 => {
             bail!(TOO_BIG_DISPLAYWIDTH, ctx.column, 255);
         }
-        // Display widths are forgotten, but for TINYINT(1) and ZEROFILL, as the reference shows them.
-        (_, Some(1)) if kind == TypeKind::TinyInt && !unsigned => 1,
-        (_, Some(width)) if written.zerofill && width > 0 => width as u32,
+        // Only TINYINT(1) and ZEROFILL show their width, but results are described with it.
+        (_, Some(width)) if width > 0 => width as u32,
         _ => natural,
     };
     Ok(DataType::new(kind, width, 0))

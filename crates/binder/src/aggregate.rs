@@ -77,7 +77,12 @@ impl Binder<'_> {
         let numeric =
             matches!(name, "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP");
         for arg in &call.args {
-            args.push(if numeric { self.bind_number(arg)? } else { self.bind_single(arg)? });
+            args.push(if numeric {
+                let number = self.bind_number(arg)?;
+                self.moment_number(number)
+            } else {
+                self.bind_single(arg)?
+            });
         }
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for item in &call.order_by {

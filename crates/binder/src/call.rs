@@ -320,7 +320,8 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(args.len());
         for (position, arg) in args.iter().enumerate() {
             bound.push(if wants_number(name, position) {
-                self.bind_number(arg)?
+                let number = self.bind_number(arg)?;
+                self.moment_number(number)
             } else {
                 self.bind_single(arg)?
             });
@@ -416,7 +417,8 @@ impl Binder<'_> {
         let mut bound = vec![self.unit_text(unit)];
         for (position, arg) in args.iter().enumerate() {
             bound.push(if wants_number(name, position) {
-                self.bind_number(arg)?
+                let number = self.bind_number(arg)?;
+                self.moment_number(number)
             } else {
                 self.bind_single(arg)?
             });

@@ -164,6 +164,10 @@ impl Binder<'_> {
     ) -> (Expr, Expr) {
         self.infer(&mut left, &right.ty());
         self.infer(&mut right, &left.ty());
+        if left.ty().is_numeric() != right.ty().is_numeric() {
+            left = self.moment_number(left);
+            right = self.moment_number(right);
+        }
         if is_computed_time(&left, &right) {
             left = to_text(left, self.input.bind.collation_connection, CastKind::Implicit);
         } else if is_computed_time(&right, &left) {
@@ -300,7 +304,13 @@ impl Binder<'_> {
         let mut same = true;
         let mut converted = Vec::with_capacity(items.len());
         for item in &items {
-            let (left, right) = self.comparable(operand.clone(), item.clone(), true);
+            // Two digits are a year only where there is nothing else to compare with.
+            let plain =
+                items.len() > 1 && operand.ty().kind == TypeKind::Year && item.ty().is_integer();
+            let (left, right) = match plain {
+                true => (operand.clone(), item.clone()),
+                false => self.comparable(operand.clone(), item.clone(), true),
+            };
             same &= converted.is_empty() || left == changed;
             changed = left;
             converted.push(right);

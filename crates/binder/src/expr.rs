@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use errors::{Error, Result, bail};
+use errors::{Error, ErrorCode, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, ExprKind};
 use types::{CollationId, DataType, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value};
@@ -39,7 +39,7 @@ impl Binder<'_> {
                         "'!' is deprecated and will be removed in a future release. Please use NOT instead",
                     );
                 }
-                let operand = self.bind_number(operand)?;
+                let operand = self.bind_condition(operand)?;
                 Ok(not(operand))
             }
             ExprKind::Concat(items) => self.bind_call("CONCAT", items),
@@ -154,6 +154,23 @@ impl Binder<'_> {
         self.bind_single(expr)
     }
 
+    /// An expression whose truth is asked; 3986 warns of documents.
+    pub(crate) fn bind_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.bind_number(expr)?;
+        if bound.ty().kind == TypeKind::Json {
+            self.notice(ErrorCode::IMPLICIT_COMPARISON_FOR_JSON, &[]);
+        }
+        Ok(bound)
+    }
+
+    /// What a function gives as text although it is a moment counts with all its digits.
+    pub(crate) fn moment_number(&mut self, expr: Expr) -> Expr {
+        if !is_moment_text(&expr) {
+            return expr;
+        }
+        self.function("MOMENT_NUMBER", vec![expr.clone()]).unwrap_or(expr)
+    }
+
     fn bind_binary_op(
         &mut self,
         op: ast::BinaryOp,
@@ -174,6 +191,8 @@ impl Binder<'_> {
         mut left: Expr,
         mut right: Expr,
     ) -> Result<Expr> {
+        left = self.moment_number(left);
+        right = self.moment_number(right);
         let guess = |other: &Expr| match number_class(&other.ty()) {
             NumberClass::Integer { .. } => DataType::bigint(),
             NumberClass::Decimal => DataType::decimal(65, 30),
@@ -221,7 +240,7 @@ impl Binder<'_> {
     fn bind_logical(&mut self, op: BinaryOp, items: &[ast::Expr]) -> Result<Expr> {
         let mut operands = Vec::with_capacity(items.len());
         for item in items {
-            operands.push(self.bind_number(item)?);
+            operands.push(self.bind_condition(item)?);
         }
         for pair in items.windows(2) {
             self.deprecate_signs(op, pair[0].span.end, pair[1].span.start);
@@ -246,8 +265,8 @@ impl Binder<'_> {
     }
 
     fn bind_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
-        let left = self.bind_number(left)?;
-        let right = self.bind_number(right)?;
+        let left = self.bind_condition(left)?;
+        let right = self.bind_condition(right)?;
         Ok(logical(BinaryOp::Xor, left, right))
     }
 
@@ -496,6 +515,18 @@ fn collation_for(name: &str, current: CollationId) -> Result<CollationId> {
         bail!(COLLATION_CHARSET_MISMATCH, wanted.name, has);
     }
     Ok(wanted.id)
+}
+
+/// Whether it is a moment as a function's text.
+pub(crate) fn is_moment_text(expr: &Expr) -> bool {
+    let Expr::Function { name, args, ty } = expr else { return false };
+    let calculates = match &**name {
+        "DATE_ADD_INTERVAL" | "DATE_SUB_INTERVAL" | "TIMESTAMPADD" | "ADDDATE" | "SUBDATE"
+        | "ADDTIME" | "SUBTIME" => true,
+        "LEAST" | "GREATEST" => args.iter().any(|arg| arg.ty().has_date()),
+        _ => false,
+    };
+    calculates && ty.is_text()
 }
 
 /// 1241 when `expr` is a row.

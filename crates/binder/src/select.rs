@@ -77,7 +77,7 @@ impl Binder<'_> {
         let filter = match &select.filter {
             Some(filter) => {
                 self.block().clause = Clause::Where;
-                Some(self.bind_number(filter)?)
+                Some(self.bind_condition(filter)?)
             }
             None => None,
         };
@@ -93,7 +93,7 @@ impl Binder<'_> {
         let having = match &select.having {
             Some(having) => {
                 self.block().clause = Clause::Having;
-                Some(self.bind_number(having)?)
+                Some(self.bind_condition(having)?)
             }
             None => None,
         };

@@ -13,7 +13,7 @@ use crate::information::Information;
 use crate::planned::Planned;
 use crate::session::Session;
 use crate::sink::send_rows;
-use crate::statement::{Running, parse_error};
+use crate::statement::{Origin, Running, parse_error};
 
 impl Session {
     /// KILL.
@@ -289,6 +289,11 @@ impl Session {
         if explain.schema.is_some() {
             return Err(Error::not_supported("EXPLAIN FOR SCHEMA"));
         }
+        if let ast::ExplainTarget::Connection(id) = explain.target
+            && !explain.analyze
+        {
+            return self.explain_connection(id, explain, sink);
+        }
         if let ast::ExplainTarget::Statement(inner) = &explain.target
             && matches!(**inner, Statement::Show(_) | Statement::Describe(_))
         {
@@ -312,6 +317,50 @@ impl Session {
         let format = if format == "DEFAULT" { "TRADITIONAL" } else { &format };
         let formatted = Explain { format: Some(ast::Ident::new(format)), ..explain.clone() };
         self.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)
+    }
+}
+
+impl Session {
+    /// EXPLAIN FOR CONNECTION: the plan that this session would choose for what another one runs, in that one's schema.
+    ///
+    /// # Errors
+    /// 1094, 1045, and 3012 when it runs nothing that has a plan.
+    fn explain_connection(
+        &mut self,
+        id: u64,
+        explain: &Explain,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let target = self.server.sessions.get(id).ok_or_else(|| err!(NO_SUCH_THREAD, id))?;
+        let (own, text, database) = {
+            let activity = target.activity.lock();
+            let own = activity.account == self.account.to_string();
+            (own, activity.info.clone(), activity.database.clone())
+        };
+        if !own && !self.privileges.global().contains(PrivilegeSet::PROCESS) {
+            let (user, host) = (&self.account.user, &self.account.host);
+            bail!(ACCESS_DENIED_ERROR, user, host, "YES");
+        }
+        let parsed = syntax::parse_bytes(&text, &self.parse_options());
+        let Ok((inner, _)) = parsed else { bail!(EXPLAIN_NOT_SUPPORTED) };
+        let has_plan = matches!(
+            inner,
+            Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+        );
+        if !has_plan {
+            bail!(EXPLAIN_NOT_SUPPORTED);
+        }
+        let explain =
+            Explain { target: ast::ExplainTarget::Statement(Box::new(inner)), ..explain.clone() };
+        let statement = Statement::Explain(Box::new(explain.clone()));
+        let running = Running { source: &text, parameters: &[], origin: Origin::Text };
+        let before = std::mem::replace(&mut self.services.database, database);
+        let outcome = self.run_explain(&statement, &explain, &running, sink);
+        self.services.database = before;
+        outcome
     }
 }
 

@@ -478,6 +478,26 @@ fn statements_can_be_stopped() {
 }
 
 #[test]
+fn what_another_session_runs_is_explained() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    root.setup("CREATE TABLE t1 (a INT PRIMARY KEY)\nINSERT INTO t1 VALUES (1)");
+    let mut victim = harness.root();
+    let id = victim.id;
+    assert!(root.run(&format!("EXPLAIN FOR CONNECTION {id}")).starts_with("error 3012"));
+    let sleeper = std::thread::spawn(move || victim.run("SELECT a, SLEEP(60) FROM t1 WHERE a = 1"));
+    let explain = format!("EXPLAIN FORMAT=TREE FOR CONNECTION {id}");
+    let mut plan = root.run(&explain);
+    while plan.starts_with("error 3012") {
+        std::thread::sleep(Duration::from_millis(5));
+        plan = root.run(&explain);
+    }
+    assert!(plan.contains("t1 using PRIMARY (a = 1)"), "{plan}");
+    root.run(&format!("KILL QUERY {id}"));
+    sleeper.join().expect("the sleeper ends");
+}
+
+#[test]
 fn named_locks_find_deadlocks() {
     let harness = Harness::new();
     let (mut one, mut two) = (harness.root(), harness.root());

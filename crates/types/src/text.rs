@@ -168,20 +168,23 @@ pub fn write_float_within(number: f64, ty: &DataType, width: usize, out: &mut Ve
     }
     let single = ty.kind == TypeKind::Float;
     let width = width.min(if single { FLOAT_WIDTH } else { DOUBLE_WIDTH });
-    if number == 0.0 {
+    let has_room = if number == 0.0 {
         write_f64(number, out);
+        true
     } else {
         let full = if single { Digits::rounded(number, 6) } else { Digits::shortest(number) };
-        write_digits_within(number, &full, width, out);
-    }
-    let fits = out.len() - start <= width;
+        write_digits_within(number, &full, width, out)
+    };
+    let fits = has_room && out.len() - start <= width;
     out.truncate(start + width);
     fits
 }
 
-fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u8>) {
+/// False when an exponent leaves room for one digit of several, and none for a point.
+fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u8>) -> bool {
     if full.is_plain() && full.plain_length() <= width {
-        return full.write_plain(out);
+        full.write_plain(out);
+        return true;
     }
     let room = width.saturating_sub(usize::from(full.negative));
     let mantissa = room.saturating_sub(full.exponent_length());
@@ -193,7 +196,8 @@ fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u
         let empty = full.point.min(0).unsigned_abs() as usize;
         let held = whole + fraction.saturating_sub(empty);
         if held > 0 && held >= exponent_digits.min(full.count) {
-            return Digits::read(format!("{number:.fraction$}").as_bytes()).write_plain(out);
+            Digits::read(format!("{number:.fraction$}").as_bytes()).write_plain(out);
+            return true;
         }
     }
     if full.count <= exponent_digits {
@@ -201,6 +205,7 @@ fn write_digits_within(number: f64, full: &Digits, width: usize, out: &mut Vec<u
     } else {
         Digits::rounded(number, exponent_digits).write_exponent(out);
     }
+    full.count == 1 || mantissa > 1
 }
 
 /// Appends a float as its type says.

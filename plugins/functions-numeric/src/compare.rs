@@ -31,6 +31,18 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
 fn bind_extreme(ctx: &BindContext, args: &[ArgInfo], wanted: Ordering) -> Result<BoundFunction> {
     let (ty, coercion) = common_type(ctx, args);
     let collation = ty.collation;
+    if let Some(decimals) = moment_decimals(args) {
+        let coercion = match decimals {
+            None => Coercion::Date,
+            Some(_) => Coercion::DateTime,
+        };
+        return Ok(BoundFunction::new(ty, vec![coercion], move |_, args| {
+            let best = args.iter().reduce(|best, candidate| {
+                if order(candidate, best, collation) == wanted { candidate } else { best }
+            });
+            Ok(best.map_or(Value::Null, |best| moment_text(best, decimals.unwrap_or(0))))
+        }));
+    }
     Ok(BoundFunction::new(ty, vec![coercion], move |_, args| {
         let mut best = &args[0];
         for candidate in &args[1..] {
@@ -54,6 +66,41 @@ fn order(left: &Value, right: &Value, collation: CollationId) -> Ordering {
         (Value::Double(left), Value::Double(right)) => left.total_cmp(right),
         _ => kit::integer(left).cmp(&kit::integer(right)),
     }
+}
+
+/// Dates beside anything that is none compare as dates and are shown as text: fractional digits of a moment, inside `None` for
+/// dates alone.
+fn moment_decimals(args: &[ArgInfo]) -> Option<Option<u8>> {
+    let known: Vec<&ArgInfo> = args.iter().filter(|arg| arg.ty.kind != TypeKind::Null).collect();
+    let plain = known.iter().all(|arg| arg.ty.is_temporal());
+    let json = known.iter().any(|arg| arg.ty.kind == TypeKind::Json);
+    let moments =
+        known.iter().any(|arg| matches!(arg.ty.kind, TypeKind::DateTime | TypeKind::Timestamp));
+    if plain || json || !known.iter().any(|arg| arg.ty.has_date()) {
+        return None;
+    }
+    if !moments {
+        return Some(None);
+    }
+    let digits = |arg: &&ArgInfo| match &arg.constant {
+        Some(Value::Bytes(text)) if arg.ty.is_string() => {
+            let point = text.iter().position(|byte| *byte == b'.');
+            point.map_or(0, |at| (text.len() - at - 1).min(6) as u8)
+        }
+        _ if arg.ty.is_temporal() => arg.ty.decimals.min(6),
+        _ => 0,
+    };
+    Some(Some(known.iter().map(digits).max().unwrap_or(0)))
+}
+
+fn moment_text(value: &Value, decimals: u8) -> Value {
+    let mut out = Vec::with_capacity(26);
+    match value {
+        Value::Date(date) => date.write_text(&mut out),
+        Value::DateTime(at) => at.write_text(decimals, &mut out),
+        _ => return Value::Null,
+    }
+    Value::Bytes(types::SqlBytes::from(out))
 }
 
 /// The type that all arguments are compared in, which is the result's too.

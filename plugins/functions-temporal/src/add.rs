@@ -69,7 +69,32 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             )
         },
     ),
+    scalar(
+        "MOMENT_NUMBER",
+        Arity::exactly(1),
+        "MOMENT_NUMBER(text)\nThe number of a moment that a function has given as text, where one is calculated with.",
+        |_, _| {
+            Ok(BoundFunction::new(DataType::double(), vec![Coercion::Text], |_, args| {
+                Ok(moment_number(kit::bytes(&args[0])))
+            }))
+        },
+    ),
 ];
+
+/// `2024-01-31 10:00:00.5` is 20240131100000.5, `-10:00:00` is -100000.
+fn moment_number(text: &[u8]) -> Value {
+    let (negative, rest) = match text.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let digits: String = rest
+        .iter()
+        .filter(|byte| byte.is_ascii_digit() || **byte == b'.')
+        .map(|byte| char::from(*byte))
+        .collect();
+    let number: f64 = digits.parse().unwrap_or(0.0);
+    Value::Double(if negative { -number } else { number })
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Sign {

@@ -197,7 +197,7 @@ pub(crate) fn clock(ctx: &mut FunctionContext<'_>, value: &Value) -> Option<Cloc
         Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
             let number = kit::decimal(value);
             if number.abs() >= MOMENT_NUMBER_MIN {
-                let moment = moment(ctx, value, Zeros::Mode, Expected::DateTime)?;
+                let moment = moment(ctx, value, Zeros::Parts, Expected::DateTime)?;
                 return Some(Clock::Moment(moment.at));
             }
             let parsed = time_from_decimal(&number, 6, mode(ctx, Zeros::Mode));

@@ -109,8 +109,6 @@ pub struct TableView {
     pub definer: String,
     /// `DEFINER` or `INVOKER`, of a view.
     pub security: &'static str,
-    /// Rows can be changed through the view.
-    pub is_updatable: bool,
     /// `NONE`, `LOCAL` or `CASCADED`, of a view.
     pub check_option: String,
     /// `character_set_client` and `collation_connection` of the session that made a view.
@@ -286,6 +284,11 @@ pub trait InformationContext {
     /// The deadlock that each engine found last, if any.
     fn latest_deadlocks(&self) -> Vec<(String, DeadlockView)> {
         Vec::new()
+    }
+
+    /// Whether rows can be changed through a view. The view is bound for it.
+    fn is_updatable(&self, _schema: &str, _view: &str) -> bool {
+        false
     }
 
     /// Bytes of memory for definitions that nobody uses, about.

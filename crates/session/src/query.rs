@@ -181,17 +181,26 @@ impl Session {
         statement: &Statement,
         source: &[u8],
     ) -> Result<Vec<binder::Change>> {
+        let database = self.services.database.as_deref();
+        let bind = |binder: Binder<'_>| binder.bind_spelled(statement, source);
+        Ok(self.with_binder(database, bind)?.1)
+    }
+
+    /// Hands a binder to `run` that sees the catalog as this session does; unqualified names are those of `database`.
+    pub(crate) fn with_binder<T>(
+        &self,
+        database: Option<&str>,
+        run: impl FnOnce(Binder<'_>) -> T,
+    ) -> T {
         let bind = self.bind_context();
         let view = self.view();
-        let reader = Reader { view: &view, database: self.services.database.as_deref() };
-        let input = BindInput {
-            catalog: &reader,
+        run(Binder::new(BindInput {
+            catalog: &Reader { view: &view, database },
             registry: &self.server.registry,
             bind: &bind,
             variables: &self.services,
             parameter_types: None,
-        };
-        Ok(Binder::new(input).bind_spelled(statement, source)?.1)
+        }))
     }
 
     /// Runs SELECT, with its INTO.

@@ -117,13 +117,14 @@ pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<
     let detail = TableDetail::Definition;
     visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         let Some(definition) = table.view_definition.as_deref() else { return Ok(()) };
+        let is_updatable = ctx.is_updatable(&table.schema, &table.name);
         emit(&[
             catalog(),
             Value::text(&table.schema),
             Value::text(&table.name),
             Value::text(definition),
             Value::text(&table.check_option),
-            Value::text(if table.is_updatable { "YES" } else { "NO" }),
+            Value::text(if is_updatable { "YES" } else { "NO" }),
             Value::text(&table.definer),
             Value::text(table.security),
             Value::text(&table.session_charset),

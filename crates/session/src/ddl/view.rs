@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use binder::{BindInput, Binder};
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
@@ -10,7 +9,6 @@ use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
 
 use super::check_table_name;
-use crate::query::Reader;
 use crate::session::Session;
 use crate::statement::Running;
 
@@ -133,17 +131,8 @@ impl Session {
     }
 
     fn is_updatable(&self, view: &View) -> bool {
-        let bind = self.bind_context();
-        let catalog = self.view();
-        let reader = Reader { view: &catalog, database: Some(&view.schema) };
-        let input = BindInput {
-            catalog: &reader,
-            registry: &self.server.registry,
-            bind: &bind,
-            variables: &self.services,
-            parameter_types: None,
-        };
-        Binder::new(input).is_updatable(&Arc::new(view.clone()))
+        let view = Arc::new(view.clone());
+        self.with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
     }
 
     /// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it

@@ -1,25 +1,23 @@
 //! What information tables see of the server, filtered by what the session's account may see.
 
+mod views;
+
 use std::sync::Arc;
 
-use binder::{BindInput, Binder, VariableTypes};
 use catalog::{
     AccountName, CatalogSnapshot, CatalogView, Column, ColumnDefault, EffectivePrivileges, Index,
-    IndexPart, PrivilegeSet, Relation, RelationKind, Table, View, same_name,
+    IndexPart, PrivilegeSet, Relation, RelationKind, Table, same_name,
 };
 use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
-use plan::LogicalStatement;
 use plugin_api::{
-    AccountView, BindContext, ColumnView, ConstraintKind, ConstraintView, IndexView,
-    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, TableDetail,
-    TableView, VariableView,
+    AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InformationContext,
+    InformationTable, IoBucket, PluginInfo, ProcessView, TableDetail, TableView, VariableView,
 };
-use types::{DataType, SqlMode, ZoneRules};
+use types::ZoneRules;
 
 use crate::ddl::{is_hidden, type_text};
 use crate::process::SessionShared;
-use crate::query::Reader;
 use crate::server::Server;
 use crate::session::TemporaryTables;
 use crate::show_create;
@@ -72,23 +70,6 @@ pub(crate) struct Information<'a> {
     pub(crate) temporary: &'a TemporaryTables,
     pub(crate) tls: Option<&'a (String, String)>,
     pub(crate) active_roles: &'a [AccountName],
-}
-
-/// A view's SELECT has no variables.
-struct NoVariables;
-
-impl VariableTypes for NoVariables {
-    fn user_variable(&self, _: &str) -> Option<DataType> {
-        None
-    }
-
-    fn system_variable(
-        &self,
-        _: &str,
-        _: Option<syntax::ast::VarScope>,
-    ) -> Result<Option<DataType>> {
-        Ok(None)
-    }
 }
 
 impl Information<'_> {
@@ -158,77 +139,6 @@ impl Information<'_> {
             self.add_statistics(&mut view, table);
         }
         view
-    }
-
-    fn view_view(&self, view: &View) -> TableView {
-        TableView {
-            schema: view.schema.to_string(),
-            name: view.name.to_string(),
-            table_type: VIEW,
-            comment: "VIEW".to_owned(),
-            columns: self.view_columns(view),
-            create_statement: show_create::create_view(view, self.database.as_deref()),
-            view_definition: Some(view.definition.to_string()),
-            definer: view.definer.to_string(),
-            security: if view.invoker { "INVOKER" } else { "DEFINER" },
-            check_option: view.check_option.to_string(),
-            is_updatable: self.is_updatable(view),
-            session_charset: view.charset_client.to_string(),
-            session_collation: view.collation_connection.to_string(),
-            ..TableView::default()
-        }
-    }
-
-    fn is_updatable(&self, view: &View) -> bool {
-        let catalog = self.catalog_view();
-        let bind = view_context();
-        let input = BindInput {
-            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
-            registry: &self.server.registry,
-            bind: &bind,
-            variables: &NoVariables,
-            parameter_types: None,
-        };
-        Binder::new(input).is_updatable(&Arc::new(view.clone()))
-    }
-
-    /// Columns of a view; none when what it refers to is gone.
-    fn view_columns(&self, view: &View) -> Vec<ColumnView> {
-        let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
-        let Ok((statement, _)) = parsed else { return Vec::new() };
-        let catalog = self.catalog_view();
-        let bind = view_context();
-        let input = BindInput {
-            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
-            registry: &self.server.registry,
-            bind: &bind,
-            variables: &NoVariables,
-            parameter_types: None,
-        };
-        let bound = Binder::new(input).bind(&statement, view.definition.as_bytes());
-        let Ok(bound) = bound else { return Vec::new() };
-        let LogicalStatement::Query(query) = bound.plan.statement else { return Vec::new() };
-        query
-            .outputs
-            .iter()
-            .enumerate()
-            .map(|(position, output)| {
-                let ty = output.expr.ty();
-                ColumnView {
-                    name: view.columns.get(position).unwrap_or(&output.name).to_string(),
-                    column_type: type_text(&ty),
-                    ty,
-                    default: None,
-                    default_is_expression: false,
-                    auto_increment: false,
-                    on_update: None,
-                    generated: None,
-                    comment: String::new(),
-                    invisible: false,
-                    key: "",
-                }
-            })
-            .collect()
     }
 
     fn information_view(&self, table: &Arc<dyn InformationTable>) -> TableView {
@@ -535,6 +445,13 @@ fn action_name(action: catalog::ReferenceAction) -> &'static str {
 }
 
 impl InformationContext for Information<'_> {
+    fn is_updatable(&self, schema: &str, view: &str) -> bool {
+        match self.server.catalog.snapshot().look(schema, view) {
+            Some(Relation::View(found)) => Information::is_updatable(self, &found),
+            _ => false,
+        }
+    }
+
     fn schemas(&self) -> Vec<(String, String)> {
         let snapshot = self.server.catalog.snapshot();
         let mut schemas: Vec<(String, String)> = snapshot
@@ -844,16 +761,5 @@ impl Information<'_> {
             "timestamp" => types::Value::Double(self.server.now_micros() as f64 / 1e6),
             _ => types::Value::UInt(0),
         }
-    }
-}
-
-/// What a view's text was written under, as far as its columns depend on it.
-fn view_context() -> BindContext {
-    BindContext {
-        sql_mode: SqlMode::DEFAULT,
-        collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
-        div_precision_increment: 4,
-        group_concat_max_len: 1024,
-        max_allowed_packet: 1 << 26,
     }
 }

@@ -1,0 +1,112 @@
+//! Views as information tables see them: what binding their SELECT tells.
+
+use std::sync::Arc;
+
+use binder::{BindInput, Binder, VariableTypes};
+use catalog::View;
+use errors::Result;
+use plan::LogicalStatement;
+use plugin_api::{BindContext, ColumnView, TableView};
+use types::{DataType, SqlMode};
+
+use super::{Information, VIEW};
+use crate::ddl::type_text;
+use crate::query::Reader;
+use crate::show_create;
+
+/// A view's SELECT has no variables.
+struct NoVariables;
+
+impl VariableTypes for NoVariables {
+    fn user_variable(&self, _: &str) -> Option<DataType> {
+        None
+    }
+
+    fn system_variable(
+        &self,
+        _: &str,
+        _: Option<syntax::ast::VarScope>,
+    ) -> Result<Option<DataType>> {
+        Ok(None)
+    }
+}
+
+impl Information<'_> {
+    pub(super) fn view_view(&self, view: &View) -> TableView {
+        TableView {
+            schema: view.schema.to_string(),
+            name: view.name.to_string(),
+            table_type: VIEW,
+            comment: "VIEW".to_owned(),
+            columns: self.view_columns(view),
+            create_statement: show_create::create_view(view, self.database.as_deref()),
+            view_definition: Some(view.definition.to_string()),
+            definer: view.definer.to_string(),
+            security: if view.invoker { "INVOKER" } else { "DEFINER" },
+            check_option: view.check_option.to_string(),
+            session_charset: view.charset_client.to_string(),
+            session_collation: view.collation_connection.to_string(),
+            ..TableView::default()
+        }
+    }
+
+    /// Whether rows can be changed through a view.
+    pub(super) fn is_updatable(&self, view: &Arc<View>) -> bool {
+        self.with_binder(view, |binder| binder.is_updatable(view))
+    }
+
+    /// Columns of a view; none when what it refers to is gone.
+    fn view_columns(&self, view: &View) -> Vec<ColumnView> {
+        let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
+        let Ok((statement, _)) = parsed else { return Vec::new() };
+        let bind = |binder: Binder<'_>| binder.bind(&statement, view.definition.as_bytes());
+        let bound = self.with_binder(view, bind);
+        let Ok(bound) = bound else { return Vec::new() };
+        let LogicalStatement::Query(query) = bound.plan.statement else { return Vec::new() };
+        query
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(position, output)| {
+                let ty = output.expr.ty();
+                ColumnView {
+                    name: view.columns.get(position).unwrap_or(&output.name).to_string(),
+                    column_type: type_text(&ty),
+                    ty,
+                    default: None,
+                    default_is_expression: false,
+                    auto_increment: false,
+                    on_update: None,
+                    generated: None,
+                    comment: String::new(),
+                    invisible: false,
+                    key: "",
+                }
+            })
+            .collect()
+    }
+
+    /// Hands a binder to `run` for which unqualified names are those of the view's schema.
+    fn with_binder<T>(&self, view: &View, run: impl FnOnce(Binder<'_>) -> T) -> T {
+        let catalog = self.catalog_view();
+        let bind = view_context();
+        run(Binder::new(BindInput {
+            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: &NoVariables,
+            parameter_types: None,
+        }))
+    }
+}
+
+/// What a view's text was written under, as far as its columns depend on it.
+fn view_context() -> BindContext {
+    BindContext {
+        sql_mode: SqlMode::DEFAULT,
+        collation_connection: types::CollationId::UTF8MB4_0900_AI_CI,
+        div_precision_increment: 4,
+        group_concat_max_len: 1024,
+        max_allowed_packet: 1 << 26,
+    }
+}

@@ -203,6 +203,14 @@ pub trait Engine: Send + Sync {
     /// `UnknownTable`.
     fn table_stats(&self, table: TableId) -> EngineResult<TableStats>;
 
+    /// Makes what `table_stats` says anew at its next call, where the engine keeps it.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
+    fn forget_stats(&self, _table: TableId) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// How many rows `range` of an index holds. Cheap: at most two descents.
     ///
     /// # Errors

@@ -334,6 +334,11 @@ impl Engine for DurableEngine {
         crate::stats::table_stats(&self.shared, &*self.shared.dictionary.get(table)?)
     }
 
+    fn forget_stats(&self, table: TableId) -> EngineResult<()> {
+        *self.shared.dictionary.get(table)?.counters.stats.lock() = None;
+        Ok(())
+    }
+
     fn estimate_range(
         &self,
         table: TableId,

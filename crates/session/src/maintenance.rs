@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{LockMode, PrivilegeSet};
+use catalog::{Edit, LockMode, PrivilegeSet, Table};
 use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
 use exec::TransactionSource;
@@ -145,8 +145,12 @@ impl Session {
             needed |= PrivilegeSet::INSERT;
         }
         self.require_on_table(schema, name, needed)?;
-        if kind != MaintenanceKind::Check {
-            return Ok(Vec::new());
+        match kind {
+            MaintenanceKind::Check => {}
+            MaintenanceKind::Analyze => return self.analyze_table(&table).map(|()| Vec::new()),
+            MaintenanceKind::Checksum | MaintenanceKind::Optimize | MaintenanceKind::Repair => {
+                return Ok(Vec::new());
+            }
         }
         let engine = self.transactions.engine(&table.engine)?;
         // Beside changes the engine would report rows that are half way from one index to the next.
@@ -160,6 +164,29 @@ impl Session {
         }
         sys::blocking::blocking(|| engine.check_table(table.id))
             .map_err(|error| error.into_error(&cancel))
+    }
+
+    /// ANALYZE TABLE: statistics are made anew, and plans that were chosen by the old ones go: they are of a version of the table that
+    /// is over.
+    fn analyze_table(&mut self, table: &Table) -> Result<()> {
+        let cancel = self.shared.cancel.clone();
+        let engine = self.transactions.engine(&table.engine)?;
+        let word = |error: engine_api::EngineError| error.into_error(&cancel);
+        engine.forget_stats(table.id).map_err(word)?;
+        sys::blocking::blocking(|| engine.table_stats(table.id)).map_err(word)?;
+        if table.temporary {
+            return Ok(());
+        }
+        let (wanted, timeout) =
+            ([(Some(table.id), LockMode::Definition)], self.settings.lock_wait_timeout);
+        let locks = self.server.metadata_locks.clone();
+        let _guard = locks.lock(self.shared.id, &wanted, timeout, &cancel)?;
+        let Some(now) = self.view().table(&table.schema, &table.name) else { return Ok(()) };
+        if now.id == table.id {
+            let renewed = Edit::ReplaceTable { old: now.id, new: Arc::new(Table::clone(&now)) };
+            self.server.catalog.commit_alone(&[renewed], &cancel)?;
+        }
+        Ok(())
     }
 
     /// CHECKSUM TABLE: a number that depends on the rows, not on their order.

@@ -209,7 +209,7 @@ pub fn recover(
     let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
     let mut found = Found::new(read_straddle(&space, checkpoint.number)?, space);
     let started = progress.clock.monotonic();
-    let place = (&checkpoint, log_config.block_bytes);
+    let place = (&checkpoint, &log_config);
     let telling = (&mut report, &mut *progress);
     let end = replay(&**disk, &pool, place, redo, &mut found, telling)?;
     if let (Some(damage), DamagePolicy::Refuse) = (&end.damage, log_damage) {

@@ -11,20 +11,22 @@ use bufpool::Pool;
 use page::PageNo;
 use sys::disk::Disk;
 use sys::threads::{Crew, alongside};
-use wal::{Checkpoint, LogLoader, LogReader, ReplayEnd, Window};
+use wal::{Checkpoint, LogConfig, LogLoader, LogReader, ReplayEnd, Window};
 
 use crate::recovery::{Found, Progress, Recovery, RecoveryPhase, damaged};
-use crate::redo_line::{Alarm, Ending, Line, SEGMENTS_AHEAD, Segments};
+use crate::redo_line::{Alarm, Ending, Line, Segments};
 
 /// Log in memory at a time, at most; less for a small pool.
 const WINDOW_BYTES_MAX: usize = 16 << 20;
 const WINDOW_BYTES_MIN: usize = 32 << 10;
-/// Share of the pool that one window may have.
+/// Share of the pool that one window may have where whole segments are too large.
 const WINDOW_POOL_SHARE: usize = 32;
 /// Threads that read segments.
 const LOADERS: usize = 4;
-/// Windows that are filled or applied at a time.
-const STRETCHES: usize = 3;
+/// Windows that are filled or applied at a time, at most.
+const STRETCHES_MAX: usize = 3;
+/// Segments that are being read ahead or wait to be verified, at most.
+const SEGMENTS_AHEAD_MAX: usize = 4;
 /// Workers for each processor: most of their time goes by waiting for a page, so as many pages are read at a time.
 const WORKERS_PER_PROCESSOR: usize = 4;
 /// How redo is shared out.
@@ -40,6 +42,30 @@ impl Default for RedoCrew {
     fn default() -> Self {
         let workers = sys::threads::processors() * WORKERS_PER_PROCESSOR;
         RedoCrew { workers, crew: Crew::Threads }
+    }
+}
+
+/// How the memory for the log is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shares {
+    window_bytes: usize,
+    stretches: usize,
+    segments_ahead: usize,
+}
+
+impl Shares {
+    /// Whole segments, fewer of them in a smaller pool: reading them ahead keeps the device busy. At most half of the pool is for the log; a
+    /// pool that has no room for three segments in it reads smaller windows, each when it is needed.
+    fn of(pool_bytes: usize, segment_bytes: usize) -> Shares {
+        const ALL: usize = STRETCHES_MAX + SEGMENTS_AHEAD_MAX;
+        let window = (pool_bytes / WINDOW_POOL_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let (window_bytes, segments_ahead, stretches) = match pool_bytes / 2 / segment_bytes.max(1)
+        {
+            0..3 => (window, 1, STRETCHES_MAX),
+            room @ 3..ALL => (segment_bytes.max(window), room / 2, room - room / 2),
+            _ => (segment_bytes.max(window), SEGMENTS_AHEAD_MAX, STRETCHES_MAX),
+        };
+        Shares { window_bytes, stretches, segments_ahead }
     }
 }
 
@@ -140,7 +166,7 @@ fn write_some(pool: &Pool) -> io::Result<()> {
 /// The state of a replay on the caller's thread.
 struct Replay<'r, 'd> {
     reader: LogReader<'d>,
-    window_bytes: usize,
+    shares: Shares,
     found: &'r mut Found,
     report: &'r mut Recovery,
     progress: &'r mut Progress,
@@ -148,7 +174,7 @@ struct Replay<'r, 'd> {
 
 impl Replay<'_, '_> {
     fn fill(&mut self, stretch: &mut Stretch) -> io::Result<bool> {
-        stretch.fill(&mut self.reader, self.window_bytes, self.found, self.report)
+        stretch.fill(&mut self.reader, self.shares.window_bytes, self.found, self.report)
     }
 
     fn tell(&mut self, pages_done: u64) {
@@ -190,8 +216,9 @@ impl Replay<'_, '_> {
         loader: LogLoader<'_>,
         pool: &Pool,
     ) -> io::Result<()> {
-        let segments = Segments::new(loader);
-        let line = Line::new(workers, (0..STRETCHES).map(|_| Stretch::new(workers)).collect());
+        let Shares { stretches, segments_ahead, .. } = self.shares;
+        let segments = Segments::new(loader, segments_ahead);
+        let line = Line::new(workers, (0..stretches).map(|_| Stretch::new(workers)).collect());
         let helper = |index: usize| {
             let _alarm = Alarm { segments: &segments, line: &line };
             match index.checked_sub(LOADERS) {
@@ -227,19 +254,20 @@ impl Replay<'_, '_> {
 pub(crate) fn replay(
     disk: &dyn Disk,
     pool: &Pool,
-    (checkpoint, block_bytes): (&Checkpoint, usize),
+    (checkpoint, log): (&Checkpoint, &LogConfig),
     redo: RedoCrew,
     found: &mut Found,
     (report, progress): (&mut Recovery, &mut Progress),
 ) -> io::Result<ReplayEnd> {
     let workers = redo.workers.max(1);
     let pool_bytes = pool.page_bytes() * pool.usable_frames();
-    let window_bytes = (pool_bytes / WINDOW_POOL_SHARE).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-    // The windows, as many segments read ahead, and the lists of what is in them.
-    pool.set_aside(window_bytes * (STRETCHES + SEGMENTS_AHEAD));
-    let reader = LogReader::new(disk, checkpoint.position, checkpoint.redo_from, block_bytes);
-    let loader = LogLoader::new(disk, checkpoint.position, window_bytes, block_bytes);
-    let mut replay = Replay { reader, window_bytes, found, report, progress };
+    let shares = Shares::of(pool_bytes, log.segment_bytes as usize);
+    // The windows, the segments read ahead, and the lists of what is in them.
+    pool.set_aside(shares.window_bytes * (shares.stretches + shares.segments_ahead));
+    let (position, block_bytes) = (checkpoint.position, log.block_bytes);
+    let reader = LogReader::new(disk, position, checkpoint.redo_from, block_bytes);
+    let loader = LogLoader::new(disk, position, shares.window_bytes, block_bytes);
+    let mut replay = Replay { reader, shares, found, report, progress };
     match redo.crew {
         Crew::InTurn => replay.in_turn(workers, loader, pool)?,
         Crew::Threads => replay.side_by_side(workers, loader, pool)?,
@@ -248,4 +276,26 @@ pub(crate) fn replay(
     report.pages_total = report.pages_done;
     pool.give_back_set_aside();
     reader.end(checkpoint.durable_batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_pool_reads_fewer_segments_ahead_and_keeps_half_for_pages() {
+        const MB: usize = 1 << 20;
+        let of = |pool_mb: usize| {
+            let Shares { window_bytes, stretches, segments_ahead } =
+                Shares::of(pool_mb * MB, 16 * MB);
+            assert!(window_bytes * (stretches + segments_ahead) <= pool_mb * MB / 2);
+            (window_bytes / MB, stretches, segments_ahead)
+        };
+        assert_eq!(of(1024), (16, 3, 4));
+        assert_eq!(of(224), (16, 3, 4));
+        assert_eq!(of(192), (16, 3, 3));
+        assert_eq!(of(128), (16, 2, 2));
+        assert_eq!(of(96), (16, 2, 1));
+        assert_eq!(of(64), (2, 3, 1));
+    }
 }

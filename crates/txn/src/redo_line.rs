@@ -11,12 +11,11 @@ use sys::disk::BlockBuffer;
 use sys::sync::{Arc, Condvar, Mutex};
 use wal::{Loaded, LogLoader, LogReader};
 
-/// Segments that are being read ahead or wait to be verified.
-pub(crate) const SEGMENTS_AHEAD: usize = 4;
-
 /// Segments of the log on their way into memory.
 pub(crate) struct Segments<'d> {
     state: Mutex<SegmentState<'d>>,
+    /// As many are being read ahead or wait to be verified at most.
+    ahead_max: usize,
     arrived: Condvar,
     has_room: Condvar,
 }
@@ -34,7 +33,7 @@ struct SegmentState<'d> {
 }
 
 impl<'d> Segments<'d> {
-    pub fn new(loader: LogLoader<'d>) -> Segments<'d> {
+    pub fn new(loader: LogLoader<'d>, ahead_max: usize) -> Segments<'d> {
         let state = SegmentState {
             loader,
             under_way: Vec::new(),
@@ -44,14 +43,15 @@ impl<'d> Segments<'d> {
             is_over: false,
             failure: None,
         };
-        Segments { state: Mutex::new(state), arrived: Condvar::new(), has_room: Condvar::new() }
+        let (arrived, has_room) = (Condvar::new(), Condvar::new());
+        Segments { state: Mutex::new(state), ahead_max, arrived, has_room }
     }
 
     /// Reads segments until it is over. A few threads run it: one transfer at a time does not keep a device busy.
     pub fn load(&self) {
         let mut state = self.state.lock();
         while !state.is_over {
-            if state.is_idle || state.under_way.len() + state.loaded.len() >= SEGMENTS_AHEAD {
+            if state.is_idle || state.under_way.len() + state.loaded.len() >= self.ahead_max {
                 state = self.has_room.wait(state);
                 continue;
             }
@@ -323,7 +323,7 @@ mod tests {
     /// Runs `count` stretches past helpers that play `role`. What the caller's thread saw, and whether anybody panicked.
     fn run(count: u64, role: impl Fn(&Line<u64>, usize) + Sync) -> (io::Result<u64>, bool) {
         let disk = SimDisk::new();
-        let segments = Segments::new(LogLoader::new(&disk, START, 1 << 20, 512));
+        let segments = Segments::new(LogLoader::new(&disk, START, 1 << 20, 512), 4);
         let line = Line::new(2, vec![0, 0]);
         let mut seen = Ok(0);
         let outcome = catch_unwind(AssertUnwindSafe(|| {

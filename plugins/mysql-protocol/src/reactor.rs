@@ -34,8 +34,9 @@ const BUSY_COMMANDS: u32 = 64;
 /// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
 /// than a reactor up to 8 a processor and dearer from 32 on.
 const ALONE_PER_REACTOR: usize = 8;
-/// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread.
-const WAITING_SHARE: usize = 2;
+/// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread, also where there are
+/// four times as many.
+const WAITING_SHARE: usize = 4;
 /// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits for a page.
 const COMMANDS_PER_WAIT: u32 = 4;
 /// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.

@@ -50,7 +50,7 @@ const KINDS: &[(TypeKind, u64)] = &[
     (TypeKind::Geometry, 31),
 ];
 
-fn type_writer(ty: &DataType) -> FieldWriter {
+pub(crate) fn type_writer(ty: &DataType) -> FieldWriter {
     let mut out = FieldWriter::nested();
     let number = KINDS.iter().find(|(kind, _)| *kind == ty.kind).map_or(0, |(_, number)| *number);
     out.number(1, number);
@@ -68,7 +68,7 @@ fn type_writer(ty: &DataType) -> FieldWriter {
     out
 }
 
-fn read_type(bytes: &[u8]) -> Result<DataType> {
+pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
     let mut ty = DataType::null().with_nullable(false);
     let mut names: Vec<Box<[u8]>> = Vec::new();
     for field in nested_fields(bytes)? {
@@ -161,6 +161,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
         name: Arc::from(""),
         default_collation: CollationId::UTF8MB4_0900_AI_CI,
         relations: Default::default(),
+        routines: Default::default(),
     };
     for field in object_fields(bytes)? {
         match field.tag {

@@ -7,6 +7,7 @@ use errors::{Result, bail, err};
 use types::CollationId;
 
 use crate::model::StoredRelation;
+use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::stored::StoredTable;
 use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Schema, Table, View};
 
@@ -31,6 +32,10 @@ pub enum Edit {
     ReplaceView { schema: Arc<str>, name: Arc<str>, new: Arc<View> },
     /// DROP VIEW.
     DropView { schema: Arc<str>, name: Arc<str> },
+    /// CREATE PROCEDURE, ALTER PROCEDURE: replaces a routine of the same kind and name.
+    PutRoutine(Arc<Routine>),
+    /// DROP PROCEDURE.
+    DropRoutine { schema: Arc<str>, kind: RoutineKind, name: Arc<str> },
     /// CREATE USER, GRANT, ...: replaces an account of the same name.
     PutAccount(Account),
     /// DROP USER.
@@ -54,7 +59,7 @@ impl CatalogSnapshot {
                 Ok(())
             }
             Edit::DropSchema(name) => match self.schemas.get(name) {
-                Some(schema) if schema.relations.is_empty() => {
+                Some(schema) if schema.relations.is_empty() && schema.routines.is_empty() => {
                     self.schemas.remove(name);
                     Ok(())
                 }
@@ -74,6 +79,18 @@ impl CatalogSnapshot {
                 self.add_view(new)
             }
             Edit::DropView { schema, name } => self.remove_view(schema, name),
+            Edit::PutRoutine(routine) => {
+                let key = routine_key(routine.kind, &routine.name);
+                self.schema_mut(&routine.schema)?.routines.insert(key, routine.clone());
+                Ok(())
+            }
+            Edit::DropRoutine { schema, kind, name } => {
+                let key = routine_key(*kind, name);
+                match self.schema_mut(schema)?.routines.remove(&key) {
+                    Some(_) => Ok(()),
+                    None => Err(err!(SP_DOES_NOT_EXIST, kind.as_str(), name)),
+                }
+            }
             Edit::PutAccount(account) => {
                 Arc::make_mut(&mut self.accounts).put(account.clone());
                 Ok(())
@@ -101,6 +118,7 @@ impl CatalogSnapshot {
             name: name.clone(),
             default_collation: collation,
             relations: Default::default(),
+            routines: Default::default(),
         };
         self.schemas.insert(name.clone(), Arc::new(schema));
         Ok(())

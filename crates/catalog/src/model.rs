@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine_api::{IndexId, TableDef, TableId};
 use types::{CollationId, DataType};
 
+use crate::routine::{Routine, RoutineKey};
 use crate::shared_map::SharedMap;
 use crate::stored::StoredTable;
 
@@ -22,6 +23,8 @@ pub struct Schema {
     pub default_collation: CollationId,
     /// Tables, views and sequences share one name space.
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
+    /// Procedures and functions, by kind and name in lower case.
+    pub(crate) routines: SharedMap<RoutineKey, Arc<Routine>>,
 }
 
 /// What the catalog keeps under a name in a schema.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine_api::TableId;
 
 use crate::model::StoredRelation;
+use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
 use crate::{Accounts, CatalogVersion, Relation, Schema, Table};
@@ -75,6 +76,16 @@ impl CatalogSnapshot {
     /// What a name stands for, without reading it.
     pub fn kind(&self, schema: &str, name: &str) -> Option<RelationKind> {
         self.stored(schema, name).map(RelationKind::of)
+    }
+
+    /// A procedure or function, by its name in any case.
+    pub fn routine(&self, schema: &str, kind: RoutineKind, name: &str) -> Option<&Arc<Routine>> {
+        self.schemas.get(schema)?.routines.get(&routine_key(kind, name))
+    }
+
+    /// The procedures of a schema in order, then its functions.
+    pub fn routines(&self, schema: &str) -> impl Iterator<Item = &Arc<Routine>> {
+        self.schemas.get(schema).into_iter().flat_map(|schema| schema.routines.values())
     }
 
     /// The names in a schema in order, and what each stands for.

@@ -20,6 +20,7 @@ use types::record::RecordLayout;
 use types::{DataType, TypeKind, Value};
 
 use crate::fields::damaged;
+use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::{CatalogSnapshot, CatalogVersion, Edit, codec};
 
 /// Kinds of dictionary rows.
@@ -31,13 +32,22 @@ enum Kind {
     Account = 4,
     Variable = 5,
     Counter = 6,
+    Routine = 7,
 }
 
 impl Kind {
     fn from_number(number: u64) -> Option<Kind> {
-        [Kind::Schema, Kind::Table, Kind::View, Kind::Account, Kind::Variable, Kind::Counter]
-            .into_iter()
-            .find(|kind| *kind as u64 == number)
+        [
+            Kind::Schema,
+            Kind::Table,
+            Kind::View,
+            Kind::Account,
+            Kind::Variable,
+            Kind::Counter,
+            Kind::Routine,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u64 == number)
     }
 }
 
@@ -264,6 +274,13 @@ impl Catalog {
                 row(Kind::View, name, Some(codec::write_view(new)))
             }
             Edit::DropView { schema, name } => row(Kind::View, relation_key(schema, name), None),
+            Edit::PutRoutine(routine) => {
+                let name = routine_name(&routine.schema, routine.kind, &routine.name);
+                row(Kind::Routine, name, Some(write_routine(routine)))
+            }
+            Edit::DropRoutine { schema, kind, name } => {
+                row(Kind::Routine, routine_name(schema, *kind, name), None)
+            }
             Edit::PutAccount(account) => {
                 let name = account_key(&account.name);
                 row(Kind::Account, name, Some(codec::write_account(account)))
@@ -348,6 +365,12 @@ impl Loaded {
                 snapshot.apply(&Edit::PutVariable { name: name.clone(), value })?;
                 name.to_string()
             }
+            Kind::Routine => {
+                let routine = read_routine(bytes)?;
+                let name = routine_name(&routine.schema, routine.kind, &routine.name);
+                snapshot.apply(&Edit::PutRoutine(Arc::new(routine)))?;
+                name
+            }
             Kind::Counter => {
                 self.next_id = codec::read_counter(bytes)?;
                 self.writer.reserved = self.next_id;
@@ -361,6 +384,10 @@ impl Loaded {
 
 fn relation_key(schema: &str, name: &str) -> String {
     format!("{schema}\0{name}")
+}
+
+fn routine_name(schema: &str, kind: RoutineKind, name: &str) -> String {
+    format!("{schema}\0{}\0{}", kind.as_str(), name.to_lowercase())
 }
 
 fn account_key(name: &crate::AccountName) -> String {

@@ -286,6 +286,11 @@ pub trait InformationContext {
         Vec::new()
     }
 
+    /// The routines of a schema, procedures first, each in name order.
+    fn routines(&self, _schema: &str) -> Vec<RoutineView> {
+        Vec::new()
+    }
+
     /// Whether rows can be changed through a view. The view is bound for it.
     fn is_updatable(&self, _schema: &str, _view: &str) -> bool {
         false
@@ -327,6 +332,56 @@ pub trait InformationContext {
     /// # Errors
     /// 1317.
     fn check_cancelled(&self) -> Result<()>;
+}
+
+/// A stored routine, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoutineView {
+    /// Schema name.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// `PROCEDURE` or `FUNCTION`.
+    pub kind: &'static str,
+    /// Parameters in order.
+    pub parameters: Vec<ParameterView>,
+    /// Text of the body, for who may see it.
+    pub body: Option<String>,
+    /// `user@host`.
+    pub definer: String,
+    /// `DEFINER` or `INVOKER`.
+    pub security: &'static str,
+    /// DETERMINISTIC.
+    pub deterministic: bool,
+    /// `CONTAINS SQL` and so on.
+    pub data_access: String,
+    /// Comment.
+    pub comment: String,
+    /// SQL mode of the session that made it.
+    pub sql_mode: String,
+    /// Microseconds since 1970 UTC.
+    pub created_micros: i64,
+    /// Microseconds since 1970 UTC.
+    pub altered_micros: i64,
+    /// `character_set_client` of the session that made it.
+    pub session_charset: String,
+    /// `collation_connection` of that session.
+    pub session_collation: String,
+    /// Collation of the schema then.
+    pub database_collation: String,
+}
+
+/// A parameter of a routine, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterView {
+    /// Name.
+    pub name: String,
+    /// `IN`, `OUT` or `INOUT`.
+    pub mode: String,
+    /// Type.
+    pub ty: DataType,
+    /// Type as written.
+    pub type_text: String,
 }
 
 /// An account, as information tables see it.

@@ -23,8 +23,8 @@ pub use function::{
 };
 pub use information::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
-    InformationContext, InformationTable, IoBucket, ProcessView, TableDetail, TableView,
-    VariableView,
+    InformationContext, InformationTable, IoBucket, ParameterView, ProcessView, RoutineView,
+    TableDetail, TableView, VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

@@ -248,6 +248,12 @@ impl Session {
                 let state = self.state_info();
                 send_rows(sink, &[column], &rows, &state).map(Some)
             }
+            ShowKind::CreateProcedure(name) => {
+                self.show_create_routine(name, catalog::RoutineKind::Procedure, sink).map(Some)
+            }
+            ShowKind::CreateFunction(name) => {
+                self.show_create_routine(name, catalog::RoutineKind::Function, sink).map(Some)
+            }
             ShowKind::CreateUser(user) => {
                 let name = if user.current {
                     self.account.clone()

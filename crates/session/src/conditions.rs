@@ -23,16 +23,19 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.keeps_diagnostics = true;
-        if get.stacked {
-            bail!(GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER);
-        }
+        let stacked = self.frames.last().and_then(|frame| frame.handled.last()).cloned();
+        let conditions = match (get.stacked, stacked) {
+            (true, None) => bail!(GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER),
+            (true, Some(conditions)) => conditions,
+            (false, _) => self.diagnostics.conditions().to_vec(),
+        };
         let row_count = self.services.row_count;
         let mut values = Vec::with_capacity(get.items.len());
         match &get.condition {
             None => {
                 for (_, item) in &get.items {
                     values.push(match &*item.text.to_ascii_uppercase() {
-                        "NUMBER" => Value::UInt(self.diagnostics.conditions().len() as u64),
+                        "NUMBER" => Value::UInt(conditions.len() as u64),
                         _ => Value::Int(row_count),
                     });
                 }
@@ -40,7 +43,6 @@ impl Session {
             Some(number) => {
                 let (number, _) = self.evaluate(number, running)?;
                 let position = as_u64(&number).checked_sub(1);
-                let conditions = self.diagnostics.conditions();
                 let Some(condition) =
                     position.and_then(|at| conditions.get(usize::try_from(at).ok()?)).cloned()
                 else {
@@ -72,7 +74,15 @@ impl Session {
                 self.services.set_user_variable(&name.text, value, ty);
                 Ok(())
             }
-            IntoVariable::Local(name) => Err(err!(SP_UNDECLARED_VAR, name.text)),
+            IntoVariable::Local(variable) => {
+                let text = DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI);
+                let ty = match value {
+                    Value::Int(_) => DataType::bigint(),
+                    Value::UInt(_) => DataType::bigint_unsigned(),
+                    _ => text,
+                };
+                self.assign_local(variable, &value, &ty)
+            }
         }
     }
 
@@ -83,10 +93,14 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if signal.resignal {
-            bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER);
-        }
+        let handled = self.frames.last().and_then(|frame| frame.handled.last());
+        let handled = match (signal.resignal, handled.and_then(|handled| handled.last())) {
+            (true, None) => bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER),
+            (true, Some(condition)) => Some(condition.clone()),
+            (false, _) => None,
+        };
         let state = match &signal.condition {
+            None if handled.is_some() => handled.as_ref().map_or([0; 5], |known| known.sqlstate),
             Some(ConditionValue::SqlState(state)) => sqlstate(state)?,
             Some(ConditionValue::Name(name)) => bail!(SP_COND_MISMATCH, name.text),
             _ => bail!(SIGNAL_BAD_CONDITION_TYPE),
@@ -97,6 +111,10 @@ impl Session {
             _ => (Level::Error, ErrorCode::SIGNAL_EXCEPTION),
         };
         let mut message = errors::fill_template(code, &[]);
+        if let Some(handled) = handled {
+            // What is not said anew stays.
+            (code, message) = (handled.code, handled.message);
+        }
         for (item, value) in &signal.items {
             let value = self.signal_item(item, value, running)?;
             match (&*item.text.to_ascii_uppercase(), value) {

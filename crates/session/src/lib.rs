@@ -25,6 +25,7 @@ mod planned;
 mod prepared;
 mod prepared_texts;
 mod process;
+mod program;
 mod query;
 mod server;
 mod services;

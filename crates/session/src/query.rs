@@ -257,6 +257,9 @@ impl Session {
     pub(crate) fn parameter_types(&self, running: &Running<'_>) -> Option<Vec<DataType>> {
         match running.origin {
             crate::statement::Origin::Text => None,
+            crate::statement::Origin::Program => {
+                self.frames.last().map(|frame| frame.types().to_vec())
+            }
             crate::statement::Origin::Prepared => {
                 let collation = self.settings.collation_connection.id;
                 let ty = |value| crate::prepared::type_of_value(value, collation);
@@ -567,7 +570,7 @@ impl Session {
                         ty,
                     );
                 }
-                ast::IntoVariable::Local(name) => bail!(SP_UNDECLARED_VAR, name.text),
+                ast::IntoVariable::Local(variable) => self.assign_local(variable, &value, &ty)?,
             }
         }
         let affected_rows = u64::from(found);

@@ -115,6 +115,10 @@ pub(crate) struct Session {
     pub(crate) runs_prepared: bool,
     /// The statement reads the diagnostics of the one before and leaves them.
     pub(crate) keeps_diagnostics: bool,
+    /// The stored programs that run, the innermost last.
+    pub(crate) frames: Vec<crate::program::frame::Frame>,
+    /// Stored programs that were parsed.
+    pub(crate) programs: crate::program::Programs,
 }
 
 impl Session {
@@ -192,6 +196,8 @@ impl Session {
             more_results: false,
             runs_prepared: false,
             keeps_diagnostics: false,
+            frames: Vec::new(),
+            programs: crate::program::Programs::default(),
             server: server.clone(),
         };
         // From here on `Drop` gives back what the session holds.

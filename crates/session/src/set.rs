@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{Edit, PrivilegeSet};
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink, SessionServices, StateChange};
-use syntax::ast::{Expr, ExprKind, Ident, SetItem, SystemVar, VarScope};
+use syntax::ast::{Expr, ExprKind, Ident, LocalVariable, SetItem, SystemVar, VarScope};
 use types::{DataType, SqlMode, Value};
 
 use crate::server::ENGINE_OPTIONS;
@@ -18,6 +18,11 @@ use crate::variables::{
 
 /// One checked assignment.
 enum Assignment {
+    Local {
+        variable: LocalVariable,
+        value: Value,
+        ty: DataType,
+    },
     User {
         name: Ident,
         value: Value,
@@ -65,6 +70,13 @@ impl Session {
                 SetItem::UserVar { name, value } => {
                     let (value, ty) = self.evaluate(value, running)?;
                     assignments.push(Assignment::User { name: name.clone(), value, ty });
+                }
+                SetItem::Local { variable, value } => {
+                    let (value, ty) = match &value.kind {
+                        ExprKind::Default(None) => (Value::Null, DataType::null()),
+                        _ => self.evaluate(value, running)?,
+                    };
+                    assignments.push(Assignment::Local { variable: variable.clone(), value, ty });
                 }
                 SetItem::Variable { scope, at_at, component, name, value } => {
                     if let Some(component) = component {
@@ -258,7 +270,8 @@ impl Session {
             Assignment::Session { id, value }
             | Assignment::Global { id, value }
             | Assignment::Persist { id, value, .. } => (*id, as_text(value)),
-            Assignment::User { .. }
+            Assignment::Local { .. }
+            | Assignment::User { .. }
             | Assignment::NextTransaction { .. }
             | Assignment::Unpersist { .. }
             | Assignment::ResultsCollation(_) => return Ok(()),
@@ -361,8 +374,14 @@ impl Session {
     /// Stores everything.
     fn apply(&mut self, assignments: Vec<Assignment>) -> Result<()> {
         let mut edits = Vec::new();
+        let changes_settings = assignments.iter().any(|assignment| {
+            !matches!(assignment, Assignment::Local { .. } | Assignment::User { .. })
+        });
         for assignment in assignments {
             match assignment {
+                Assignment::Local { variable, value, ty } => {
+                    self.assign_local(&variable, &value, &ty)?;
+                }
                 Assignment::User { name, value, ty } => {
                     self.services.set_user_variable(&name.text, value, ty);
                 }
@@ -384,7 +403,9 @@ impl Session {
                 }
             }
         }
-        self.refresh_settings();
+        if changes_settings {
+            self.refresh_settings();
+        }
         if !edits.is_empty() {
             self.server.catalog.commit_alone(&edits, &self.shared.cancel)?;
         }

@@ -26,6 +26,8 @@ pub(crate) enum Origin {
     Text,
     /// A prepared statement.
     Prepared,
+    /// A stored program: its parameters are the program's variables.
+    Program,
 }
 
 /// What the dispatcher knows of the running statement.
@@ -146,16 +148,7 @@ impl Session {
 
     /// How texts are parsed now.
     pub(crate) fn parse_options(&self) -> ParseOptions<'static> {
-        let mode = self.settings.sql_mode;
-        ParseOptions {
-            ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
-            pipes_as_concat: mode.contains(SqlMode::PIPES_AS_CONCAT),
-            no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
-            ignore_space: mode.contains(SqlMode::IGNORE_SPACE) || self.client.ignore_space,
-            high_not_precedence: mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
-            real_as_float: mode.contains(SqlMode::REAL_AS_FLOAT),
-            ..ParseOptions::default()
-        }
+        parse_options_of(self.settings.sql_mode, self.client.ignore_space)
     }
 
     /// Before every statement.
@@ -266,6 +259,11 @@ impl Session {
             Statement::CreateView(create) => self.create_view(create, false, running, sink),
             Statement::AlterView(create) => self.create_view(create, true, running, sink),
             Statement::DropView(drop) => self.drop_views(drop, sink),
+            // Programs.
+            Statement::CreateRoutine(create) => self.create_routine(create, running, sink),
+            Statement::AlterRoutine(alter) => self.alter_routine(alter, sink),
+            Statement::DropRoutine(drop) => self.drop_routine(drop, sink),
+            Statement::Call(call) => self.run_call(call, running, sink),
             // Transactions.
             Statement::StartTransaction(start) => self.start_transaction(start, sink),
             Statement::Commit(completion) => self.commit_statement(*completion, sink),
@@ -333,6 +331,19 @@ impl Session {
             Statement::KeyCache(_) => self.key_cache(sink),
             other => Err(Error::not_supported(name_of(other))),
         }
+    }
+}
+
+/// How texts are parsed in an SQL mode.
+pub(crate) fn parse_options_of(mode: SqlMode, ignore_space: bool) -> ParseOptions<'static> {
+    ParseOptions {
+        ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
+        pipes_as_concat: mode.contains(SqlMode::PIPES_AS_CONCAT),
+        no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
+        ignore_space: mode.contains(SqlMode::IGNORE_SPACE) || ignore_space,
+        high_not_precedence: mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
+        real_as_float: mode.contains(SqlMode::REAL_AS_FLOAT),
+        ..ParseOptions::default()
     }
 }
 
@@ -448,6 +459,9 @@ fn commits_implicitly(statement: &Statement) -> bool {
         | Statement::CreateView(_)
         | Statement::AlterView(_)
         | Statement::DropView(_)
+        | Statement::CreateRoutine(_)
+        | Statement::AlterRoutine(_)
+        | Statement::DropRoutine(_)
         | Statement::StartTransaction(_)
         | Statement::LockTables(_)
         | Statement::CreateUser(_)
@@ -469,15 +483,11 @@ fn commits_implicitly(statement: &Statement) -> bool {
 fn name_of(statement: &Statement) -> &'static str {
     match statement {
         Statement::Handler(_) => "HANDLER",
-        Statement::Call(_) => "CALL",
         Statement::ImportTable(_) => "IMPORT TABLE",
         Statement::CreateSequence(_) => "CREATE SEQUENCE",
         Statement::AlterSequence(_) => "ALTER SEQUENCE",
         Statement::DropSequence(_) => "DROP SEQUENCE",
-        Statement::CreateRoutine(_) => "CREATE PROCEDURE and CREATE FUNCTION",
         Statement::CreateLoadableFunction(_) => "CREATE FUNCTION ... SONAME",
-        Statement::AlterRoutine(_) => "ALTER PROCEDURE and ALTER FUNCTION",
-        Statement::DropRoutine(_) => "DROP PROCEDURE and DROP FUNCTION",
         Statement::CreateTrigger(_) => "CREATE TRIGGER",
         Statement::DropTrigger(_) => "DROP TRIGGER",
         Statement::CreateEvent(_) => "CREATE EVENT",

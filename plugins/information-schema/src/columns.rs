@@ -60,7 +60,7 @@ fn column_row(table: &TableView, index: usize, column: &ColumnView) -> Vec<Value
 }
 
 /// ENUM and SET have a character set too.
-fn has_character_set(ty: &DataType) -> bool {
+pub fn has_character_set(ty: &DataType) -> bool {
     ty.is_text()
         || matches!(ty.kind, TypeKind::Enum | TypeKind::Set) && ty.collation != CollationId::BINARY
 }
@@ -87,7 +87,7 @@ fn extra(column: &ColumnView) -> String {
 }
 
 /// Characters and bytes of a string column.
-fn lengths(ty: &DataType) -> (Option<u64>, Option<u64>) {
+pub fn lengths(ty: &DataType) -> (Option<u64>, Option<u64>) {
     let widest = charset::collation(ty.collation).map_or(1, |c| u64::from(c.charset.max_length));
     match ty.kind {
         TypeKind::Char | TypeKind::VarChar => {
@@ -119,7 +119,7 @@ fn charset_length(ty: &DataType, text: &[u8]) -> u64 {
 }
 
 /// Precision and scale of a number.
-fn numeric_size(ty: &DataType) -> (Option<u64>, Option<u64>) {
+pub fn numeric_size(ty: &DataType) -> (Option<u64>, Option<u64>) {
     let scale = (ty.decimals != NOT_FIXED_DECIMALS).then_some(u64::from(ty.decimals));
     let integer = |digits| (Some(digits), Some(0));
     match ty.kind {

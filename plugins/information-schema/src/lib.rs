@@ -9,6 +9,7 @@ mod constraints;
 mod definition;
 mod dictionary;
 mod locks;
+mod routines;
 mod row;
 mod server;
 mod statements;
@@ -97,6 +98,8 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "TABLES") => tables::tables,
         ("information_schema", "VIEWS") => tables::views,
         ("information_schema", "PARTITIONS") => tables::partitions,
+        ("information_schema", "ROUTINES") => routines::routines,
+        ("information_schema", "PARAMETERS") => routines::parameters,
         ("information_schema", "COLUMNS") => columns::columns,
         ("information_schema", "STATISTICS") => columns::statistics,
         ("information_schema", "TABLE_CONSTRAINTS") => constraints::table_constraints,

@@ -135,12 +135,6 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         }
         ShowKind::ProcedureStatus => objects::routines("PROCEDURE"),
         ShowKind::FunctionStatus => objects::routines("FUNCTION"),
-        ShowKind::CreateProcedure(name) => {
-            return Err(err!(SP_DOES_NOT_EXIST, "PROCEDURE", name.name.text));
-        }
-        ShowKind::CreateFunction(name) => {
-            return Err(err!(SP_DOES_NOT_EXIST, "FUNCTION", name.name.text));
-        }
         ShowKind::CreateTrigger(_) => return Err(err!(TRG_DOES_NOT_EXIST)),
         ShowKind::CreateEvent(name) => return Err(err!(EVENT_DOES_NOT_EXIST, name.name.text)),
         ShowKind::CharacterSet => server::character_sets(),
@@ -168,7 +162,9 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::BinlogEvents { .. } => server::binlog_events(),
         // These need more than a SELECT, or what they show does not exist yet: the session answers.
         ShowKind::Authors
+        | ShowKind::CreateFunction(_)
         | ShowKind::CreateLibrary(_)
+        | ShowKind::CreateProcedure(_)
         | ShowKind::CreateSequence(_)
         | ShowKind::CreateUser(_)
         | ShowKind::FunctionCode(_)

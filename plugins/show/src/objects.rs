@@ -228,5 +228,6 @@ pub fn routines(kind: &str) -> Select {
             ("DATABASE_COLLATION", "Database Collation"),
         ])
         .equal("ROUTINE_TYPE", kind)
+        .about("Name")
         .ordered("1, 2")
 }

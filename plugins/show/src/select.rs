@@ -54,6 +54,12 @@ impl Select {
         self
     }
 
+    /// LIKE is about the column with this caption, not about the first.
+    pub fn about(mut self, caption: &str) -> Select {
+        self.subject = identifier(caption);
+        self
+    }
+
     /// Adds a condition.
     pub fn only(mut self, condition: String) -> Select {
         self.conditions.push(condition);

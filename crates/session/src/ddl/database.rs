@@ -166,6 +166,11 @@ impl Session {
         let snapshot = self.server.catalog.snapshot();
         snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
         let mut edits = Vec::new();
+        edits.extend(snapshot.routines(name).map(|routine| Edit::DropRoutine {
+            schema: name.clone(),
+            kind: routine.kind,
+            name: routine.name.clone(),
+        }));
         let engine = self.server.default_engine.name();
         for relation in snapshot.names(name).filter_map(|(own, _)| snapshot.look(name, own)) {
             match relation {

@@ -28,7 +28,7 @@ use syntax::ast::{Ident, ObjectName};
 use crate::server::Server;
 use crate::session::Session;
 
-pub(crate) use column_type::{find_charset, find_collation, type_text};
+pub(crate) use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub(crate) use draft::is_hidden;
 
 use draft::IDENTIFIER_CHARS_MAX;

@@ -12,7 +12,8 @@ use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
 use plugin_api::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InformationContext,
-    InformationTable, IoBucket, PluginInfo, ProcessView, TableDetail, TableView, VariableView,
+    InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView, TableDetail, TableView,
+    VariableView,
 };
 use types::ZoneRules;
 
@@ -445,6 +446,22 @@ fn action_name(action: catalog::ReferenceAction) -> &'static str {
 }
 
 impl InformationContext for Information<'_> {
+    fn routines(&self, schema: &str) -> Vec<RoutineView> {
+        let snapshot = self.server.catalog.snapshot();
+        let account = self.account.to_string();
+        let held = self.privileges.on_schema(schema);
+        let sees =
+            [PrivilegeSet::EXECUTE, PrivilegeSet::ALTER_ROUTINE, PrivilegeSet::CREATE_ROUTINE];
+        let is_listed = sees.into_iter().any(|one| held.contains(one));
+        let view = |routine: &Arc<catalog::Routine>| {
+            let is_own = *routine.definer == *account;
+            let is_full = is_own || self.privileges.has_dynamic("SHOW_ROUTINE");
+            let is_seen = is_full || is_listed;
+            is_seen.then(|| crate::program::show::routine_view(routine, is_full))
+        };
+        snapshot.routines(schema).filter_map(view).collect()
+    }
+
     fn is_updatable(&self, schema: &str, view: &str) -> bool {
         match self.server.catalog.snapshot().look(schema, view) {
             Some(Relation::View(found)) => Information::is_updatable(self, &found),

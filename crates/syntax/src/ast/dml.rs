@@ -289,8 +289,14 @@ pub enum SetItem {
         /// Value.
         value: Box<Expr>,
     },
-    /// `[scope] name = value`, `@@scope.name = value`. Without a scope and `@@` it may also be a
-    /// program variable (`NEW.col` of a trigger has `component` NEW).
+    /// `name = value` of a stored program's variable.
+    Local {
+        /// The variable.
+        variable: super::LocalVariable,
+        /// Value.
+        value: Box<Expr>,
+    },
+    /// `[scope] name = value`, `@@scope.name = value` (`NEW.col` of a trigger has `component` NEW).
     Variable {
         /// Scope word.
         scope: Option<VarScope>,

@@ -1,8 +1,8 @@
 //! Stored programs: routines, triggers, events, and the statements only they may hold.
 
 use super::{
-    CreateFlags, DataType, Expr, Ident, IntervalUnit, ObjectName, Query, Span, SqlSecurity,
-    Statement, UserName,
+    CreateFlags, DataType, Expr, Ident, IntervalUnit, ObjectName, Span, SqlSecurity, Statement,
+    UserName,
 };
 
 /// The body of a stored program: its text and what it says.
@@ -46,6 +46,20 @@ pub struct CreateRoutine {
     pub options: RoutineOptions,
     /// What it does.
     pub body: Body,
+    /// How many variables it has, parameters included, which come first.
+    pub variables: u32,
+    /// How many cursors it has.
+    pub cursors: u32,
+    /// Somewhere it says RETURN.
+    pub has_return: bool,
+}
+
+/// A variable of a stored program that is assigned to; where it is read it is `ExprKind::Param` of its number.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct LocalVariable {
+    pub name: Ident,
+    pub slot: u32,
 }
 
 /// The kinds of routine.
@@ -268,16 +282,16 @@ pub enum Program {
     Iterate(Ident),
     /// `RETURN expr`.
     Return(Expr),
-    /// `OPEN cursor`.
-    Open(Ident),
+    /// `OPEN cursor`, by its number.
+    Open(u32),
     /// `CLOSE cursor`.
-    Close(Ident),
+    Close(u32),
     /// `FETCH cursor INTO a, ..`.
     Fetch {
         /// The cursor.
-        cursor: Ident,
+        cursor: u32,
         /// The variables.
-        into: Vec<Ident>,
+        into: Vec<LocalVariable>,
     },
 }
 
@@ -305,6 +319,8 @@ pub enum Declaration {
     Variables {
         /// Names.
         names: Vec<Ident>,
+        /// The number of the first; the others follow.
+        first_slot: u32,
         /// Their type.
         data_type: DataType,
         /// `DEFAULT`.
@@ -321,8 +337,10 @@ pub enum Declaration {
     Cursor {
         /// Its name.
         name: Ident,
-        /// Its query.
-        query: Box<Query>,
+        /// Its query, a `Statement::Query`.
+        query: std::sync::Arc<Statement>,
+        /// Its number in the program.
+        slot: u32,
         /// The text of the query.
         span: Span,
     },
@@ -333,7 +351,7 @@ pub enum Declaration {
         /// For what.
         conditions: Vec<ConditionValue>,
         /// What is done.
-        body: Box<ProgramStatement>,
+        body: std::sync::Arc<ProgramStatement>,
     },
 }
 

@@ -409,5 +409,5 @@ pub enum Into {
 pub enum IntoVariable {
     User(Ident),
     /// A parameter or local variable of a stored program.
-    Local(Ident),
+    Local(super::LocalVariable),
 }

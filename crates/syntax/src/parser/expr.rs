@@ -752,6 +752,11 @@ impl<'a> Parser<'a> {
         if self.at_tok(Tok::LParen) && column.schema.is_none() && column.table.is_some() {
             return Ok(Err((column.table, column.name, token)));
         }
+        if column.table.is_none()
+            && let Some(slot) = self.local_variable(&column.name.text)
+        {
+            return Ok(Ok(self.make(start, ExprKind::Param(slot))));
+        }
         let column = Box::new(column);
         if !matches!(self.tok(), Tok::Arrow | Tok::ArrowArrow) {
             return Ok(Ok(self.make(start, ExprKind::Column(column))));

@@ -10,6 +10,7 @@ mod dml;
 mod expr;
 mod function;
 mod program;
+mod program_scope;
 mod query;
 mod replication;
 mod set;
@@ -62,6 +63,8 @@ pub(crate) struct Parser<'a> {
     early_into: Option<crate::ast::Into>,
     /// Inside the body of a stored program.
     in_program: bool,
+    /// What names mean in the stored program that is being read.
+    program: Option<Box<program_scope::ProgramScope>>,
 }
 
 /// Parses the first statement of `src`.
@@ -95,6 +98,7 @@ impl<'a> Parser<'a> {
             pending: None,
             early_into: None,
             in_program: false,
+            program: None,
         }
     }
 

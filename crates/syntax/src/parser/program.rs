@@ -39,7 +39,14 @@ impl<'a> Parser<'a> {
             returns = Some(self.data_type_collate()?);
         }
         let options = self.routine_options(true)?;
+        if self.program.is_some() {
+            // One in another: its own body is read for what it is, and refused afterwards.
+            self.program = None;
+        }
+        self.begin_program(Some(kind), &params)?;
         let body = self.routine_body(&options)?;
+        let scope = self.program.take().unwrap_or_default();
+        let (variables, cursors) = scope.counts();
         Ok(Statement::CreateRoutine(Box::new(CreateRoutine {
             kind,
             flags,
@@ -51,6 +58,9 @@ impl<'a> Parser<'a> {
             returns,
             options,
             body,
+            variables,
+            cursors,
+            has_return: scope.returns(),
         })))
     }
 
@@ -169,7 +179,14 @@ impl<'a> Parser<'a> {
     fn body(&mut self) -> PResult<Body> {
         let start = self.start();
         let outer = std::mem::replace(&mut self.in_program, true);
+        let is_own = self.program.is_none();
+        if is_own {
+            self.begin_program(None, &[])?;
+        }
         let statement = self.program_statement()?;
+        if is_own {
+            self.program = None;
+        }
         self.in_program = outer;
         Ok(Body { span: self.span_from(start), kind: BodyKind::Sql(Box::new(statement.statement)) })
     }
@@ -347,8 +364,10 @@ impl<'a> Parser<'a> {
             }
             Kw::LOOP => {
                 self.bump();
+                self.enter_label(label.as_ref(), true)?;
                 let body = self.statements(&[Kw::END])?;
                 self.expect_all(&[Kw::END, Kw::LOOP])?;
+                self.leave_label(label.as_ref());
                 self.end_label(&label)?;
                 Program::Loop { label, body }
             }
@@ -356,14 +375,18 @@ impl<'a> Parser<'a> {
                 self.bump();
                 let condition = self.expr()?;
                 self.expect(Kw::DO)?;
+                self.enter_label(label.as_ref(), true)?;
                 let body = self.statements(&[Kw::END])?;
                 self.expect_all(&[Kw::END, Kw::WHILE])?;
+                self.leave_label(label.as_ref());
                 self.end_label(&label)?;
                 Program::While { label, condition, body }
             }
             Kw::REPEAT => {
                 self.bump();
+                self.enter_label(label.as_ref(), true)?;
                 let body = self.statements(&[Kw::UNTIL])?;
+                self.leave_label(label.as_ref());
                 self.expect(Kw::UNTIL)?;
                 let until = self.expr()?;
                 self.expect_all(&[Kw::END, Kw::REPEAT])?;
@@ -375,23 +398,24 @@ impl<'a> Parser<'a> {
             Kw::CASE => self.case_statement()?,
             Kw::LEAVE => {
                 self.bump();
-                Program::Leave(self.ident()?)
+                Program::Leave(self.used_label(false)?)
             }
             Kw::ITERATE => {
                 self.bump();
-                Program::Iterate(self.ident()?)
+                Program::Iterate(self.used_label(true)?)
             }
             Kw::RETURN => {
                 self.bump();
+                self.note_return()?;
                 Program::Return(self.expr()?)
             }
             Kw::OPEN => {
                 self.bump();
-                Program::Open(self.ident()?)
+                Program::Open(self.used_cursor()?)
             }
             Kw::CLOSE => {
                 self.bump();
-                Program::Close(self.ident()?)
+                Program::Close(self.used_cursor()?)
             }
             Kw::FETCH => {
                 self.bump();
@@ -400,11 +424,19 @@ impl<'a> Parser<'a> {
                 } else {
                     self.eat(Kw::FROM);
                 }
-                let cursor = self.ident()?;
+                let cursor = self.used_cursor()?;
                 self.expect(Kw::INTO)?;
-                Program::Fetch { cursor, into: self.ident_list()? }
+                let into = self.comma_list(|p| {
+                    let name = p.ident()?;
+                    p.assigned_variable(name)
+                })?;
+                Program::Fetch { cursor, into }
             }
-            _ => return self.statement(),
+            _ => {
+                let statement = self.statement()?;
+                self.check_in_program(&statement)?;
+                return Ok(statement);
+            }
         };
         Ok(Statement::Program(Box::new(program)))
     }
@@ -434,6 +466,8 @@ impl<'a> Parser<'a> {
         if self.eat(Kw::NOT) {
             self.expect_name("ATOMIC")?;
         }
+        self.enter_label(label.as_ref(), false)?;
+        self.enter_block();
         let mut block = Block { label, declarations: Vec::new(), body: Vec::new() };
         while self.at(Kw::DECLARE) {
             let declaration = self.declaration()?;
@@ -446,6 +480,8 @@ impl<'a> Parser<'a> {
             self.expect_tok(Tok::Semi)?;
         }
         self.bump();
+        self.leave_block();
+        self.leave_label(block.label.as_ref());
         self.end_label(&block.label)?;
         Ok(block)
     }
@@ -466,28 +502,39 @@ impl<'a> Parser<'a> {
             self.bump();
             self.expect_all(&[Kw::HANDLER, Kw::FOR])?;
             let conditions = self.comma_list(Self::condition_value)?;
-            let body = Box::new(self.program_statement()?);
+            let outer = self.enter_handler(&conditions)?;
+            let body = std::sync::Arc::new(self.program_statement()?);
+            self.leave_handler(outer);
             return Ok(Declaration::Handler { action, conditions, body });
         }
         let first = self.ident()?;
         if self.eat(Kw::CONDITION) {
             self.expect(Kw::FOR)?;
             let value = self.condition_value()?;
+            self.declare_condition(&first, &value)?;
             return Ok(Declaration::Condition { name: first, value });
         }
         if self.eat(Kw::CURSOR) {
             self.expect(Kw::FOR)?;
             let start = self.start();
             let query = self.query()?;
-            return Ok(Declaration::Cursor { name: first, query, span: self.span_from(start) });
+            if query.into.is_some() {
+                return self.fail_other(1323, "Cursor SELECT must not have INTO");
+            }
+            let span = self.span_from(start);
+            let slot = self.declare_cursor(&first)?;
+            let query = std::sync::Arc::new(Statement::Query(query));
+            return Ok(Declaration::Cursor { name: first, query, slot, span });
         }
         let mut names = vec![first];
         while self.eat_tok(Tok::Comma) {
             names.push(self.ident()?);
         }
+        self.check_declared_early()?;
         let data_type = self.data_type_collate()?;
         let default = if self.eat(Kw::DEFAULT) { Some(self.expr()?) } else { None };
-        Ok(Declaration::Variables { names, data_type, default })
+        let first_slot = self.declare_variables(&names)?;
+        Ok(Declaration::Variables { names, first_slot, data_type, default })
     }
 
     pub(super) fn condition_value(&mut self) -> PResult<ConditionValue> {
@@ -511,7 +558,10 @@ impl<'a> Parser<'a> {
                 Ok(ConditionValue::NotFound)
             }
             _ if self.at_tok(Tok::Int) => Ok(ConditionValue::ErrorCode(self.number()?)),
-            _ => Ok(ConditionValue::Name(self.ident()?)),
+            _ => {
+                let name = self.ident()?;
+                self.used_condition(name)
+            }
         }
     }
 
@@ -610,7 +660,8 @@ impl<'a> Parser<'a> {
             let target = if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 IntoVariable::User(p.user_var()?)
             } else {
-                IntoVariable::Local(p.ident()?)
+                let name = p.ident()?;
+                IntoVariable::Local(p.assigned_variable(name)?)
             };
             p.expect_tok(Tok::Eq)?;
             Ok((target, p.diagnostics_item()?))

@@ -439,7 +439,11 @@ impl<'a> Parser<'a> {
                 ExprKind::Param(self.params - 1)
             }
             Tok::Word | Tok::Quoted if self.at_ident() => {
-                ExprKind::Column(Box::new(self.column_name()?))
+                let column = self.column_name()?;
+                match self.local_variable(&column.name.text) {
+                    Some(slot) if column.table.is_none() => ExprKind::Param(slot),
+                    _ => ExprKind::Column(Box::new(column)),
+                }
             }
             _ => return self.fail(),
         };
@@ -496,7 +500,8 @@ impl<'a> Parser<'a> {
             if matches!(p.tok(), Tok::UserVar | Tok::At) {
                 return Ok(IntoVariable::User(p.user_var()?));
             }
-            Ok(IntoVariable::Local(p.ident_or_text()?))
+            let name = p.ident_or_text()?;
+            Ok(IntoVariable::Local(p.assigned_variable(name)?))
         })?;
         Ok(Into::Variables(variables))
     }

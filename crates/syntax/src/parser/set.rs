@@ -95,6 +95,10 @@ impl<'a> Parser<'a> {
         let (component, name) =
             if self.eat_tok(Tok::Dot) { (Some(first), self.ident()?) } else { (None, first) };
         self.set_eq()?;
+        if scope.is_none() && component.is_none() && self.local_variable(&name.text).is_some() {
+            let value = self.boxed_expr()?;
+            return Ok(SetItem::Local { variable: self.assigned_variable(name)?, value });
+        }
         let value = self.set_value()?;
         Ok(SetItem::Variable { scope, at_at: false, component, name, value })
     }

@@ -275,7 +275,7 @@ impl Printer<'_> {
                         p.s("@");
                         p.ident(name);
                     }
-                    IntoVariable::Local(name) => p.ident(name),
+                    IntoVariable::Local(variable) => p.ident(&variable.name),
                 });
             }
         }

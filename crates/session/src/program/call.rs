@@ -1,0 +1,204 @@
+//! CALL: arguments in, the program run as its definer or its caller, results out.
+
+use std::sync::Arc;
+
+use catalog::{PrivilegeSet, RoutineKind};
+use errors::{Result, bail};
+use plugin_api::{OkInfo, ResultSink, SessionServices};
+use syntax::ast::{Call, ExprKind};
+use types::{SqlMode, Value};
+
+use super::frame::{Frame, ProgramSink};
+use super::load::Loaded;
+use crate::session::Session;
+use crate::statement::{Origin, Running};
+use crate::variables::as_u64;
+
+/// Programs that may call each other.
+const CALLS_MAX: usize = 24;
+
+/// What a call puts aside and gets back.
+struct Outside {
+    sql_mode: Value,
+    database: Option<Arc<str>>,
+    account: Option<(catalog::AccountName, Vec<catalog::AccountName>, String)>,
+    more_results: bool,
+    depth: u32,
+    runs_prepared: bool,
+}
+
+impl Session {
+    /// CALL.
+    pub(crate) fn run_call(
+        &mut self,
+        call: &Call,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(&call.name)?;
+        let routine = self.find_routine(&schema, RoutineKind::Procedure, &name)?;
+        self.require_on_routine(&routine, PrivilegeSet::EXECUTE, "execute")?;
+        let loaded = self.loaded_routine(&routine)?;
+        let (wanted, given) = (routine.parameters.len(), call.args.len());
+        if wanted != given {
+            let shown = format!("{schema}.{}", routine.name);
+            bail!(SP_WRONG_NO_OF_ARGS, "PROCEDURE", shown, wanted, given);
+        }
+        self.check_recursion(&loaded)?;
+        let frame = self.new_frame(&loaded, call, running)?;
+        self.finish_transaction_scope()?;
+        self.diagnostics = std::mem::take(&mut self.working);
+        let outside = self.enter(&loaded)?;
+        self.frames.push(frame);
+        let mut inner = ProgramSink { inner: sink, affected_rows: 0 };
+        let result = self.run_body(&loaded, &mut inner);
+        let affected_rows = inner.affected_rows;
+        let frame = self.frames.pop();
+        self.leave(outside);
+        result?;
+        if let Some(frame) = frame {
+            self.hand_out(&loaded, &frame, call, running)?;
+        }
+        self.working = std::mem::take(&mut self.diagnostics);
+        self.send_ok(sink, OkInfo { affected_rows, ..OkInfo::default() })
+    }
+
+    /// A routine may call itself only as often as is allowed, and calls do not nest without end.
+    fn check_recursion(&mut self, loaded: &Loaded) -> Result<()> {
+        let routine = &loaded.routine;
+        let own = self.frames.iter().filter(|frame| {
+            frame.loaded.routine.name == routine.name
+                && frame.loaded.routine.schema == routine.schema
+        });
+        let limit = as_u64(&self.value("max_sp_recursion_depth"));
+        if own.count() as u64 > limit {
+            bail!(SP_RECURSION_LIMIT, limit, routine.name);
+        }
+        if self.frames.len() >= CALLS_MAX {
+            bail!(STACK_OVERRUN_NEED_MORE, 0, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// The frame of a call, its parameters filled.
+    fn new_frame(
+        &mut self,
+        loaded: &Arc<Loaded>,
+        call: &Call,
+        running: &Running<'_>,
+    ) -> Result<Frame> {
+        let routine = &loaded.routine;
+        let mut frame = Frame::new(loaded.clone());
+        for (slot, (parameter, arg)) in routine.parameters.iter().zip(&call.args).enumerate() {
+            let is_variable = matches!(arg.kind, ExprKind::UserVar(_) | ExprKind::Param(_));
+            if &*parameter.mode != "IN" && !is_variable {
+                let shown = format!("{}.{}", routine.schema, routine.name);
+                bail!(SP_NOT_VAR_ARG, slot + 1, shown);
+            }
+            if &*parameter.mode == "OUT" {
+                continue;
+            }
+            let (value, ty) = self.evaluate(arg, running)?;
+            let value = self.convert_variable(&parameter.name, &value, &ty, &parameter.ty)?;
+            frame.set(slot, value);
+        }
+        Ok(frame)
+    }
+
+    /// Puts the session into the routine's schema and SQL mode, and into the hands of its definer.
+    fn enter(&mut self, loaded: &Loaded) -> Result<Outside> {
+        let routine = &loaded.routine;
+        let mut outside = Outside {
+            sql_mode: self.value("sql_mode"),
+            database: self.services.database.clone(),
+            account: None,
+            more_results: self.more_results,
+            depth: self.depth,
+            runs_prepared: self.runs_prepared,
+        };
+        if !routine.invoker && *routine.definer != *self.account.to_string() {
+            let definer = crate::accounts::parse_account(&routine.definer);
+            let snapshot = self.server.catalog.snapshot();
+            if snapshot.accounts().get(&definer).is_none() && &*definer.user != "root" {
+                bail!(NO_SUCH_USER, definer.user, definer.host);
+            }
+            let roles =
+                snapshot.accounts().get(&definer).map(|account| account.default_roles.clone());
+            outside.account = Some((
+                std::mem::replace(&mut self.account, definer),
+                std::mem::replace(&mut self.active_roles, roles.unwrap_or_default()),
+                std::mem::replace(&mut self.services.current_user, routine.definer.to_string()),
+            ));
+            self.refresh_privileges();
+        }
+        if self.settings.sql_mode.0 != routine.sql_mode {
+            self.store_session("sql_mode", Value::text(&SqlMode(routine.sql_mode).to_text()));
+            self.refresh_settings();
+        }
+        if self.services.database.as_deref() != Some(&*routine.schema) {
+            self.move_to_schema(Some(routine.schema.clone()));
+        }
+        self.more_results = true;
+        self.depth = 0;
+        self.runs_prepared = false;
+        Ok(outside)
+    }
+
+    fn leave(&mut self, outside: Outside) {
+        self.more_results = outside.more_results;
+        self.depth = outside.depth;
+        self.runs_prepared = outside.runs_prepared;
+        if let Some((account, roles, shown)) = outside.account {
+            self.account = account;
+            self.active_roles = roles;
+            self.services.current_user = shown;
+            self.refresh_privileges();
+        }
+        if self.value("sql_mode") != outside.sql_mode {
+            self.store_session("sql_mode", outside.sql_mode);
+            self.refresh_settings();
+        }
+        if self.services.database != outside.database {
+            self.move_to_schema(outside.database);
+        }
+    }
+
+    /// The current schema, which may be gone meanwhile.
+    fn move_to_schema(&mut self, schema: Option<Arc<str>>) {
+        let snapshot = self.server.catalog.snapshot();
+        let known = schema.as_deref().and_then(|name| snapshot.schema(name));
+        let collation = match known {
+            Some(schema) => charset::collation_or_binary(schema.default_collation),
+            None => self.settings.collation_server,
+        };
+        self.set_database(schema, collation);
+    }
+
+    /// OUT and INOUT parameters to the caller's variables.
+    fn hand_out(
+        &mut self,
+        loaded: &Loaded,
+        frame: &Frame,
+        call: &Call,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let parameters = loaded.routine.parameters.iter().zip(&call.args).zip(frame.values.iter());
+        for ((parameter, arg), value) in parameters {
+            if &*parameter.mode == "IN" {
+                continue;
+            }
+            match &arg.kind {
+                ExprKind::UserVar(name) => {
+                    let ty = parameter.ty.clone();
+                    self.services.set_user_variable(&name.text, value.clone(), ty);
+                }
+                ExprKind::Param(slot) if running.origin == Origin::Program => {
+                    self.store_local(*slot as usize, value, &parameter.ty)?;
+                }
+                // A client's parameter keeps its value.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

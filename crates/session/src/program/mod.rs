@@ -1,0 +1,194 @@
+//! Stored procedures: their definitions here, CALL in `call`, their statements in `run`, handlers in `conditions`, variables and
+//! cursors in `frame`.
+
+mod call;
+mod conditions;
+pub(crate) mod frame;
+mod load;
+mod run;
+pub(crate) mod show;
+
+use std::sync::Arc;
+
+use catalog::{Edit, PrivilegeSet, Routine, RoutineKind};
+use errors::{Error, ErrorCode, Result, bail, err};
+use plugin_api::{OkInfo, ResultSink};
+use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
+
+pub(crate) use load::Programs;
+
+use crate::session::Session;
+use crate::statement::Running;
+
+/// Longest name of a routine, characters.
+const NAME_CHARS_MAX: usize = 64;
+
+/// The catalog's word for a kind of routine.
+fn kind_of(kind: ast::RoutineKind) -> RoutineKind {
+    match kind {
+        ast::RoutineKind::Procedure => RoutineKind::Procedure,
+        ast::RoutineKind::Function => RoutineKind::Function,
+    }
+}
+
+fn access_text(access: Option<DataAccess>) -> &'static str {
+    match access {
+        None | Some(DataAccess::ContainsSql) => "CONTAINS SQL",
+        Some(DataAccess::NoSql) => "NO SQL",
+        Some(DataAccess::ReadsSqlData) => "READS SQL DATA",
+        Some(DataAccess::ModifiesSqlData) => "MODIFIES SQL DATA",
+    }
+}
+
+impl Session {
+    /// CREATE PROCEDURE.
+    pub(crate) fn create_routine(
+        &mut self,
+        create: &CreateRoutine,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if create.kind == ast::RoutineKind::Function {
+            let (schema, name) = self.qualify(&create.name)?;
+            if !create.has_return && matches!(create.body.kind, BodyKind::Sql(_)) {
+                bail!(SP_NORETURN, format!("{schema}.{name}"));
+            }
+            return Err(Error::not_supported("CREATE FUNCTION"));
+        }
+        if matches!(create.body.kind, BodyKind::External(_)) {
+            return Err(Error::not_supported("stored programs in other languages"));
+        }
+        let kind = kind_of(create.kind);
+        let (schema, name) = self.qualify(&create.name)?;
+        if name.is_empty() || name.ends_with(' ') {
+            bail!(SP_WRONG_NAME, name);
+        }
+        if name.chars().count() > NAME_CHARS_MAX {
+            bail!(TOO_LONG_IDENT, name);
+        }
+        self.require_on_schema(&schema, PrivilegeSet::CREATE_ROUTINE)?;
+        self.check_writable()?;
+        let snapshot = self.server.catalog.snapshot();
+        let known = snapshot.schema(&schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
+        if snapshot.routine(&schema, kind, &name).is_some() && !create.flags.or_replace {
+            if !create.flags.if_not_exists {
+                bail!(SP_ALREADY_EXISTS, kind.as_str(), name);
+            }
+            self.working.note(ErrorCode::SP_ALREADY_EXISTS, &[&kind.as_str(), &name]);
+            return self.send_ok(sink, OkInfo::default());
+        }
+        let definer = match &create.definer {
+            Some(user) if !user.current => {
+                format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
+            }
+            _ => self.account.to_string(),
+        };
+        if definer != self.account.to_string() {
+            self.require_dynamic("SET_ANY_DEFINER")?;
+        }
+        let text = |span: ast::Span| {
+            Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
+        };
+        let now = self.started_micros;
+        let options = &create.options;
+        let routine = Routine {
+            parameters: self.routine_parameters(create, known.default_collation)?,
+            schema,
+            name,
+            kind,
+            parameter_text: text(create.params_span),
+            body: text(create.body.span),
+            definer: definer.into(),
+            invoker: options.security == Some(SqlSecurity::Invoker),
+            deterministic: options.deterministic == Some(true),
+            data_access: access_text(options.data_access).into(),
+            comment: options.comment.as_deref().unwrap_or("").into(),
+            sql_mode: self.settings.sql_mode.0,
+            created_micros: now,
+            altered_micros: now,
+            charset_client: self.session_text("character_set_client").into(),
+            collation_connection: self.settings.collation_connection.name.into(),
+            database_collation: known.default_collation,
+        };
+        // What cannot be run is not kept: types that do not exist are found now.
+        self.load_routine(&Arc::new(routine.clone()))?;
+        self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)
+    }
+
+    /// ALTER PROCEDURE: its characteristics.
+    pub(crate) fn alter_routine(
+        &mut self,
+        alter: &ast::AlterRoutine,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let kind = kind_of(alter.kind);
+        let (schema, name) = self.qualify(&alter.name)?;
+        self.check_writable()?;
+        let known = self.find_routine(&schema, kind, &name)?;
+        self.require_on_routine(&known, PrivilegeSet::ALTER_ROUTINE, "alter routine")?;
+        let mut routine = Routine::clone(&known);
+        let RoutineOptions { comment, data_access, security, .. } = &alter.options;
+        if let Some(comment) = comment {
+            routine.comment = Arc::from(&**comment);
+        }
+        if data_access.is_some() {
+            routine.data_access = access_text(*data_access).into();
+        }
+        if let Some(security) = security {
+            routine.invoker = *security == SqlSecurity::Invoker;
+        }
+        routine.altered_micros = self.started_micros;
+        self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)
+    }
+
+    /// DROP PROCEDURE and DROP FUNCTION.
+    pub(crate) fn drop_routine(
+        &mut self,
+        drop: &ast::DropRoutine,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let kind = kind_of(drop.kind);
+        let (schema, name) = self.qualify(&drop.name)?;
+        self.check_writable()?;
+        let snapshot = self.server.catalog.snapshot();
+        let Some(known) = snapshot.routine(&schema, kind, &name) else {
+            let shown = format!("{schema}.{name}");
+            if !drop.if_exists {
+                bail!(SP_DOES_NOT_EXIST, kind.as_str(), shown);
+            }
+            self.working.note(ErrorCode::SP_DOES_NOT_EXIST, &[&kind.as_str(), &shown]);
+            return self.send_ok(sink, OkInfo::default());
+        };
+        self.require_on_routine(known, PrivilegeSet::ALTER_ROUTINE, "alter routine")?;
+        self.commit_routine(Edit::DropRoutine { schema, kind, name }, sink)
+    }
+
+    fn commit_routine(&mut self, edit: Edit, sink: &mut dyn ResultSink) -> Result<()> {
+        let commit = self.commit_definitions(&[edit])?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    /// A routine that must exist.
+    fn find_routine(&self, schema: &str, kind: RoutineKind, name: &str) -> Result<Arc<Routine>> {
+        let snapshot = self.server.catalog.snapshot();
+        let known = snapshot.routine(schema, kind, name).cloned();
+        known.ok_or_else(|| err!(SP_DOES_NOT_EXIST, kind.as_str(), format!("{schema}.{name}")))
+    }
+
+    /// 1370 unless `needed` is held on the routine's schema, or the routine is the account's own.
+    fn require_on_routine(
+        &self,
+        routine: &Routine,
+        needed: PrivilegeSet,
+        word: &str,
+    ) -> Result<()> {
+        let held = self.privileges.on_schema(&routine.schema).contains(needed);
+        if held || *routine.definer == *self.account.to_string() {
+            return Ok(());
+        }
+        let shown = format!("{}.{}", routine.schema, routine.name);
+        let host = self.shown_host(&self.account);
+        Err(err!(PROCACCESS_DENIED_ERROR, word, self.account.user, host, shown))
+    }
+}

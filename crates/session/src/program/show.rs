@@ -1,0 +1,117 @@
+//! Routines as SHOW and the information tables give them.
+
+use catalog::{PrivilegeSet, Routine, RoutineKind};
+use errors::{Result, bail};
+use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView};
+use syntax::ast::ObjectName;
+use types::{CollationId, DataType, SqlMode, TypeKind, Value};
+
+use crate::ddl::type_text;
+use crate::session::Session;
+use crate::show_create::{literal, quote};
+use crate::sink::send_rows;
+
+/// The text of SHOW CREATE PROCEDURE.
+fn create_text(routine: &Routine) -> String {
+    let definer = crate::accounts::parse_account(&routine.definer);
+    let mut text = format!(
+        "CREATE DEFINER={}@{} {} {}({})\n",
+        quote(&definer.user),
+        quote(&definer.host),
+        routine.kind.as_str(),
+        quote(&routine.name),
+        routine.parameter_text
+    );
+    if &*routine.data_access != "CONTAINS SQL" {
+        text.push_str(&format!("    {}\n", routine.data_access));
+    }
+    if routine.deterministic {
+        text.push_str("    DETERMINISTIC\n");
+    }
+    if routine.invoker {
+        text.push_str("    SQL SECURITY INVOKER\n");
+    }
+    if !routine.comment.is_empty() {
+        text.push_str(&format!("    COMMENT {}\n", literal(&routine.comment)));
+    }
+    text.push_str(&routine.body);
+    text
+}
+
+/// A routine as information tables see it; `full`: its text may be seen.
+pub(crate) fn routine_view(routine: &Routine, full: bool) -> RoutineView {
+    let parameter = |parameter: &catalog::RoutineParameter| ParameterView {
+        name: parameter.name.to_string(),
+        mode: parameter.mode.to_string(),
+        type_text: type_text(&parameter.ty),
+        ty: parameter.ty.clone(),
+    };
+    RoutineView {
+        schema: routine.schema.to_string(),
+        name: routine.name.to_string(),
+        kind: routine.kind.as_str(),
+        parameters: routine.parameters.iter().map(parameter).collect(),
+        body: full.then(|| routine.body.to_string()),
+        definer: routine.definer.to_string(),
+        security: if routine.invoker { "INVOKER" } else { "DEFINER" },
+        deterministic: routine.deterministic,
+        data_access: routine.data_access.to_string(),
+        comment: routine.comment.to_string(),
+        sql_mode: SqlMode(routine.sql_mode).to_text(),
+        created_micros: routine.created_micros,
+        altered_micros: routine.altered_micros,
+        session_charset: routine.charset_client.to_string(),
+        session_collation: routine.collation_connection.to_string(),
+        database_collation: charset::collation_or_binary(routine.database_collation)
+            .name
+            .to_owned(),
+    }
+}
+
+impl Session {
+    /// SHOW CREATE PROCEDURE and SHOW CREATE FUNCTION.
+    pub(crate) fn show_create_routine(
+        &mut self,
+        name: &ObjectName,
+        kind: RoutineKind,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(name)?;
+        let snapshot = self.server.catalog.snapshot();
+        let Some(routine) = snapshot.routine(&schema, kind, &name) else {
+            bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
+        };
+        let held = PrivilegeSet::EXECUTE;
+        self.require_on_routine(routine, held, "show create routine")?;
+        let (title, create) = match kind {
+            RoutineKind::Procedure => ("Procedure", "Create Procedure"),
+            RoutineKind::Function => ("Function", "Create Function"),
+        };
+        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
+        let column =
+            |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
+        let long = DataType {
+            collation: CollationId::UTF8MB4_0900_AI_CI,
+            ..DataType::new(TypeKind::LongText, u32::MAX, 0)
+        };
+        let columns = [
+            column(title, 64),
+            column("sql_mode", 256),
+            ColumnMeta::computed(create, long),
+            column("character_set_client", 32),
+            column("collation_connection", 32),
+            column("Database Collation", 32),
+        ];
+        let view = routine_view(routine, true);
+        let row = vec![
+            Value::text(&routine.name),
+            Value::text(&view.sql_mode),
+            Value::text(&create_text(routine)),
+            Value::text(&view.session_charset),
+            Value::text(&view.session_collation),
+            Value::text(&view.database_collation),
+        ];
+        let state = self.state_info();
+        send_rows(sink, &columns, &[row], &state)
+    }
+}

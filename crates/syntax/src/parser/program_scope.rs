@@ -1,0 +1,297 @@
+//! What the names of a stored program mean while it is read: variables, conditions, cursors and labels are known by their blocks,
+//! so that every use is a number (or an error) when the text is understood.
+
+use super::{PResult, Parser};
+use crate::ast::*;
+
+/// The names of one block.
+#[derive(Default)]
+struct Names {
+    variables: Vec<(Box<str>, u32)>,
+    conditions: Vec<(Box<str>, ConditionValue)>,
+    cursors: Vec<(Box<str>, u32)>,
+    has_handler: bool,
+    handled: Vec<ConditionValue>,
+}
+
+/// A label that LEAVE, and of a loop ITERATE, may name.
+struct Label {
+    name: Box<str>,
+    is_loop: bool,
+}
+
+/// Everything that is in scope at one place of a program.
+#[derive(Default)]
+pub(super) struct ProgramScope {
+    blocks: Vec<Names>,
+    labels: Vec<Label>,
+    /// Labels before this one are outside the handler that is being read.
+    first_label: usize,
+    variables: u32,
+    cursors: u32,
+    is_function: bool,
+    returns: bool,
+}
+
+impl ProgramScope {
+    /// How many variables and cursors the program has.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        (self.variables, self.cursors)
+    }
+
+    /// Whether a RETURN was read.
+    pub(super) fn returns(&self) -> bool {
+        self.returns
+    }
+
+    fn variable(&self, name: &str) -> Option<u32> {
+        let known = |names: &Names| find(&names.variables, name).copied();
+        self.blocks.iter().rev().find_map(known)
+    }
+}
+
+/// Names of programs compare without regard to case.
+fn same(a: &str, b: &str) -> bool {
+    a == b || a.to_lowercase() == b.to_lowercase()
+}
+
+fn find<'n, T>(names: &'n [(Box<str>, T)], name: &str) -> Option<&'n T> {
+    names.iter().find(|(known, _)| same(known, name)).map(|(_, value)| value)
+}
+
+impl Parser<'_> {
+    /// A program of this kind begins; its parameters are its first variables.
+    pub(super) fn begin_program(
+        &mut self,
+        kind: Option<RoutineKind>,
+        params: &[RoutineParam],
+    ) -> PResult<()> {
+        let is_function = kind == Some(RoutineKind::Function);
+        self.program = Some(Box::new(ProgramScope { is_function, ..ProgramScope::default() }));
+        self.enter_block();
+        for param in params {
+            if self.declare_variable(&param.name).is_none() {
+                return self.fail_other(1330, format!("Duplicate parameter: {}", param.name.text));
+            }
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self) -> &mut ProgramScope {
+        self.program.get_or_insert_default()
+    }
+
+    fn names(&mut self) -> &mut Names {
+        let scope = self.scope();
+        if scope.blocks.is_empty() {
+            scope.blocks.push(Names::default());
+        }
+        scope.blocks.last_mut().expect("a program has a block")
+    }
+
+    pub(super) fn enter_block(&mut self) {
+        self.scope().blocks.push(Names::default());
+    }
+
+    pub(super) fn leave_block(&mut self) {
+        self.scope().blocks.pop();
+    }
+
+    /// The number of a new variable of the innermost block; none when the block has one of that name.
+    fn declare_variable(&mut self, name: &Ident) -> Option<u32> {
+        if find(&self.names().variables, &name.text).is_some() {
+            return None;
+        }
+        let slot = self.scope().variables;
+        self.scope().variables += 1;
+        self.names().variables.push((name.text.clone(), slot));
+        Some(slot)
+    }
+
+    /// DECLARE a, b: the number of the first. Their default is read before they are known.
+    pub(super) fn declare_variables(&mut self, names: &[Ident]) -> PResult<u32> {
+        let first = self.scope().variables;
+        for name in names {
+            if self.declare_variable(name).is_none() {
+                return self.fail_other(1331, format!("Duplicate variable: {}", name.text));
+            }
+        }
+        Ok(first)
+    }
+
+    /// Variables and conditions come before cursors and handlers.
+    pub(super) fn check_declared_early(&mut self) -> PResult<()> {
+        let names = self.names();
+        if names.has_handler || !names.cursors.is_empty() {
+            let text = "Variable or condition declaration after cursor or handler declaration";
+            return self.fail_other(1337, text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_condition(
+        &mut self,
+        name: &Ident,
+        value: &ConditionValue,
+    ) -> PResult<()> {
+        self.check_declared_early()?;
+        if find(&self.names().conditions, &name.text).is_some() {
+            return self.fail_other(1332, format!("Duplicate condition: {}", name.text));
+        }
+        self.names().conditions.push((name.text.clone(), value.clone()));
+        Ok(())
+    }
+
+    /// The number of a new cursor.
+    pub(super) fn declare_cursor(&mut self, name: &Ident) -> PResult<u32> {
+        if self.names().has_handler {
+            return self.fail_other(1338, "Cursor declaration after handler declaration");
+        }
+        if find(&self.names().cursors, &name.text).is_some() {
+            return self.fail_other(1333, format!("Duplicate cursor: {}", name.text));
+        }
+        let slot = self.scope().cursors;
+        self.scope().cursors += 1;
+        self.names().cursors.push((name.text.clone(), slot));
+        Ok(slot)
+    }
+
+    /// The body of a handler begins: labels around it are out of reach.
+    pub(super) fn enter_handler(&mut self, conditions: &[ConditionValue]) -> PResult<usize> {
+        let names = self.names();
+        names.has_handler = true;
+        for condition in conditions {
+            if names.handled.contains(condition) {
+                return self.fail_other(1413, "Duplicate handler declared in the same block");
+            }
+            names.handled.push(condition.clone());
+        }
+        let scope = self.scope();
+        let outer = scope.first_label;
+        scope.first_label = scope.labels.len();
+        Ok(outer)
+    }
+
+    pub(super) fn leave_handler(&mut self, outer: usize) {
+        self.scope().first_label = outer;
+    }
+
+    /// A labelled statement begins.
+    pub(super) fn enter_label(&mut self, label: Option<&Ident>, is_loop: bool) -> PResult<()> {
+        let Some(label) = label else { return Ok(()) };
+        let scope = self.scope();
+        if scope.labels[scope.first_label..].iter().any(|known| same(&known.name, &label.text)) {
+            return self.fail_other(1309, format!("Redefining label {}", label.text));
+        }
+        scope.labels.push(Label { name: label.text.clone(), is_loop });
+        Ok(())
+    }
+
+    pub(super) fn leave_label(&mut self, label: Option<&Ident>) {
+        if label.is_some() {
+            self.scope().labels.pop();
+        }
+    }
+
+    /// The label of LEAVE and ITERATE.
+    pub(super) fn used_label(&mut self, iterate: bool) -> PResult<Ident> {
+        let label = self.ident()?;
+        let scope = self.scope();
+        let known = scope.labels[scope.first_label..]
+            .iter()
+            .any(|known| same(&known.name, &label.text) && (known.is_loop || !iterate));
+        if !known {
+            let word = if iterate { "ITERATE" } else { "LEAVE" };
+            return self.fail_other(1308, format!("{word} with no matching label: {}", label.text));
+        }
+        Ok(label)
+    }
+
+    /// RETURN is read.
+    pub(super) fn note_return(&mut self) -> PResult<()> {
+        let scope = self.scope();
+        scope.returns = true;
+        if !scope.is_function {
+            return self.fail_other(1313, "RETURN is only allowed in a FUNCTION");
+        }
+        Ok(())
+    }
+
+    /// The number of a cursor by its name.
+    pub(super) fn used_cursor(&mut self) -> PResult<u32> {
+        let name = self.ident()?;
+        let known =
+            self.scope().blocks.iter().rev().find_map(|names| find(&names.cursors, &name.text));
+        match known.copied() {
+            Some(slot) => Ok(slot),
+            None => self.fail_other(1324, format!("Undefined CURSOR: {}", name.text)),
+        }
+    }
+
+    /// What a condition's name stands for.
+    pub(super) fn used_condition(&mut self, name: Ident) -> PResult<ConditionValue> {
+        let Some(scope) = self.program.as_deref() else { return Ok(ConditionValue::Name(name)) };
+        let known = scope.blocks.iter().rev().find_map(|names| find(&names.conditions, &name.text));
+        match known.cloned() {
+            Some(value) => Ok(value),
+            None => self.fail_other(1319, format!("Undefined CONDITION: {}", name.text)),
+        }
+    }
+
+    /// The variable that a name in an expression stands for.
+    #[inline]
+    pub(super) fn local_variable(&self, name: &str) -> Option<u32> {
+        self.program.as_deref()?.variable(name)
+    }
+
+    /// A variable that is assigned to.
+    pub(super) fn assigned_variable(&mut self, name: Ident) -> PResult<LocalVariable> {
+        match self.local_variable(&name.text) {
+            Some(slot) => Ok(LocalVariable { name, slot }),
+            None => self.fail_other(1327, format!("Undeclared variable: {}", name.text)),
+        }
+    }
+
+    /// Statements that stored programs may not have.
+    pub(super) fn check_in_program(&self, statement: &Statement) -> PResult<()> {
+        let is_function = self.program.as_deref().is_some_and(|scope| scope.is_function);
+        let word = match statement {
+            Statement::LockTables(_) => "LOCK",
+            Statement::UnlockTables => "UNLOCK",
+            Statement::Use(_) => "USE",
+            Statement::LoadData(_) => "LOAD DATA",
+            Statement::AlterView(_) => "ALTER VIEW",
+            Statement::CreateRoutine(create) => {
+                let text = format!(
+                    "Can't create a {} from within another stored routine",
+                    word_of(create.kind)
+                );
+                return self.fail_other(1303, text);
+            }
+            Statement::CreateTrigger(_) => {
+                let text = "Can't create a TRIGGER from within another stored routine";
+                return self.fail_other(1303, text);
+            }
+            Statement::DropRoutine(drop) => return self.refuse_change(drop.kind),
+            Statement::AlterRoutine(alter) => return self.refuse_change(alter.kind),
+            Statement::Query(query) if is_function && query.into.is_none() => {
+                return self.fail_other(1415, "Not allowed to return a result set from a function");
+            }
+            _ => return Ok(()),
+        };
+        self.fail_other(1314, format!("{word} is not allowed in stored procedures"))
+    }
+
+    fn refuse_change(&self, kind: RoutineKind) -> PResult<()> {
+        let kind = word_of(kind);
+        let text = format!("Can't drop or alter a {kind} from within another stored routine");
+        self.fail_other(1357, text)
+    }
+}
+
+fn word_of(kind: RoutineKind) -> &'static str {
+    match kind {
+        RoutineKind::Procedure => "PROCEDURE",
+        RoutineKind::Function => "FUNCTION",
+    }
+}

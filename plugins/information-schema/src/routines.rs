@@ -1,0 +1,101 @@
+//! Stored routines and their parameters.
+
+use errors::Result;
+use plugin_api::{InfoFilter, InformationContext, RoutineView};
+use types::{DataType, TypeKind, Value};
+
+use crate::Emit;
+use crate::columns::{has_character_set, lengths, numeric_size};
+use crate::row::{catalog, optional, optional_number, time, yes_no};
+
+fn visit(
+    ctx: &dyn InformationContext,
+    visit: &mut dyn FnMut(&RoutineView) -> Result<()>,
+) -> Result<()> {
+    for (schema, _) in ctx.schemas() {
+        ctx.check_cancelled()?;
+        ctx.routines(&schema).iter().try_for_each(&mut *visit)?;
+    }
+    Ok(())
+}
+
+/// `ROUTINES`.
+pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    visit(ctx, &mut |routine| {
+        emit(&[
+            Value::text(&routine.name),
+            catalog(),
+            Value::text(&routine.schema),
+            Value::text(&routine.name),
+            Value::text(routine.kind),
+            // Procedures return nothing.
+            Value::text(""),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::text("SQL"),
+            optional(routine.body.as_deref()),
+            Value::Null,
+            Value::text("SQL"),
+            Value::text("SQL"),
+            yes_no(routine.deterministic),
+            Value::text(&routine.data_access),
+            Value::Null,
+            Value::text(routine.security),
+            time(routine.created_micros),
+            time(routine.altered_micros),
+            Value::text(&routine.sql_mode),
+            Value::text(&routine.comment),
+            Value::text(&routine.definer),
+            Value::text(&routine.session_charset),
+            Value::text(&routine.session_collation),
+            Value::text(&routine.database_collation),
+        ])
+    })
+}
+
+/// `PARAMETERS`.
+pub fn parameters(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    visit(ctx, &mut |routine| {
+        for (position, parameter) in routine.parameters.iter().enumerate() {
+            let mut row = vec![
+                catalog(),
+                Value::text(&routine.schema),
+                Value::text(&routine.name),
+                Value::UInt(position as u64 + 1),
+                Value::text(&parameter.mode),
+                Value::text(&parameter.name),
+            ];
+            row.extend(described(&parameter.ty, &parameter.type_text));
+            row.extend([Value::text(&parameter.type_text), Value::text(routine.kind)]);
+            emit(&row)?;
+        }
+        Ok(())
+    })
+}
+
+/// DATA_TYPE to COLLATION_NAME.
+fn described(ty: &DataType, text: &str) -> [Value; 8] {
+    let collation = charset::collation(ty.collation).filter(|_| has_character_set(ty));
+    let (characters, octets) = lengths(ty);
+    let (precision, scale) = numeric_size(ty);
+    let fraction = match ty.kind {
+        TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => Some(u64::from(ty.decimals)),
+        _ => None,
+    };
+    [
+        Value::text(text.split(['(', ' ']).next().unwrap_or_default()),
+        characters.map_or(Value::Null, |length| Value::Int(length as i64)),
+        octets.map_or(Value::Null, |length| Value::Int(length as i64)),
+        optional_number(precision),
+        scale.map_or(Value::Null, |scale| Value::Int(scale as i64)),
+        optional_number(fraction),
+        optional(collation.map(|collation| collation.charset.name)),
+        optional(collation.map(|collation| collation.name)),
+    ]
+}

@@ -216,5 +216,7 @@ pub(crate) fn arg_info(arg: &Expr) -> ArgInfo {
         Expr::Literal { value, .. } => Some(value.clone()),
         _ => None,
     };
-    ArgInfo { ty: arg.ty(), constant }
+    let fixed =
+        matches!(arg, Expr::Literal { .. } | Expr::Parameter { .. } | Expr::UserVariable { .. });
+    ArgInfo { ty: arg.ty(), constant, fixed }
 }

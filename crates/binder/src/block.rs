@@ -24,6 +24,7 @@ pub(crate) enum Clause {
     Order,
     WindowSpec,
     Values,
+    TableFunction,
 }
 
 impl Clause {
@@ -37,6 +38,7 @@ impl Clause {
             Clause::Having => "having clause",
             Clause::Order => "order clause",
             Clause::WindowSpec => "window order by",
+            Clause::TableFunction => "a table function argument",
         }
     }
 

@@ -77,7 +77,12 @@ impl Binder<'_> {
         }
     }
 
-    fn scalar_comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    pub(crate) fn scalar_comparison(
+        &mut self,
+        op: BinaryOp,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr> {
         let equality = matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual | BinaryOp::NotEqual);
         let (left, right) = self.comparable(left, right, equality);
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
@@ -266,6 +271,7 @@ impl Binder<'_> {
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand, high, false);
+        let (low, high) = (never_null(low), never_null(high));
         if first != second {
             // The ends compare by different types.
             let above = self.scalar_comparison(BinaryOp::GreaterOrEqual, first, low)?;
@@ -289,6 +295,17 @@ impl Binder<'_> {
         list: &[ast::Expr],
         negated: bool,
     ) -> Result<Expr> {
+        // A list of one is a comparison.
+        if let [only] = list {
+            let op = if negated { BinaryOp::NotEqual } else { BinaryOp::Equal };
+            let mut sides = self.bind_compared(&[expr, only])?;
+            if !sides.iter().any(|side| matches!(side, Expr::Row(_)))
+                && sides.iter().any(|side| has_date(&side.ty()))
+                && let (Some(only), Some(operand)) = (sides.pop(), sides.pop())
+            {
+                return self.comparison(op, operand, only);
+            }
+        }
         let mut sides = Vec::with_capacity(list.len() + 1);
         sides.push(expr);
         sides.extend(list);
@@ -313,7 +330,7 @@ impl Binder<'_> {
             };
             same &= converted.is_empty() || left == changed;
             changed = left;
-            converted.push(right);
+            converted.push(never_null(right));
         }
         if !same {
             return self.in_as_equalities(operand, items, negated);
@@ -452,6 +469,20 @@ fn beside_date(value: Expr) -> Expr {
     };
     let ty = DataType::new(TypeKind::DateTime, width(19, 6), 6).with_nullable(true);
     Expr::Cast { operand: Box::new(value), kind: CastKind::BesideDate, ty }
+}
+
+/// A constant text among several that are compared with a date or a time: one that is none is zero, not NULL.
+fn never_null(value: Expr) -> Expr {
+    match value {
+        Expr::Cast { operand, kind: CastKind::Implicit, ty }
+            if matches!(ty.kind, TypeKind::DateTime | TypeKind::Time)
+                && operand.ty().is_string()
+                && is_fixed(&operand) =>
+        {
+            Expr::Cast { operand, kind: CastKind::BesideDate, ty }
+        }
+        other => other,
+    }
 }
 
 /// A constant that is compared with a YEAR.

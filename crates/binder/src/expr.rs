@@ -320,7 +320,11 @@ impl Binder<'_> {
         for (when, then) in &case.whens {
             let mut when = if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
             if let Some(operand) = &operand {
-                when = self.comparison(BinaryOp::Equal, operand.clone(), when)?;
+                // A text that is no date is only warned of here.
+                when = match operand {
+                    Expr::Row(_) => self.comparison(BinaryOp::Equal, operand.clone(), when)?,
+                    _ => self.scalar_comparison(BinaryOp::Equal, operand.clone(), when)?,
+                };
             }
             branches.push((when, self.bind_single(then)?));
         }

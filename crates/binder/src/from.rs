@@ -36,7 +36,7 @@ impl Binder<'_> {
         match factor {
             ast::TableFactor::Table(table) => self.bind_named_table(table),
             ast::TableFactor::Derived(derived) => self.bind_derived(derived),
-            ast::TableFactor::JsonTable(_) => Err(Error::not_supported("JSON_TABLE")),
+            ast::TableFactor::JsonTable(table) => self.bind_json_table(table),
             ast::TableFactor::Join(join) => self.bind_join(join),
             ast::TableFactor::List(factors) => {
                 let mut plan: Option<Logical> = None;

@@ -141,6 +141,7 @@ impl Search<'_> {
             | Logical::Nothing
             | Logical::InformationGet { .. }
             | Logical::Values { .. }
+            | Logical::JsonRows(_)
             | Logical::CteScan { .. }
             | Logical::Aggregate { .. }
             | Logical::Distinct { .. }

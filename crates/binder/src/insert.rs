@@ -123,7 +123,10 @@ impl Binder<'_> {
         let bound = self.bind_insert(&direct);
         self.definer = outer;
         let mut bound = bound?;
-        self.require_defaults(&table, &bound.targets, view)?;
+        if !insert.ignore {
+            self.require_defaults(&table, &bound.targets, view)?;
+        }
+        bound.target.view = Some((view.schema.clone(), view.name.clone()));
         let base = self.instances[id].base;
         bound.target.view_checks = moved(checks?, base, first_register(&bound.target, &table)?);
         Ok(bound)

@@ -14,6 +14,7 @@ mod generated_match;
 mod grouping;
 pub mod hints;
 mod insert;
+mod json_table;
 mod literal;
 mod query;
 mod reader;

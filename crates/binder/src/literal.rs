@@ -198,13 +198,20 @@ pub(crate) fn text(bytes: &[u8], collation: CollationId) -> Expr {
     Expr::literal(Value::Bytes(SqlBytes::new(bytes)), ty)
 }
 
+/// Bytes that error 1300 shows of what is no text.
+const SHOWN_BYTES_MAX: usize = 6;
+
 /// A literal behind `_charset`.
 fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     let Some(charset) = charset::charset_by_name(name) else { bail!(UNKNOWN_CHARACTER_SET, name) };
     let collation = charset.default_collation;
     if collation == CollationId::BINARY || charset.is_utf8() {
-        if charset.is_utf8() && std::str::from_utf8(bytes).is_err() {
-            bail!(INVALID_CHARACTER_STRING, charset.name, bytes.escape_ascii());
+        if charset.is_utf8()
+            && let Err(error) = std::str::from_utf8(bytes)
+        {
+            let wrong = bytes.iter().skip(error.valid_up_to()).take(SHOWN_BYTES_MAX);
+            let shown: String = wrong.map(|byte| format!("{byte:02X}")).collect();
+            bail!(INVALID_CHARACTER_STRING, charset.name, shown);
         }
         return Ok(text(bytes, collation));
     }

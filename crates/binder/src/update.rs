@@ -350,6 +350,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         columns: Vec::new(),
         checks: Vec::new(),
         view_checks: Vec::new(),
+        view: None,
         indexes: Vec::new(),
         last_unique: None,
         parents: Vec::new(),

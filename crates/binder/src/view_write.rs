@@ -95,6 +95,7 @@ impl Binder<'_> {
             | Logical::Nothing
             | Logical::InformationGet { .. }
             | Logical::Values { .. }
+            | Logical::JsonRows(_)
             | Logical::Aggregate { .. }
             | Logical::Window { .. }
             | Logical::Distinct { .. }

@@ -184,7 +184,11 @@ pub(crate) fn cast(
         }
         (CastKind::BesideDate, _) => {
             let moment = types::cast(&value, from, to, &mut context(run))?;
-            Ok(if moment.is_null() { Value::DateTime(DateTime::ZERO) } else { moment })
+            Ok(match to.kind {
+                _ if !moment.is_null() => moment,
+                types::TypeKind::Time => Value::Time(types::Time::ZERO),
+                _ => Value::DateTime(DateTime::ZERO),
+            })
         }
         (CastKind::BesideYear, _) => Ok(year(types::cast(&value, from, to, &mut context(run))?)),
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {

@@ -89,6 +89,7 @@ impl Planner<'_> {
             Physical::OneRow
             | Physical::Nothing
             | Physical::Values { .. }
+            | Physical::JsonRows(_)
             | Physical::CteScan { .. } => {}
             Physical::Scan { .. } => self.fill_scan(node, needed, pass),
             Physical::InformationScan { columns, filter, .. } => {
@@ -283,6 +284,12 @@ impl Pass<'_> {
                 Physical::SetOperation { columns, .. }
                 | Physical::CteScan { columns, .. }
                 | Physical::RecursiveCte { columns, .. } => found.extend(columns.iter().cloned()),
+                Physical::JsonRows(rows) => {
+                    for level in &rows.levels {
+                        found.push((level.item, DataType::new(types::TypeKind::Json, u32::MAX, 0)));
+                        found.push((level.ordinal, DataType::bigint_unsigned()));
+                    }
+                }
                 Physical::Values { rows, columns } => {
                     for (index, register) in columns.iter().enumerate() {
                         if let Some(row) = rows.first() {

@@ -267,6 +267,7 @@ fn is_simple(node: &Logical) -> bool {
         Logical::OneRow
         | Logical::Nothing
         | Logical::Values { .. }
+        | Logical::JsonRows(_)
         | Logical::Aggregate { .. }
         | Logical::Window { .. }
         | Logical::Limit { .. }

@@ -64,6 +64,9 @@ impl Planner<'_> {
                 let columns = columns.into_iter().map(|(register, _)| register).collect();
                 Ok(Node::new(Physical::Values { rows, columns }, count, count))
             }
+            Logical::JsonRows(rows) => {
+                Ok(Node::new(Physical::JsonRows(rows), UNKNOWN_ROWS, UNKNOWN_ROWS))
+            }
             Logical::Project { input, columns } => {
                 let node = self.plan(*input, goal)?;
                 let physical = Physical::Project { input: Box::new(node.physical), columns };

@@ -18,9 +18,9 @@ pub use expr::{
     SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
 };
 pub use logical::{
-    ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, Logical, LogicalCte,
-    LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan, LogicalQuery,
-    LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
+    ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,
+    Logical, LogicalCte, LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan,
+    LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
 };
 pub use physical::{
     Access, AggregateMode, CteId, EntryPart, EntryParts, IndexKeySource, JoinKind, Physical,

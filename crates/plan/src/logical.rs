@@ -87,6 +87,37 @@ pub enum LogicalJoinKind {
     Left,
 }
 
+/// The rows that the paths of JSON_TABLE find in a document, which may be a column of a table before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonRows {
+    pub document: Expr,
+    pub alias: Arc<str>,
+    /// The table's own path first, then those of NESTED in the order written.
+    pub levels: Vec<JsonLevel>,
+}
+
+/// One path of JSON_TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonLevel {
+    pub path: Arc<str>,
+    /// The level in whose items it looks; none for the first.
+    pub parent: Option<usize>,
+    /// What was found, as JSON; NULL where another path of the same parent gives rows.
+    pub item: Register,
+    /// Its number, from 1.
+    pub ordinal: Register,
+}
+
+impl JsonRows {
+    /// Adds the registers that it sets.
+    pub fn add_definitions(&self, set: &mut crate::RegisterSet) {
+        for level in &self.levels {
+            set.insert(level.item);
+            set.insert(level.ordinal);
+        }
+    }
+}
+
 /// A logical operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Logical {
@@ -107,6 +138,8 @@ pub enum Logical {
         rows: Vec<Vec<Expr>>,
         columns: Vec<(Register, DataType)>,
     },
+    /// The rows of JSON_TABLE.
+    JsonRows(Box<JsonRows>),
     Filter {
         input: Box<Logical>,
         predicate: Expr,

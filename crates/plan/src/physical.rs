@@ -251,6 +251,8 @@ pub enum Physical {
         inputs: Vec<(Physical, Vec<Expr>)>,
         columns: Vec<(Register, DataType)>,
     },
+    /// The rows of JSON_TABLE.
+    JsonRows(Box<crate::JsonRows>),
     /// Computes `input` once per statement (or once per set of outer values when `correlated`) and reads it from memory.
     Materialize {
         id: CteId,

@@ -248,6 +248,15 @@ fn line(out: &mut String, depth: usize, text: &str) {
     _ = writeln!(out, "{:width$}{text}", "", width = depth * 2);
 }
 
+fn json_rows(rows: &crate::JsonRows) -> String {
+    let levels: Vec<_> = rows
+        .levels
+        .iter()
+        .map(|level| format!("{} {} {}", level.path, register(level.item), register(level.ordinal)))
+        .collect();
+    format!("JsonRows {} {} [{}]", rows.alias, expr(&rows.document), levels.join(", "))
+}
+
 /// A logical operator tree.
 pub fn logical(node: &Logical, depth: usize, out: &mut String) {
     let text = match node {
@@ -259,6 +268,7 @@ pub fn logical(node: &Logical, depth: usize, out: &mut String) {
             let rows: Vec<_> = rows.iter().map(|row| format!("({})", list(row))).collect();
             format!("Values {} := {}", registers(columns), rows.join(", "))
         }
+        Logical::JsonRows(rows) => json_rows(rows),
         Logical::Filter { predicate, .. } => format!("Filter {}", expr(predicate)),
         Logical::Project { columns, .. } => format!("Project {}", assignments(columns)),
         Logical::Join { kind, on, .. } => format!("Join {kind:?}{}", optional("on", on.as_ref())),
@@ -470,6 +480,7 @@ fn physical_line(node: &Physical) -> String {
             let columns: Vec<_> = columns.iter().map(|column| register(*column)).collect();
             format!("Values {} := {}", columns.join(" "), rows.join(", "))
         }
+        Physical::JsonRows(rows) => json_rows(rows),
         Physical::Filter { predicate, .. } => format!("Filter {}", expr(predicate)),
         Physical::Project { columns, .. } => format!("Project {}", assignments(columns)),
         Physical::NestedLoop { kind, condition, .. } => {

@@ -150,6 +150,8 @@ pub struct TableWrite {
     pub checks: Vec<(Arc<str>, Expr)>,
     /// What views that the statement writes through ask of the row.
     pub view_checks: Vec<ViewCheck>,
+    /// Schema and name of the view that an INSERT names: columns without a value and a default are its fault.
+    pub view: Option<(Arc<str>, Arc<str>)>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
     /// The unique index that is asked last.

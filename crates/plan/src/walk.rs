@@ -282,6 +282,7 @@ macro_rules! logical_walk {
                 | Logical::Get(_)
                 | Logical::InformationGet { .. }
                 | Logical::Values { .. }
+                | Logical::JsonRows(_)
                 | Logical::CteScan { .. } => {}
                 Logical::Filter { input, .. }
                 | Logical::Project { input, .. }
@@ -318,6 +319,7 @@ macro_rules! logical_walk {
                 | Logical::Derived { .. }
                 | Logical::CteScan { .. } => {}
                 Logical::Values { rows, .. } => rows.$each().flatten().for_each(f),
+                Logical::JsonRows(rows) => f(&$($m)? rows.document),
                 Logical::Filter { predicate, .. } => f(predicate),
                 Logical::Project { columns, .. } => {
                     columns.$each().for_each(|(_, expr)| f(expr));
@@ -420,6 +422,7 @@ impl Logical {
             Logical::Window { calls, .. } => {
                 calls.iter().for_each(|call| _ = set.insert(call.output));
             }
+            Logical::JsonRows(rows) => rows.add_definitions(set),
             Logical::Values { columns, .. }
             | Logical::SetOperation { columns, .. }
             | Logical::CteScan { columns, .. }
@@ -469,6 +472,7 @@ impl Physical {
             | Physical::Scan { .. }
             | Physical::InformationScan { .. }
             | Physical::Values { .. }
+            | Physical::JsonRows(_)
             | Physical::CteScan { .. } => {}
             Physical::Filter { input, .. }
             | Physical::Project { input, .. }
@@ -506,6 +510,7 @@ impl Physical {
                 filter.iter().for_each(f);
             }
             Physical::Values { rows, .. } => rows.iter().flatten().for_each(f),
+            Physical::JsonRows(rows) => f(&rows.document),
             Physical::Filter { predicate, .. } => f(predicate),
             Physical::Project { columns, .. } => columns.iter().for_each(|(_, expr)| f(expr)),
             Physical::NestedLoop { condition, .. } => condition.iter().for_each(f),
@@ -565,6 +570,7 @@ impl Physical {
             Physical::Values { columns, .. } => {
                 columns.iter().for_each(|register| _ = set.insert(*register));
             }
+            Physical::JsonRows(rows) => rows.add_definitions(set),
             Physical::Project { columns, .. } => {
                 columns.iter().for_each(|column| _ = set.insert(column.0));
             }

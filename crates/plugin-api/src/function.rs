@@ -48,6 +48,8 @@ pub struct ArgInfo {
     pub ty: DataType,
     /// Its value, when it is a literal or folded constant.
     pub constant: Option<Value>,
+    /// It has one value in a run of the statement: a constant, a parameter or a user variable.
+    pub fixed: bool,
 }
 
 /// Session facts that a function's type may depend on.

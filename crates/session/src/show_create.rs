@@ -11,6 +11,77 @@ pub(crate) fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
+/// How a session wants to see definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Names stand in double quotes.
+    pub(crate) ansi_quotes: bool,
+    /// Names that need quotes have them, others do not.
+    pub(crate) spare_quotes: bool,
+    /// What only this server understands is left out.
+    pub(crate) portable: bool,
+}
+
+impl Style {
+    fn quote(self, name: &str) -> String {
+        if self.spare_quotes && !needs_quotes(name) {
+            return name.to_owned();
+        }
+        match self.ansi_quotes {
+            true => format!("\"{}\"", name.replace('"', "\"\"")),
+            false => quote(name),
+        }
+    }
+
+    /// A text whose names stand in backticks.
+    fn requoted(self, text: &str) -> String {
+        if !self.ansi_quotes && !self.spare_quotes {
+            return text.to_owned();
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['`', '\'']) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            let length = quoted_length(from);
+            let (quoted, after) = from.split_at(length);
+            match quoted.strip_prefix('`').and_then(|name| name.strip_suffix('`')) {
+                Some(name) => out.push_str(&self.quote(&name.replace("``", "`"))),
+                None => out.push_str(quoted),
+            }
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// Bytes of the quoted text that `text` begins with, quotes included. A doubled quote does not end it, nor one behind a backslash
+/// in a literal.
+fn quoted_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let quote = bytes[0];
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'\'' => at += 1,
+            byte if byte == quote && bytes.get(at + 1) == Some(&quote) => at += 1,
+            byte if byte == quote => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// Whether a name cannot stand without quotes.
+fn needs_quotes(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
+    !name.chars().all(is_plain)
+        || name.chars().all(|c| c.is_ascii_digit())
+        || syntax::is_reserved_word(name)
+}
+
 /// A text in quotes.
 pub(crate) fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -30,21 +101,28 @@ pub(crate) fn literal(text: &str) -> String {
 }
 
 /// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, when it has begun to count.
-pub(crate) fn create_table(table: &Table, next: Option<u64>, zone: &dyn ZoneRules) -> String {
+pub(crate) fn create_table(
+    table: &Table,
+    next: Option<u64>,
+    zone: &dyn ZoneRules,
+    style: Style,
+) -> String {
     let mut lines: Vec<String> = table
         .columns
         .iter()
         .filter(|column| !is_hidden(column))
-        .map(|column| format!("  {}", column_text(table, column, zone)))
+        .map(|column| format!("  {}", column_text(table, column, zone, style)))
         .collect();
-    lines.extend(table.indexes.iter().map(|index| format!("  {}", index_text(table, index))));
+    lines
+        .extend(table.indexes.iter().map(|index| format!("  {}", index_text(table, index, style))));
     for key in &table.foreign_keys {
-        lines.push(format!("  {}", foreign_key_text(table, key)));
+        lines.push(format!("  {}", style.requoted(&foreign_key_text(table, key))));
     }
     let mut checks: Vec<_> = table.checks.iter().collect();
     checks.sort_by_key(|check| check.name.to_lowercase());
     for check in checks {
-        let mut line = format!("  CONSTRAINT {} CHECK ({})", quote(&check.name), check.expression);
+        let mut line =
+            format!("  CONSTRAINT {} CHECK ({})", style.quote(&check.name), check.expression);
         if !check.enforced {
             line.push_str(" /*!80016 NOT ENFORCED */");
         }
@@ -52,8 +130,12 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>, zone: &dyn ZoneRule
     }
     let temporary = if table.temporary { "TEMPORARY " } else { "" };
     let mut text =
-        format!("CREATE {temporary}TABLE {} (\n{}\n)", quote(&table.name), lines.join(",\n"));
-    text.push_str(&options_text(table, next));
+        format!("CREATE {temporary}TABLE {} (\n{}\n)", style.quote(&table.name), lines.join(",\n"));
+    if !style.portable {
+        text.push_str(&options_text(table, next));
+    } else if !table.comment.is_empty() {
+        text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+    }
     text
 }
 
@@ -99,8 +181,8 @@ pub(crate) fn options_in_order(options: &[(String, String)]) -> Vec<&(String, St
     sorted
 }
 
-fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules) -> String {
-    let mut text = format!("{} {}", quote(&column.name), type_text(&column.ty));
+fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules, style: Style) -> String {
+    let mut text = format!("{} {}", style.quote(&column.name), type_text(&column.ty));
     text.push_str(&collation_text(table.collation, column));
     if let Some(generated) = &column.generated {
         let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
@@ -195,7 +277,7 @@ pub(crate) fn constant_text(column: &Column, value: &Value, zone: &dyn ZoneRules
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn index_text(table: &Table, index: &Index) -> String {
+fn index_text(table: &Table, index: &Index, style: Style) -> String {
     let parts: Vec<String> = index
         .parts
         .iter()
@@ -203,7 +285,7 @@ fn index_text(table: &Table, index: &Index) -> String {
             let column = &table.columns[part.column];
             let mut text = match &column.generated {
                 Some(generated) if generated.hidden => format!("({})", generated.expression),
-                _ => quote(&column.name),
+                _ => style.quote(&column.name),
             };
             if let Some(length) = part.prefix_length {
                 text.push_str(&format!("({length})"));
@@ -217,8 +299,8 @@ fn index_text(table: &Table, index: &Index) -> String {
     let parts = parts.join(",");
     let mut text = match (index.id, index.unique) {
         (IndexId::CLUSTERED, _) => format!("PRIMARY KEY ({parts})"),
-        (_, true) => format!("UNIQUE KEY {} ({parts})", quote(&index.name)),
-        (_, false) => format!("KEY {} ({parts})", quote(&index.name)),
+        (_, true) => format!("UNIQUE KEY {} ({parts})", style.quote(&index.name)),
+        (_, false) => format!("KEY {} ({parts})", style.quote(&index.name)),
     };
     if index.using_btree {
         text.push_str(" USING BTREE");
@@ -269,7 +351,7 @@ pub(crate) fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
 }
 
 /// CREATE DATABASE text.
-pub(crate) fn create_schema(schema: &Schema) -> String {
+pub(crate) fn create_schema(schema: &Schema, style: Style) -> String {
     let collation = charset::collation_or_binary(schema.default_collation);
     let collate = if collation.is_default && collation.charset.name != "utf8mb4" {
         String::new()
@@ -278,7 +360,7 @@ pub(crate) fn create_schema(schema: &Schema) -> String {
     };
     format!(
         "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
-        quote(&schema.name),
+        style.quote(&schema.name),
         collation.charset.name,
     )
 }
@@ -311,7 +393,7 @@ fn query_at_home(view: &View) -> Option<String> {
 }
 
 /// CREATE VIEW text, as whoever is in schema `current` sees it.
-pub(crate) fn create_view(view: &View, current: Option<&str>) -> String {
+pub(crate) fn create_view(view: &View, current: Option<&str>, style: Style) -> String {
     let is_home = current == Some(&*view.schema);
     let name = match is_home {
         true => quote(&view.name),
@@ -330,12 +412,14 @@ pub(crate) fn create_view(view: &View, current: Option<&str>) -> String {
         "NONE" | "" => String::new(),
         option => format!(" WITH {option} CHECK OPTION"),
     };
-    format!(
-        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {}{columns} AS {}{check}",
-        view.algorithm,
-        quote(user),
-        quote(host),
-        name,
-        at_home.as_deref().unwrap_or(&view.definition),
-    )
+    let how = match style.portable {
+        true => String::new(),
+        false => {
+            let (user, host) = (quote(user), quote(host));
+            let algorithm = &view.algorithm;
+            format!("ALGORITHM={algorithm} DEFINER={user}@{host} SQL SECURITY {security} ")
+        }
+    };
+    let query = at_home.as_deref().unwrap_or(&view.definition);
+    style.requoted(&format!("CREATE {how}VIEW {name}{columns} AS {query}{check}"))
 }

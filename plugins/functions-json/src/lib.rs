@@ -8,6 +8,7 @@ mod modify;
 mod read;
 mod schema;
 mod search;
+mod table;
 mod value;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
@@ -30,7 +31,7 @@ impl Plugin for JsonFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 7] = [
+    let families: [&[ScalarFunction]; 8] = [
         create::FUNCTIONS,
         read::FUNCTIONS,
         modify::FUNCTIONS,
@@ -38,6 +39,7 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         contains::FUNCTIONS,
         search::FUNCTIONS,
         schema::FUNCTIONS,
+        table::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

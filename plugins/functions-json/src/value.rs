@@ -159,7 +159,11 @@ fn returned(value: JsonRef<'_>, ty: &DataType, ctx: &mut FunctionContext<'_>) ->
     converted(value, ty, &mut conversion)
 }
 
-fn converted(value: JsonRef<'_>, ty: &DataType, ctx: &mut CastContext<'_>) -> Option<Value> {
+pub(crate) fn converted(
+    value: JsonRef<'_>,
+    ty: &DataType,
+    ctx: &mut CastContext<'_>,
+) -> Option<Value> {
     match ty.kind {
         _ if ty.is_integer() => integer(value, ty),
         TypeKind::Year => match integer(value, &DataType::bigint())? {

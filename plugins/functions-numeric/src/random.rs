@@ -55,7 +55,7 @@ fn bind_rand(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
             Ok(Value::Double(ctx.session.random()))
         }));
     };
-    if seed.constant.is_none() {
+    if !seed.fixed {
         let bound = BoundFunction::new(ty, vec![Coercion::Integer], |_, args| {
             Ok(Value::Double(Sequence::seeded(kit::integer(&args[0]) as u32).next()))
         });

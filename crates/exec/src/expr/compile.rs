@@ -481,6 +481,10 @@ pub(crate) fn arg_infos(args: &[Expr]) -> Vec<ArgInfo> {
             Expr::Literal { value, .. } => Some(value.clone()),
             _ => None,
         },
+        fixed: matches!(
+            arg,
+            Expr::Literal { .. } | Expr::Parameter { .. } | Expr::UserVariable { .. }
+        ),
     };
     args.iter().map(info).collect()
 }

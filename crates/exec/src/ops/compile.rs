@@ -14,6 +14,7 @@ use super::Node;
 use super::aggregate::{AggregateNode, CallKind, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
+use super::json_rows::JsonRowsNode;
 use super::keys::{KeySource, RangeNode, Ranges};
 use super::materialize::RecursiveNode;
 use super::scan::{AccessNode, ScanNode, TableNode};
@@ -24,6 +25,7 @@ use crate::batch::BatchAggregateNode;
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
 use crate::layout::Layout;
 use crate::measure::MeasuredNodes;
+
 use crate::value_key::Domain;
 
 /// Compiles operators; wraps the compiler of expressions.
@@ -129,6 +131,10 @@ impl<'a> NodeCompiler<'a> {
                 rows: rows.iter().map(|row| self.exprs.exprs(row)).collect::<Result<_>>()?,
                 columns: indexes(columns),
             },
+            Physical::JsonRows(rows) => {
+                let document = self.exprs.expr(&rows.document)?;
+                Node::JsonRows(Box::new(JsonRowsNode::new(rows, document)?))
+            }
             Physical::Filter { input, predicate } => Node::Filter {
                 input: Box::new(self.node(input)?),
                 predicate: self.exprs.truth(predicate)?,

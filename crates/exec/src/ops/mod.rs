@@ -6,6 +6,7 @@ mod aggregate;
 mod compile;
 mod information;
 mod join;
+mod json_rows;
 mod kept;
 mod keys;
 mod materialize;
@@ -50,6 +51,7 @@ pub(crate) enum Node {
         rows: Vec<Vec<Code>>,
         columns: Vec<usize>,
     },
+    JsonRows(Box<json_rows::JsonRowsNode>),
     Filter {
         input: Box<Node>,
         predicate: Truth,
@@ -112,6 +114,7 @@ pub(crate) fn build<'r>(node: &'r Node) -> Box<dyn Operator<'r> + 'r> {
         Node::Scan(node) => Box::new(scan::Scan::new(node)),
         Node::Information(node) => Box::new(information::InformationScan::new(node)),
         Node::Values { rows, columns } => Box::new(simple::Values::new(rows, columns)),
+        Node::JsonRows(node) => Box::new(json_rows::JsonRows::new(node)),
         Node::Filter { input, predicate } => {
             Box::new(simple::Filter { input: build(input), predicate })
         }

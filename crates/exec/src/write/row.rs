@@ -99,7 +99,10 @@ pub(crate) fn default_value(
     if let Some(default) = &column.default {
         return evaluate(default, column, row, strictness.mode, run);
     }
-    let error = Error::with(ErrorCode::NO_DEFAULT_FOR_FIELD, &[&column.name]);
+    let error = match &column.view {
+        Some((schema, view)) => Error::with(ErrorCode::NO_DEFAULT_FOR_VIEW_FIELD, &[schema, view]),
+        None => Error::with(ErrorCode::NO_DEFAULT_FOR_FIELD, &[&column.name]),
+    };
     match strictness.mode {
         StoreMode::Strict => Err(error),
         StoreMode::Lenient => {

@@ -31,6 +31,8 @@ pub(crate) struct WriteColumn {
     pub(crate) late_default: bool,
     pub(crate) on_update_now: Option<StoreCode>,
     pub(crate) generated: Option<StoreCode>,
+    /// The view through which rows are inserted.
+    pub(crate) view: Option<(Arc<str>, Arc<str>)>,
 }
 
 /// A foreign key, seen from the table that is written.
@@ -140,6 +142,7 @@ impl TableCompiler {
                 default: store_option(column.default.as_ref(), compiler)?,
                 on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
                 generated: store_option(column.generated.as_ref(), compiler)?,
+                view: table.view.clone(),
             });
         }
         let missing = table.columns.iter().map(|column| column.missing.clone()).collect();

@@ -374,6 +374,7 @@ impl Table {
             columns: self.def.columns.iter().enumerate().map(column).collect(),
             checks: Vec::new(),
             view_checks: Vec::new(),
+            view: None,
             indexes: self.def.indexes.iter().map(index).collect(),
             last_unique: self
                 .def

@@ -161,6 +161,7 @@ impl Blocks<'_, '_> {
             | Physical::Scan { .. }
             | Physical::InformationScan { .. }
             | Physical::Values { .. }
+            | Physical::JsonRows(_)
             | Physical::NestedLoop { .. }
             | Physical::HashJoin { .. }
             | Physical::SetOperation { .. }
@@ -204,6 +205,10 @@ impl Blocks<'_, '_> {
                     vec![("table_name", Json::text(name)), ("access_type", Json::text("ALL"))];
                 members.extend(join);
                 out.push(Json::Object(members));
+            }
+            Physical::JsonRows(rows) => out.push(json_table(&rows.alias, join)),
+            Physical::Materialize { input, .. } if json_rows(input).is_some() => {
+                self.tables(input, join, prefix, out);
             }
             _ => out.push(self.derived(node, join, prefix)),
         }
@@ -311,6 +316,26 @@ impl Blocks<'_, '_> {
         }
         Json::Object(members)
     }
+}
+
+/// What JSON_TABLE stands on, below what computes its columns.
+fn json_rows(node: &Physical) -> Option<&plan::JsonRows> {
+    match node {
+        Physical::JsonRows(rows) => Some(rows),
+        Physical::Project { input, .. } | Physical::Filter { input, .. } => json_rows(input),
+        _ => None,
+    }
+}
+
+fn json_table(alias: &str, join: Members) -> Json {
+    let mut members = vec![
+        ("table_name", Json::text(alias)),
+        ("access_type", Json::text("ALL")),
+        ("table_function", Json::text("json_table")),
+        ("using_temporary_table", Json::Bool(true)),
+    ];
+    members.extend(join);
+    Json::Object(members)
 }
 
 fn message(node: &Physical) -> Option<&'static str> {

@@ -63,6 +63,7 @@ impl Context<'_> {
                 Estimate { rows: if filter.is_some() { kept } else { fetched.rows }, ..fetched }
             }
             Physical::InformationScan { .. } => Estimate::of(PAGE_ROWS, TABLE + PAGE_ROWS * ROW),
+            Physical::JsonRows(_) => Estimate::of(PAGE_ROWS, TABLE + PAGE_ROWS * ROW),
             Physical::CteScan { .. } => Estimate::of(PAGE_ROWS, TABLE + PAGE_ROWS * ROW),
             Physical::Project { input, .. } => self.estimate(input),
             Physical::Filter { input, .. } => {

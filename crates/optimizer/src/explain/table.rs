@@ -174,6 +174,14 @@ impl<'a> Lines<'a, '_> {
                 line.extra.extend(filter.as_ref().map(|_| "Using where".to_owned()));
                 self.lines.push(line);
             }
+            Physical::JsonRows(rows) => {
+                let mut line = self.line(place);
+                line.table = Some(rows.alias.to_string());
+                line.access = Some("ALL");
+                line.extra.push("Table function: json_table".into());
+                line.extra.push("Using temporary".into());
+                self.lines.push(line);
+            }
             Physical::CteScan { id, .. } => {
                 let mut line = self.line(place);
                 line.table = Some(format!("<derived{}>", id.0 + 2));
@@ -283,6 +291,7 @@ impl<'a> Lines<'a, '_> {
             Physical::Scan { .. }
                 | Physical::InformationScan { .. }
                 | Physical::CteScan { .. }
+                | Physical::JsonRows(_)
                 | Physical::NestedLoop { .. }
                 | Physical::HashJoin { .. }
                 | Physical::OneRow

@@ -254,6 +254,10 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
         Physical::Values { rows, .. } => {
             Node::new(format!("Values: {} row(s)", rows.len()), "rows_fetched_before_execution")
         }
+        Physical::JsonRows(rows) => {
+            Node::new("Materialize table function", "materialized_table_function")
+                .with("table_name", Json::text(&rows.alias))
+        }
         Physical::Filter { predicate, .. } => filter_node(predicate, context),
         // Shown with what it reads.
         Physical::Project { columns, .. } => {

@@ -267,7 +267,7 @@ impl Session {
         self.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
     }
 
-    /// AUTO_INCREMENT = n.
+    /// AUTO_INCREMENT = n of a table whose counter is where its rows have brought it.
     pub(crate) fn set_next_auto_increment(
         &mut self,
         table: &Table,
@@ -279,8 +279,14 @@ impl Session {
         let current = engine
             .auto_increment_next(table.id)
             .map_err(|error| error.into_error(&self.shared.cancel))?;
+        self.set_auto_increment(table, next.max(current))
+    }
+
+    /// Sets the counter, below where it was too.
+    pub(crate) fn set_auto_increment(&self, table: &Table, next: u64) -> Result<()> {
+        let engine = self.transactions.engine(&table.engine)?;
         engine
-            .auto_increment_set(table.id, next.max(current))
+            .auto_increment_set(table.id, next)
             .map_err(|error| error.into_error(&self.shared.cancel))
     }
 
@@ -470,10 +476,19 @@ fn storable(meta: &ColumnMeta) -> DataType {
         {
             fit_integer(&mut ty);
         }
+        TypeKind::Bit if meta.computed.is_some() => {
+            ty.unsigned = true;
+            (ty.kind, ty.length) = match ty.length {
+                0..=31 => (TypeKind::Int, 10),
+                _ => (TypeKind::BigInt, 20),
+            };
+        }
         TypeKind::BigInt => ty.length = 20,
         TypeKind::Char if meta.computed.is_some() => ty.kind = TypeKind::VarChar,
         TypeKind::Binary if meta.computed.is_some() => ty.kind = TypeKind::VarBinary,
-        TypeKind::Enum | TypeKind::Set if meta.computed.is_some() => {
+        TypeKind::Enum | TypeKind::Set
+            if meta.computed.is_some() || meta.materialized && meta.org_table.is_empty() =>
+        {
             ty.kind = TypeKind::VarChar;
             ty.members = None;
         }

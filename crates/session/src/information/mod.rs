@@ -81,6 +81,25 @@ impl Information<'_> {
         self.server.zone(&name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()))
     }
 
+    /// How the session wants to see definitions.
+    fn style(&self) -> show_create::Style {
+        let value = |name: &str| {
+            let id = self.server.globals.definitions.find(name)?;
+            Some(self.values.get(id).clone())
+        };
+        let mode = value("sql_mode").map_or_else(String::new, |v| crate::variables::as_text(&v));
+        let mode = |wanted: &str| mode.split(',').any(|name| name == wanted);
+        let spare = matches!(
+            value("sql_quote_show_create"),
+            Some(types::Value::Int(0) | types::Value::UInt(0))
+        );
+        show_create::Style {
+            ansi_quotes: mode("ANSI_QUOTES"),
+            spare_quotes: spare,
+            portable: mode("ANSI"),
+        }
+    }
+
     fn catalog_view(&self) -> CatalogView {
         CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
     }
@@ -102,7 +121,8 @@ impl Information<'_> {
         view.data_bytes = stats.data_bytes;
         view.index_bytes = stats.index_bytes;
         view.indexes = index_views(table, &stats.distinct);
-        view.create_statement = show_create::create_table(table, next, self.zone().as_ref());
+        view.create_statement =
+            show_create::create_table(table, next, self.zone().as_ref(), self.style());
     }
 
     fn table_view(&self, table: &Table, detail: TableDetail) -> TableView {
@@ -517,7 +537,7 @@ impl InformationContext for Information<'_> {
     fn schema_create_statement(&self, schema: &str) -> Option<String> {
         let snapshot = self.server.catalog.snapshot();
         if let Some(schema) = snapshot.schema(schema) {
-            return Some(show_create::create_schema(schema));
+            return Some(show_create::create_schema(schema, self.style()));
         }
         let name = system_schema(schema)?;
         let charset = if name == "information_schema" { "utf8mb3" } else { "utf8mb4" };

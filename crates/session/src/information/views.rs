@@ -39,7 +39,11 @@ impl Information<'_> {
             table_type: VIEW,
             comment: "VIEW".to_owned(),
             columns: self.view_columns(view),
-            create_statement: show_create::create_view(view, self.database.as_deref()),
+            create_statement: show_create::create_view(
+                view,
+                self.database.as_deref(),
+                self.style(),
+            ),
             view_definition: Some(view.definition.to_string()),
             definer: view.definer.to_string(),
             security: if view.invoker { "INVOKER" } else { "DEFINER" },

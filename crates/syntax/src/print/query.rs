@@ -446,34 +446,51 @@ impl Printer<'_> {
 
     fn json_columns(&mut self, columns: &[JsonTableColumn]) {
         self.s(" columns (");
-        self.list(columns, |p, column| match column {
+        for (index, column) in columns.iter().enumerate() {
+            self.when(index > 0, ", ");
+            self.json_column(column);
+        }
+        self.s(")");
+    }
+
+    fn json_column(&mut self, column: &JsonTableColumn) {
+        match column {
             JsonTableColumn::Ordinality(name) => {
-                p.ident(name);
-                p.s(" for ordinality");
+                self.ident(name);
+                self.s(" for ordinality");
             }
             JsonTableColumn::Path { name, data_type, path, on_empty, on_error } => {
-                p.ident(name);
-                p.s(" ");
-                p.data_type(data_type);
-                p.s(" path ");
-                p.text(path);
-                p.json_on(on_empty.as_ref(), " on empty");
-                p.json_on(on_error.as_ref(), " on error");
+                self.ident(name);
+                self.s(" ");
+                self.json_type(data_type);
+                self.s(" path ");
+                self.text(path);
+                self.json_on(on_empty.as_ref(), " on empty");
+                self.json_on(on_error.as_ref(), " on error");
             }
             JsonTableColumn::Exists { name, data_type, path } => {
-                p.ident(name);
-                p.s(" ");
-                p.data_type(data_type);
-                p.s(" exists path ");
-                p.text(path);
+                self.ident(name);
+                self.s(" ");
+                self.json_type(data_type);
+                self.s(" exists path ");
+                self.text(path);
             }
             JsonTableColumn::Nested { path, columns } => {
-                p.s("nested path ");
-                p.text(path);
-                p.json_columns(columns);
+                self.s("nested path ");
+                self.text(path);
+                self.json_columns(columns);
             }
-        });
-        self.s(")");
+        }
+    }
+
+    /// A text's character set is told even when it is the usual one.
+    fn json_type(&mut self, written: &DataType) {
+        self.data_type(written);
+        let is_text = matches!(written.name, TypeName::Char | TypeName::Varchar);
+        self.when(
+            self.options.canonical && is_text && written.charset.is_none(),
+            " character set utf8mb4",
+        );
     }
 
     /// `CREATE .. VIEW`.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use catalog::{Edit, Index, MetadataGuard, Table};
 use engine_api::{
-    CommitHandle, EngineError, GetOutcome, IndexDef, IndexId, RowBuf, RowLock, WaitPolicy,
+    CommitHandle, Direction, EngineError, EngineResult, GetOutcome, IndexDef, IndexId, KeyRange,
+    RowBatch, RowBuf, RowLock, ScanSpec, TableId, Transaction, WaitPolicy,
 };
 use errors::{ErrorCode, Result, bail};
 use exec::TransactionSource;
@@ -111,9 +112,40 @@ impl Session {
             Ok(()) => {}
         }
         let new = Arc::new(new);
+        let counter = match next.filter(|next| *next > 0) {
+            Some(next) => self.next_beyond_rows(table, &new, next)?,
+            None => None,
+        };
         let commit = self.publish_altered(table, new.clone(), request.rename.as_ref())?;
-        self.set_next_auto_increment(&new, next)?;
+        if let Some(counter) = counter {
+            self.set_auto_increment(&new, counter)?;
+        }
         Ok((0, commit))
+    }
+
+    /// `next`, or what follows the largest value of the AUTO_INCREMENT column. `None` for a table without one.
+    fn next_beyond_rows(&mut self, old: &Table, new: &Table, next: u64) -> Result<Option<u64>> {
+        let Some(at) = new.columns.iter().position(|column| column.auto_increment) else {
+            return Ok(None);
+        };
+        let leads = |index: &&Index| index.parts.first().is_some_and(|part| part.column == at);
+        let index = new.indexes.iter().find(leads);
+        let (Some(index), Some(stored)) = (index, new.columns[at].stored) else {
+            return Ok(None);
+        };
+        let backward = !index.parts[0].descending;
+        let cancel = self.shared.cancel.clone();
+        let txn = self.transactions.transaction(&old.engine)?;
+        let last = last_row(txn, old.id, index.id, backward).map_err(|e| e.into_error(&cancel))?;
+        let types: Vec<_> = new.definition.columns.iter().map(|c| c.ty.clone()).collect();
+        let layout = types::record::RecordLayout::new(&types);
+        let missing = new.definition.columns[stored].instant_default.as_ref();
+        let largest = match last.and_then(|row| layout.value(&row, stored, missing)) {
+            Some(Value::Int(value)) => u64::try_from(value).unwrap_or(0),
+            Some(Value::UInt(value)) => value,
+            _ => 0,
+        };
+        Ok(Some(next.max(largest.saturating_add(1))))
     }
 
     /// Changes the definition and its indexes without writing rows anew. New indexes are built while others use the table, if they can be.
@@ -250,4 +282,25 @@ impl Session {
         }
         edits
     }
+}
+
+/// The record at one end of an index.
+fn last_row(
+    txn: &mut dyn Transaction,
+    table: TableId,
+    index: IndexId,
+    backward: bool,
+) -> EngineResult<Option<Vec<u8>>> {
+    let cursor = txn.open_cursor(&ScanSpec {
+        table,
+        index,
+        range: KeyRange::ALL,
+        direction: if backward { Direction::Backward } else { Direction::Forward },
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    })?;
+    let mut batch = RowBatch::new();
+    let fetched = txn.fetch(cursor, 1, &mut batch);
+    txn.close_cursor(cursor);
+    Ok((fetched? > 0).then(|| batch.row(0).record.to_vec()))
 }

@@ -1,0 +1,164 @@
+//! What computes a column of JSON_TABLE: the value at a path of an item, as a value of the column's type.
+
+use errors::{Diagnostics, Error, ErrorCode, Result};
+use plugin_api::kit::{self, scalar};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+};
+use types::convert::CastContext;
+use types::json::{JsonRef, JsonType};
+use types::{DataType, JsonValue, SqlBytes, TypeKind, Value};
+
+use crate::argument::{Call, Wildcards};
+use crate::value::converted;
+
+/// The argument whose type is the column's.
+const TYPE: usize = 2;
+/// The column's name.
+const COLUMN: usize = 3;
+/// What ON EMPTY says, and its DEFAULT.
+const ON_EMPTY: usize = 4;
+/// What ON ERROR says, and its DEFAULT.
+const ON_ERROR: usize = 6;
+/// Warnings of one conversion; any says that the value does not fit.
+const WARNINGS_MAX: u32 = 4;
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] =
+    &[scalar("JSON_TABLE COLUMN", Arity::exactly(8), "A column of JSON_TABLE.", bind)];
+
+/// `NULL`, `ERROR` or `DEFAULT` of ON EMPTY and ON ERROR, as the binder numbers them.
+#[derive(Clone)]
+enum On {
+    Null,
+    Error,
+    /// A document.
+    Default(SqlBytes),
+}
+
+/// What keeps a value out of a column.
+enum Misfit {
+    Container,
+    Range,
+    /// Text that is no number, where a number of this kind is wanted.
+    Invalid(&'static str),
+}
+
+/// `(item, path, type, column, on empty, its default, on error, its default)`.
+fn bind(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let call = Call::new("json_table", args, |index| index == 1);
+    let ty = args[TYPE].ty.clone();
+    let column = match &args[COLUMN].constant {
+        Some(name) => String::from_utf8_lossy(kit::bytes(name)).into_owned(),
+        None => String::new(),
+    };
+    let on_empty = on_clause(args, ON_EMPTY)?;
+    let on_error = on_clause(args, ON_ERROR)?;
+    let result = ty.clone().with_nullable(true);
+    let kernel = move |ctx: &mut FunctionContext<'_>, args: &[Value]| {
+        let Some(item) = call.document(args, 0)? else { return Ok(Value::Null) };
+        let Some(path) = call.path(args, 1, Wildcards::Allowed)? else { return Ok(Value::Null) };
+        let mut found = Vec::new();
+        path.select(JsonRef::new(&item), &mut found);
+        let fitted = match &found[..] {
+            [] => match &on_empty {
+                On::Null => return Ok(Value::Null),
+                On::Error => {
+                    return Err(Error::with(ErrorCode::MISSING_JSON_TABLE_VALUE, &[&column]));
+                }
+                On::Default(document) => fitted(JsonRef::new(document), &ty, ctx),
+            },
+            [value] => fitted(*value, &ty, ctx),
+            many if ty.kind == TypeKind::Json => {
+                let items = many.iter().map(|value| JsonValue::from_ref(*value)).collect();
+                Ok(Value::Json(JsonValue::Array(items).to_binary()))
+            }
+            _ => Err(Misfit::Container),
+        };
+        let misfit = match fitted {
+            Ok(value) => return Ok(value),
+            Err(misfit) => misfit,
+        };
+        match (&on_error, misfit) {
+            (On::Null, _) => Ok(Value::Null),
+            (On::Error, misfit) => Err(error_of(&misfit, &column)),
+            (On::Default(document), misfit) => self::fitted(JsonRef::new(document), &ty, ctx)
+                .map_err(|_| error_of(&misfit, &column)),
+        }
+    };
+    let coercions = vec![kit::json_coercion(&args[0].ty), Coercion::Text, Coercion::AsIs];
+    Ok(BoundFunction::new(result, coercions, kernel).with_nulls())
+}
+
+fn error_of(misfit: &Misfit, column: &str) -> Error {
+    match misfit {
+        Misfit::Container => Error::with(ErrorCode::WRONG_JSON_TABLE_VALUE, &[&column]),
+        Misfit::Invalid(wanted) => {
+            let code = ErrorCode::INVALID_JSON_VALUE_FOR_CAST;
+            Error::with(code, &[wanted, &column, &1])
+        }
+        Misfit::Range => Error::with(ErrorCode::JT_VALUE_OUT_OF_RANGE, &[&column]),
+    }
+}
+
+fn on_clause(args: &[ArgInfo], at: usize) -> Result<On> {
+    match args[at].constant {
+        Some(Value::Int(1)) => return Ok(On::Error),
+        Some(Value::Int(2)) => {}
+        _ => return Ok(On::Null),
+    }
+    let given = &args[at + 1];
+    let Some(value) = given.constant.as_ref().filter(|value| !value.is_null()) else {
+        return Ok(On::Null);
+    };
+    let mut text = Vec::new();
+    types::text::to_text(value, &given.ty, &mut text);
+    match types::json::parse(&text) {
+        Ok(document) => Ok(On::Default(document.to_binary())),
+        Err(error) => {
+            let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
+            Err(Error::with(code, &[&1, &"JSON_TABLE", &error.message, &error.position]))
+        }
+    }
+}
+
+/// A value of a document as one of the column's type. JSON's null is NULL.
+fn fitted(
+    value: JsonRef<'_>,
+    ty: &DataType,
+    ctx: &mut FunctionContext<'_>,
+) -> std::result::Result<Value, Misfit> {
+    match value.kind() {
+        JsonType::Null => return Ok(Value::Null),
+        _ if ty.kind == TypeKind::Json => return Ok(Value::Json(value.to_document())),
+        JsonType::Array | JsonType::Object => return Err(Misfit::Container),
+        _ => {}
+    }
+    let mut diagnostics = Diagnostics::new(WARNINGS_MAX);
+    let mut conversion = CastContext::new(ctx.sql_mode, &mut diagnostics);
+    conversion.time_zone = ctx.time_zone;
+    conversion.today = ctx.now.date();
+    let is_text = value.kind() == JsonType::String;
+    let value = converted(value, ty, &mut conversion).ok_or(match ty.kind {
+        _ if is_text && ty.is_integer() => Misfit::Invalid("INTEGER"),
+        TypeKind::Decimal if is_text => Misfit::Invalid("DECIMAL"),
+        TypeKind::Float | TypeKind::Double if is_text => Misfit::Invalid("DOUBLE"),
+        _ => Misfit::Range,
+    })?;
+    if is_within(&value, ty) { Ok(value) } else { Err(Misfit::Range) }
+}
+
+/// Whether an integer can be held by a column narrower than 64 bits.
+fn is_within(value: &Value, ty: &DataType) -> bool {
+    let bits = match ty.kind {
+        TypeKind::TinyInt => 8,
+        TypeKind::SmallInt => 16,
+        TypeKind::MediumInt => 24,
+        TypeKind::Int => 32,
+        _ => return true,
+    };
+    match value {
+        Value::UInt(value) => *value < 1 << bits,
+        Value::Int(value) => (-(1_i64 << (bits - 1))..1 << (bits - 1)).contains(value),
+        _ => true,
+    }
+}

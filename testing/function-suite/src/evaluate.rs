@@ -93,6 +93,7 @@ impl Evaluator {
             .map(|(value, ty)| ArgInfo {
                 ty: ty.clone(),
                 constant: constant.then(|| value.clone()),
+                fixed: constant,
             })
             .collect();
         let bound = (function.bind)(&bind_context(), &infos)?;
@@ -138,7 +139,7 @@ impl Evaluator {
         let mut ctx = context(&zone, &mut diagnostics, &mut session);
         let function =
             self.registry.aggregate(&name.to_ascii_uppercase()).cloned().ok_or_else(unknown)?;
-        let info = ArgInfo { ty: ty.clone(), constant: None };
+        let info = ArgInfo { ty: ty.clone(), constant: None, fixed: false };
         let bound = (function.bind)(&bind_context(), &[info], None)?;
         let mut accumulator = (bound.accumulator)();
         let coercion = bound.coercions.first().cloned().unwrap_or(Coercion::AsIs);
@@ -192,6 +193,7 @@ impl Evaluator {
             .map(|(value, ty, constant)| ArgInfo {
                 ty: ty.clone(),
                 constant: constant.then(|| value.clone()),
+                fixed: *constant,
             })
             .collect();
         let bound = (function.bind)(&bind_context(), &infos)?;

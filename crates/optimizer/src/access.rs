@@ -26,6 +26,10 @@ const SORT_COST: f64 = 0.2;
 const UNION_PIECE_SHARE: f64 = 0.02;
 /// Share of the rows in a range with one end.
 const HALF_OPEN_SHARE: f64 = 0.3333;
+/// Ranges that are expected to hold a smaller share of the rows are read without another look.
+const LOOK_SHARE_MIN: f64 = 0.02;
+/// The same in a table of fewer rows.
+const LOOK_ROWS_MIN: f64 = 100.0;
 /// Makes a full scan lose against a forced index.
 const FORCED: f64 = 1e6;
 
@@ -312,7 +316,7 @@ impl Planner<'_> {
         &self,
         id: InstanceId,
         index: &Index,
-        pinned: Pinned,
+        mut pinned: Pinned,
         keeps: &[f64],
         total: f64,
         goal: &Goal,
@@ -335,11 +339,14 @@ impl Planner<'_> {
             + sort_cost(rows, ordered || one, goal)
             + group_cost(rows, grouped || one, goal);
         let access = if pinned.unique {
-            let mut ranges = pinned.ranges;
-            let key = ranges.pop().map(|range| range.equal).unwrap_or_default();
+            let key = pinned.ranges.pop().map(|range| range.equal).unwrap_or_default();
             Access::Unique { index: index.id.0, key }
         } else {
-            Access::Ranges { index: index.id.0, ranges: pinned.ranges, backward }
+            let or_all = self.may_read_all(id, index, &pinned, total, goal);
+            if or_all {
+                pinned.consumed.clear();
+            }
+            Access::Ranges { index: index.id.0, ranges: pinned.ranges, backward, or_all }
         };
         TablePlan {
             access,
@@ -349,6 +356,39 @@ impl Planner<'_> {
             ordered: ordered || one,
             grouped: grouped || one,
         }
+    }
+
+    /// Whether it is worth a look, when the values are known, how many rows the ranges really hold. A look costs a plan that is
+    /// surely good more than it helps.
+    fn may_read_all(
+        &self,
+        id: InstanceId,
+        index: &Index,
+        pinned: &Pinned,
+        total: f64,
+        goal: &Goal,
+    ) -> bool {
+        let instance = self.instance(id);
+        let is_known = |source: &IndexKeySource| {
+            matches!(source.value, Expr::Literal { .. } | Expr::Parameter { .. })
+        };
+        let knows_bound =
+            |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|b| is_known(&b.key));
+        index.id.0 != 0
+            && total >= LOOK_ROWS_MIN
+            && pinned.rows > total * LOOK_SHARE_MIN
+            && goal.order.is_empty()
+            && goal.group.is_empty()
+            && goal.limit.is_none()
+            && instance.hints.is_empty()
+            && instance.locking == plan::RowLocking::None
+            && instance.locator.is_none()
+            && !self.covers(id, index)
+            && pinned.ranges.iter().all(|range| {
+                range.equal.iter().all(is_known)
+                    && knows_bound(&range.lower)
+                    && knows_bound(&range.upper)
+            })
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -6,7 +6,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::Planner;
 use crate::access::{Goal, sorted_register};
-use crate::predicate::conjunction;
+use crate::predicate::{conjunction, has_subquery, is_volatile};
 
 /// Rows assumed of what nothing is known of.
 const UNKNOWN_ROWS: f64 = 100.0;
@@ -73,7 +73,12 @@ impl Planner<'_> {
                 Ok(Node { physical, ..node })
             }
             Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping } => {
-                self.plan_aggregate(*input, keys, aggregates, scalar, rollup, grouping)
+                let groups = Groups { keys, aggregates, grouping };
+                if scalar {
+                    self.plan_scalar(*input, groups)
+                } else {
+                    self.plan_groups(*input, groups, rollup, goal)
+                }
             }
             Logical::Window { input, partition_by, order_by, calls } => {
                 self.plan_window(*input, partition_by, order_by, calls)
@@ -196,68 +201,118 @@ impl Planner<'_> {
 
     // --- groups
 
-    fn plan_aggregate(
+    /// One group of all rows.
+    fn plan_scalar(&mut self, input: Logical, groups: Groups) -> Result<Node> {
+        let extremes: Option<Vec<_>> = groups.aggregates.iter().map(extreme).collect();
+        let Some(extremes) = extremes.filter(|found| (1..=EXTREMES_MAX).contains(&found.len()))
+        else {
+            return self.plan_one_group(input, groups);
+        };
+        let mut joined: Option<Node> = None;
+        for ((column, last), call) in extremes.into_iter().zip(&groups.aggregates) {
+            let Some(node) = self.plan_extreme(&input, column, last)? else {
+                return self.plan_one_group(input, groups);
+            };
+            let own = Groups { aggregates: vec![call.clone()], ..Groups::default() };
+            let node = own.over(node, AggregateMode::Scalar, false);
+            joined = Some(match joined {
+                None => node,
+                Some(before) => pair(before, node),
+            });
+        }
+        joined.map_or_else(|| Ok(Node::nothing()), Ok)
+    }
+
+    fn plan_one_group(&mut self, input: Logical, mut groups: Groups) -> Result<Node> {
+        let input = self.distinct_first(input, &mut groups);
+        let node = self.plan(input, &Goal::default())?;
+        Ok(groups.over(node, AggregateMode::Scalar, false))
+    }
+
+    /// Groups, in the goal's order when that is cheaper than forming them in any order and sorting them.
+    fn plan_groups(
         &mut self,
         input: Logical,
-        keys: Vec<(Register, Expr)>,
-        aggregates: Vec<plan::AggregateCall>,
-        scalar: bool,
+        mut groups: Groups,
         rollup: bool,
-        grouping: Vec<Option<Register>>,
+        goal: &Goal,
     ) -> Result<Node> {
-        let input = match extreme(&keys, &aggregates, scalar) {
-            Some((column, last)) => match self.plan_extreme(input, column, last)? {
-                Extreme::Planned(node) => {
-                    return Ok(grouped(
-                        node,
-                        AggregateMode::Scalar,
-                        keys,
-                        aggregates,
-                        false,
-                        grouping,
-                    ));
-                }
-                Extreme::Other(input) => *input,
-            },
-            None => input,
-        };
-        if scalar {
-            let node = self.plan(input, &Goal::default())?;
-            return Ok(grouped(node, AggregateMode::Scalar, keys, aggregates, false, grouping));
-        }
         if rollup {
-            let sort: Vec<SortKey> = keys
-                .iter()
-                .map(|(_, expr)| SortKey { expr: expr.clone(), descending: false })
-                .collect();
+            let ascending =
+                |(_, expr): &(Register, Expr)| SortKey { expr: expr.clone(), descending: false };
+            let sort: Vec<SortKey> = groups.keys.iter().map(ascending).collect();
             let node = self.plan_sort(input, sort, None, &Goal::default())?;
-            return Ok(grouped(node, AggregateMode::Sorted, keys, aggregates, true, grouping));
+            return Ok(groups.over(node, AggregateMode::Sorted, true));
         }
-        let plain: Option<Vec<Register>> = keys
+        let ordered = match groups.order_of_input(goal) {
+            Some(order) => {
+                let node = self.plan(input.clone(), &order)?;
+                node.ordered.then(|| (node, groups.clone()))
+            }
+            None => None,
+        };
+        let input = self.distinct_first(input, &mut groups);
+        let plain: Option<Vec<Register>> = groups
+            .keys
             .iter()
             .map(|(_, expr)| sorted_register(&SortKey { expr: expr.clone(), descending: false }))
             .collect();
-        let goal = Goal { group: plain.unwrap_or_default(), ..Goal::default() };
-        let node = self.plan(input, &goal)?;
-        let mode = if node.grouped && !goal.group.is_empty() {
+        let inner = Goal { group: plain.unwrap_or_default(), ..Goal::default() };
+        let node = self.plan(input, &inner)?;
+        if let Some((ordered, groups)) = ordered
+            && ordered.cost < node.cost + node.rows
+        {
+            let node = groups.over(ordered, AggregateMode::Sorted, false);
+            return Ok(Node { ordered: true, ..node });
+        }
+        let mode = if node.grouped && !inner.group.is_empty() {
             AggregateMode::Sorted
         } else {
             AggregateMode::Hash
         };
-        Ok(grouped(node, mode, keys, aggregates, false, grouping))
+        Ok(groups.over(node, mode, false))
+    }
+
+    /// When all calls take distinct values of one expression, its values are made distinct by a grouping of their own, which knows more
+    /// ways than a set in each group.
+    fn distinct_first(&mut self, input: Logical, groups: &mut Groups) -> Logical {
+        let Some(arg) = groups.common_distinct() else { return input };
+        let value = Register(self.registers);
+        self.registers += 1;
+        let column = Expr::Column { register: value, ty: arg.ty().clone() };
+        let mut keys = Vec::with_capacity(groups.keys.len() + 1);
+        for (_, key) in &mut groups.keys {
+            let register = Register(self.registers);
+            self.registers += 1;
+            let outer = Expr::Column { register, ty: key.ty().clone() };
+            keys.push((register, std::mem::replace(key, outer)));
+        }
+        keys.push((value, arg));
+        for call in &mut groups.aggregates {
+            call.distinct = false;
+            call.args = vec![column.clone()];
+        }
+        Logical::Aggregate {
+            input: Box::new(input),
+            grouping: vec![None; keys.len()],
+            keys,
+            aggregates: Vec::new(),
+            scalar: false,
+            rollup: false,
+        }
     }
 
     /// `SELECT MIN(a) FROM t`: the first row of an index on `a`, where there is one.
-    fn plan_extreme(&mut self, input: Logical, column: Expr, last: bool) -> Result<Extreme> {
+    fn plan_extreme(&mut self, input: &Logical, column: Expr, last: bool) -> Result<Option<Node>> {
         let single = {
-            let mut node = &input;
+            let mut node = input;
             while let Logical::Filter { input, .. } = node {
                 node = input;
             }
             matches!(node, Logical::Get(_))
         };
         if !single {
-            return Ok(Extreme::Other(Box::new(input)));
+            return Ok(None);
         }
         let mut wanted = input.clone();
         if column.ty().nullable {
@@ -275,7 +330,7 @@ impl Planner<'_> {
         };
         let node = self.plan(wanted, &goal)?;
         if !node.ordered {
-            return Ok(Extreme::Other(Box::new(input)));
+            return Ok(None);
         }
         let one = Expr::literal(Value::UInt(1), DataType::bigint_unsigned().with_nullable(false));
         let physical = Physical::Limit {
@@ -284,7 +339,7 @@ impl Planner<'_> {
             offset: None,
             count_all: false,
         };
-        Ok(Extreme::Planned(Node::new(physical, 1.0, node.cost)))
+        Ok(Some(Node::new(physical, 1.0, node.cost)))
     }
 
     fn plan_window(
@@ -315,23 +370,77 @@ impl Planner<'_> {
     }
 }
 
-/// Outcome of `plan_extreme`.
-enum Extreme {
-    Planned(Node),
-    Other(Box<Logical>),
+/// Keys and calls of a grouping.
+#[derive(Clone, Default)]
+struct Groups {
+    keys: Vec<(Register, Expr)>,
+    aggregates: Vec<plan::AggregateCall>,
+    grouping: Vec<Option<Register>>,
 }
 
-/// The column of a lone MIN or MAX, and whether it is MAX.
-fn extreme(
-    keys: &[(Register, Expr)],
-    aggregates: &[plan::AggregateCall],
-    scalar: bool,
-) -> Option<(Expr, bool)> {
-    let [call] = aggregates else { return None };
-    let [arg] = call.args.as_slice() else { return None };
-    if !scalar || !keys.is_empty() {
-        return None;
+impl Groups {
+    fn over(self, node: Node, mode: AggregateMode, rollup: bool) -> Node {
+        let rows = match mode {
+            AggregateMode::Scalar => 1.0,
+            AggregateMode::Hash | AggregateMode::Sorted => (node.rows * GROUPS_SHARE).max(1.0),
+        };
+        let physical = Physical::Aggregate {
+            input: Box::new(node.physical),
+            mode,
+            keys: self.keys,
+            aggregates: self.aggregates,
+            carried: Vec::new(),
+            rollup,
+            grouping: self.grouping,
+        };
+        Node::new(physical, rows, node.cost + node.rows)
     }
+
+    /// The expression of which all calls take distinct values.
+    fn common_distinct(&self) -> Option<Expr> {
+        let mut common: Option<&Expr> = None;
+        for call in &self.aggregates {
+            let [arg] = call.args.as_slice() else { return None };
+            let kind = arg.ty().kind;
+            let fits = match &*call.function {
+                "COUNT" => kind != types::TypeKind::Json,
+                "SUM" | "AVG" => arg.ty().is_integer() || kind == types::TypeKind::Decimal,
+                _ => false,
+            };
+            if !fits || !call.distinct || common.is_some_and(|common| common != arg) {
+                return None;
+            }
+            common = Some(arg);
+        }
+        common.filter(|arg| !is_volatile(arg) && !has_subquery(arg)).cloned()
+    }
+
+    /// What the input's order must be for groups to come in the goal's order, where few of them are wanted.
+    fn order_of_input(&self, goal: &Goal) -> Option<Goal> {
+        let limit = goal.limit.filter(|_| !goal.order.is_empty())?;
+        let mut rest: Vec<&(Register, Expr)> = self.keys.iter().collect();
+        let mut order = Vec::with_capacity(rest.len());
+        for key in &goal.order {
+            let register = sorted_register(key)?;
+            let at = rest.iter().position(|(output, _)| *output == register)?;
+            let (_, expr) = rest.remove(at);
+            order.push(SortKey { expr: expr.clone(), descending: key.descending });
+        }
+        order.extend(
+            rest.into_iter().map(|(_, expr)| SortKey { expr: expr.clone(), descending: false }),
+        );
+        Some(Goal { order, group: Vec::new(), limit: Some(limit / GROUPS_SHARE) })
+    }
+}
+
+/// Groups among rows, when nothing is known.
+const GROUPS_SHARE: f64 = 0.1;
+/// So many MIN and MAX are looked up one by one.
+const EXTREMES_MAX: usize = 8;
+
+/// The column of a MIN or MAX, and whether it is MAX.
+fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
+    let [arg] = call.args.as_slice() else { return None };
     let last = match &*call.function {
         "MIN" => false,
         "MAX" => true,
@@ -345,28 +454,16 @@ fn extreme(
     sorted_register(&SortKey { expr: arg.clone(), descending: false }).map(|_| (arg.clone(), last))
 }
 
-fn grouped(
-    node: Node,
-    mode: AggregateMode,
-    keys: Vec<(Register, Expr)>,
-    aggregates: Vec<plan::AggregateCall>,
-    rollup: bool,
-    grouping: Vec<Option<Register>>,
-) -> Node {
-    let rows = match mode {
-        AggregateMode::Scalar => 1.0,
-        AggregateMode::Hash | AggregateMode::Sorted => (node.rows * 0.1).max(1.0),
+/// Two nodes of one row each, side by side.
+fn pair(one: Node, other: Node) -> Node {
+    let physical = Physical::NestedLoop {
+        kind: plan::JoinKind::Inner,
+        outer: Box::new(one.physical),
+        inner: Box::new(other.physical),
+        condition: None,
+        inner_columns: Vec::new(),
     };
-    let physical = Physical::Aggregate {
-        input: Box::new(node.physical),
-        mode,
-        keys,
-        aggregates,
-        carried: Vec::new(),
-        rollup,
-        grouping,
-    };
-    Node::new(physical, rows, node.cost + node.rows)
+    Node::new(physical, 1.0, one.cost + other.cost)
 }
 
 /// How many rows a sort below a limit must keep.

@@ -111,7 +111,8 @@ pub enum Access {
     /// At most one row, by all parts of a unique index (`engine_api::IndexId`).
     Unique { index: u32, key: Vec<IndexKeySource> },
     /// One or more ranges of an index (an IN list gives several), in index order, without duplicates.
-    Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool },
+    /// `or_all`: where they turn out to hold much of the table all of it is read instead, in its own order; the filter tells what belongs to them.
+    Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool },
     /// The whole index.
     Full { index: u32, backward: bool },
 }

@@ -434,7 +434,7 @@ fn access(access: &Access) -> String {
     let back = |backward: bool| if backward { " backward" } else { "" };
     match access {
         Access::Unique { index, key } => format!("unique {index} [{}]", keys(key)),
-        Access::Ranges { index, ranges, backward } => {
+        Access::Ranges { index, ranges, backward, .. } => {
             let parts: Vec<_> = ranges.iter().map(range).collect();
             format!("ranges {index}{} {}", back(*backward), parts.join(" | "))
         }

@@ -42,9 +42,12 @@ fn bind_crc32(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-/// Remainders of every byte modulo the reflected polynomial of Ethernet.
-const TABLE: [u32; 256] = {
-    let mut table = [0; 256];
+/// Bytes that a step of CRC32 takes at once.
+const STEP: usize = 16;
+
+/// Remainders modulo the reflected polynomial of Ethernet: `TABLES[n][byte]` is that of a byte with `n` zero bytes behind it.
+static TABLES: [[u32; 256]; STEP] = {
+    let mut tables = [[0; 256]; STEP];
     let mut byte = 0;
     while byte < 256 {
         let mut remainder = byte as u32;
@@ -54,12 +57,55 @@ const TABLE: [u32; 256] = {
                 if remainder & 1 == 1 { remainder >> 1 ^ 0xEDB8_8320 } else { remainder >> 1 };
             bit += 1;
         }
-        table[byte] = remainder;
+        tables[0][byte] = remainder;
         byte += 1;
     }
-    table
+    let mut zeros = 1;
+    while zeros < STEP {
+        let mut byte = 0;
+        while byte < 256 {
+            let before: u32 = tables[zeros - 1][byte];
+            tables[zeros][byte] = before >> 8 ^ tables[0][(before & 0xFF) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    tables
 };
 
 fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| crc >> 8 ^ TABLE[(crc as u8 ^ byte) as usize])
+    let mut crc = u32::MAX;
+    let mut steps = bytes.chunks_exact(STEP);
+    for step in &mut steps {
+        let head = crc.to_le_bytes();
+        crc = step.iter().enumerate().fold(0, |sum, (at, byte)| {
+            let byte = byte ^ head.get(at).copied().unwrap_or(0);
+            sum ^ TABLES[STEP - 1 - at][usize::from(byte)]
+        });
+    }
+    let rest = steps.remainder().iter();
+    !rest.fold(crc, |crc, byte| crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crc32;
+
+    /// Bit by bit, as the definition has it.
+    fn plain(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(u32::MAX, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 }
+            })
+        })
+    }
+
+    #[test]
+    fn crc32_of_every_short_length() {
+        let bytes: Vec<u8> = (0..100u32).map(|n| (n * 37 + 11) as u8).collect();
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        for len in 0..bytes.len() {
+            assert_eq!(crc32(&bytes[..len]), plain(&bytes[..len]), "{len}");
+        }
+    }
 }

@@ -139,10 +139,13 @@ impl Grouped {
         if let ([key], 1) = (&kept[..key_count], key_count)
             && let Some(number) = number_of(key)
         {
+            let mut last: Option<(u64, u32)> = None;
             for row in 0..rows {
-                let group = match key.is_null(row) {
-                    true => self.null_group,
-                    false => self.by_number.get(&number(row)).copied(),
+                let group = match (key.is_null(row), last) {
+                    (true, _) => self.null_group,
+                    // Where an index is read, equal ones lie together.
+                    (false, Some((before, group))) if before == number(row) => Some(group),
+                    (false, _) => self.by_number.get(&number(row)).copied(),
                 };
                 let group = match group {
                     Some(group) => group,
@@ -155,6 +158,9 @@ impl Grouped {
                         group
                     }
                 };
+                if !key.is_null(row) {
+                    last = Some((number(row), group));
+                }
                 self.rows.push(group);
             }
             return Ok(());
@@ -223,14 +229,30 @@ impl Grouped {
         }
         all.sort_unstable();
         let mut whole = Grouped::new(collations, kinds, has_keys);
+        let numbers: Option<Vec<_>> = match whole.collations.len() {
+            1 => parts.iter().map(|part| number_of(part.kept.first()?)).collect(),
+            _ => None,
+        };
         let mut key = Vec::new();
         for (first, part, group) in all {
             let (from, group) = (&parts[part as usize], group as usize);
-            key.clear();
-            for (column, collation) in from.kept.iter().zip(&whole.collations) {
-                append_hash_key(&column.value(group)?, *collation, &mut key);
-            }
-            let into = match whole.by_key.get(key.as_slice()) {
+            let number = match &numbers {
+                Some(numbers) if !from.kept[0].is_null(group) => {
+                    Some(numbers[part as usize](group))
+                }
+                _ => None,
+            };
+            let known = match number {
+                Some(number) => whole.by_number.get(&number),
+                None => {
+                    key.clear();
+                    for (column, collation) in from.kept.iter().zip(&whole.collations) {
+                        append_hash_key(&column.value(group)?, *collation, &mut key);
+                    }
+                    whole.by_key.get(key.as_slice())
+                }
+            };
+            let into = match known {
                 Some(into) => *into,
                 None => {
                     let into = whole.first.len() as u32;
@@ -243,7 +265,10 @@ impl Grouped {
                     }
                     whole.first.push(first);
                     whole.states.iter_mut().for_each(|states| states.grow(into as usize + 1));
-                    whole.by_key.insert(key.as_slice().into(), into);
+                    match number {
+                        Some(number) => _ = whole.by_number.insert(number, into),
+                        None => _ = whole.by_key.insert(key.as_slice().into(), into),
+                    }
                     into
                 }
             };

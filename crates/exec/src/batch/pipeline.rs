@@ -15,7 +15,7 @@ use super::{Fit, Unfit};
 use crate::context::ExecutionMode;
 use crate::expr::Code;
 use crate::layout::Layout;
-use crate::ops::{NodeCompiler, Ranges};
+use crate::ops::{NodeCompiler, Ranges, hold_much};
 use crate::run::Run;
 
 /// A condition on the scanned rows, with the columns that no condition before it has read.
@@ -33,6 +33,8 @@ struct Source {
     index: Option<IndexId>,
     /// `None`: the whole table.
     ranges: Option<Ranges>,
+    /// Where these ranges of an index do not hold much of the table, the row program reads them.
+    unless: Option<(IndexId, Ranges)>,
     filters: Vec<ScanFilter>,
     /// What only later steps read.
     columns: Vec<(usize, ColumnReader)>,
@@ -200,7 +202,10 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         let (Access::Full { index, .. } | Access::Ranges { index, .. }) = access else {
             return None;
         };
-        let index = (*index != 0).then_some(IndexId(*index));
+        let (index, or_all) = match access {
+            Access::Ranges { or_all: true, .. } => (None, Some(IndexId(*index))),
+            _ => ((*index != 0).then_some(IndexId(*index)), None),
+        };
         if index.is_some() && table.entries.is_none() {
             return None;
         }
@@ -211,6 +216,10 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
                 Some(Ranges { ranges: ranges.collect::<Option<_>>()? })
             }
             _ => return None,
+        };
+        let (ranges, unless) = match or_all {
+            Some(index) => (None, Some((index, ranges?))),
+            None => (ranges, None),
         };
         let layout = Layout::new(&table.layout, table.missing.to_vec())
             .with_entries(table.entries.as_deref());
@@ -241,6 +250,7 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
             layout,
             index,
             ranges,
+            unless,
             filters,
             columns,
         })
@@ -314,6 +324,13 @@ impl Pipeline {
         let mode = run.settings.execution_mode;
         if mode == ExecutionMode::Row || run.settings.lock_reads {
             return Err(Unfit);
+        }
+        if let Some((index, ranges)) = &self.source.unless {
+            let ranges = ranges.evaluate(false, run).map_err(|_| Unfit)?;
+            let Source { table, engine, .. } = &self.source;
+            if !hold_much(*table, engine, *index, &ranges, run).map_err(|_| Unfit)? {
+                return Err(Unfit);
+            }
         }
         let ranges = match &self.source.ranges {
             None => vec![KeyRange::ALL],

@@ -3,9 +3,9 @@
 use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{
-    Access, AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, IndexKeySource,
-    Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking, SetOperation, SortKey,
-    TableAccess, WindowCall,
+    Access, AggregateCall, AggregateMode, BinaryOp, CastKind, Expr, FrameBound, FrameUnit,
+    IndexKeySource, Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
+    SetOperation, SortKey, TableAccess, WindowCall,
 };
 use plugin_api::BoundAggregate;
 use types::{CollationId, DataType, TypeKind};
@@ -33,6 +33,8 @@ pub(crate) struct NodeCompiler<'a> {
     pub(crate) exprs: Compiler<'a>,
     /// Set when every operator is to be measured.
     pub(crate) measured: Option<MeasuredNodes>,
+    /// Whoever reads the node compiled next may stop before its end.
+    pub(crate) may_stop: bool,
 }
 
 pub(crate) fn index(register: Register) -> usize {
@@ -61,6 +63,15 @@ fn drained(mut node: Node) -> Node {
             }
             _ => return node,
         };
+    }
+}
+
+/// Whether a node gives the rows of a grouping, or of DISTINCT, as they are found.
+fn is_grouping(plan: &Physical) -> bool {
+    match plan {
+        Physical::Filter { input, .. } | Physical::Project { input, .. } => is_grouping(input),
+        Physical::Aggregate { .. } | Physical::Distinct { .. } => true,
+        _ => false,
     }
 }
 
@@ -198,8 +209,9 @@ impl<'a> NodeCompiler<'a> {
                     input_registers: self.group_registers(input, keys, aggregates, carried),
                     batch: None,
                 };
-                // Only the row program's operators are measured one by one.
-                if self.measured.is_none() {
+                // Only the row program's operators are measured one by one; only it stops before the end.
+                let may_stop = std::mem::take(&mut self.may_stop) && *mode == AggregateMode::Sorted;
+                if self.measured.is_none() && !may_stop {
                     node.batch = BatchAggregateNode::compile(self, input, keys, aggregates, &node)
                         .map(Box::new);
                 }
@@ -224,17 +236,25 @@ impl<'a> NodeCompiler<'a> {
                     distinct: doubles.is_some(),
                 }))
             }
-            Physical::Distinct { input, columns, keeps_order } => Node::Distinct {
-                keeps_order: *keeps_order,
-                input: Box::new(self.node(input)?),
-                columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
-            },
-            Physical::Limit { input, limit, offset, count_all } => Node::Limit {
-                input: Box::new(self.node(input)?),
-                limit: self.exprs.option(limit.as_ref())?,
-                offset: self.exprs.option(offset.as_ref())?,
-                count_all: *count_all,
-            },
+            Physical::Distinct { input, columns, keeps_order } => {
+                match self.distinct_groups(input, columns, *keeps_order)? {
+                    Some(groups) => groups,
+                    None => Node::Distinct {
+                        keeps_order: *keeps_order,
+                        input: Box::new(self.node(input)?),
+                        columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
+                    },
+                }
+            }
+            Physical::Limit { input, limit, offset, count_all } => {
+                self.may_stop = !count_all && is_grouping(input);
+                Node::Limit {
+                    input: Box::new(self.node(input)?),
+                    limit: self.exprs.option(limit.as_ref())?,
+                    offset: self.exprs.option(offset.as_ref())?,
+                    count_all: *count_all,
+                }
+            }
             Physical::SetOperation { operation, inputs, columns } => {
                 let (registers, types) = typed(columns);
                 let inputs = inputs
@@ -294,6 +314,39 @@ impl<'a> NodeCompiler<'a> {
     }
 
     /// Registers of the input that a grouping reads, and the carried ones.
+    /// DISTINCT as a grouping without calls, where the batch program can do that and all rows are wanted.
+    fn distinct_groups(
+        &mut self,
+        input: &Physical,
+        columns: &[(Register, DataType)],
+        keeps_order: bool,
+    ) -> Result<Option<Node>> {
+        if std::mem::take(&mut self.may_stop) || keeps_order || self.measured.is_some() {
+            return Ok(None);
+        }
+        let key = |(register, ty): &(Register, DataType)| {
+            (*register, Expr::Column { register: *register, ty: ty.clone() })
+        };
+        let keys: Vec<(Register, Expr)> = columns.iter().map(key).collect();
+        let codes = keys
+            .iter()
+            .map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?, expr.ty())));
+        let mut node = AggregateNode {
+            keys: codes.collect::<Result<_>>()?,
+            input: drained(self.node(input)?),
+            mode: AggregateMode::Hash,
+            calls: Vec::new(),
+            carried: Vec::new(),
+            rollup: false,
+            grouping: vec![None; keys.len()],
+            input_registers: self.group_registers(input, &keys, &[], &[]),
+            batch: None,
+        };
+        let batch = BatchAggregateNode::compile(self, input, &keys, &[], &node);
+        node.batch = batch.map(Box::new);
+        Ok(node.batch.is_some().then(|| Node::Aggregate(Box::new(node))))
+    }
+
     fn group_registers(
         &self,
         input: &Physical,
@@ -377,7 +430,8 @@ impl<'a> NodeCompiler<'a> {
                 Access::Unique { index, key } => {
                     AccessNode::Unique { index: IndexId(*index), key: self.keys(key)? }
                 }
-                Access::Ranges { index, ranges, backward } => AccessNode::Ranges {
+                Access::Ranges { index, ranges, backward, or_all } => AccessNode::Ranges {
+                    or_all: *or_all,
                     index: IndexId(*index),
                     ranges: Ranges {
                         ranges: ranges.iter().map(|r| self.range(r)).collect::<Result<_>>()?,

@@ -34,7 +34,7 @@ pub(crate) use join::{HashJoinNode, NestedLoopNode};
 pub(crate) use kept::{KeptReader, KeptRows};
 pub(crate) use keys::{KeySource, Ranges};
 pub(crate) use rows::Rows;
-pub(crate) use scan::{AccessNode, Scan, ScanBuffers, ScanNode};
+pub(crate) use scan::{AccessNode, Scan, ScanBuffers, ScanNode, hold_much};
 pub(crate) use set::SetNode;
 pub(crate) use simple::{Seen, row_count};
 pub(crate) use sort::{Sort, SortNode};

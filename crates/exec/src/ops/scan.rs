@@ -34,7 +34,7 @@ pub(crate) struct TableNode {
 /// How rows are found.
 pub(crate) enum AccessNode {
     Unique { index: IndexId, key: Vec<KeySource> },
-    Ranges { index: IndexId, ranges: Ranges, backward: bool },
+    Ranges { index: IndexId, ranges: Ranges, backward: bool, or_all: bool },
     Full { index: IndexId, backward: bool },
 }
 
@@ -178,6 +178,32 @@ pub(crate) struct ScanBuffers {
     is_used: bool,
 }
 
+/// Rows of a table that are read in order in the time of one that is found through an index.
+const ROWS_PER_LOOKUP: u64 = 8;
+
+/// Whether it takes less time to read a whole table than its rows in `ranges` of an index.
+pub(crate) fn hold_much(
+    table: TableId,
+    engine: &str,
+    index: IndexId,
+    ranges: &[KeyRange],
+    run: &Run<'_>,
+) -> Result<bool> {
+    let engine = run.transactions.engine(engine)?;
+    let all = run.engine(engine.table_stats(table))?.rows;
+    let mut rows = 0u64;
+    for range in ranges {
+        rows = rows.saturating_add(run.engine(engine.estimate_range(table, index, range))?.rows);
+        if rows.saturating_mul(ROWS_PER_LOOKUP) > all {
+            return Ok(all >= WHOLE_ROWS_MIN);
+        }
+    }
+    Ok(false)
+}
+
+/// In a smaller table it does not matter how it is read.
+const WHOLE_ROWS_MIN: u64 = 100;
+
 /// A running scan.
 pub(crate) struct Scan<'r> {
     node: &'r ScanNode,
@@ -189,6 +215,8 @@ pub(crate) struct Scan<'r> {
     /// The last row of the batch is as it was committed last, and locked by another.
     is_peeked: bool,
     fetch: usize,
+    /// The ranges turned out to hold much of the table: all of it is read.
+    reads_all: bool,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
 }
@@ -211,6 +239,7 @@ impl<'r> Scan<'r> {
             at: 0,
             is_peeked: false,
             fetch: FIRST_FETCH,
+            reads_all: false,
             point: false,
         }
     }
@@ -245,6 +274,7 @@ impl<'r> Scan<'r> {
                 None => {
                     let Some(range) = self.ranges.pop() else { return Ok(false) };
                     let (index, backward) = match &self.node.access {
+                        _ if self.reads_all => (IndexId::CLUSTERED, false),
                         AccessNode::Ranges { index, backward, .. }
                         | AccessNode::Full { index, backward } => (*index, *backward),
                         AccessNode::Unique { index, .. } => (*index, false),
@@ -336,9 +366,17 @@ impl<'r> Operator<'r> for Scan<'r> {
                     }
                 }
             }
-            AccessNode::Ranges { ranges, backward, .. } => {
+            AccessNode::Ranges { index, ranges, backward, or_all } => {
                 self.ranges = ranges.evaluate(*backward, run)?;
                 self.ranges.reverse();
+                let table = &self.node.table;
+                self.reads_all = *or_all
+                    && lock == RowLock::None
+                    && hold_much(table.table, &table.engine, *index, &self.ranges, run)?;
+                if self.reads_all {
+                    self.ranges.clear();
+                    self.ranges.push(KeyRange::ALL);
+                }
             }
             AccessNode::Full { .. } => {
                 self.ranges.clear();

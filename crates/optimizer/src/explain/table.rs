@@ -366,7 +366,7 @@ impl<'a> Lines<'a, '_> {
                 self.key(&mut line, access, *index, key, key.len());
                 fetched = 1;
             }
-            Access::Ranges { index, ranges, backward } => {
+            Access::Ranges { index, ranges, backward, .. } => {
                 let first = ranges.first();
                 let bounded = first.is_some_and(|r| r.lower.is_some() || r.upper.is_some());
                 let equal = first.map_or(0, |range| range.equal.len());

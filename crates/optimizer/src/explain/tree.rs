@@ -437,7 +437,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             let text = format!("{word} on {alias} using {} ({parts})", named(*index));
             lookup(Node::new(text, "index"), key, parts, context)
         }
-        Access::Ranges { index, ranges, backward } => match ranges.as_slice() {
+        Access::Ranges { index, ranges, backward, .. } => match ranges.as_slice() {
             [RangeSpec { equal, lower: None, upper: None }] => {
                 let parts = key_text(table, *index, equal, context);
                 let word = covering(*index, "Index lookup");

@@ -46,8 +46,10 @@ def client(port, *more):
     return ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "-N", *more]
 
 
-def query(port, sql):
+def query(port, sql, attempts=5):
     done = subprocess.run(client(port, "-e", sql), capture_output=True, text=True)
+    if done.returncode and attempts and "ERROR 2013" in done.stderr:
+        return query(port, sql, attempts - 1)  # The machine is too busy for a log-in in time.
     if done.returncode:
         raise SystemExit(f"{sql}\n{done.stderr}")
     return [line.split("\t") for line in done.stdout.splitlines()]

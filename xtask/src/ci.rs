@@ -32,8 +32,10 @@ const STEPS: &[Step] = &[
         run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
     }),
     ("damage", || {
-        let script = ["tests/crash/damage.py", "--squalld", "target/debug/squalld"];
-        run::command("python3", &script)
+        for script in ["tests/crash/damage.py", "tests/crash/surroundings.py"] {
+            run::command("python3", &[script, "--squalld", "target/debug/squalld"])?;
+        }
+        Ok(())
     }),
     ("backup", || {
         let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];

@@ -304,6 +304,33 @@ fn eight_committers_share_syncs() {
 }
 
 #[test]
+fn a_commit_delay_gathers_commits_and_each_group_is_synced_once() {
+    const SESSIONS: i64 = 8;
+    const COMMITS: i64 = 4;
+    let engine = open(SimDisk::new()).unwrap();
+    create(&engine);
+    engine.set_option("commit_delay_us", 5000);
+    let now = || ["groups_total", "syncs_total"].map(|name| stat(&engine, "log", name));
+    let before = now();
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            let engine = &engine;
+            scope.spawn(move || {
+                for id in session * COMMITS..(session + 1) * COMMITS {
+                    insert(engine, TABLE, id..id + 1).unwrap();
+                }
+            });
+        }
+    });
+    let [groups, syncs] = [0, 1].map(|at| now()[at] - before[at]);
+    println!("{groups} groups and {syncs} syncs for {} commits", SESSIONS * COMMITS);
+    assert_eq!(groups, syncs);
+    // Without the delay a device that takes no time is asked nearly once for each.
+    assert!(syncs * 2 <= (SESSIONS * COMMITS) as u64, "{syncs} syncs");
+    assert_eq!(count(&engine, TABLE).unwrap(), SESSIONS * COMMITS);
+}
+
+#[test]
 fn a_transaction_that_wrote_nothing_does_not_touch_the_log() {
     let writes = Arc::new(AtomicU64::new(0));
     let counter = writes.clone();

@@ -1,7 +1,22 @@
-//! Large memory regions of words that several threads read and write with atomic accesses only, and buffers that a device can fill directly.
+//! Large memory regions of words that several threads read and write with atomic accesses only, buffers that a device can fill directly,
+//! and what the allocator is to be told.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
+
+// What `mi_collect` is linked from.
+use libmimalloc_sys as _;
+
+unsafe extern "C" {
+    /// As mimalloc has it.
+    safe fn mi_collect(force: bool);
+}
+
+/// Gives the system the memory that was freed and is kept for later, also that of threads that ended: for moments after which much less
+/// is needed. Where another allocator is in use nothing happens.
+pub fn give_back_freed() {
+    mi_collect(true);
+}
 
 /// Zeroed words, page-aligned, mapped for the life of the value and advised to use huge pages.
 pub struct Region {

@@ -194,6 +194,10 @@ impl Binder<'_> {
         table: &Table,
         hints: &[ast::IndexHint],
     ) -> Result<()> {
+        let has = |kind: ast::IndexHintKind| hints.iter().any(|hint| hint.kind == kind);
+        if has(ast::IndexHintKind::Use) && has(ast::IndexHintKind::Force) {
+            bail!(WRONG_USAGE, "USE INDEX", "FORCE INDEX");
+        }
         for hint in hints {
             let mut indexes = Vec::with_capacity(hint.indexes.len());
             for name in &hint.indexes {

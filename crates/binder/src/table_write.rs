@@ -43,6 +43,13 @@ impl Binder<'_> {
     ) -> Result<TableWrite> {
         self.table_index(table);
         let mut write = self.plain_write(table, base)?;
+        if matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
+            for (index, column) in table.columns.iter().enumerate() {
+                if column.stored.is_none() && column.generated.is_some() {
+                    write.virtuals.push(self.written_column(table, base, index)?);
+                }
+            }
+        }
         if kind != WriteKind::Delete {
             for key in &table.foreign_keys {
                 if let Some(check) = self.parent_check(table, key)? {
@@ -90,6 +97,7 @@ impl Binder<'_> {
             name: table.name.clone(),
             columns,
             checks,
+            virtuals: Vec::new(),
             view_checks: Vec::new(),
             view: None,
             indexes,
@@ -199,6 +207,7 @@ impl Binder<'_> {
                 name: key.referenced_table.clone(),
                 columns: Vec::new(),
                 checks: Vec::new(),
+                virtuals: Vec::new(),
                 view_checks: Vec::new(),
                 view: None,
                 indexes: Vec::new(),

@@ -349,6 +349,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         name: table.name.clone(),
         columns: Vec::new(),
         checks: Vec::new(),
+        virtuals: Vec::new(),
         view_checks: Vec::new(),
         view: None,
         indexes: Vec::new(),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use errors::Result;
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, result_collation, scalar};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
-use types::{TypeKind, Value};
+use types::{CollationId, TypeKind, Value};
 
 use crate::text::Text;
 
@@ -102,7 +102,12 @@ fn bind_position(
 }
 
 fn bind_strcmp(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
-    let collation = Text::new(result_collation(ctx, args)).collation();
+    // The digits of a number compare as bytes.
+    let used = match args.iter().any(|arg| arg.ty.is_numeric()) {
+        true => CollationId::BINARY,
+        false => result_collation(ctx, args),
+    };
+    let collation = Text::new(used).collation();
     let ty = kit::integer_type(2, any_nullable(args));
     Ok(BoundFunction::new(ty, vec![Coercion::Text], move |_, args| {
         Ok(Value::Int(collation.compare(kit::bytes(&args[0]), kit::bytes(&args[1])) as i64))

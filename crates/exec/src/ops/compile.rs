@@ -637,6 +637,7 @@ impl<'a> NodeCompiler<'a> {
         };
         Ok(Bound::Range {
             limit: self.exprs.expr(distance)?,
+            nulls_last: key.descending,
             inside: Box::new(Comparison {
                 op,
                 left: self.exprs.expr(&key.expr)?,

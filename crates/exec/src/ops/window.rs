@@ -62,6 +62,8 @@ pub(crate) enum Bound {
     Range {
         limit: Code,
         inside: Box<Comparison>,
+        /// NULLs stand behind all values: the order is a descending one.
+        nulls_last: bool,
     },
 }
 
@@ -380,13 +382,13 @@ impl<'r> Window<'r> {
                 let target = self.row_at(distance, *preceding, row, run)?;
                 clamp(target, partition.start, partition.end)
             }
-            Bound::Range { limit, inside } => {
+            Bound::Range { limit, inside, nulls_last } => {
                 self.load(row, run);
                 let value = limit.eval(run)?;
                 if value.is_null() {
                     self.peer_start(row, partition)
                 } else {
-                    self.first_inside(value, inside, partition, run)?
+                    self.first_inside(value, inside, *nulls_last, partition, run)?
                 }
             }
         };
@@ -398,13 +400,13 @@ impl<'r> Window<'r> {
                 let target = self.row_at(distance, *preceding, row, run)?;
                 clamp(target + 1, partition.start, partition.end)
             }
-            Bound::Range { limit, inside } => {
+            Bound::Range { limit, inside, nulls_last } => {
                 self.load(row, run);
                 let value = limit.eval(run)?;
                 if value.is_null() {
                     self.peer_end(row, partition)
                 } else {
-                    self.behind_last_inside(value, inside, partition, run)?
+                    self.behind_last_inside(value, inside, *nulls_last, partition, run)?
                 }
             }
         };
@@ -431,6 +433,7 @@ impl<'r> Window<'r> {
         &self,
         limit: Value,
         inside: &Comparison,
+        nulls_last: bool,
         partition: Partition,
         run: &mut Run<'r>,
     ) -> Result<usize> {
@@ -441,6 +444,7 @@ impl<'r> Window<'r> {
             self.load(middle, run);
             match inside.eval(run)? {
                 Some(true) => high = middle,
+                None if nulls_last => high = middle,
                 // NULLs come first in ascending order and are before every value.
                 _ => low = middle + 1,
             }
@@ -453,6 +457,7 @@ impl<'r> Window<'r> {
         &self,
         limit: Value,
         inside: &Comparison,
+        nulls_last: bool,
         partition: Partition,
         run: &mut Run<'r>,
     ) -> Result<usize> {
@@ -463,6 +468,7 @@ impl<'r> Window<'r> {
             self.load(middle, run);
             match inside.eval(run)? {
                 Some(false) => high = middle,
+                None if nulls_last => high = middle,
                 _ => low = middle + 1,
             }
         }

@@ -401,6 +401,9 @@ impl<'p, 's> InsertState<'p, 's> {
             }
             run.regs[column.register] = if program.table.auto_increment == Some(*target) {
                 Value::Null
+            } else if column.default.is_none() {
+                // Complained of when the values are there.
+                implicit_default(&column.ty)
             } else {
                 default_value(column, row, strictness, run)?
             };
@@ -408,8 +411,22 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(())
     }
 
+    /// 1364 for columns that the statement leaves out and that have no default.
+    fn check_left_out(&self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        let left_out =
+            self.program.defaulted.iter().filter(|at| table.auto_increment != Some(**at));
+        for column in left_out.map(|at| &table.columns[*at]) {
+            if column.default.is_none() {
+                run.regs[column.register] = default_value(column, self.row, self.strictness, run)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The row is in the registers, except what is generated.
     fn finish_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.check_left_out(run)?;
         match self.write_row(run) {
             Err(error) if self.program.ignore && ignored(&error, run) => {
                 self.give_back_id(run);

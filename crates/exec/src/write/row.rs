@@ -138,6 +138,12 @@ impl WriteTable {
         strictness: Strictness,
         run: &mut Run<'_>,
     ) -> Result<()> {
+        for column in &self.virtuals {
+            if let Some(generated) = &column.generated {
+                let value = evaluate(generated, column, row, strictness.mode, run)?;
+                not_null(value, column, strictness, run)?;
+            }
+        }
         if !self.has_generated {
             return Ok(());
         }

@@ -54,6 +54,8 @@ pub(crate) struct WriteTable {
     pub(crate) engine: Arc<str>,
     pub(crate) layout: Layout,
     pub(crate) columns: Vec<WriteColumn>,
+    /// Computed for what their expressions say of a new row; not kept.
+    pub(crate) virtuals: Vec<WriteColumn>,
     pub(crate) auto_increment: Option<usize>,
     pub(crate) has_generated: bool,
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
@@ -65,6 +67,39 @@ pub(crate) struct WriteTable {
     pub(crate) last_unique: Option<IndexId>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
+}
+
+/// Compiles what is written of columns.
+fn written_columns(
+    table: &TableWrite,
+    written: &[plan::WrittenColumn],
+    compiler: &mut NodeCompiler<'_>,
+) -> Result<Vec<WriteColumn>> {
+    let mut columns = Vec::with_capacity(written.len());
+    for column in written {
+        let register = column.register.0 as usize;
+        let exprs = &mut compiler.exprs;
+        exprs.registers = exprs.registers.max(register + 1);
+        // Errors of JSON texts name the table too.
+        let target = match column.ty.kind {
+            TypeKind::Json => Arc::from(format!("{}.{}", table.name, column.name)),
+            _ => column.name.clone(),
+        };
+        columns.push(WriteColumn {
+            name: column.name.clone(),
+            target,
+            ty: column.ty.clone(),
+            register,
+            late_default: column.default.as_ref().is_some_and(|default| {
+                default.any(&mut |expr| matches!(expr, Expr::Column { .. }))
+            }),
+            default: store_option(column.default.as_ref(), compiler)?,
+            on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
+            generated: store_option(column.generated.as_ref(), compiler)?,
+            view: table.view.clone(),
+        });
+    }
+    Ok(columns)
 }
 
 /// Compiles the tables of one statement, those that foreign keys lead to included.
@@ -121,30 +156,8 @@ impl TableCompiler {
         table: &TableWrite,
         compiler: &mut NodeCompiler<'_>,
     ) -> Result<WriteTable> {
-        let mut columns = Vec::with_capacity(table.columns.len());
-        for column in &table.columns {
-            let register = column.register.0 as usize;
-            let exprs = &mut compiler.exprs;
-            exprs.registers = exprs.registers.max(register + 1);
-            // Errors of JSON texts name the table too.
-            let target = match column.ty.kind {
-                TypeKind::Json => Arc::from(format!("{}.{}", table.name, column.name)),
-                _ => column.name.clone(),
-            };
-            columns.push(WriteColumn {
-                name: column.name.clone(),
-                target,
-                ty: column.ty.clone(),
-                register,
-                late_default: column.default.as_ref().is_some_and(|default| {
-                    default.any(&mut |expr| matches!(expr, Expr::Column { .. }))
-                }),
-                default: store_option(column.default.as_ref(), compiler)?,
-                on_update_now: store_option(column.on_update_now.as_ref(), compiler)?,
-                generated: store_option(column.generated.as_ref(), compiler)?,
-                view: table.view.clone(),
-            });
-        }
+        let columns = written_columns(table, &table.columns, compiler)?;
+        let virtuals = written_columns(table, &table.virtuals, compiler)?;
         let missing = table.columns.iter().map(|column| column.missing.clone()).collect();
         let types: Vec<DataType> = table.columns.iter().map(|column| column.ty.clone()).collect();
         let checks = table
@@ -168,6 +181,7 @@ impl TableCompiler {
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
             has_generated: table.columns.iter().any(|column| column.generated.is_some()),
             columns,
+            virtuals,
             checks,
             view_checks,
             indexes: indexes.collect(),

@@ -373,6 +373,7 @@ impl Table {
             name: Arc::from(short.as_str()),
             columns: self.def.columns.iter().enumerate().map(column).collect(),
             checks: Vec::new(),
+            virtuals: Vec::new(),
             view_checks: Vec::new(),
             view: None,
             indexes: self.def.indexes.iter().map(index).collect(),

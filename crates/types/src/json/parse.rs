@@ -110,7 +110,7 @@ impl Parser<'_> {
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => break,
-                _ => return self.fail("Missing a comma or ] after an array element."),
+                _ => return self.fail("Missing a comma or ']' after an array element."),
             }
             self.skip_blanks();
         }
@@ -154,7 +154,7 @@ impl Parser<'_> {
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break,
-                _ => return self.fail("Missing a comma or } after an object member."),
+                _ => return self.fail("Missing a comma or '}' after an object member."),
             }
             self.skip_blanks();
         }

@@ -137,7 +137,7 @@ impl Binder<'_> {
 
     fn bind_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
         if call.schema.is_some() || call.stored_only {
-            return self.unknown_function(call);
+            return self.bind_stored_function(call);
         }
         let upper = call.name.text.to_ascii_uppercase();
         if call.arg_names.iter().any(Option::is_some) {
@@ -150,7 +150,7 @@ impl Binder<'_> {
             return Ok(special);
         }
         if self.input.registry.function(&upper).is_none() {
-            return self.unknown_function(call);
+            return self.bind_stored_function(call);
         }
         if upper == "JSON_MERGE" {
             self.deprecate(
@@ -165,6 +165,47 @@ impl Binder<'_> {
             );
         }
         self.bind_call(&upper, &call.args)
+    }
+
+    /// A call of what is no function of the server.
+    fn bind_stored_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
+        let schema = match &call.schema {
+            Some(schema) => Some(&*schema.text),
+            None => self.input.catalog.current_database(),
+        };
+        let routine =
+            schema.and_then(|schema| self.input.catalog.stored_function(schema, &call.name.text));
+        let Some(routine) = routine else { return self.unknown_function(call) };
+        let (wanted, given) = (routine.parameters.len(), call.args.len());
+        if wanted != given {
+            let shown = format!("{}.{}", routine.schema, routine.name);
+            bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", shown, wanted, given);
+        }
+        for arg in &call.args {
+            let bound = self.bind_single(arg)?;
+            let varies = |expr: &Expr| matches!(expr, Expr::Column { .. } | Expr::Subquery { .. });
+            if bound.any(&mut |expr| varies(expr)) {
+                return Err(Error::not_supported("stored functions of columns and subqueries"));
+            }
+        }
+        // Called once for all rows, which only a function without effects allows.
+        let has_rows = self
+            .blocks
+            .iter()
+            .any(|block| !block.tables.is_empty() && block.clause != crate::block::Clause::Values);
+        if has_rows && !routine.deterministic {
+            return Err(Error::not_supported("stored functions called for each row"));
+        }
+        let ty = routine.returns.as_ref().map_or_else(DataType::null, |(_, ty)| ty.clone());
+        let variable: Arc<str> = Arc::from(format!("\0{}", self.stored_calls.len()));
+        self.uncacheable = true;
+        self.stored_calls.push(crate::StoredCall {
+            caption: format!("{}()", call.name.text).into(),
+            args: call.args.clone(),
+            variable: variable.clone(),
+            routine,
+        });
+        Ok(Expr::UserVariable { name: variable, ty: ty.with_nullable(true) })
     }
 
     fn unknown_function(&self, call: &ast::FunctionCall) -> Result<Expr> {

@@ -44,7 +44,8 @@ use plugin_api::{BindContext, Registry};
 use types::DataType;
 
 pub use reader::{
-    BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, VariableTypes,
+    BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, StoredCall,
+    VariableTypes,
 };
 
 pub use spelling::Change;
@@ -90,6 +91,8 @@ pub struct Bound {
     pub lock_wait_seconds: Option<u64>,
     /// With its lifted literals in place it could use an index on an expression.
     pub wants_literals: bool,
+    /// Calls of stored functions, to be made before the plan runs.
+    pub stored_calls: Vec<StoredCall>,
 }
 
 /// A table or a view as a statement names it; LOCK TABLES looks at aliases.
@@ -142,9 +145,12 @@ pub struct Binder<'a> {
     /// The statement is UPDATE or DELETE.
     pub(crate) is_change: bool,
     pub(crate) uncacheable: bool,
+    /// Of the query that is bound next only counts whether a row is among its rows: IN, ANY, ALL, EXISTS.
+    pub(crate) asks_membership: bool,
     /// With its literals in place the statement could use an index on an expression.
     pub(crate) wants_literals: bool,
     pub(crate) deprecations: Vec<&'static str>,
+    pub(crate) stored_calls: Vec<StoredCall>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
@@ -195,7 +201,9 @@ impl<'a> Binder<'a> {
             is_query: false,
             is_change: false,
             uncacheable: false,
+            asks_membership: false,
             wants_literals: false,
+            stored_calls: Vec::new(),
             deprecations: Vec::new(),
             references: Vec::new(),
             has_placeholders: false,
@@ -259,6 +267,7 @@ impl<'a> Binder<'a> {
             max_execution_millis: self.max_execution_millis,
             lock_wait_seconds: self.lock_wait_seconds,
             wants_literals: self.wants_literals,
+            stored_calls: self.stored_calls,
         }
     }
 

@@ -68,9 +68,12 @@ impl Binder<'_> {
             bail!(MISPLACED_INTO);
         }
         let outer = self.cte_scope.len();
+        let asks_membership = std::mem::take(&mut self.asks_membership);
         if let Some(with) = &query.with {
             self.declare_ctes(with)?;
         }
+        let is_select = matches!(query.body, ast::SetExpr::Select(_));
+        self.asks_membership = asks_membership && is_select && query.limit.is_none();
         let first_instance = self.instances.len();
         self.query_depth += 1;
         let bound = self.bind_query_body(query);

@@ -17,6 +17,24 @@ pub trait CatalogReader {
     fn relation(&self, schema: &str, name: &str) -> Option<Relation>;
     /// Foreign keys of other tables (or the same) that refer to `schema.name`: the table and the position of the key in it.
     fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)>;
+    /// The stored function called `schema.name`.
+    fn stored_function(&self, _schema: &str, _name: &str) -> Option<Arc<catalog::Routine>> {
+        None
+    }
+}
+
+/// A call of a stored function whose arguments are the same for all rows: whoever runs the statement calls the function first, and
+/// leaves what it returned in a variable of the session.
+#[derive(Clone, Debug)]
+pub struct StoredCall {
+    /// The function.
+    pub routine: Arc<catalog::Routine>,
+    /// Its arguments.
+    pub args: Vec<syntax::ast::Expr>,
+    /// The variable; no user can write its name.
+    pub variable: Arc<str>,
+    /// The call as written, for messages.
+    pub caption: Arc<str>,
 }
 
 /// Types of variables at bind time.

@@ -8,7 +8,9 @@ use syntax::ast;
 use types::DataType;
 
 use crate::Binder;
-use crate::block::{Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all};
+use crate::block::{
+    Block, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
+};
 use crate::query::BoundQuery;
 
 fn alias_of(item: &ast::SelectItem) -> Option<Arc<str>> {
@@ -37,6 +39,7 @@ impl Binder<'_> {
         order_by: &[ast::OrderItem],
         limit: Option<&ast::Limit>,
     ) -> Result<BoundQuery> {
+        let asks_membership = std::mem::take(&mut self.asks_membership);
         let level = self.push_block();
         let number = self.block().number;
         self.straight_join |= select.options.straight_join;
@@ -55,6 +58,13 @@ impl Binder<'_> {
         let from = self.bind_from(&select.from)?;
         self.apply_hints(select.hints.as_deref(), first);
         let parts = self.bind_parts(select, order_by)?;
+        if asks_membership && is_only_grouped(select, self.block()) {
+            // Groups without a sum have the rows that they are made of.
+            let block = self.block();
+            block.grouped = false;
+            block.keys.clear();
+            block.grouping.clear();
+        }
         self.check_grouping(
             parts.filter.as_ref(),
             &from,
@@ -583,4 +593,14 @@ fn replace_computed(expr: &mut Expr, computed: &[(Register, Expr)]) {
         *node = Expr::column(*register, value.ty());
         true
     });
+}
+
+/// Whether GROUP BY does nothing but make rows distinct.
+fn is_only_grouped(select: &ast::Select, block: &Block) -> bool {
+    select.group_by.is_some()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && !block.rollup
+        && block.aggregates.is_empty()
+        && block.window_groups.is_empty()
 }

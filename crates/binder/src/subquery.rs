@@ -41,6 +41,7 @@ impl Binder<'_> {
     }
 
     pub(crate) fn bind_exists(&mut self, query: &ast::Query) -> Result<Expr> {
+        self.asks_membership = true;
         let (id, _) = self.bind_subquery(query)?;
         let ty = DataType::boolean().with_nullable(false);
         Ok(Expr::Subquery { id, kind: SubqueryKind::Exists, negated: false, ty })
@@ -53,6 +54,7 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Expr> {
         let operand = self.bind_expr(expr)?;
+        self.asks_membership = true;
         let (id, outputs) = self.bind_subquery(query)?;
         let (left, ty) = self.match_columns(operand, id, &outputs, BinaryOp::Equal)?;
         Ok(Expr::Subquery { id, kind: SubqueryKind::In(left), negated, ty })
@@ -66,6 +68,7 @@ impl Binder<'_> {
         query: &ast::Query,
     ) -> Result<Expr> {
         let operand = self.bind_expr(left)?;
+        self.asks_membership = true;
         let (id, outputs) = self.bind_subquery(query)?;
         let op = comparison_op(op);
         let (left, ty) = self.match_columns(operand, id, &outputs, op)?;

@@ -51,6 +51,8 @@ pub struct Routine {
     pub parameter_text: Arc<str>,
     /// The parameters understood.
     pub parameters: Vec<RoutineParameter>,
+    /// RETURNS of a function: as written, and understood.
+    pub returns: Option<(Arc<str>, DataType)>,
     /// The body as written.
     pub body: Arc<str>,
     /// `user@host`.
@@ -87,7 +89,7 @@ pub(crate) fn routine_key(kind: RoutineKind, name: &str) -> RoutineKey {
 
 /// A routine: schema 1, name 2, function 3, parameter text 4, parameter 5, body 6, definer 7, invoker 8, deterministic 9, data
 /// access 10, comment 11, SQL mode 12, created 13, altered 14, character set of the client 15, collation of the connection 16,
-/// collation of the schema 17. A parameter: name 1, mode 2, type 3.
+/// collation of the schema 17, RETURNS 18 and its type 19. A parameter: name 1, mode 2, type 3.
 pub(crate) fn write_routine(routine: &Routine) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &routine.schema);
@@ -113,6 +115,10 @@ pub(crate) fn write_routine(routine: &Routine) -> Vec<u8> {
     out.text(15, &routine.charset_client);
     out.text(16, &routine.collation_connection);
     out.number(17, u64::from(routine.database_collation.0));
+    if let Some((text, ty)) = &routine.returns {
+        out.text(18, text);
+        out.nest(19, type_writer(ty));
+    }
     out.finish()
 }
 
@@ -124,6 +130,7 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
         kind: RoutineKind::Procedure,
         parameter_text: none.clone(),
         parameters: Vec::new(),
+        returns: None,
         body: none.clone(),
         definer: none.clone(),
         invoker: false,
@@ -134,9 +141,10 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
         created_micros: 0,
         altered_micros: 0,
         charset_client: none.clone(),
-        collation_connection: none,
+        collation_connection: none.clone(),
         database_collation: CollationId::UTF8MB4_0900_AI_CI,
     };
+    let (mut returns, mut returned) = (none.clone(), None);
     for field in object_fields(bytes)? {
         match field.tag {
             1 => routine.schema = field.text()?.into(),
@@ -156,9 +164,12 @@ pub(crate) fn read_routine(bytes: &[u8]) -> Result<Routine> {
             15 => routine.charset_client = field.text()?.into(),
             16 => routine.collation_connection = field.text()?.into(),
             17 => routine.database_collation = CollationId(field.narrow()?),
+            18 => returns = field.text()?.into(),
+            19 => returned = Some(read_type(field.bytes)?),
             _ => {}
         }
     }
+    routine.returns = returned.map(|ty| (returns, ty));
     Ok(routine)
 }
 

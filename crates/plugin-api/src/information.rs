@@ -345,6 +345,8 @@ pub struct RoutineView {
     pub kind: &'static str,
     /// Parameters in order.
     pub parameters: Vec<ParameterView>,
+    /// What a function returns.
+    pub returns: Option<ParameterView>,
     /// Text of the body, for who may see it.
     pub body: Option<String>,
     /// `user@host`.

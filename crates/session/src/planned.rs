@@ -45,6 +45,8 @@ pub(crate) struct Planned {
     pub(crate) cacheable: bool,
     /// With its lifted literals in place another plan is better.
     pub(crate) wants_literals: bool,
+    /// Stored functions to call before it runs.
+    pub(crate) stored_calls: Vec<binder::StoredCall>,
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
     /// Other warnings of each execution.

@@ -51,6 +51,10 @@ impl CatalogReader for Reader<'_> {
         self.view.relation(schema, name)
     }
 
+    fn stored_function(&self, schema: &str, name: &str) -> Option<Arc<catalog::Routine>> {
+        self.view.snapshot.routine(schema, catalog::RoutineKind::Function, name).cloned()
+    }
+
     fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)> {
         let mut keys = Vec::new();
         for child in self.view.snapshot.children_of(schema, name) {
@@ -169,6 +173,7 @@ impl Session {
             max_execution: bound.max_execution_millis.map(Duration::from_millis),
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             wants_literals: bound.wants_literals,
+            stored_calls: bound.stored_calls,
             version: view.snapshot.version,
             text_bytes: source.len(),
         };
@@ -384,6 +389,19 @@ impl Session {
 
     /// Runs a locked plan.
     pub(crate) fn run_program(
+        &mut self,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut dyn RowSink,
+    ) -> Result<Outcome> {
+        if !planned.stored_calls.is_empty() {
+            return self.run_after_calls(planned, parameters, rows);
+        }
+        self.run_alone(planned, parameters, rows)
+    }
+
+    /// Runs a locked plan that calls no stored function, or whose calls are made.
+    pub(crate) fn run_alone(
         &mut self,
         planned: &Planned,
         parameters: &[Value],
@@ -689,6 +707,7 @@ impl Session {
 pub(crate) struct BoundContext {
     pub(crate) uncacheable: bool,
     pub(crate) wants_literals: bool,
+    pub(crate) stored_calls: Vec<binder::StoredCall>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) privileges: Vec<binder::RequiredPrivilege>,
     pub(crate) parameters: Vec<DataType>,
@@ -737,6 +756,7 @@ pub(crate) fn planned(
         tables,
         uses,
         wants_literals: context.wants_literals,
+        stored_calls: context.stored_calls,
         deprecations: context.deprecations,
         notices: context.notices,
         references: context.references,

@@ -117,6 +117,8 @@ pub(crate) struct Session {
     pub(crate) keeps_diagnostics: bool,
     /// The stored programs that run, the innermost last.
     pub(crate) frames: Vec<crate::program::frame::Frame>,
+    /// Stored functions that run: their statements are parts of the one that calls them.
+    pub(crate) function_depth: u32,
     /// Stored programs that were parsed.
     pub(crate) programs: crate::program::Programs,
 }
@@ -197,6 +199,7 @@ impl Session {
             runs_prepared: false,
             keeps_diagnostics: false,
             frames: Vec::new(),
+            function_depth: 0,
             programs: crate::program::Programs::default(),
             server: server.clone(),
         };

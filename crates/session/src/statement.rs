@@ -441,7 +441,7 @@ fn counter_of(statement: &Statement) -> Option<Counter> {
 }
 
 /// Statements that end the transaction before they begin. Those on temporary tables decide for themselves.
-fn commits_implicitly(statement: &Statement) -> bool {
+pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
     match statement {
         Statement::CreateTable(create) => !create.temporary,
         Statement::DropTable(drop) => !drop.temporary,

@@ -19,7 +19,7 @@ pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
 impl Session {
     /// Whether statements do not commit by themselves.
     fn in_transaction(&self) -> bool {
-        self.transactions.explicit || !self.settings.autocommit
+        self.transactions.explicit || !self.settings.autocommit || self.function_depth > 0
     }
 
     /// Before a statement: a transaction that it starts gets the session's characteristics.

@@ -1,7 +1,7 @@
 //! Stored routines and their parameters.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, RoutineView};
+use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView};
 use types::{DataType, TypeKind, Value};
 
 use crate::Emit;
@@ -22,22 +22,25 @@ fn visit(
 /// `ROUTINES`.
 pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     visit(ctx, &mut |routine| {
-        emit(&[
+        let mut row = vec![
             Value::text(&routine.name),
             catalog(),
             Value::text(&routine.schema),
             Value::text(&routine.name),
             Value::text(routine.kind),
+        ];
+        match &routine.returns {
+            Some(returns) => {
+                row.extend(described(&returns.ty, &returns.type_text));
+                row.push(Value::text(&returns.type_text));
+            }
             // Procedures return nothing.
-            Value::text(""),
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Null,
+            None => {
+                row.push(Value::text(""));
+                row.resize(row.len() + 8, Value::Null);
+            }
+        }
+        row.extend([
             Value::text("SQL"),
             optional(routine.body.as_deref()),
             Value::Null,
@@ -55,28 +58,38 @@ pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
             Value::text(&routine.session_charset),
             Value::text(&routine.session_collation),
             Value::text(&routine.database_collation),
-        ])
+        ]);
+        emit(&row)
     })
 }
 
 /// `PARAMETERS`.
 pub fn parameters(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     visit(ctx, &mut |routine| {
+        if let Some(returns) = &routine.returns {
+            emit(&parameter_row(routine, 0, returns))?;
+        }
         for (position, parameter) in routine.parameters.iter().enumerate() {
-            let mut row = vec![
-                catalog(),
-                Value::text(&routine.schema),
-                Value::text(&routine.name),
-                Value::UInt(position as u64 + 1),
-                Value::text(&parameter.mode),
-                Value::text(&parameter.name),
-            ];
-            row.extend(described(&parameter.ty, &parameter.type_text));
-            row.extend([Value::text(&parameter.type_text), Value::text(routine.kind)]);
-            emit(&row)?;
+            emit(&parameter_row(routine, position as u64 + 1, parameter))?;
         }
         Ok(())
     })
+}
+
+/// A parameter, or at position 0 what a function returns, which has no name.
+fn parameter_row(routine: &RoutineView, position: u64, parameter: &ParameterView) -> Vec<Value> {
+    let named = |text: &str| if position == 0 { Value::Null } else { Value::text(text) };
+    let mut row = vec![
+        catalog(),
+        Value::text(&routine.schema),
+        Value::text(&routine.name),
+        Value::UInt(position),
+        named(&parameter.mode),
+        named(&parameter.name),
+    ];
+    row.extend(described(&parameter.ty, &parameter.type_text));
+    row.extend([Value::text(&parameter.type_text), Value::text(routine.kind)]);
+    row
 }
 
 /// DATA_TYPE to COLLATION_NAME.

@@ -18,7 +18,7 @@ use crate::variables::as_u64;
 const CALLS_MAX: usize = 24;
 
 /// What a call puts aside and gets back.
-struct Outside {
+pub(super) struct Outside {
     sql_mode: Value,
     database: Option<Arc<str>>,
     account: Option<(catalog::AccountName, Vec<catalog::AccountName>, String)>,
@@ -74,6 +74,11 @@ impl Session {
         if own.count() as u64 > limit {
             bail!(SP_RECURSION_LIMIT, limit, routine.name);
         }
+        self.check_depth()
+    }
+
+    /// Programs do not call each other without end.
+    pub(super) fn check_depth(&self) -> Result<()> {
         if self.frames.len() >= CALLS_MAX {
             bail!(STACK_OVERRUN_NEED_MORE, 0, 0, 0);
         }
@@ -106,7 +111,7 @@ impl Session {
     }
 
     /// Puts the session into the routine's schema and SQL mode, and into the hands of its definer.
-    fn enter(&mut self, loaded: &Loaded) -> Result<Outside> {
+    pub(super) fn enter(&mut self, loaded: &Loaded) -> Result<Outside> {
         let routine = &loaded.routine;
         let mut outside = Outside {
             sql_mode: self.value("sql_mode"),
@@ -144,7 +149,7 @@ impl Session {
         Ok(outside)
     }
 
-    fn leave(&mut self, outside: Outside) {
+    pub(super) fn leave(&mut self, outside: Outside) {
         self.more_results = outside.more_results;
         self.depth = outside.depth;
         self.runs_prepared = outside.runs_prepared;

@@ -48,6 +48,8 @@ pub(crate) struct Frame {
     pub(crate) handled: Vec<Vec<Condition>>,
     /// Blocks entered so far.
     pub(super) blocks: u32,
+    /// What RETURN said.
+    pub(super) returned: Option<(Value, DataType)>,
 }
 
 impl Frame {
@@ -59,6 +61,7 @@ impl Frame {
             handlers: Vec::new(),
             handled: Vec::new(),
             blocks: 0,
+            returned: None,
             loaded,
         }
     }
@@ -143,7 +146,11 @@ impl Session {
         let running =
             Running { source: &loaded.source, parameters: &values, origin: Origin::Program };
         let planned = self.plan_and_lock(&query, &running)?;
-        let rows = self.run_collecting(&planned, &values)?;
+        // The session's limit is for results.
+        let limit = self.settings.sql_select_limit.take();
+        let rows = self.run_collecting(&planned, &values);
+        self.settings.sql_select_limit = limit;
+        let rows = rows?;
         let types = planned.program.columns().iter().map(|column| column.ty.clone()).collect();
         self.finish_transaction_scope()?;
         let cursor = self.frame()?.cursors.get_mut(slot as usize);

@@ -47,10 +47,14 @@ impl Session {
     /// The text of a routine, as CREATE would read it.
     fn routine_source(routine: &Routine) -> String {
         format!(
-            "CREATE {} {}({})\n{}",
+            "CREATE {} {}({}){}\n{}",
             routine.kind.as_str(),
             quote(&routine.name),
             routine.parameter_text,
+            routine
+                .returns
+                .as_ref()
+                .map_or_else(String::new, |(text, _)| format!(" RETURNS {text}")),
             routine.body
         )
     }
@@ -130,6 +134,19 @@ impl Session {
             })
         };
         create.params.iter().map(parameter).collect()
+    }
+
+    /// What a function returns.
+    pub(super) fn routine_returns(
+        &self,
+        create: &CreateRoutine,
+        collation: CollationId,
+        running: &crate::statement::Running<'_>,
+    ) -> Result<Option<(Arc<str>, DataType)>> {
+        let Some(written) = &create.returns else { return Ok(None) };
+        let text = String::from_utf8_lossy(written.span.of(running.source)).into_owned();
+        let ty = self.variable_type(written, "", collation, self.settings.sql_mode)?;
+        Ok(Some((text.into(), ty)))
     }
 
     /// The type of a variable: a column's, but that moments are kept as they are read.

@@ -1,9 +1,10 @@
-//! Stored procedures: their definitions here, CALL in `call`, their statements in `run`, handlers in `conditions`, variables and
+//! Stored procedures and functions: their definitions here, CALL in `call`, calls of functions in `function`, their statements in `run`, handlers in `conditions`, variables and
 //! cursors in `frame`.
 
 mod call;
 mod conditions;
 pub(crate) mod frame;
+mod function;
 mod load;
 mod run;
 pub(crate) mod show;
@@ -41,25 +42,24 @@ fn access_text(access: Option<DataAccess>) -> &'static str {
 }
 
 impl Session {
-    /// CREATE PROCEDURE.
+    /// CREATE PROCEDURE and CREATE FUNCTION.
     pub(crate) fn create_routine(
         &mut self,
         create: &CreateRoutine,
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if create.kind == ast::RoutineKind::Function {
-            let (schema, name) = self.qualify(&create.name)?;
-            if !create.has_return && matches!(create.body.kind, BodyKind::Sql(_)) {
-                bail!(SP_NORETURN, format!("{schema}.{name}"));
-            }
-            return Err(Error::not_supported("CREATE FUNCTION"));
-        }
         if matches!(create.body.kind, BodyKind::External(_)) {
             return Err(Error::not_supported("stored programs in other languages"));
         }
         let kind = kind_of(create.kind);
         let (schema, name) = self.qualify(&create.name)?;
+        if create.aggregate {
+            return Err(Error::not_supported("aggregate stored functions"));
+        }
+        if kind == RoutineKind::Function && !create.has_return {
+            bail!(SP_NORETURN, format!("{schema}.{name}"));
+        }
         if name.is_empty() || name.ends_with(' ') {
             bail!(SP_WRONG_NAME, name);
         }
@@ -93,6 +93,7 @@ impl Session {
         let options = &create.options;
         let routine = Routine {
             parameters: self.routine_parameters(create, known.default_collation)?,
+            returns: self.routine_returns(create, known.default_collation, running)?,
             schema,
             name,
             kind,
@@ -110,6 +111,11 @@ impl Session {
             collation_connection: self.settings.collation_connection.name.into(),
             database_collation: known.default_collation,
         };
+        if kind == RoutineKind::Function
+            && self.server.registry.function(&routine.name.to_ascii_uppercase()).is_some()
+        {
+            self.working.note(ErrorCode::NATIVE_FCT_NAME_COLLISION, &[&routine.name]);
+        }
         // What cannot be run is not kept: types that do not exist are found now.
         self.load_routine(&Arc::new(routine.clone()))?;
         self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)

@@ -26,6 +26,8 @@ pub(super) enum Flow {
     Iterate(Box<str>),
     /// Behind the block with this number: its EXIT handler has run.
     Exit(u32),
+    /// Behind the function.
+    Return,
 }
 
 /// What a loop does after a round.
@@ -112,7 +114,11 @@ impl Session {
             },
             Program::Leave(label) => Ok(Flow::Leave(label.text.to_lowercase().into())),
             Program::Iterate(label) => Ok(Flow::Iterate(label.text.to_lowercase().into())),
-            Program::Return(_) => bail!(SP_BADRETURN),
+            Program::Return(value) => {
+                let value = self.value_of(value, loaded)?;
+                self.frame()?.returned = Some(value);
+                Ok(Flow::Return)
+            }
             Program::Open(cursor) => self.under_scope(|s| s.open_cursor_of(*cursor)),
             Program::Close(cursor) => self.close_cursor_of(*cursor).map(|()| Flow::Next),
             Program::Fetch { cursor, into } => {
@@ -325,6 +331,9 @@ impl Session {
         loaded: &Loaded,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if self.function_depth > 0 && ends_transaction(&statement.statement) {
+            bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
+        }
         let values = self.frame()?.values.clone();
         // What is rewritten from its text gets only its own.
         let source = match &statement.statement {
@@ -348,4 +357,10 @@ impl Session {
         self.keeps_diagnostics = false;
         Ok(())
     }
+}
+
+/// Statements that a function must not run, because they would end the transaction of its caller.
+fn ends_transaction(statement: &Statement) -> bool {
+    crate::statement::commits_implicitly(statement)
+        || matches!(statement, Statement::Commit(_) | Statement::Rollback(_))
 }

@@ -11,16 +11,26 @@ use crate::session::Session;
 use crate::show_create::{literal, quote};
 use crate::sink::send_rows;
 
+/// RETURNS with the character set of a text.
+fn returns_text(ty: &DataType) -> String {
+    let charset = charset::collation(ty.collation).filter(|_| ty.is_text());
+    match charset {
+        Some(collation) => format!(" RETURNS {} CHARSET {}", type_text(ty), collation.charset.name),
+        None => format!(" RETURNS {}", type_text(ty)),
+    }
+}
+
 /// The text of SHOW CREATE PROCEDURE.
 fn create_text(routine: &Routine) -> String {
     let definer = crate::accounts::parse_account(&routine.definer);
     let mut text = format!(
-        "CREATE DEFINER={}@{} {} {}({})\n",
+        "CREATE DEFINER={}@{} {} {}({}){}\n",
         quote(&definer.user),
         quote(&definer.host),
         routine.kind.as_str(),
         quote(&routine.name),
-        routine.parameter_text
+        routine.parameter_text,
+        routine.returns.as_ref().map_or_else(String::new, |(_, ty)| returns_text(ty))
     );
     if &*routine.data_access != "CONTAINS SQL" {
         text.push_str(&format!("    {}\n", routine.data_access));
@@ -51,6 +61,12 @@ pub(crate) fn routine_view(routine: &Routine, full: bool) -> RoutineView {
         name: routine.name.to_string(),
         kind: routine.kind.as_str(),
         parameters: routine.parameters.iter().map(parameter).collect(),
+        returns: routine.returns.as_ref().map(|(_, ty)| ParameterView {
+            name: String::new(),
+            mode: String::new(),
+            type_text: type_text(ty),
+            ty: ty.clone(),
+        }),
         body: full.then(|| routine.body.to_string()),
         definer: routine.definer.to_string(),
         security: if routine.invoker { "INVOKER" } else { "DEFINER" },

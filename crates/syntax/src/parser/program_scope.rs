@@ -275,11 +275,43 @@ impl Parser<'_> {
             Statement::DropRoutine(drop) => return self.refuse_change(drop.kind),
             Statement::AlterRoutine(alter) => return self.refuse_change(alter.kind),
             Statement::Query(query) if is_function && query.into.is_none() => {
-                return self.fail_other(1415, "Not allowed to return a result set from a function");
+                return self.no_result_set();
+            }
+            Statement::Show(_) | Statement::Describe(_) | Statement::Explain(_) if is_function => {
+                return self.no_result_set();
+            }
+            Statement::Prepare { .. }
+            | Statement::Execute { .. }
+            | Statement::ExecuteText { .. }
+            | Statement::Deallocate(_)
+                if is_function =>
+            {
+                let text = "Dynamic SQL is not allowed in stored function or trigger";
+                return self.fail_other(1336, text);
+            }
+            Statement::StartTransaction(_)
+            | Statement::Commit(_)
+            | Statement::Rollback(_)
+            | Statement::TruncateTable(_)
+            | Statement::AlterTable(_)
+            | Statement::RenameTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::DropIndex(_)
+            | Statement::CreateView(_)
+            | Statement::DropView(_)
+                if is_function =>
+            {
+                let text =
+                    "Explicit or implicit commit is not allowed in stored function or trigger.";
+                return self.fail_other(1422, text);
             }
             _ => return Ok(()),
         };
         self.fail_other(1314, format!("{word} is not allowed in stored procedures"))
+    }
+
+    fn no_result_set(&self) -> PResult<()> {
+        self.fail_other(1415, "Not allowed to return a result set from a function")
     }
 
     fn refuse_change(&self, kind: RoutineKind) -> PResult<()> {

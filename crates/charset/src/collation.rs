@@ -281,6 +281,31 @@ impl Collation {
         }
     }
 
+    /// Byte position of the first match of `needle` (not empty) at or after byte `from`, when both are plain ASCII and the collation tells
+    /// apart all of that but perhaps the case of letters; `None` when that is not so.
+    pub fn find_ascii(&self, text: &[u8], needle: &[u8], from: usize) -> Option<Option<usize>> {
+        let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| (0x20..0x7F).contains(byte));
+        let rest = text.get(from..)?;
+        if !matches!(self.rule, Rule::General | Rule::Unicode900(_))
+            || !is_plain(needle)
+            || !is_plain(rest)
+        {
+            return None;
+        }
+        let folds = self.same_char('a'.into(), 'A'.into());
+        let first = *needle.first()?;
+        let other = match folds && first.is_ascii_alphabetic() {
+            true => first ^ 0x20,
+            false => first,
+        };
+        let mut windows = rest.windows(needle.len());
+        let found = windows.position(|window| {
+            (window[0] == first || window[0] == other)
+                && if folds { window.eq_ignore_ascii_case(needle) } else { window == needle }
+        });
+        Some(found.map(|at| from + at))
+    }
+
     /// Whether two single characters are equal.
     pub(crate) fn same_char(&self, a: u32, b: u32) -> bool {
         if a == b {

@@ -7,7 +7,7 @@ use plan::{
 };
 
 use crate::Planner;
-use crate::predicate::selectivity;
+use crate::predicate::{is_volatile, selectivity};
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
 /// Cost of finding the start of a range.
@@ -370,7 +370,8 @@ impl Planner<'_> {
     ) -> bool {
         let instance = self.instance(id);
         let is_known = |source: &IndexKeySource| {
-            matches!(source.value, Expr::Literal { .. } | Expr::Parameter { .. })
+            let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
+            !source.value.any(&mut |node| moves(node)) && !is_volatile(&source.value)
         };
         let knows_bound =
             |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|b| is_known(&b.key));

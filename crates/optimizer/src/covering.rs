@@ -34,8 +34,20 @@ pub(crate) fn registers_read(plan: &LogicalPlan) -> Option<RegisterSet> {
     }
     exprs.extend(plan.instances.iter().flat_map(|own| &own.virtuals).map(|(_, expr)| expr));
     let mut read = RegisterSet::new();
+    let roots = [&query.root].into_iter().chain(plan.subqueries.iter().map(|own| &own.root));
+    for root in roots.chain(plan.ctes.iter().map(|own| &own.root)) {
+        add_distinct(root, &mut read);
+    }
     exprs.into_iter().for_each(|expr| expr.add_registers(&outer, &mut read));
     Some(read)
+}
+
+/// Registers of which DISTINCT tells rows apart: no expression names them.
+fn add_distinct(node: &plan::Logical, read: &mut RegisterSet) {
+    if let plan::Logical::Distinct { columns, .. } = node {
+        columns.iter().for_each(|(register, _)| _ = read.insert(*register));
+    }
+    node.for_each_input(&mut |input| add_distinct(input, read));
 }
 
 fn stored(table: &Table, part: &IndexPart) -> Option<EntryPart> {

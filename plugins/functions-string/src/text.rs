@@ -47,6 +47,9 @@ impl Text {
         if self.collation.is_bin() {
             return self.find_exact(text, needle, from);
         }
+        if let Some(found) = self.collation.find_ascii(text, needle, from) {
+            return found;
+        }
         let characters = self.length(needle);
         let mut at = from;
         let mut end = at + self.prefix(&text[at..], characters);
@@ -74,15 +77,5 @@ impl Text {
 
 /// Byte positions where `needle` (not empty) occurs exactly, not overlapping, from left to right.
 pub(crate) fn exact_matches(text: &[u8], needle: &[u8]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at + needle.len() <= text.len() {
-        if text[at..].starts_with(needle) {
-            found.push(at);
-            at += needle.len();
-        } else {
-            at += 1;
-        }
-    }
-    found
+    memchr::memmem::find_iter(text, needle).collect()
 }

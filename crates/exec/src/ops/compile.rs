@@ -189,6 +189,8 @@ impl<'a> NodeCompiler<'a> {
                 }))
             }
             Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
+                // Only the row program stops before the end.
+                let may_stop = std::mem::take(&mut self.may_stop) && *mode == AggregateMode::Sorted;
                 let input_node = drained(self.node(input)?);
                 let key_codes = keys
                     .iter()
@@ -209,8 +211,7 @@ impl<'a> NodeCompiler<'a> {
                     input_registers: self.group_registers(input, keys, aggregates, carried),
                     batch: None,
                 };
-                // Only the row program's operators are measured one by one; only it stops before the end.
-                let may_stop = std::mem::take(&mut self.may_stop) && *mode == AggregateMode::Sorted;
+                // Only its operators are measured one by one.
                 if self.measured.is_none() && !may_stop {
                     node.batch = BatchAggregateNode::compile(self, input, keys, aggregates, &node)
                         .map(Box::new);

@@ -48,6 +48,80 @@ impl Session {
         }
         Ok(())
     }
+
+    /// What ALTER TABLE may not take from foreign keys that stay: types that go together, and indexes on both sides.
+    /// `origins`: the old column behind each new one.
+    pub(crate) fn check_kept_foreign_keys(
+        &self,
+        old: &Table,
+        new: &Table,
+        origins: &[Option<usize>],
+    ) -> Result<()> {
+        let snapshot = self.server.catalog.snapshot();
+        let moved = |at: &usize| origins.iter().position(|origin| *origin == Some(*at));
+        let stays = |key: &ForeignKey| new.foreign_keys.iter().any(|kept| kept.name == key.name);
+        for key in old.foreign_keys.iter().filter(|key| stays(key)) {
+            let columns: Option<Vec<usize>> = key.columns.iter().map(moved).collect();
+            let Some(columns) = columns else { continue };
+            keep_index(old, &key.columns, new, &columns)?;
+            let Some(parent) = snapshot.table(&key.referenced_schema, &key.referenced_table) else {
+                continue;
+            };
+            for ((was, at), name) in key.columns.iter().zip(&columns).zip(&key.referenced_columns) {
+                let (was, own) = (&old.columns[*was], &new.columns[*at]);
+                let other = match (parent.column(name), parent.id == old.id) {
+                    (Some(at), true) => moved(&at).map(|at| &new.columns[at]),
+                    (at, _) => at.map(|at| &parent.columns[at]),
+                };
+                let Some(other) = other else { continue };
+                if was.ty != own.ty && !compatible(&own.ty, &other.ty) {
+                    bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
+                }
+            }
+        }
+        for child in snapshot.children_of(&old.schema, &old.name) {
+            let refers = |key: &&ForeignKey| {
+                key.referenced_schema == old.schema
+                    && key.referenced_table == old.name
+                    && (child.id != old.id || stays(key))
+            };
+            for key in child.foreign_keys.iter().filter(refers) {
+                let names = key.referenced_columns.iter();
+                let before: Option<Vec<usize>> = names.map(|name| old.column(name)).collect();
+                let Some(before) = before else { continue };
+                let after: Option<Vec<usize>> = before.iter().map(moved).collect();
+                let Some(after) = after else { continue };
+                keep_index(old, &before, new, &after)?;
+                for ((was, at), own) in before.iter().zip(&after).zip(&key.columns) {
+                    let own = match (child.id == old.id, moved(own)) {
+                        (true, Some(own)) => &new.columns[own],
+                        _ => &child.columns[*own],
+                    };
+                    let (was, other) = (&old.columns[*was], &new.columns[*at]);
+                    if was.ty != other.ty && !compatible(&own.ty, &other.ty) {
+                        bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 1553 when no index begins with the columns of a foreign key any more.
+fn keep_index(old: &Table, before: &[usize], new: &Table, after: &[usize]) -> Result<()> {
+    fn begins(index: &catalog::Index, columns: &[usize]) -> bool {
+        let mut pairs = index.parts.iter().zip(columns);
+        index.parts.len() >= columns.len()
+            && pairs.all(|(part, at)| part.column == *at && part.prefix_length.is_none())
+    }
+    if new.indexes.iter().any(|index| begins(index, after)) {
+        return Ok(());
+    }
+    match old.indexes.iter().find(|index| begins(index, before)) {
+        Some(lost) => Err(err!(DROP_INDEX_FK, lost.name)),
+        None => Ok(()),
+    }
 }
 
 /// `REFERENCES t` means its primary key.

@@ -6,7 +6,7 @@ use catalog::{ColumnDefault, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{ColumnPosition, Ident};
 
-use crate::ddl::draft::{CANT_DROP, Draft, DraftIndex};
+use crate::ddl::draft::{CANT_DROP, Draft};
 use crate::session::Session;
 use crate::statement::Running;
 
@@ -102,7 +102,10 @@ impl Session {
                 let refers = key.referenced_table == table.name
                     && key.referenced_columns.iter().any(|column| same_name(column, name));
                 if refers && self.settings.foreign_key_checks {
-                    let child = format!("{}.{}", child.schema, child.name);
+                    let child = match child.schema == table.schema {
+                        true => child.name.to_string(),
+                        false => format!("{}.{}", child.schema, child.name),
+                    };
                     bail!(FK_COLUMN_CANNOT_DROP_CHILD, name, key.name, child);
                 }
             }
@@ -183,20 +186,6 @@ impl Session {
                 .filter(|position| crate::ddl::is_hidden(&draft.columns[*position].column));
             if let Some(position) = hidden {
                 draft.columns.remove(position);
-            }
-        }
-        // A foreign key must keep an index that begins with its columns.
-        for key in &draft.foreign_keys {
-            let covers = |index: &DraftIndex| {
-                index.parts.len() >= key.columns.len()
-                    && key
-                        .columns
-                        .iter()
-                        .zip(&index.parts)
-                        .all(|(column, part)| same_name(column, &part.column))
-            };
-            if covers(&index) && !draft.indexes.iter().any(covers) {
-                bail!(DROP_INDEX_FK, name);
             }
         }
         Ok(())

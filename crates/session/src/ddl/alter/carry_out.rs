@@ -41,6 +41,7 @@ impl Session {
         let mut new = draft.finish(table.id, Some(table))?;
         self.note_repeated_indexes(&new, Some(table));
         self.check_foreign_keys(&mut new, &existing)?;
+        self.check_kept_foreign_keys(table, &new, &origins)?;
         let adds_keys = new.foreign_keys.len() > existing.len();
         let adds_checks = new.checks.iter().any(|check| {
             check.enforced

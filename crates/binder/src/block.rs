@@ -300,11 +300,6 @@ impl Binder<'_> {
                 return Ok(found);
             }
         }
-        if name.table.is_none()
-            && let Some(expr) = self.input.variables.program_variable(&name.name.text)
-        {
-            return Ok(Resolved { expr, level: 0, place: None, from_list: false });
-        }
         let around = self.blocks.len().saturating_sub(1);
         let comes_later = name.table.is_none()
             && self.blocks[..around].iter().any(|block| {
@@ -316,6 +311,11 @@ impl Binder<'_> {
             bail!(ILLEGAL_REFERENCE, name.name.text, "forward reference in item list");
         }
         let clause = self.blocks.last().map_or("field list", |block| block.clause.name());
+        if let Some(table) = &name.table
+            && self.blocks.iter().all(|block| block.tables.is_empty())
+        {
+            bail!(UNKNOWN_TABLE, table.text, clause)
+        }
         bail!(BAD_FIELD_ERROR, written(name), clause)
     }
 

@@ -19,6 +19,14 @@ impl Binder<'_> {
     /// Binds an expression.
     pub(crate) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
+            // In ODBC's braces a text of another kind is a text.
+            ExprKind::Literal(ast::Literal::Temporal { kind, text })
+                if expr.span.of(&self.source).starts_with(b"{")
+                    && !literal::is_of_kind(*kind, text) =>
+            {
+                let value = ast::StringLiteral { value: text.clone(), ..Default::default() };
+                self.bind_literal(&ast::Literal::String(Box::new(value)))
+            }
             ExprKind::Literal(literal) => self.bind_literal(literal),
             ExprKind::Param(index) => {
                 // A literal that the plan cache lifted stands in the text as it is.

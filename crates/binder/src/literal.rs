@@ -71,6 +71,9 @@ impl Binder<'_> {
         fn whole<T>(parsed: ParsedTemporal<T>) -> Option<T> {
             if parsed.truncated || parsed.out_of_range { None } else { parsed.value }
         }
+        if !is_of_kind(kind, text) {
+            bail!(WRONG_VALUE, word_of(kind), shown());
+        }
         match kind {
             TemporalKind::Date => match whole(parse_date(text, mode)) {
                 Some(date) => {
@@ -229,4 +232,37 @@ fn zoned(at: types::DateTime, offset_seconds: i32, ty: DataType) -> Option<Expr>
     stored.kind = TypeKind::Timestamp;
     let operand = Box::new(Expr::literal(Value::DateTime(utc), stored));
     Some(Expr::Cast { operand, kind: plan::CastKind::TimestampToLocal, ty })
+}
+
+fn word_of(kind: TemporalKind) -> &'static str {
+    match kind {
+        TemporalKind::Date => "DATE",
+        TemporalKind::Time => "TIME",
+        TemporalKind::Timestamp => "DATETIME",
+    }
+}
+
+/// Whether a text has the parts that its word promises: a DATE no time, a TIME no date, a TIMESTAMP both.
+pub(crate) fn is_of_kind(kind: TemporalKind, text: &[u8]) -> bool {
+    /// Digits of a date and a time in one number: at least those of `yymmddhhmmss`.
+    const COMPACT_MOMENT: usize = 12;
+    /// Digits of a date in one number.
+    const COMPACT_DATE: usize = 8;
+    let text = text.trim_ascii();
+    let mut runs = text.split(|byte| !byte.is_ascii_digit()).filter(|run| !run.is_empty());
+    let first = runs.next().map_or(0, <[u8]>::len);
+    let others = runs.count();
+    let has_time = match first {
+        0..5 => others > 2,
+        5..=COMPACT_DATE => others > 0,
+        _ => true,
+    };
+    match kind {
+        TemporalKind::Date => !has_time,
+        TemporalKind::Time => {
+            let has_dash = text.iter().skip(1).any(|byte| *byte == b'-');
+            !has_dash && first < COMPACT_MOMENT
+        }
+        TemporalKind::Timestamp => has_time,
+    }
 }

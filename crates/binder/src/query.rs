@@ -327,12 +327,7 @@ impl Binder<'_> {
             ast::ExprKind::Param(index) => {
                 Ok(self.parameter(*index, Some(&DataType::bigint_unsigned())))
             }
-            ast::ExprKind::Column(name) => {
-                match self.input.variables.program_variable(&name.name.text) {
-                    Some(expr) => Ok(expr),
-                    None => bail!(SP_UNDECLARED_VAR, name.name.text),
-                }
-            }
+            ast::ExprKind::Column(name) => bail!(SP_UNDECLARED_VAR, name.name.text),
             _ => bail!(WRONG_ARGUMENTS, "LIMIT"),
         }
     }

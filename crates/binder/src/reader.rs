@@ -50,10 +50,6 @@ pub trait VariableTypes {
         name: &str,
         scope: Option<syntax::ast::VarScope>,
     ) -> errors::Result<Option<DataType>>;
-    /// A parameter or local variable of the stored program that contains the statement, as an expression.
-    fn program_variable(&self, _name: &str) -> Option<Expr> {
-        None
-    }
 }
 
 /// What is done with a table.

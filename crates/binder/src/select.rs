@@ -258,6 +258,9 @@ impl Binder<'_> {
         let level = self.blocks.len() - 1;
         let block = &self.blocks[level];
         if block.tables.is_empty() {
+            if let Some(name) = name {
+                bail!(BAD_TABLE_ERROR, name.name.text);
+            }
             bail!(NO_TABLES_USED);
         }
         let columns: Vec<VisibleColumn> = match name {

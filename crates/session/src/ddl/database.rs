@@ -165,12 +165,14 @@ impl Session {
         // A table made meanwhile would be left behind: look again under the locks.
         let snapshot = self.server.catalog.snapshot();
         snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
-        let mut edits = Vec::new();
+        let mut edits: Vec<Edit> = Vec::new();
         edits.extend(snapshot.routines(name).map(|routine| Edit::DropRoutine {
             schema: name.clone(),
             kind: routine.kind,
             name: routine.name.clone(),
         }));
+        // Only tables and views are counted.
+        let routines = edits.len() as u64;
         let engine = self.server.default_engine.name();
         for relation in snapshot.names(name).filter_map(|(own, _)| snapshot.look(name, own)) {
             match relation {
@@ -190,6 +192,6 @@ impl Session {
         }
         edits.push(Edit::DropSchema(name.clone()));
         self.commit_definitions(&edits)?;
-        Ok(edits.len() as u64 - 1)
+        Ok(edits.len() as u64 - 1 - routines)
     }
 }

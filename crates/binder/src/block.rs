@@ -331,11 +331,13 @@ impl Binder<'_> {
                 found => found?,
             };
             if let Some((table, column)) = place
-                && !self.blocks[level].keys.is_empty()
+                && (listed.is_none() || !self.blocks[level].keys.is_empty())
             {
                 let expr = self.scope_column(level, table, column)?;
-                // A key of GROUP BY comes before an item of the select list.
-                if self.blocks[level].keys.iter().any(|(_, key)| *key == expr) {
+                let block = &self.blocks[level];
+                // A key of GROUP BY comes before an item of the select list. An item that is the column itself may have any alias.
+                let is_key = block.keys.iter().any(|(_, key)| *key == expr);
+                if is_key || listed.is_none() && block.items.iter().any(|item| item.expr == expr) {
                     self.spell_column(name, level, (table, column));
                     return Ok(Some(Resolved {
                         expr,

@@ -499,9 +499,8 @@ impl Binder<'_> {
         let Some(charset) = charset::charset_by_name(&charset.text) else {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
-        let bytes = self.function("CHAR", bound)?;
-        let name = self.ascii(charset.name);
-        self.function("CONVERT_USING", vec![bytes, name])
+        bound.push(self.ascii(charset.name));
+        self.function("CHAR_USING", bound)
     }
 
     fn bind_weight_string(&mut self, weight: &ast::WeightString) -> Result<Expr> {

@@ -339,6 +339,7 @@ impl Binder<'_> {
             bail!(DERIVED_MUST_HAVE_ALIAS);
         }
         let level = self.blocks.len() - 1;
+        let subqueries = self.subqueries.len();
         let outside = self.enter_spelled(false);
         let bound = if derived.lateral {
             self.bind_query(&derived.query)?
@@ -346,16 +347,19 @@ impl Binder<'_> {
             self.with_hidden(level, |binder| binder.bind_query(&derived.query))?
         };
         self.leave_spelled(outside);
-        let bound = self.kept_apart(bound);
+        let bound = self.kept_apart(bound, subqueries);
         let names = derived_names(&bound, &derived.columns)?;
         let alias: Arc<str> = Arc::from(&*derived.alias.text);
         self.attach(bound, None, alias, &names, derived.lateral, None)
     }
 
     /// In a subquery of UPDATE and DELETE a derived table is computed before rows are written, so that it may read the table
-    /// that they are written to.
-    pub(crate) fn kept_apart(&self, bound: BoundQuery) -> BoundQuery {
+    /// that they are written to. So may its own subqueries: those behind the first `subqueries`.
+    pub(crate) fn kept_apart(&mut self, bound: BoundQuery, subqueries: usize) -> BoundQuery {
         let mergeable = bound.mergeable && !(self.is_change && self.blocks.len() > 1);
+        if !mergeable {
+            self.computed_before.push(subqueries..self.subqueries.len());
+        }
         BoundQuery { mergeable, ..bound }
     }
 

@@ -31,6 +31,7 @@ mod view_write;
 mod window;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -115,6 +116,8 @@ pub struct Binder<'a> {
     pub(crate) instances: Vec<TableInstance>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) subqueries: Vec<LogicalSubquery>,
+    /// Which subqueries stand inside derived tables that are computed before the statement writes anything.
+    pub(crate) computed_before: Vec<Range<usize>>,
     pub(crate) ctes: Vec<LogicalCte>,
     pub(crate) next_cte: u32,
     pub(crate) privileges: Vec<RequiredPrivilege>,
@@ -180,6 +183,7 @@ impl<'a> Binder<'a> {
             instances: Vec::new(),
             tables: Vec::new(),
             subqueries: Vec::new(),
+            computed_before: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,
             privileges: Vec::new(),

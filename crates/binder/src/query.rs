@@ -387,8 +387,9 @@ impl Binder<'_> {
     }
 
     fn bind_plain_cte(&mut self, cte: &Rc<CteDefinition>, alias: &Arc<str>) -> Result<Logical> {
+        let subqueries = self.subqueries.len();
         let bound = self.in_definition(cte, |binder| binder.bind_query(&cte.query))?;
-        let bound = self.kept_apart(bound);
+        let bound = self.kept_apart(bound, subqueries);
         let names = derived_names(&bound, &cte.columns)?;
         if bound.mergeable || self.reads_outside(&bound) {
             return self.attach(bound, None, alias.clone(), &names, false, None);

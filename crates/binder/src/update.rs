@@ -201,7 +201,10 @@ impl Binder<'_> {
     /// 1093: a subquery of the statement reads the table that is written. What is computed before counts not.
     fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {
         let table = self.instance(target).table;
-        for subquery in &self.subqueries {
+        for (index, subquery) in self.subqueries.iter().enumerate() {
+            if self.computed_before.iter().any(|range| range.contains(&index)) {
+                continue;
+            }
             if self.reads_table(&subquery.root, table) {
                 bail!(UPDATE_TABLE_USED, self.instance(target).alias, what);
             }

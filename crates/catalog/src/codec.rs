@@ -265,6 +265,8 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         }
     }
     table.definition.id = table.id;
+    // Older entries have them in order of declaration.
+    table.sort_constraints();
     Ok(table)
 }
 

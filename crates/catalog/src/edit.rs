@@ -8,6 +8,7 @@ use types::CollationId;
 
 use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
+use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
 use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Schema, Table, View};
 
@@ -50,8 +51,8 @@ impl CatalogSnapshot {
     /// Applies one change to this copy.
     ///
     /// # Errors
-    /// 1007, 1050, 1049, 1146 when the catalog changed since the statement looked.
-    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<()> {
+    /// 1007, 1050, 1049, 1146, 1826, 3822 when the catalog changed since the statement looked.
+    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         match edit {
             Edit::CreateSchema { name, collation } => self.create_schema(name, *collation),
             Edit::AlterSchema { name, collation } => {
@@ -155,6 +156,7 @@ impl CatalogSnapshot {
     }
 
     fn add_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.check_constraint_names(table, None)?;
         self.add_stored(table, Arc::new(StoredTable::new(table)))
     }
 
@@ -166,6 +168,9 @@ impl CatalogSnapshot {
                 children.push(table.id);
                 self.set_children_ids(key, children);
             }
+        }
+        for (kind, name) in table.constraint_names() {
+            self.constraints.insert(constraint_key(kind, &table.schema, name), table.id);
         }
         self.tables.insert(table.id, stored);
         Ok(())
@@ -181,6 +186,13 @@ impl CatalogSnapshot {
             let mut children = self.children_ids(key);
             children.retain(|child| *child != id);
             self.set_children_ids(key, children);
+        }
+        for (kind, name) in table.constraint_names() {
+            let key = constraint_key(kind, &table.schema, name);
+            // Older directories may have a name twice.
+            if self.constraints.get(&key) == Some(&id) {
+                self.constraints.remove(&key);
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 mod account;
 mod codec;
+mod constraints;
 mod edit;
 mod fields;
 mod metadata_lock;
@@ -20,6 +21,7 @@ mod tests;
 pub use account::{
     Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, TableGrant, TlsRequirement,
 };
+pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine_api::TableId;
+use errors::Result;
 
 use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
-use crate::{Accounts, CatalogVersion, Relation, Schema, Table};
+use crate::{Accounts, CatalogVersion, ConstraintKind, Relation, Schema, Table};
 
 /// The catalog at one version.
 #[derive(Clone, Debug, Default)]
@@ -22,11 +23,16 @@ pub struct CatalogSnapshot {
     pub(crate) tables: SharedMap<TableId, Arc<StoredTable>>,
     /// Tables with a foreign key to `(schema, table)`, which need not exist.
     pub(crate) children: SharedMap<(Arc<str>, Arc<str>), Vec<TableId>>,
+    /// Owners of the names of constraints.
+    pub(crate) constraints: SharedMap<ConstraintKey, TableId>,
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) persisted: Arc<BTreeMap<Box<str>, Box<str>>>,
     /// All versions share it.
     pub(crate) read: Arc<ReadTables>,
 }
+
+/// Kind, schema and name (in lower case) of a constraint.
+pub(crate) type ConstraintKey = (ConstraintKind, Arc<str>, Box<str>);
 
 /// What a name in a schema stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +157,20 @@ impl CatalogSnapshot {
         ids.iter().filter_map(|id| self.table_by_id(*id))
     }
 
+    /// Whether the constraints of a new table, or of one that takes the place of `replaced`, have names that no other table has.
+    ///
+    /// # Errors
+    /// 1826, 3822.
+    pub fn check_constraint_names(&self, table: &Table, replaced: Option<TableId>) -> Result<()> {
+        for (kind, name) in table.constraint_names() {
+            let owner = self.constraints.get(&constraint_key(kind, &table.schema, name));
+            if owner.is_some_and(|owner| Some(*owner) != replaced) {
+                return Err(kind.duplicate(name));
+            }
+        }
+        Ok(())
+    }
+
     /// Users and roles.
     pub fn accounts(&self) -> &Arc<Accounts> {
         &self.accounts
@@ -206,4 +226,8 @@ impl CatalogView {
     pub fn has_schema(&self, schema: &str) -> bool {
         self.snapshot.schema(schema).is_some()
     }
+}
+
+pub(crate) fn constraint_key(kind: ConstraintKind, schema: &Arc<str>, name: &str) -> ConstraintKey {
+    (kind, schema.clone(), name.to_lowercase().into())
 }

@@ -478,10 +478,21 @@ fn top_count(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
     {
         return limit.checked_add(*offset).map(|sum| Expr::literal(Value::UInt(sum), ty));
     }
-    Some(Expr::Binary {
-        op: BinaryOp::Add,
-        left: Box::new(limit.clone()),
-        right: Box::new(offset.clone()),
+    let binary = |op, left: &Expr, right: &Expr, ty: &DataType| Expr::Binary {
+        op,
+        left: Box::new(left.clone()),
+        right: Box::new(right.clone()),
+        collation: CollationId::BINARY,
+        ty: ty.clone(),
+    };
+    // `LIMIT 18446744073709551615 OFFSET n` means all behind n: the sum must not overflow.
+    let all = Expr::literal(Value::UInt(u64::MAX), ty.clone());
+    let room = binary(BinaryOp::Subtract, &all, offset, &ty);
+    let overflows = binary(BinaryOp::Greater, limit, &room, &DataType::boolean());
+    Some(Expr::Case {
+        operand: None,
+        branches: vec![(overflows, all)],
+        otherwise: Some(Box::new(binary(BinaryOp::Add, limit, offset, &ty))),
         collation: CollationId::BINARY,
         ty,
     })

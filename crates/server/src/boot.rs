@@ -154,14 +154,24 @@ fn open_engines(
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };
+    // A new directory has nothing to recover: whoever can connect can work.
+    let is_new = !storage.directory.exists();
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
     let archive = options.log_archive.clone();
     sys::threads::spawn("open", move || {
         result.finish(Engines::open(&storage, archive.as_deref(), &told));
     })?;
-    if let Some(engines) = opening.wait_for(SHORT_START) {
-        return Ok(Some((engines?, None)));
+    loop {
+        if let Some(engines) = opening.wait_for(SHORT_START) {
+            return Ok(Some((engines?, None)));
+        }
+        if !is_new {
+            break;
+        }
+        if stop.is_asked() {
+            return Ok(None);
+        }
     }
     let waiting = Engines::recovering(state);
     let registry = Arc::new(plugins::registry(&waiting, &directory.io_times));

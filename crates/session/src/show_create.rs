@@ -118,9 +118,7 @@ pub(crate) fn create_table(
     for key in &table.foreign_keys {
         lines.push(format!("  {}", style.requoted(&foreign_key_text(table, key))));
     }
-    let mut checks: Vec<_> = table.checks.iter().collect();
-    checks.sort_by_key(|check| check.name.to_lowercase());
-    for check in checks {
+    for check in &table.checks {
         let mut line =
             format!("  CONSTRAINT {} CHECK ({})", style.quote(&check.name), check.expression);
         if !check.enforced {

@@ -59,12 +59,13 @@ fn bind_case(ctx: &BindContext, args: &[ArgInfo], case: Case) -> Result<BoundFun
     }))
 }
 
-/// The bytes of each number without leading zeros; NULLs are left out.
-fn bytes_of_numbers(numbers: &[Value]) -> Vec<u8> {
+/// The bytes of each number without leading zeros, but whole units of `unit` bytes; NULLs are left out.
+fn bytes_of_numbers(numbers: &[Value], unit: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for number in numbers.iter().filter(|number| !number.is_null()) {
         let bytes = (kit::integer(number) as u32).to_be_bytes();
-        let skipped = bytes.iter().take(3).take_while(|byte| **byte == 0).count();
+        let leading = bytes.iter().take_while(|byte| **byte == 0).count();
+        let skipped = leading.min(bytes.len() - unit) / unit * unit;
         out.extend_from_slice(&bytes[skipped..]);
     }
     out
@@ -73,7 +74,7 @@ fn bytes_of_numbers(numbers: &[Value]) -> Vec<u8> {
 fn bind_char(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = kit::binary_type(args.len() as u64 * 4);
     let bound = BoundFunction::new(ty, vec![Coercion::Integer], |_, args| {
-        Ok(bytes_value(bytes_of_numbers(args)))
+        Ok(bytes_value(bytes_of_numbers(args, 1)))
     });
     Ok(bound.with_nulls())
 }
@@ -98,7 +99,7 @@ fn bind_char_using(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction>
     let mut coercions = vec![Coercion::Integer; using];
     coercions.push(Coercion::AsIs);
     let bound = BoundFunction::new(ty, coercions, move |ctx, args| {
-        decode(ctx, charset, &bytes_of_numbers(&args[..using]))
+        decode(ctx, charset, &bytes_of_numbers(&args[..using], charset.min_length().into()))
     });
     Ok(bound.with_nulls())
 }

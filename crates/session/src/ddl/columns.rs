@@ -365,7 +365,7 @@ impl Session {
         draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
         if !syntax::is_predicate(&check.expr) {
             let mut named = draft.clone();
-            named.name_constraints()?;
+            named.name_constraints(None)?;
             let shown = named.checks.pop().and_then(|(name, _)| name).unwrap_or_default();
             bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown);
         }

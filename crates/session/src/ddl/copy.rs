@@ -20,7 +20,6 @@ impl Session {
         old: &Arc<Table>,
         mut new: Table,
         origins: &[Option<usize>],
-        rename: Option<&(Arc<str>, Arc<str>)>,
         next: Option<u64>,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
         new.id = self.server.catalog.new_table_id()?;
@@ -38,8 +37,10 @@ impl Session {
         sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
         let txn = self.transactions.transaction(engine)?;
         txn.create_table(&new.definition).map_err(|error| error.into_error(&cancel))?;
-        // While it is filled the copy has a name that no statement can write.
+        // While it is filled the copy has a name that no statement can write, and its foreign keys to itself look at the old table.
         let mut copy = new.clone();
+        let (own_name, old_name) = ((&*new.schema, &*new.name), (&old.schema, &old.name));
+        copy.redirect_foreign_keys(own_name, old_name);
         copy.name = format!("#copy-{}", new.id.0).into();
         let copy = Arc::new(copy);
         let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins));
@@ -55,7 +56,7 @@ impl Session {
         let txn = self.transactions.transaction(engine)?;
         txn.drop_table(old.id).map_err(|error| error.into_error(&cancel))?;
         let new = Arc::new(new);
-        let commit = self.publish_altered(old, new.clone(), rename)?;
+        let commit = self.publish_altered(old, new.clone())?;
         self.set_next_auto_increment(&new, next.or(counter))?;
         Ok((copied, commit))
     }

@@ -202,7 +202,7 @@ impl Session {
             self.add_query_columns(&mut draft, query, running)?;
         }
         materialise_indexed_columns(&mut draft);
-        draft.name_constraints()?;
+        draft.name_constraints(None)?;
         self.check_expressions(&draft)?;
         let requires_key = crate::variables::as_u64(&self.value("sql_require_primary_key")) == 1;
         if requires_key && !draft.indexes.iter().any(|index| index.primary) {
@@ -214,6 +214,9 @@ impl Session {
         self.note_repeated_indexes(&table, None);
         self.check_foreign_keys(&mut table, &[])?;
         let table = Arc::new(table);
+        if !create.temporary {
+            self.server.catalog.with(|snapshot| snapshot.check_constraint_names(&table, None))?;
+        }
         if create.temporary {
             return self.create_temporary(table, next, create, query, running, sink);
         }

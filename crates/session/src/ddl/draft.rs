@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use catalog::{Check, Column, ForeignKey, Generated, Index, IndexPart, Table, same_name};
+use catalog::{
+    Check, Column, ConstraintKind, ForeignKey, Generated, Index, IndexPart, Table, same_name,
+};
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{ErrorCode, Result, bail, err};
 use types::{CollationId, DataType, TypeKind, Value};
@@ -169,13 +171,13 @@ impl Draft {
         self.apply_primary_key()?;
         self.name_indexes()?;
         self.check_auto_increment()?;
-        self.name_constraints()?;
+        self.name_constraints(before)?;
         let indexes = self.resolve_indexes(before)?;
         let foreign_keys = self.resolve_foreign_keys()?;
         self.place_columns(before);
         self.check_row_size()?;
         let definition = self.definition(id, &indexes, before);
-        Ok(Table {
+        let mut table = Table {
             id,
             schema: self.schema,
             name: self.name,
@@ -190,7 +192,9 @@ impl Draft {
             options: self.options,
             created_micros: self.created_micros,
             definition,
-        })
+        };
+        table.sort_constraints();
+        Ok(table)
     }
 
     fn check_columns(&mut self) -> Result<()> {
@@ -373,8 +377,11 @@ impl Draft {
         Ok(())
     }
 
-    /// Names of checks and foreign keys that have none: `t_chk_1`, `t_ibfk_1`.
-    pub(crate) fn name_constraints(&mut self) -> Result<()> {
+    /// Names of checks and foreign keys that have none: `t_chk_1`, `t_ibfk_1`. ALTER TABLE counts on from those of the table before.
+    pub(crate) fn name_constraints(&mut self, before: Option<&Table>) -> Result<()> {
+        let first = |kind| before.map_or(1, |table| table.next_made_number(kind));
+        let (first_check, first_key) =
+            (first(ConstraintKind::Check), first(ConstraintKind::ForeignKey));
         let mut taken: HashSet<String> = HashSet::new();
         for (name, _) in &self.checks {
             if let Some(name) = name
@@ -385,7 +392,7 @@ impl Draft {
         }
         for (name, check) in &mut self.checks {
             if name.is_none() {
-                let made = free_name(&self.name, "chk", &taken);
+                let made = free_name(ConstraintKind::Check, &self.name, first_check, &taken);
                 taken.insert(made.to_lowercase());
                 *name = Some(made.into());
             }
@@ -403,7 +410,7 @@ impl Draft {
         }
         for key in &mut self.foreign_keys {
             if key.name.is_none() {
-                let made = free_name(&self.name, "ibfk", &taken);
+                let made = free_name(ConstraintKind::ForeignKey, &self.name, first_key, &taken);
                 taken.insert(made.to_lowercase());
                 key.name = Some(made.into());
             }
@@ -611,15 +618,9 @@ pub(crate) fn is_hidden(column: &Column) -> bool {
     column.generated.as_ref().is_some_and(|generated| generated.hidden)
 }
 
-fn free_name(table: &str, word: &str, taken: &HashSet<String>) -> String {
-    let mut number = 1;
-    loop {
-        let name = format!("{table}_{word}_{number}");
-        if !taken.contains(&name.to_lowercase()) {
-            return name;
-        }
-        number += 1;
-    }
+fn free_name(kind: ConstraintKind, table: &str, first: u64, taken: &HashSet<String>) -> String {
+    let names = (first..).map(|number| kind.made_name(table, number));
+    names.into_iter().find(|name| !taken.contains(&name.to_lowercase())).unwrap_or_default()
 }
 
 /// The prefix length of a part, when it is a real prefix.

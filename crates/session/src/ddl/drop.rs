@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Edit, PrivilegeSet, Relation, Table};
+use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};
 use engine_api::TableId;
 use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
@@ -213,103 +213,76 @@ impl Session {
             .map(|table| table.id)
             .collect();
         let _guard = self.lock_for_ddl(&ids)?;
-        let edits = self.rename_edits(&pairs)?;
+        let edits = rename_edits(&self.server.catalog.snapshot(), &pairs)?;
+        self.rename_in_engine(&edits)?;
         let commit = self.commit_definitions(&edits)?;
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
     }
 
-    /// The edits of a list of renames, each seeing those before it.
-    pub(crate) fn rename_edits(
-        &mut self,
-        pairs: &[(super::drop::QualifiedName, super::drop::QualifiedName)],
-    ) -> Result<Vec<Edit>> {
-        let snapshot = self.server.catalog.snapshot();
-        // Where each relation is now, by name, with the renames so far.
-        let mut moved: Vec<(QualifiedName, Option<Relation>)> = Vec::new();
-        let mut edits = Vec::new();
-        for (from, to) in pairs {
-            let look = |moved: &[(QualifiedName, Option<Relation>)], name: &QualifiedName| {
-                let known = moved.iter().rev().find(|(known, _)| known == name);
-                known.map_or_else(
-                    || snapshot.relation(&name.0, &name.1),
-                    |(_, relation)| relation.clone(),
-                )
-            };
-            let Some(relation) = look(&moved, from) else {
-                return Err(err!(NO_SUCH_TABLE, from.0, from.1));
-            };
-            if look(&moved, to).is_some() {
-                bail!(TABLE_EXISTS_ERROR, to.1);
-            }
-            if snapshot.schema(&to.0).is_none() {
-                bail!(BAD_DB_ERROR, to.0);
-            }
-            let renamed = match relation {
-                Relation::Table(table) => {
-                    let new = self.renamed_table(&table, to, &mut edits)?;
-                    Relation::Table(new)
-                }
-                Relation::View(view) => {
-                    if from.0 != to.0 {
-                        bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
-                    }
-                    let mut new = catalog::View::clone(&view);
-                    new.name = to.1.clone();
-                    let new = Arc::new(new);
-                    edits.push(Edit::ReplaceView {
-                        schema: from.0.clone(),
-                        name: from.1.clone(),
-                        new: new.clone(),
-                    });
-                    Relation::View(new)
-                }
-            };
-            moved.push((from.clone(), None));
-            moved.push((to.clone(), Some(renamed)));
-        }
-        Ok(edits)
-    }
-
-    /// A table under another name; tables that refer to it follow.
-    fn renamed_table(
-        &mut self,
-        table: &Arc<Table>,
-        to: &QualifiedName,
-        edits: &mut Vec<Edit>,
-    ) -> Result<Arc<Table>> {
-        let mut new = Table::clone(table);
-        new.schema = to.0.clone();
-        new.name = to.1.clone();
-        new.definition.name = format!("{}.{}", to.0, to.1);
-        for key in &mut new.foreign_keys {
-            if key.referenced_schema == table.schema && key.referenced_table == table.name {
-                key.referenced_schema = to.0.clone();
-                key.referenced_table = to.1.clone();
-            }
-        }
+    /// Tells the engine the names of tables.
+    fn rename_in_engine(&mut self, edits: &[Edit]) -> Result<()> {
         let engine = self.server.default_engine.name();
-        let txn = self.transactions.transaction(engine)?;
-        let altered = txn.alter_table(&new.definition);
-        altered.map_err(|error| error.into_error(&self.shared.cancel))?;
-        let new = Arc::new(new);
-        edits.push(Edit::ReplaceTable { old: table.id, new: new.clone() });
-        let snapshot = self.server.catalog.snapshot();
-        for child in snapshot.children_of(&table.schema, &table.name) {
-            if child.id == table.id {
-                continue;
+        for edit in edits {
+            let Edit::ReplaceTable { new, .. } = edit else { continue };
+            let txn = self.transactions.transaction(engine)?;
+            let altered = txn.alter_table(&new.definition);
+            altered.map_err(|error| error.into_error(&self.shared.cancel))?;
+        }
+        Ok(())
+    }
+}
+
+/// The edits of a list of renames, each seeing those before it.
+fn rename_edits(
+    catalog: &CatalogSnapshot,
+    pairs: &[(QualifiedName, QualifiedName)],
+) -> Result<Vec<Edit>> {
+    let mut catalog = catalog.clone();
+    let mut edits = Vec::new();
+    for (from, to) in pairs {
+        let Some(relation) = catalog.relation(&from.0, &from.1) else {
+            return Err(err!(NO_SUCH_TABLE, from.0, from.1));
+        };
+        if catalog.relation(&to.0, &to.1).is_some() {
+            bail!(TABLE_EXISTS_ERROR, to.1);
+        }
+        if catalog.schema(&to.0).is_none() {
+            bail!(BAD_DB_ERROR, to.0);
+        }
+        let renaming = match relation {
+            Relation::Table(table) => rename_table(&catalog, &table, to),
+            Relation::View(_) if from.0 != to.0 => {
+                bail!(FORBID_SCHEMA_CHANGE, from.0, to.0);
             }
+            Relation::View(view) => {
+                let mut new = View::clone(&view);
+                new.name = to.1.clone();
+                let (schema, name) = from.clone();
+                vec![Edit::ReplaceView { schema, name, new: Arc::new(new) }]
+            }
+        };
+        for edit in renaming {
+            catalog.apply(&edit)?;
+            edits.push(edit);
+        }
+    }
+    Ok(edits)
+}
+
+/// A table under another name, and those that refer to it.
+fn rename_table(catalog: &CatalogSnapshot, table: &Table, to: &QualifiedName) -> Vec<Edit> {
+    let mut new = table.clone();
+    new.rename(&to.0, &to.1);
+    let mut edits = vec![Edit::ReplaceTable { old: table.id, new: Arc::new(new) }];
+    for child in catalog.children_of(&table.schema, &table.name) {
+        if child.id != table.id {
             let mut child = Table::clone(&child);
-            for key in &mut child.foreign_keys {
-                if key.referenced_schema == table.schema && key.referenced_table == table.name {
-                    key.referenced_schema = to.0.clone();
-                    key.referenced_table = to.1.clone();
-                }
-            }
+            child.redirect_foreign_keys((&table.schema, &table.name), (&to.0, &to.1));
             edits.push(Edit::ReplaceTable { old: child.id, new: Arc::new(child) });
         }
-        Ok(new)
     }
+    edits
 }
 
 /// Schema and name.

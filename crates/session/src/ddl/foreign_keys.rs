@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{ForeignKey, ReferenceAction, Table};
+use catalog::{ForeignKey, Index, ReferenceAction, Table};
 use errors::{Result, bail, err};
 use types::DataType;
 
@@ -48,80 +48,142 @@ impl Session {
         }
         Ok(())
     }
+}
 
-    /// What ALTER TABLE may not take from foreign keys that stay: types that go together, and indexes on both sides.
-    /// `origins`: the old column behind each new one.
-    pub(crate) fn check_kept_foreign_keys(
+impl Session {
+    /// Whether ALTER TABLE leaves the columns and indexes that foreign keys stand on: those of the table that were there before
+    /// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
+    ///
+    /// # Errors
+    /// 1553, 1832, 1833, 3780.
+    pub(crate) fn check_kept_keys(
         &self,
         old: &Table,
         new: &Table,
         origins: &[Option<usize>],
+        existing: &[Arc<str>],
     ) -> Result<()> {
-        let snapshot = self.server.catalog.snapshot();
-        let moved = |at: &usize| origins.iter().position(|origin| *origin == Some(*at));
-        let stays = |key: &ForeignKey| new.foreign_keys.iter().any(|kept| kept.name == key.name);
-        for key in old.foreign_keys.iter().filter(|key| stays(key)) {
-            let columns: Option<Vec<usize>> = key.columns.iter().map(moved).collect();
-            let Some(columns) = columns else { continue };
-            keep_index(old, &key.columns, new, &columns)?;
-            let Some(parent) = snapshot.table(&key.referenced_schema, &key.referenced_table) else {
-                continue;
-            };
-            for ((was, at), name) in key.columns.iter().zip(&columns).zip(&key.referenced_columns) {
-                let (was, own) = (&old.columns[*was], &new.columns[*at]);
-                let other = match (parent.column(name), parent.id == old.id) {
-                    (Some(at), true) => moved(&at).map(|at| &new.columns[at]),
-                    (at, _) => at.map(|at| &parent.columns[at]),
-                };
-                let Some(other) = other else { continue };
-                if was.ty != own.ty && !compatible(&own.ty, &other.ty) {
-                    bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
+        let enforce = self.settings.foreign_key_checks;
+        let catalog = self.server.catalog.snapshot();
+        for key in new.foreign_keys.iter().filter(|key| existing.contains(&key.name)) {
+            if refers(key, old) {
+                check_as_parent(old, new, origins, new, key, enforce)?;
+            } else if let Some(parent) =
+                catalog.table(&key.referenced_schema, &key.referenced_table)
+            {
+                check_types(new, key, &parent, enforce)?;
+            }
+            let before: Option<Vec<usize>> = key.columns.iter().map(|at| origins[*at]).collect();
+            if let Some(before) = before
+                && let Some(lost) = lost_index(begins_with, (old, &before), (new, &key.columns))
+            {
+                bail!(DROP_INDEX_FK, lost.name);
+            }
+            for column in &key.columns {
+                let before = origins[*column].map(|origin| &old.columns[origin].ty);
+                let column = &new.columns[*column];
+                if enforce && before.is_some_and(|before| loses(before, &column.ty)) {
+                    bail!(FK_COLUMN_CANNOT_CHANGE, column.name, key.name);
                 }
             }
         }
-        for child in snapshot.children_of(&old.schema, &old.name) {
-            let refers = |key: &&ForeignKey| {
-                key.referenced_schema == old.schema
-                    && key.referenced_table == old.name
-                    && (child.id != old.id || stays(key))
-            };
-            for key in child.foreign_keys.iter().filter(refers) {
-                let names = key.referenced_columns.iter();
-                let before: Option<Vec<usize>> = names.map(|name| old.column(name)).collect();
-                let Some(before) = before else { continue };
-                let after: Option<Vec<usize>> = before.iter().map(moved).collect();
-                let Some(after) = after else { continue };
-                keep_index(old, &before, new, &after)?;
-                for ((was, at), own) in before.iter().zip(&after).zip(&key.columns) {
-                    let own = match (child.id == old.id, moved(own)) {
-                        (true, Some(own)) => &new.columns[own],
-                        _ => &child.columns[*own],
-                    };
-                    let (was, other) = (&old.columns[*was], &new.columns[*at]);
-                    if was.ty != other.ty && !compatible(&own.ty, &other.ty) {
-                        bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
-                    }
-                }
+        for child in catalog.children_of(&old.schema, &old.name) {
+            let keys = child.foreign_keys.iter().filter(|key| refers(key, old));
+            for key in keys.filter(|_| child.id != old.id) {
+                check_as_parent(old, new, origins, &child, key, enforce)?;
             }
         }
         Ok(())
     }
 }
 
-/// 1553 when no index begins with the columns of a foreign key any more.
-fn keep_index(old: &Table, before: &[usize], new: &Table, after: &[usize]) -> Result<()> {
-    fn begins(index: &catalog::Index, columns: &[usize]) -> bool {
-        let mut pairs = index.parts.iter().zip(columns);
-        index.parts.len() >= columns.len()
-            && pairs.all(|(part, at)| part.column == *at && part.prefix_length.is_none())
+fn refers(key: &ForeignKey, table: &Table) -> bool {
+    key.referenced_schema == table.schema && key.referenced_table == table.name
+}
+
+/// Whether values of one type may not fit another that foreign keys take for the same.
+fn loses(before: &DataType, after: &DataType) -> bool {
+    before.is_string() && (before.kind != after.kind || after.length < before.length)
+}
+
+/// The types on both sides of a key that stays. Without checks only texts may differ.
+fn check_types(table: &Table, key: &ForeignKey, parent: &Table, enforce: bool) -> Result<()> {
+    for (own, other) in key.columns.iter().zip(&key.referenced_columns) {
+        let own = &table.columns[*own];
+        let Some(other) = parent.column(other).map(|position| &parent.columns[position]) else {
+            continue;
+        };
+        let both_texts = own.ty.is_string() && other.ty.is_string();
+        if !compatible(&own.ty, &other.ty) && (enforce || !both_texts) {
+            bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
+        }
     }
-    if new.indexes.iter().any(|index| begins(index, after)) {
+    Ok(())
+}
+
+/// Whether `old` may become `new` though a key of `child` refers to it.
+fn check_as_parent(
+    old: &Table,
+    new: &Table,
+    origins: &[Option<usize>],
+    child: &Table,
+    key: &ForeignKey,
+    enforce: bool,
+) -> Result<()> {
+    let before: Vec<usize> =
+        key.referenced_columns.iter().filter_map(|name| old.column(name)).collect();
+    let place = |column: &usize| origins.iter().position(|origin| *origin == Some(*column));
+    let after: Vec<usize> = before.iter().filter_map(place).collect();
+    if after.len() < key.columns.len() {
+        // The parent had not these columns before, under these names, or loses them because nothing is checked.
         return Ok(());
     }
-    match old.indexes.iter().find(|index| begins(index, before)) {
-        Some(lost) => Err(err!(DROP_INDEX_FK, lost.name)),
+    let mut renamed = key.clone();
+    renamed.referenced_columns =
+        after.iter().map(|position| new.columns[*position].name.clone()).collect();
+    check_types(child, &renamed, new, enforce)?;
+    for (before, after) in before.iter().zip(&after) {
+        let (before, after) = (&old.columns[*before], &new.columns[*after]);
+        if enforce && loses(&before.ty, &after.ty) {
+            let child = format!("{}.{}", child.schema, child.name);
+            bail!(FK_COLUMN_CANNOT_CHANGE_CHILD, before.name, key.name, child);
+        }
+    }
+    // A unique key of just these columns, or an index that begins with them, as it was.
+    let (old, new) = ((old, &*before), (new, &*after));
+    let lost = match old.0.indexes.iter().any(|index| is_unique_over(index, &before)) {
+        true => lost_index(is_unique_over, old, new),
+        false => lost_index(begins_with, old, new),
+    };
+    match lost {
+        Some(index) => Err(err!(DROP_INDEX_FK, index.name)),
         None => Ok(()),
     }
+}
+
+/// An index that `serves` columns of the old table, where none serves them in the new one.
+fn lost_index<'a>(
+    serves: fn(&Index, &[usize]) -> bool,
+    (old, before): (&'a Table, &[usize]),
+    (new, after): (&Table, &[usize]),
+) -> Option<&'a Index> {
+    let stays = new.indexes.iter().any(|index| serves(index, after));
+    old.indexes.iter().find(|index| !stays && serves(index, before))
+}
+
+/// Whether an index is a unique key of just these columns.
+fn is_unique_over(index: &Index, columns: &[usize]) -> bool {
+    index.unique && index.parts.len() == columns.len() && begins_with(index, columns)
+}
+
+/// Whether the whole columns come first in an index.
+fn begins_with(index: &Index, columns: &[usize]) -> bool {
+    index.parts.len() >= columns.len()
+        && index
+            .parts
+            .iter()
+            .zip(columns)
+            .all(|(part, column)| part.column == *column && part.prefix_length.is_none())
 }
 
 /// `REFERENCES t` means its primary key.
@@ -176,22 +238,14 @@ fn check_against_parent(
             bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
         }
     }
-    let begins =
-        |index: &catalog::Index| {
-            index.parts.len() >= positions.len()
-                && index.parts.iter().zip(&positions).all(|(part, position)| {
-                    part.column == *position && part.prefix_length.is_none()
-                })
-        };
+    let begins = |index: &Index| begins_with(index, &positions);
     if !parent.indexes.iter().any(begins) {
         if !enforce {
             return Ok(());
         }
         bail!(FK_NO_INDEX_PARENT, key.name, key.referenced_table);
     }
-    let whole_unique = |index: &catalog::Index| {
-        index.unique && index.parts.len() == positions.len() && begins(index)
-    };
+    let whole_unique = |index: &Index| is_unique_over(index, &positions);
     if enforce && !parent.indexes.iter().any(whole_unique) {
         bail!(FK_NO_UNIQUE_INDEX_PARENT, key.name, key.referenced_table);
     }

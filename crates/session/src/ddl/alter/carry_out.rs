@@ -27,7 +27,7 @@ impl Session {
         guard: &mut MetadataGuard,
     ) -> Result<(u64, Option<CommitHandle>)> {
         materialise_indexed_columns(&mut draft);
-        draft.name_constraints()?;
+        draft.name_constraints(Some(table))?;
         self.check_expressions(&draft)?;
         let next = draft.auto_increment;
         let existing: Vec<Arc<str>> = draft
@@ -41,7 +41,7 @@ impl Session {
         let mut new = draft.finish(table.id, Some(table))?;
         self.note_repeated_indexes(&new, Some(table));
         self.check_foreign_keys(&mut new, &existing)?;
-        self.check_kept_foreign_keys(table, &new, &origins)?;
+        self.check_kept_keys(table, &new, &origins, &existing)?;
         let adds_keys = new.foreign_keys.len() > existing.len();
         let adds_checks = new.checks.iter().any(|check| {
             check.enforced
@@ -50,6 +50,18 @@ impl Session {
                     .iter()
                     .any(|known| known.enforced && known.expression == check.expression)
         });
+        if let Some((schema, name)) = &request.rename {
+            let same = *schema == table.schema && *name == table.name;
+            let taken = self.server.catalog.with(|snapshot| snapshot.kind(schema, name).is_some());
+            if !same && taken {
+                bail!(TABLE_EXISTS_ERROR, name);
+            }
+            new.rename(schema, name);
+        }
+        if !table.temporary {
+            let catalog = self.server.catalog.snapshot();
+            catalog.check_constraint_names(&new, Some(table.id))?;
+        }
         let way = choose_way(table, &mut new);
         let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
         let copies = must_copy || request.algorithm == Algorithm::Copy;
@@ -63,16 +75,8 @@ impl Session {
             bail!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
         }
         check_demands(request, needs_copy, copies)?;
-        if let Some((schema, name)) = &request.rename {
-            let same = *schema == table.schema && *name == table.name;
-            let taken = self.server.catalog.with(|snapshot| snapshot.kind(schema, name).is_some());
-            if !same && taken {
-                bail!(TABLE_EXISTS_ERROR, name);
-            }
-        }
         if copies {
-            let (rows, commit) =
-                self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
+            let (rows, commit) = self.alter_by_copy(table, new, &origins, next)?;
             return Ok((if counts_rows { rows } else { 0 }, commit));
         }
         let changes = way.unwrap_or_default();
@@ -93,8 +97,7 @@ impl Session {
                         "ALGORITHM=COPY/INPLACE"
                     );
                 }
-                let (rows, commit) =
-                    self.alter_by_copy(table, new, &origins, request.rename.as_ref(), next)?;
+                let (rows, commit) = self.alter_by_copy(table, new, &origins, next)?;
                 return Ok((if counts_rows { rows } else { 0 }, commit));
             }
             Err(EngineError::DuplicateKey { index, locator }) => {
@@ -117,7 +120,7 @@ impl Session {
             Some(next) => self.next_beyond_rows(table, &new, next)?,
             None => None,
         };
-        let commit = self.publish_altered(table, new.clone(), request.rename.as_ref())?;
+        let commit = self.publish_altered(table, new.clone())?;
         if let Some(counter) = counter {
             self.set_auto_increment(&new, counter)?;
         }
@@ -224,28 +227,19 @@ impl Session {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Makes an altered table the current one, renamed when the statement says so.
+    /// Makes an altered table the current one.
     pub(in crate::ddl) fn publish_altered(
         &mut self,
         old: &Table,
         new: Arc<Table>,
-        rename: Option<&(Arc<str>, Arc<str>)>,
     ) -> Result<Option<CommitHandle>> {
-        let mut new = new;
-        let mut edits = Vec::new();
-        if let Some((schema, name)) = rename {
-            let mut renamed = Table::clone(&new);
-            renamed.schema = schema.clone();
-            renamed.name = name.clone();
-            new = Arc::new(renamed);
-        }
         if old.temporary {
             let tables = Arc::make_mut(&mut self.temporary);
             tables.remove(&(old.schema.clone(), old.name.clone()));
             tables.insert((new.schema.clone(), new.name.clone()), new);
             return Ok(Some(self.transactions.commit()?));
         }
-        edits.push(Edit::ReplaceTable { old: old.id, new: new.clone() });
+        let mut edits = vec![Edit::ReplaceTable { old: old.id, new: new.clone() }];
         edits.extend(self.child_edits(old, &new));
         self.commit_definitions(&edits).map(Some)
     }

@@ -37,12 +37,23 @@ pub fn ask(connection: &mut Connection, sql: &str, view: View) -> String {
 
 fn text(connection: &mut Connection, sql: &str, view: View) -> client::Result<String> {
     let mut set = Rows::default();
-    let mut outcome = connection.query(sql.as_bytes(), &mut set)?;
-    let mut out = word_set(&outcome, &set, view);
-    while outcome.more {
-        set = Rows::default();
-        outcome = connection.next_result(&mut set)?;
+    let outcome = connection.query(sql.as_bytes(), &mut set)?;
+    all_results(connection, &outcome, &set, view)
+}
+
+/// The first result and those behind it.
+fn all_results(
+    connection: &mut Connection,
+    first: &Outcome,
+    set: &Rows,
+    view: View,
+) -> client::Result<String> {
+    let (mut out, mut more) = (word_set(first, set, view), first.more);
+    while more {
+        let mut set = Rows::default();
+        let outcome = connection.next_result(&mut set)?;
         out += &word_set(&outcome, &set, view);
+        more = outcome.more;
     }
     Ok(out)
 }
@@ -51,8 +62,9 @@ fn prepared(connection: &mut Connection, sql: &str, view: View) -> client::Resul
     let statement = connection.prepare(sql.as_bytes())?;
     let mut set = Rows::default();
     let outcome = connection.execute(statement, &[], &mut set);
+    let answer = outcome.and_then(|first| all_results(connection, &first, &set, view));
     connection.close(statement)?;
-    Ok(word_set(&outcome?, &set, view))
+    answer
 }
 
 /// The rows of a result set, each as its line.

@@ -154,6 +154,8 @@ pub struct Connection {
     used: usize,
     output: Vec<u8>,
     sequence: u8,
+    /// Of the rows of the last command, all its results alike.
+    protocol: Protocol,
     /// `VERSION()` as the greeting gave it.
     pub server_version: String,
     /// `CONNECTION_ID()`.
@@ -181,6 +183,7 @@ impl Connection {
             used: 0,
             output: Vec::new(),
             sequence: 0,
+            protocol: Protocol::Text,
             server_version: String::new(),
             connection_id: 0,
         };
@@ -350,6 +353,7 @@ impl Connection {
         let mut payload = Vec::with_capacity(sql.len() + 1);
         wire::put_simple_command(&mut payload, CommandCode::Query, sql);
         self.command(&payload)?;
+        self.protocol = Protocol::Text;
         self.next_result(answer)
     }
 
@@ -358,11 +362,7 @@ impl Connection {
     /// # Errors
     /// The statement failed or the connection is lost.
     pub fn next_result(&mut self, answer: &mut dyn Answer) -> Result<Outcome> {
-        self.read_result(Protocol::Text, answer)
-    }
-
-    fn read_result(&mut self, protocol: Protocol, answer: &mut dyn Answer) -> Result<Outcome> {
-        let capabilities = self.capabilities;
+        let (capabilities, protocol) = (self.capabilities, self.protocol);
         let columns = match wire::classify_reply(self.read_packet()?, capabilities)? {
             Reply::Ok(ok) => return Ok(outcome(&ok)),
             Reply::Err(error) => return Err(Failure::Server(error.to_error())),
@@ -370,7 +370,7 @@ impl Connection {
             Reply::LocalInfile(name) => {
                 let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
                 self.send_file(&name)?;
-                return self.read_result(protocol, answer);
+                return self.next_result(answer);
             }
         };
         let mut result = Outcome::default();
@@ -454,7 +454,8 @@ impl Connection {
         let none = CursorFlags(0);
         wire::put_execute(&mut payload, statement.id, none, parameters, self.capabilities);
         self.command(&payload)?;
-        self.read_result(Protocol::Binary, answer)
+        self.protocol = Protocol::Binary;
+        self.next_result(answer)
     }
 
     /// Forgets a prepared statement. The server does not answer.

@@ -14,6 +14,9 @@ use super::check_schema_name;
 use super::options::choose_collation;
 use crate::session::Session;
 
+/// How often DROP DATABASE looks again after others have made something in it.
+const RACES_MAX: usize = 10;
+
 impl Session {
     /// The collation that database options ask for.
     fn database_collation(
@@ -126,7 +129,16 @@ impl Session {
             }
             bail!(DB_DROP_EXISTS, name);
         }
-        let affected_rows = self.drop_schema(&name)?;
+        let mut dropped = self.drop_schema(&name);
+        for _ in 0..RACES_MAX {
+            // Others made something in it meanwhile: what there is now is looked up anew.
+            if !dropped.as_ref().is_err_and(|error| error.code() == ErrorCode::LOCK_DEADLOCK) {
+                break;
+            }
+            self.transactions.rollback()?;
+            dropped = self.drop_schema(&name);
+        }
+        let affected_rows = dropped?;
         if self.services.database.as_deref() == Some(&*name) {
             let collation = self.settings.collation_server;
             self.set_database(None, collation);

@@ -156,8 +156,9 @@ impl CatalogSnapshot {
     }
 
     fn add_table(&mut self, table: &Arc<Table>) -> Result<()> {
-        self.check_constraint_names(table, None)?;
-        self.add_stored(table, Arc::new(StoredTable::new(table)))
+        let names = self.check_constraint_names(table, None);
+        // The table's own name comes first.
+        self.add_stored(table, Arc::new(StoredTable::new(table))).and(names)
     }
 
     fn add_stored(&mut self, table: &Table, stored: Arc<StoredTable>) -> Result<()> {

@@ -244,12 +244,13 @@ impl Planner<'_> {
             let node = self.plan_sort(input, sort, None, &Goal::default())?;
             return Ok(groups.over(node, AggregateMode::Sorted, true));
         }
+        // Planned twice, so without query blocks in it: each level of them would double the work.
         let ordered = match groups.order_of_input(goal) {
-            Some(order) => {
+            Some(order) if !has_block(&input) => {
                 let node = self.plan(input.clone(), &order)?;
                 node.ordered.then(|| (node, groups.clone()))
             }
-            None => None,
+            _ => None,
         };
         let input = self.distinct_first(input, &mut groups);
         let plain: Option<Vec<Register>> = groups
@@ -452,6 +453,13 @@ fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
         return None;
     }
     sorted_register(&SortKey { expr: arg.clone(), descending: false }).map(|_| (arg.clone(), last))
+}
+
+/// Whether a query block of its own is read: a derived table, or a view that is computed.
+fn has_block(node: &Logical) -> bool {
+    let mut found = matches!(node, Logical::Derived { .. } | Logical::Aggregate { .. });
+    node.for_each_input(&mut |input| found = found || has_block(input));
+    found
 }
 
 /// Two nodes of one row each, side by side.

@@ -236,6 +236,18 @@ fn long_statements_do_not_recurse() {
     planned(&format!("select {sums} from t1"));
 }
 
+/// Each query block is planned once: twenty-four that could be planned two ways would otherwise never end.
+#[test]
+fn nested_groups_are_planned_once() {
+    let mut query = String::from("select a, b from t1");
+    for level in 0..24 {
+        query = format!(
+            "select a, count(*) as b from ({query}) d{level} group by a order by a limit 5"
+        );
+    }
+    planned(&query);
+}
+
 #[test]
 fn derived_tables() {
     check(

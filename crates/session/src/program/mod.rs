@@ -1,5 +1,5 @@
-//! Stored procedures and functions: their definitions here, CALL in `call`, calls of functions in `function`, their statements in `run`, handlers in `conditions`, variables and
-//! cursors in `frame`.
+//! Stored procedures and functions: their definitions here, CALL in `call`, calls of functions in `function`, their statements in
+//! `run`, handlers in `conditions`, variables and cursors in `frame`.
 
 mod call;
 mod conditions;

@@ -25,6 +25,8 @@ pub enum Edit {
     CreateTable(Arc<Table>),
     /// ALTER, RENAME and TRUNCATE TABLE: `old` gives way to a table that may have another id and another name.
     ReplaceTable { old: TableId, new: Arc<Table> },
+    /// The same definition as a version of its own, so that plans of the one before are made anew. Nothing when the table has gone.
+    RenewTable(TableId),
     /// DROP TABLE.
     DropTable(TableId),
     /// CREATE VIEW.
@@ -73,6 +75,13 @@ impl CatalogSnapshot {
                 self.remove_table(*old)?;
                 self.add_table(new)
             }
+            Edit::RenewTable(id) => match self.tables.get(id).map(|stored| stored.look()) {
+                Some(table) => {
+                    self.remove_table(*id)?;
+                    self.add_table(&Arc::new(Table::clone(&table)))
+                }
+                None => Ok(()),
+            },
             Edit::DropTable(id) => self.remove_table(*id),
             Edit::CreateView(view) => self.add_view(view),
             Edit::ReplaceView { schema, name, new } => {

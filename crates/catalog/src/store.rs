@@ -263,6 +263,7 @@ impl Catalog {
                 delete_row(txn, Kind::Table, old.0, cancel)?;
                 insert_row(txn, Kind::Table, new.id.0, &codec::write_table(new), cancel)
             }
+            Edit::RenewTable(_) => Ok(()),
             Edit::DropTable(id) => delete_row(txn, Kind::Table, id.0, cancel),
             Edit::CreateView(view) => {
                 let name = relation_key(&view.schema, &view.name);

@@ -174,17 +174,8 @@ impl Session {
         let word = |error: engine_api::EngineError| error.into_error(&cancel);
         engine.forget_stats(table.id).map_err(word)?;
         sys::blocking::blocking(|| engine.table_stats(table.id)).map_err(word)?;
-        if table.temporary {
-            return Ok(());
-        }
-        let (wanted, timeout) =
-            ([(Some(table.id), LockMode::Definition)], self.settings.lock_wait_timeout);
-        let locks = self.server.metadata_locks.clone();
-        let _guard = locks.lock(self.shared.id, &wanted, timeout, &cancel)?;
-        let Some(now) = self.view().table(&table.schema, &table.name) else { return Ok(()) };
-        if now.id == table.id {
-            let renewed = Edit::ReplaceTable { old: now.id, new: Arc::new(Table::clone(&now)) };
-            self.server.catalog.commit_alone(&[renewed], &cancel)?;
+        if !table.temporary {
+            self.server.catalog.commit_alone(&[Edit::RenewTable(table.id)], &cancel)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 // What `mi_collect` is linked from.
 use libmimalloc_sys as _;
 
+// SAFETY: the signature is mimalloc's own, and any thread may call it at any time.
 unsafe extern "C" {
-    /// As mimalloc has it.
     safe fn mi_collect(force: bool);
 }
 

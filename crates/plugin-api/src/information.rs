@@ -168,8 +168,8 @@ pub struct IndexView {
 pub enum ConstraintKind {
     /// PRIMARY KEY over these columns.
     Primary(Vec<String>),
-    /// UNIQUE over these columns.
-    Unique(Vec<String>),
+    /// UNIQUE over these columns; `None` stands for an expression.
+    Unique(Vec<Option<String>>),
     /// FOREIGN KEY.
     Foreign {
         /// Own columns.

@@ -57,12 +57,18 @@ pub fn key_column_usage(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     visit(ctx, filter, &mut |table, constraint| {
-        let (columns, referenced) = match &constraint.kind {
-            ConstraintKind::Primary(columns) | ConstraintKind::Unique(columns) => (columns, None),
-            ConstraintKind::Foreign { columns, referenced, .. } => (columns, Some(referenced)),
+        let named = |columns: &[String]| columns.iter().cloned().map(Some).collect();
+        let (columns, referenced): (Vec<Option<String>>, _) = match &constraint.kind {
+            ConstraintKind::Primary(columns) => (named(columns), None),
+            ConstraintKind::Unique(columns) => (columns.clone(), None),
+            ConstraintKind::Foreign { columns, referenced, .. } => {
+                (named(columns), Some(referenced))
+            }
             ConstraintKind::Check(..) => return Ok(()),
         };
         for (position, column) in columns.iter().enumerate() {
+            // Expressions have a position but no row.
+            let Some(column) = column else { continue };
             let ordinal = Value::UInt(position as u64 + 1);
             let target = match referenced {
                 None => [Value::Null, Value::Null, Value::Null, Value::Null],

@@ -45,6 +45,8 @@ pub(crate) struct InsertProgram {
     targets: Vec<usize>,
     /// Columns that get their default because the statement does not name them.
     defaulted: Vec<usize>,
+    /// Those of them that have none.
+    without_default: Vec<usize>,
     source: Source,
     mode: Mode,
     ignore: bool,
@@ -118,9 +120,13 @@ impl InsertProgram {
         let is_defaulted = |column: &usize| {
             !plan.targets.contains(column) && table.columns[*column].generated.is_none()
         };
+        let defaulted: Vec<usize> = (0..table.columns.len()).filter(is_defaulted).collect();
+        let has_none =
+            |at: &usize| table.auto_increment != Some(*at) && table.columns[*at].default.is_none();
         Ok(InsertProgram {
+            without_default: defaulted.iter().copied().filter(has_none).collect(),
             engines: engines(std::iter::once(&table).chain(&related)),
-            defaulted: (0..table.columns.len()).filter(is_defaulted).collect(),
+            defaulted,
             targets: plan.targets.clone(),
             ignore: plan.ignore || matches!(plan.mode, InsertMode::Ignore),
             reads_row: values_read_row(plan),
@@ -413,13 +419,9 @@ impl<'p, 's> InsertState<'p, 's> {
 
     /// 1364 for columns that the statement leaves out and that have no default.
     fn check_left_out(&self, run: &mut Run<'_>) -> Result<()> {
-        let table = &self.program.table;
-        let left_out =
-            self.program.defaulted.iter().filter(|at| table.auto_increment != Some(**at));
-        for column in left_out.map(|at| &table.columns[*at]) {
-            if column.default.is_none() {
-                run.regs[column.register] = default_value(column, self.row, self.strictness, run)?;
-            }
+        for at in &self.program.without_default {
+            let column = &self.program.table.columns[*at];
+            run.regs[column.register] = default_value(column, self.row, self.strictness, run)?;
         }
         Ok(())
     }

@@ -48,9 +48,7 @@ impl Session {
         }
         Ok(())
     }
-}
 
-impl Session {
     /// Whether ALTER TABLE leaves the columns and indexes that foreign keys stand on: those of the table that were there before
     /// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
     ///

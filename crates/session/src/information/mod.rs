@@ -15,7 +15,7 @@ use plugin_api::{
     InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView, TableDetail, TableView,
     VariableView,
 };
-use types::ZoneRules;
+use types::{DataType, ZoneRules};
 
 use crate::ddl::{is_hidden, type_text};
 use crate::process::SessionShared;
@@ -174,19 +174,7 @@ impl Information<'_> {
             columns: table
                 .columns()
                 .iter()
-                .map(|column| ColumnView {
-                    name: column.name.to_owned(),
-                    ty: column.ty.clone(),
-                    column_type: type_text(&column.ty),
-                    default: None,
-                    default_is_expression: false,
-                    auto_increment: false,
-                    on_update: None,
-                    generated: None,
-                    comment: String::new(),
-                    invisible: false,
-                    key: "",
-                })
+                .map(|column| plain_column(column.name.to_owned(), column.ty.clone()))
                 .collect(),
             create_statement: information_create(table),
             ..TableView::default()
@@ -376,6 +364,23 @@ fn column_view(
     }
 }
 
+/// A column that is nothing but a name and a type: of a view, of an information table.
+fn plain_column(name: String, ty: DataType) -> ColumnView {
+    ColumnView {
+        name,
+        column_type: type_text(&ty),
+        ty,
+        default: None,
+        default_is_expression: false,
+        auto_increment: false,
+        on_update: None,
+        generated: None,
+        comment: String::new(),
+        invisible: false,
+        key: "",
+    }
+}
+
 fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
     let view = |index: &catalog::Index| {
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
@@ -404,15 +409,14 @@ fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
 }
 
 fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView> {
-    let names = |index: &catalog::Index| -> Vec<String> {
-        index.parts.iter().map(|part| table.columns[part.column].name.to_string()).collect()
-    };
     let mut views = Vec::new();
     for index in table.indexes.iter().filter(|index| index.unique) {
+        let columns = index.parts.iter().map(|part| &table.columns[part.column]);
         let kind = if index.id == IndexId::CLUSTERED {
-            ConstraintKind::Primary(names(index))
+            ConstraintKind::Primary(columns.map(|column| column.name.to_string()).collect())
         } else {
-            ConstraintKind::Unique(names(index))
+            let named = |column: &Column| (!is_hidden(column)).then(|| column.name.to_string());
+            ConstraintKind::Unique(columns.map(named).collect())
         };
         views.push(ConstraintView { name: index.name.to_string(), kind });
     }

@@ -9,8 +9,7 @@ use plan::LogicalStatement;
 use plugin_api::{BindContext, ColumnView, TableView};
 use types::{DataType, SqlMode};
 
-use super::{Information, VIEW};
-use crate::ddl::type_text;
+use super::{Information, VIEW, plain_column};
 use crate::query::Reader;
 use crate::show_create;
 
@@ -72,20 +71,8 @@ impl Information<'_> {
             .iter()
             .enumerate()
             .map(|(position, output)| {
-                let ty = output.expr.ty();
-                ColumnView {
-                    name: view.columns.get(position).unwrap_or(&output.name).to_string(),
-                    column_type: type_text(&ty),
-                    ty,
-                    default: None,
-                    default_is_expression: false,
-                    auto_increment: false,
-                    on_update: None,
-                    generated: None,
-                    comment: String::new(),
-                    invisible: false,
-                    key: "",
-                }
+                let name = view.columns.get(position).unwrap_or(&output.name);
+                plain_column(name.to_string(), output.expr.ty())
             })
             .collect()
     }

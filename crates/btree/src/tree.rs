@@ -187,6 +187,25 @@ impl Tree {
         }
     }
 
+    /// Asks for the leaves that cover some keys, each once when keys come in order. Waits for inner nodes only, and for those only when there is
+    /// somebody to read ahead.
+    pub fn read_ahead<'k>(self, pool: &Pool, keys: impl Iterator<Item = &'k [u8]>) {
+        if !pool.reads_ahead() {
+            return;
+        }
+        let mut leaves: Vec<PageNo> = Vec::new();
+        for key in keys {
+            // A root that is a leaf has no parent; what fails here is met again by whoever needs the leaf.
+            let Ok((_, parent)) = self.descend(pool, Seek::At(key), 1) else { break };
+            let page = parent.page();
+            let leaf = page.child(page.child_slot(key));
+            if parent.validate() && leaves.last() != Some(&leaf) {
+                leaves.push(leaf);
+            }
+        }
+        pool.read_ahead(leaves.into_iter());
+    }
+
     /// The leaf, latched shared.
     ///
     /// # Errors

@@ -210,9 +210,14 @@ impl Pool {
         }
     }
 
+    /// Whether there are threads that read ahead.
+    pub fn reads_ahead(&self) -> bool {
+        self.service.reads_ahead.load(Ordering::Relaxed)
+    }
+
     /// Asks for pages to be read in by other threads. Without such threads nothing happens.
     pub fn read_ahead(&self, pages: impl Iterator<Item = PageNo>) {
-        if !self.service.reads_ahead.load(Ordering::Relaxed) {
+        if !self.reads_ahead() {
             return;
         }
         let mut missing = pages.filter(|no| !self.is_resident(*no)).peekable();

@@ -437,6 +437,21 @@ pub trait Transaction: Send {
         Ok(())
     }
 
+    /// One statement may change many rows now. An engine may put off what it has to do in secondary indexes that are not unique, to do it
+    /// together at `changes_are_over`, or before when this transaction reads them.
+    ///
+    /// # Errors
+    /// As `changes_are_over`, for what another statement put off.
+    fn expect_changes(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
+    /// Ends `expect_changes`. After an error the changes since must be taken back.
+    ///
+    /// # Errors
+    /// Lock and I/O errors, `Cancelled`.
+    fn changes_are_over(&mut self) -> EngineResult<()> {
+        Ok(())
+    }
     /// Inserts a record. On `DuplicateKey` nothing has changed and the conflicting row is locked in shared mode.
     ///
     /// # Errors

@@ -217,6 +217,7 @@ impl Txn {
     #[cold]
     fn begin_bulk(&mut self, table: &Arc<Table>) -> EngineResult<()> {
         self.expected = Expected::Nothing;
+        self.make_put_off()?;
         self.wait_for_losers(table.id)?;
         let (owner, core, shared) = (self.owner(), self.core(), self.shared.clone());
         // From here on nobody gets a row in; whoever locks a span later is waited for at the end.

@@ -19,6 +19,8 @@ pub struct EngineConfig {
     pub pages_max: usize,
     /// Undo that one transaction keeps in memory; more goes to a file.
     pub undo_memory_bytes: usize,
+    /// Changes of secondary entries that a statement of perhaps many makes one by one, before it puts off the rest.
+    pub direct_changes: u64,
     /// The log.
     pub log: LogConfig,
     /// Whether threads purge, write pages and take checkpoints. Without them, tests call `tick` and `checkpoint`.
@@ -51,6 +53,7 @@ impl Default for EngineConfig {
             // 4 TiB of 16 KiB pages.
             pages_max: 1 << 28,
             undo_memory_bytes: 1 << 20,
+            direct_changes: 1024,
             log: LogConfig::default(),
             background: true,
             checkpoint_interval: Duration::from_secs(5),

@@ -105,6 +105,16 @@ impl Cursor {
         })
     }
 
+    /// The table it reads.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The secondary index whose entries it reads.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
     /// Table it reads.
     pub fn table_id(&self) -> engine_api::TableId {
         self.table.id

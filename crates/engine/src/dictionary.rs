@@ -33,6 +33,27 @@ pub(crate) fn io_error(error: io::Error) -> EngineError {
     })
 }
 
+/// What ends a build: of the engine or of its files.
+pub(crate) struct Failure(EngineError);
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure(io_error(error))
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        Failure(error)
+    }
+}
+
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> EngineError {
+        failure.0
+    }
+}
+
 /// A table that there is.
 #[derive(Default)]
 struct Slot {

@@ -68,7 +68,11 @@ impl Shared {
     pub(crate) fn sorter(&self, id: u64) -> Sorter {
         /// Enough for runs that merge in one pass.
         const MEMORY_BYTES_MAX: usize = 32 << 20;
-        Sorter::new(self.disk.clone(), id, MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2))
+        Sorter::new(
+            self.disk.clone(),
+            id.to_string(),
+            MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2),
+        )
     }
 
     /// Brings the log's archive up to date. What fails is shown by the counters and tried again.

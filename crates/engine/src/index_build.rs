@@ -16,7 +16,7 @@ use sys::model::breaks;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
-use crate::dictionary::io_error;
+use crate::dictionary::{Failure, io_error};
 use crate::entries::{
     Entry, RemoveEntry, check_length, entry_value, live_entries, mark_entry, put_entry,
     remove_entry,
@@ -382,26 +382,5 @@ impl Txn {
             2 => build.suspect(entry.sql_key(), &entry.key[entry.sql..]),
             _ => Ok(()),
         }
-    }
-}
-
-/// What ends a build: of the engine or of its files.
-struct Failure(EngineError);
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        Failure(io_error(error))
-    }
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        Failure(error)
-    }
-}
-
-impl From<Failure> for EngineError {
-    fn from(failure: Failure) -> EngineError {
-        failure.0
     }
 }

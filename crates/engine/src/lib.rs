@@ -27,6 +27,7 @@ mod locking;
 mod losers;
 mod offline;
 mod purge;
+mod put_off;
 mod read;
 mod row;
 mod side_log;

@@ -20,6 +20,7 @@ use crate::dictionary::{RecentTables, io_error};
 use crate::engine::Shared;
 use crate::entry_reader::EntryReader;
 use crate::locking::Locked;
+use crate::put_off::PutOff;
 use crate::read::{View, visible};
 use crate::row::append_record;
 use crate::snapshot_reader::Reader;
@@ -60,6 +61,8 @@ pub(crate) struct Txn {
     pub(crate) pending: Vec<(u64, Pending)>,
     /// Rows to come.
     pub(crate) expected: Expected,
+    /// Changes of entries to come (E20).
+    pub(crate) put_off: PutOff,
     /// The table whose indexes this transaction builds.
     pub(crate) building: Option<TableId>,
     /// It made an index public that older snapshots cannot use: the commit is durable, and seen, before it returns.
@@ -142,6 +145,7 @@ impl Txn {
             statement_locks: 0,
             pending: Vec::new(),
             expected: Expected::Nothing,
+            put_off: PutOff::default(),
             building: None,
             made_public: false,
             leaves: Vec::new(),
@@ -236,6 +240,7 @@ impl Txn {
         if self.drop_bulk_behind(mark) {
             return Ok(());
         }
+        self.undo_put_off(mark)?;
         let Some(core) = self.core.clone() else { return Ok(()) };
         let keep = if keep_locks { KeepLocks::Yes } else { KeepLocks::No };
         self.shared.undo_to(&core, mark, keep)?;
@@ -260,6 +265,7 @@ impl Txn {
 
     fn end(&mut self) {
         self.expected = Expected::Nothing;
+        self.put_off = PutOff::default();
         if let Some(owner) = self.owner.take() {
             self.shared.system.locks.release_all(&owner);
         }
@@ -535,7 +541,7 @@ impl Transaction for Txn {
     }
 
     fn commit(&mut self) -> EngineResult<CommitHandle> {
-        if let Err(error) = self.end_bulk() {
+        if let Err(error) = self.end_bulk().and_then(|()| self.end_putting_off()) {
             self.roll_back_all()?;
             return Err(error);
         }
@@ -579,6 +585,7 @@ impl Transaction for Txn {
                 self.get_locked(&table, key, mode, wait, out)
             }
             _ => {
+                self.make_put_off_of(table, index)?;
                 let table = self.table(table)?;
                 self.get_secondary(table, index, key, lock, wait, out)
             }
@@ -588,6 +595,7 @@ impl Transaction for Txn {
 
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
         self.end_bulk_of(spec.table)?;
+        self.make_put_off_of(spec.table, spec.index)?;
         let table = self.table(spec.table)?;
         if spec.lock == RowLock::None {
             self.view()?;
@@ -621,7 +629,8 @@ impl Transaction for Txn {
     ) -> EngineResult<usize> {
         let slot = self.cursors.get_mut(cursor.0 as usize);
         let Some(mut open) = slot.and_then(Option::take) else { return Ok(0) };
-        let outcome = self.fetch_from(&mut open, limit, batch);
+        let outcome = self.make_put_off_before(open.table(), open.index());
+        let outcome = outcome.and_then(|()| self.fetch_from(&mut open, limit, batch));
         let outcome = outcome.map_err(|error| self.name_table(open.table_id(), error));
         // A deadlock has ended the transaction and with it every cursor.
         if let Some(slot) = self.cursors.get_mut(cursor.0 as usize) {
@@ -648,6 +657,7 @@ impl Transaction for Txn {
         content: KeyContent,
     ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
         self.end_bulk_of(table)?;
+        self.make_put_off_of(table, index)?;
         let found = self.table(table)?;
         let at = found.index_at(index)?;
         self.check_usable(&found.indexes[at])?;
@@ -692,6 +702,14 @@ impl Transaction for Txn {
 
     fn rows_are_over(&mut self) -> EngineResult<()> {
         self.end_bulk()
+    }
+
+    fn expect_changes(&mut self) -> EngineResult<()> {
+        self.begin_putting_off()
+    }
+
+    fn changes_are_over(&mut self) -> EngineResult<()> {
+        self.end_putting_off()
     }
 
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {

@@ -12,7 +12,7 @@ use page::PageNo;
 use txn::Core;
 
 use crate::dictionary::io_error;
-use crate::entries::{Entry, entries_of, mark_entry};
+use crate::entries::{Entry, entries_of};
 use crate::locking::{Locked, Obstacle};
 use crate::row::{BlobRef, HEADER_BYTES, Header, Place, UndoEntry, append_record};
 use crate::table::Table;
@@ -116,7 +116,7 @@ impl Txn {
         self.write_new_row(table, locator, place, &body, mode)?;
         table.builds.iter().for_each(|build| build.note_row(None, Some(record), locator));
         for (index, entry) in table.indexes.iter().zip(&entries) {
-            self.put_entry_waiting(index.tree, entry)?;
+            self.put_entry_of(index, entry)?;
         }
         table.counters.row_changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -437,23 +437,21 @@ impl Txn {
         Ok(Attempt::Done)
     }
 
-    /// Marks the entries that go and puts those that come.
+    /// Marks the entries that go and puts those that come, or sees to it that this is done later (E20).
     fn change_entries(
         &mut self,
         table: &Table,
         old: &[Entry],
         new: Option<&[Entry]>,
     ) -> EngineResult<()> {
-        let shared = self.shared.clone();
         for (at, index) in table.indexes.iter().enumerate() {
             let target = new.map(|new| &new[at]);
             if target == Some(&old[at]) {
                 continue;
             }
-            let key = &old[at].key;
-            mark_entry(&shared.system.pool, index.tree, key, self.own_id()).map_err(io_error)?;
+            self.mark_entry_of(index, &old[at])?;
             if let Some(target) = target {
-                self.put_entry_waiting(index.tree, target)?;
+                self.put_entry_of(index, target)?;
             }
         }
         Ok(())

@@ -149,6 +149,9 @@ fn changes(
 ) -> EngineResult<()> {
     let keys = 0..history.keys as i64;
     let mut saved = None;
+    if random.below(2) == 0 {
+        txn.expect_changes()?;
+    }
     for _ in 0..1 + random.below(8) {
         match random.below(12) {
             0 => saved = Some((txn.savepoint(), state.clone())),
@@ -165,6 +168,10 @@ fn changes(
             }
             _ => change(txn, MAIN, &mut state.rows, keys.clone(), random)?,
         }
+    }
+    // Otherwise the commit does it.
+    if random.below(2) == 0 {
+        txn.changes_are_over()?;
     }
     Ok(())
 }
@@ -243,7 +250,9 @@ impl Hanging {
         const MAX: usize = 3;
         let at = random.below(MAX as u64) as usize;
         while self.0.len() <= at {
-            self.0.push(begin(engine));
+            let mut txn = begin(engine);
+            txn.expect_changes()?;
+            self.0.push(txn);
         }
         let start = HANGING + at as i64 * 100;
         // What they do is to be gone after the crash, so nobody keeps account.

@@ -17,7 +17,8 @@ use types::key::encode_part;
 use types::{DataType, Value};
 use wal::{Durability, FailurePolicy, LogConfig};
 
-/// Pages and pool so small that trees have levels and pages are written and read again; undo that goes to files all the time; no threads.
+/// Pages and pool so small that trees have levels and pages are written and read again; undo that goes to files all the time; few changes of entries before
+/// the rest is put off; no threads.
 pub fn config() -> EngineConfig {
     EngineConfig {
         page_bytes: 1024,
@@ -32,6 +33,7 @@ pub fn config() -> EngineConfig {
             failure: FailurePolicy::Report,
         },
         undo_memory_bytes: 200,
+        direct_changes: 2,
         background: false,
         ..EngineConfig::default()
     }

@@ -19,7 +19,8 @@ pub(crate) use delete::DeleteProgram;
 pub(crate) use insert::InsertProgram;
 pub(crate) use update::{RecordBuffers, UpdateProgram};
 
-/// Runs a write; on an error all of its changes are undone. After a deadlock the engine has undone the whole transaction.
+/// Runs a write, perhaps of many rows; on an error all of its changes are undone. After a deadlock the engine has undone the whole
+/// transaction.
 pub(crate) fn atomically<'r, T>(
     engines: &[Arc<str>],
     run: &mut Run<'r>,
@@ -31,7 +32,7 @@ pub(crate) fn atomically<'r, T>(
     for engine in others {
         savepoints.push((engine, run.transaction(engine)?.savepoint()));
     }
-    let outcome = write(run);
+    let outcome = together(engines, run, write);
     let outcome = match strict_failure(run) {
         // What was wrong first is the statement's error.
         Some(error) if !is_deadlock(&outcome) => Err(error),
@@ -44,6 +45,24 @@ pub(crate) fn atomically<'r, T>(
         }
     }
     outcome
+}
+
+/// Runs a write whose engines may put off some of their work to its end.
+fn together<'r, T>(
+    engines: &[Arc<str>],
+    run: &mut Run<'r>,
+    write: impl FnOnce(&mut Run<'r>) -> Result<T>,
+) -> Result<T> {
+    for engine in engines {
+        let begun = run.transaction(engine)?.expect_changes();
+        run.engine(begun)?;
+    }
+    let written = write(run)?;
+    for engine in engines {
+        let ended = run.transaction(engine)?.changes_are_over();
+        run.engine(ended)?;
+    }
+    Ok(written)
 }
 
 fn is_deadlock<T>(outcome: &Result<T>) -> bool {

@@ -198,9 +198,11 @@ impl Session {
         let id = table.id;
         let cancel = self.shared.cancel.clone();
         let word = |error: engine_api::EngineError| error.into_error(&cancel);
-        self.transactions.transaction(&table.engine)?.expect_rows(id).map_err(word)?;
+        let txn = self.transactions.transaction(&table.engine)?;
+        txn.expect_changes().and_then(|()| txn.expect_rows(id)).map_err(word)?;
         self.load_records(work, running, source)?;
-        self.transactions.transaction(&table.engine)?.rows_are_over().map_err(word)
+        let txn = self.transactions.transaction(&table.engine)?;
+        txn.rows_are_over().and_then(|()| txn.changes_are_over()).map_err(word)
     }
 
     fn load_records(

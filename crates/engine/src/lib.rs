@@ -37,6 +37,7 @@ mod stats;
 mod table;
 mod transaction;
 mod undo;
+mod undo_window;
 mod write;
 
 pub use backup::restore::{RestoreUntil, Restored, restore, time_text};

@@ -153,15 +153,16 @@ impl Shared {
             let next = self.losers.left.lock().first().map(|loser| loser.core.clone());
             let Some(core) = next else { return Ok(()) };
             let mut steps: u64 = 0;
-            while self.undo_last(&core, 0, KeepLocks::No)? {
+            self.undo_while(&core, 0, KeepLocks::No, &mut || {
                 steps += 1;
                 if steps.is_multiple_of(STEP) {
                     self.losers.note_left(&core);
                     self.tell_rollback();
-                    if self.stopping.load(Ordering::Acquire) {
-                        return Ok(());
-                    }
                 }
+                !self.stopping.load(Ordering::Acquire)
+            })?;
+            if core.last_undo().0 > 0 {
+                return Ok(());
             }
             self.losers.note_left(&core);
             // First the table's locks, then the list: whoever finds it here waits for an end that comes.

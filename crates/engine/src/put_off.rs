@@ -93,10 +93,10 @@ pub(crate) fn each_batch(
 }
 
 impl Shared {
-    /// For changes of entries of `tree` by the transaction `writer`.
-    pub(crate) fn change_sorter(&self, tree: Tree, writer: u64) -> Sorter {
+    /// For changes of entries of `tree` by the transaction `writer`; `what` they are for names the file.
+    pub(crate) fn change_sorter(&self, tree: Tree, writer: u64, what: &str) -> Sorter {
         let memory = MEMORY_BYTES.min(self.config.pool_bytes / 8);
-        Sorter::new(self.disk.clone(), format!("{writer}-{}", tree.id), memory)
+        Sorter::new(self.disk.clone(), format!("{what}-{writer}-{}", tree.id), memory)
     }
 }
 
@@ -129,7 +129,7 @@ impl Txn {
         let at = sorters.iter().position(|(known, _)| known.id == tree.id);
         let at = at.unwrap_or_else(|| {
             let writer = self.core.as_ref().map_or(0, |core| core.id);
-            sorters.push((tree, self.shared.change_sorter(tree, writer)));
+            sorters.push((tree, self.shared.change_sorter(tree, writer, "entries")));
             sorters.len() - 1
         });
         &mut sorters[at].1

@@ -212,6 +212,21 @@ impl<'a> UndoEntry<'a> {
         }
     }
 
+    /// The row that it changed: table and key.
+    pub fn row(self) -> Option<(u64, &'a [u8])> {
+        match self {
+            UndoEntry::Insert { table, key } | UndoEntry::Change { table, key, .. } => {
+                Some((table, key))
+            }
+            UndoEntry::Blob { .. }
+            | UndoEntry::TreePages { .. }
+            | UndoEntry::TreeFilled { .. }
+            | UndoEntry::CreateTree { .. }
+            | UndoEntry::DropTree { .. }
+            | UndoEntry::Define { .. } => None,
+        }
+    }
+
     /// What an entry with these bytes is about: a table, `DEFINITIONS`, or 0 when that need not be known (E10).
     pub fn subject(bytes: &[u8]) -> u64 {
         match UndoEntry::decode(bytes) {

@@ -16,8 +16,9 @@ use crate::keys::IndexKeys;
 use crate::read::some_version_has_key;
 use crate::row::{Header, UndoEntry, append_record};
 use crate::table::Table;
+use crate::undo_window::Window;
 
-fn damaged() -> EngineError {
+pub(crate) fn damaged() -> EngineError {
     EngineError::Other(Error::internal("an undo entry is damaged"))
 }
 
@@ -30,32 +31,36 @@ pub(crate) enum KeepLocks {
     No,
 }
 
+/// What undoing a change does to a secondary entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryUndo {
+    /// An older version may have it.
+    Mark,
+    /// No version has it.
+    Remove,
+    /// The version that comes back has it.
+    Put,
+}
+
 impl Shared {
     /// Undoes every entry of `core` above `mark`.
     pub(crate) fn undo_to(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<()> {
-        /// Entries between two waits: rolling back writes log too, and a restart must not have too much of it to replay (E11).
-        const BRAKE_EVERY: u64 = 256;
-        let mut count: u64 = 0;
-        while self.undo_last(core, mark, keep)? {
-            count += 1;
-            if count.is_multiple_of(BRAKE_EVERY) {
-                self.brake();
-            }
-        }
-        Ok(())
+        self.undo_while(core, mark, keep, &mut || true)
     }
 
-    /// Undoes the newest entry of `core` above `mark`; false when there is none.
-    pub(crate) fn undo_last(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<bool> {
+    /// Undoes the newest entry of `core`. What it did to secondary entries is undone already when it lies in `window`.
+    pub(crate) fn undo_last(
+        &self,
+        core: &Core,
+        keep: KeepLocks,
+        window: Option<&mut Window>,
+    ) -> EngineResult<()> {
         let last = core.last_undo();
-        if last.0 <= mark {
-            return Ok(false);
-        }
         let mut payload = Vec::new();
         let left = core.read_undo(last, &mut payload).ok_or_else(damaged)?;
         let entry = UndoEntry::decode(&payload).ok_or_else(damaged)?;
-        self.undo_one(core, entry, left, keep)?;
-        Ok(true)
+        let marked = window.map(|window| window.take_marked(last.0));
+        self.undo_one(core, entry, left, keep, marked)
     }
 
     fn undo_one(
@@ -64,11 +69,14 @@ impl Shared {
         entry: UndoEntry<'_>,
         left: UndoPointer,
         keep: KeepLocks,
+        marked: Option<Vec<(usize, Entry)>>,
     ) -> EngineResult<()> {
         match entry {
-            UndoEntry::Insert { table, key } => self.undo_row(core, table, key, None, left, keep),
+            UndoEntry::Insert { table, key } => {
+                self.undo_row(core, table, (key, None), left, keep, marked)
+            }
             UndoEntry::Change { table, key, before } => {
-                self.undo_row(core, table, key, Some(before), left, keep)
+                self.undo_row(core, table, (key, Some(before)), left, keep, marked)
             }
             UndoEntry::Blob { pages } => {
                 self.free_pages(core, pages, left, |page| page.kind() == Kind::Blob)
@@ -96,14 +104,15 @@ impl Shared {
         }
     }
 
+    /// `marked`: entries are undone, and these were left marked.
     fn undo_row(
         &self,
         core: &Core,
         table: u64,
-        key: &[u8],
-        before: Option<&[u8]>,
+        (key, before): (&[u8], Option<&[u8]>),
         left: UndoPointer,
         keep: KeepLocks,
+        marked: Option<Vec<(usize, Entry)>>,
     ) -> EngineResult<()> {
         let Ok(table) = self.dictionary.get(TableId(table)) else {
             self.system.log_undone(core, Mtr::new(&self.system.pool), left);
@@ -116,9 +125,12 @@ impl Shared {
         }
         let mut current = Vec::new();
         let pool = &self.system.pool;
-        let mut marked = Vec::new();
+        let is_undone = marked.is_some();
+        let mut marked = marked.unwrap_or_default();
         if table.clustered.get(pool, key, &mut current).map_err(io_error)? {
-            marked = self.undo_entries(core.id, &table, key, &current, before)?;
+            if !is_undone {
+                marked = self.undo_entries(core.id, &table, key, &current, before)?;
+            }
             let was_live = !Header::of(&current).is_deleted();
             let is_live = before.is_some_and(|before| !Header::of(before).is_deleted());
             let change = i64::from(is_live) - i64::from(was_live);
@@ -138,9 +150,38 @@ impl Shared {
         current: &[u8],
         before: Option<&[u8]>,
     ) -> EngineResult<Vec<(usize, Entry)>> {
-        let mut marked = Vec::new();
+        let (pool, mut marked) = (&self.system.pool, Vec::new());
+        self.each_entry_undone(table, locator, current, before, |at, undo, entry| {
+            let tree = table.indexes[at].tree;
+            match undo {
+                EntryUndo::Mark => {
+                    mark_entry(pool, tree, &entry.key, writer).map_err(io_error)?;
+                    marked.push((at, entry));
+                }
+                EntryUndo::Remove => {
+                    remove_entry(pool, tree, &entry.key, RemoveEntry::Any).map_err(io_error)?;
+                }
+                EntryUndo::Put => {
+                    // The key was there before: no range lock of another can forbid it.
+                    let _always = put_entry(pool, tree, &entry, writer, || Ok(()))?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(marked)
+    }
+
+    /// Shows what undoing a change means for secondary entries, each with the place of its index.
+    pub(crate) fn each_entry_undone(
+        &self,
+        table: &Table,
+        locator: &[u8],
+        current: &[u8],
+        before: Option<&[u8]>,
+        mut visit: impl FnMut(usize, EntryUndo, Entry) -> EngineResult<()>,
+    ) -> EngineResult<()> {
         if table.indexes.is_empty() && table.builds.is_empty() {
-            return Ok(marked);
+            return Ok(());
         }
         let pool = &self.system.pool;
         let record = |value: &[u8]| {
@@ -172,20 +213,17 @@ impl Shared {
                 continue;
             }
             if let Some(gone) = gone {
-                if has_version(&index.keys, &gone)? {
-                    mark_entry(pool, index.tree, &gone.key, writer).map_err(io_error)?;
-                    marked.push((at, gone));
-                } else {
-                    remove_entry(pool, index.tree, &gone.key, RemoveEntry::Any)
-                        .map_err(io_error)?;
-                }
+                let undo = match has_version(&index.keys, &gone)? {
+                    true => EntryUndo::Mark,
+                    false => EntryUndo::Remove,
+                };
+                visit(at, undo, gone)?;
             }
             if let Some(back) = back {
-                // The key was there before: no range lock of another can forbid it.
-                let _always = put_entry(pool, index.tree, &back, writer, || Ok(()))?;
+                visit(at, EntryUndo::Put, back)?;
             }
         }
-        Ok(marked)
+        Ok(())
     }
 
     /// Removes an entry that a rollback left to purge, if purge was there before: it kept the entry then for the version now undone (E17).

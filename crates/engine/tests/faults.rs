@@ -459,7 +459,7 @@ fn undo_beyond_memory_rolls_back_commits_recovers_and_shows_old_rows() {
     assert_eq!(undo_files, 0, "a settled transaction keeps no file");
 }
 
-/// Each stretch of a file is read about once, not once for every entry in it.
+/// Each stretch of a file is read about once for entries and once for rows (E21), not once for every entry in it.
 #[test]
 fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
     const ROWS: i64 = 3000;
@@ -491,7 +491,7 @@ fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
     let pieces = bytes / PIECE_BYTES + 2;
     reads.store(0, Ordering::SeqCst);
     writer.rollback().unwrap();
-    assert!(reads.load(Ordering::SeqCst) <= pieces, "{reads:?} for {bytes} bytes");
+    assert!(reads.load(Ordering::SeqCst) <= 2 * pieces, "{reads:?} for {bytes} bytes");
     restart(&mut *writer);
     update(&mut *writer);
     engine.checkpoint().unwrap();
@@ -501,7 +501,7 @@ fn rolling_back_and_looking_at_losers_reads_spilled_undo_in_large_pieces() {
     // Once for the loser; twice for the rows' insertion, which purge looks through.
     assert!(reads.load(Ordering::SeqCst) <= 3 * pieces, "to know its tables: {reads:?}");
     again.tick().unwrap();
-    assert!(reads.load(Ordering::SeqCst) <= 5 * pieces, "and to undo it: {reads:?}");
+    assert!(reads.load(Ordering::SeqCst) <= 6 * pieces, "and to undo it: {reads:?}");
     let old = ROWS * (ROWS - 1) / 2 * 3;
     assert_eq!(sum(&mut *begin(&again), TABLE).unwrap(), old);
 }

@@ -1,4 +1,5 @@
-//! Changes of secondary entries that a statement puts off (E20): nobody can tell them from those made at once.
+//! Changes of secondary entries that a statement puts off (E20), and those that are undone together (E21): nobody can tell them from those
+//! made one by one.
 
 mod support;
 
@@ -278,5 +279,87 @@ fn random_changes_agree_with_the_model() {
         }
         drop(txn);
         is_whole(&engine, &committed);
+    }
+}
+
+#[test]
+fn many_changes_are_undone_together_beside_purge_and_old_snapshots() {
+    for seed in 1..20 {
+        let mut random = SplitMix::new(seed);
+        let engine = filled(&SimDisk::new());
+        let mut committed = as_filled();
+        // Versions of before, some kept by a snapshot: entries that come back from a rollback may have to stay marked.
+        let mut old = begin(&engine);
+        let mut seen = through(&mut *old, INDEX);
+        for round in 0..4 {
+            let mut txn = begin(&engine);
+            for _ in 0..random.below(60) {
+                change(&mut *txn, &mut committed, &mut random);
+            }
+            txn.commit().unwrap().wait().unwrap();
+            let (mut txn, mut rows) = (begin(&engine), committed.clone());
+            if random.below(2) == 0 {
+                txn.expect_changes().unwrap();
+            }
+            for _ in 0..200 {
+                change(&mut *txn, &mut rows, &mut random);
+            }
+            txn.changes_are_over().unwrap();
+            if random.below(2) == 0 {
+                engine.tick().unwrap();
+            }
+            match random.below(2) {
+                0 => txn.rollback().unwrap(),
+                _ => {
+                    let savepoint = txn.savepoint();
+                    let before = rows.clone();
+                    for _ in 0..100 {
+                        change(&mut *txn, &mut rows, &mut random);
+                    }
+                    txn.rollback_to(savepoint).unwrap();
+                    assert_eq!(through(&mut *txn, INDEX), before, "seed {seed}");
+                    txn.rollback().unwrap();
+                }
+            }
+            assert_eq!(through(&mut *begin(&engine), INDEX), committed, "seed {seed}");
+            assert_eq!(through(&mut *old, INDEX), seen, "seed {seed}");
+            if round == 2 {
+                old.rollback().unwrap();
+                old = begin(&engine);
+                seen = through(&mut *old, INDEX);
+            }
+        }
+        drop(old);
+        is_whole(&engine, &committed);
+    }
+}
+
+#[test]
+fn what_a_crash_left_is_undone_together_however_often_it_crashes() {
+    let mut disk = SimDisk::new();
+    let expected = as_filled();
+    drop(filled(&disk));
+    for seed in 1..25 {
+        let engine = open(&disk);
+        let mut txn = begin(&engine);
+        txn.expect_changes().unwrap();
+        move_all(&mut *txn, 1000);
+        (0..20).for_each(|id| txn.delete(TABLE, &key(id)).unwrap());
+        txn.changes_are_over().unwrap();
+        engine.checkpoint().unwrap();
+        disk.crash_now();
+        drop(txn);
+        drop(engine);
+        disk = disk.after_crash(seed);
+        // In the middle of the rollback, wherever that is.
+        let engine = open(&disk);
+        disk.crash_after(seed * 9 % 200);
+        let _ = engine.tick();
+        disk.crash_now();
+        drop(engine);
+        disk = disk.after_crash(seed + 100);
+        let engine = open(&disk);
+        engine.tick().unwrap();
+        is_whole(&engine, &expected);
     }
 }

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use engine_api::{EngineError, EngineResult, TableId};
-use errors::Error;
+use engine_api::{EngineResult, TableId};
 use locks::Owner;
 use sys::sync::Mutex;
 use txn::{Core, Progress, Recovery, RecoveryPhase};
@@ -17,7 +16,7 @@ use txn::{Core, Progress, Recovery, RecoveryPhase};
 use crate::engine::Shared;
 use crate::entries::unique_space;
 use crate::row::{DEFINITIONS, UndoEntry};
-use crate::undo::KeepLocks;
+use crate::undo::{KeepLocks, damaged};
 
 /// Undo entries between two looks at the progress.
 const STEP: u64 = 64;
@@ -36,10 +35,6 @@ pub(crate) struct Losers {
     /// One thread rolls back.
     rolling: Mutex<()>,
     told: Mutex<(Recovery, Progress)>,
-}
-
-fn damaged() -> EngineError {
-    EngineError::Other(Error::internal("an undo entry is damaged"))
 }
 
 /// What the undo of a transaction is about. Its subjects say so at once, however long it is (X16); entries of an earlier version are read.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use btree::{Mtr, Seek, Tree, empty_tree, merge_if_small};
-use engine_api::{EngineError, EngineResult, TableId};
-use errors::Error;
+use engine_api::{EngineResult, TableId};
 use page::{Kind, PageNo};
 use txn::{Core, KIND_PAGES, UndoPointer};
 
@@ -14,10 +13,10 @@ use crate::entries::{Entry, RemoveEntry, remove_entry};
 use crate::read::some_version_has_key;
 use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
 use crate::table::Table;
+use crate::undo::damaged;
 
-fn damaged() -> EngineError {
-    EngineError::Other(Error::internal("an undo entry is damaged"))
-}
+/// Changes whose pages are asked for together.
+const AHEAD: usize = 256;
 
 impl Shared {
     /// Purges up to `limit` transactions; returns how many. One thread at a time.
@@ -52,28 +51,80 @@ impl Shared {
         if core.committed().is_none() || !core.has_garbage() {
             return Ok(());
         }
-        let mut payload = Vec::new();
-        for pointer in core.undo_entries() {
-            core.read_undo(pointer, &mut payload).ok_or_else(damaged)?;
-            match UndoEntry::decode(&payload).ok_or_else(damaged)? {
-                UndoEntry::Change { table, key, before } => {
-                    if let Ok(table) = self.dictionary.get(TableId(table)) {
-                        self.purge_change(core, pointer, &table, key, before, horizon)?;
-                    }
-                }
-                UndoEntry::DropTree { root, tree, has_blobs } => {
-                    let tree = Tree { root: PageNo(root), id: tree };
-                    self.purge_tree(core, pointer, tree, has_blobs)?;
-                }
-                UndoEntry::Define { table, before } => {
-                    self.purge_definition(core, pointer, TableId(table), before)?;
-                }
-                UndoEntry::Insert { .. }
-                | UndoEntry::Blob { .. }
-                | UndoEntry::CreateTree { .. }
-                | UndoEntry::TreePages { .. }
-                | UndoEntry::TreeFilled { .. } => {}
+        let mut entries = core.undo_entries();
+        let mut take = || entries.by_ref().take(AHEAD).collect::<Vec<_>>();
+        let mut ready = take();
+        while !ready.is_empty() {
+            // The pages of the next ones come in while these are worked on.
+            let next = take();
+            self.ask_for_purge(core, &next)?;
+            for pointer in std::mem::replace(&mut ready, next) {
+                self.purge_entry(core, pointer, horizon)?;
             }
+        }
+        Ok(())
+    }
+
+    fn purge_entry(
+        &self,
+        core: &Arc<Core>,
+        pointer: UndoPointer,
+        horizon: u64,
+    ) -> EngineResult<()> {
+        let mut payload = Vec::new();
+        core.read_undo(pointer, &mut payload).ok_or_else(damaged)?;
+        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
+            UndoEntry::Change { table, key, before } => match self.dictionary.get(TableId(table)) {
+                Ok(table) => self.purge_change(core, pointer, &table, key, before, horizon),
+                Err(_) => Ok(()),
+            },
+            UndoEntry::DropTree { root, tree, has_blobs } => {
+                let tree = Tree { root: PageNo(root), id: tree };
+                self.purge_tree(core, pointer, tree, has_blobs)
+            }
+            UndoEntry::Define { table, before } => {
+                self.purge_definition(core, pointer, TableId(table), before)
+            }
+            UndoEntry::Insert { .. }
+            | UndoEntry::Blob { .. }
+            | UndoEntry::CreateTree { .. }
+            | UndoEntry::TreePages { .. }
+            | UndoEntry::TreeFilled { .. } => Ok(()),
+        }
+    }
+
+    /// Asks for the pages that purging changes will need: where rows and their entries lie far apart, they are read side by side.
+    fn ask_for_purge(&self, core: &Core, entries: &[UndoPointer]) -> EngineResult<()> {
+        let pool = &*self.system.pool;
+        if entries.is_empty() || !pool.reads_ahead() {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        let mut keys: Vec<(Tree, Vec<Vec<u8>>)> = Vec::new();
+        let mut add = |tree: Tree, key: Vec<u8>| {
+            let known = keys.iter_mut().find(|(known, _)| known.id == tree.id);
+            match known {
+                Some((_, keys)) => keys.push(key),
+                None => keys.push((tree, vec![key])),
+            }
+        };
+        for pointer in entries {
+            core.read_undo(*pointer, &mut payload).ok_or_else(damaged)?;
+            let entry = UndoEntry::decode(&payload).ok_or_else(damaged)?;
+            let UndoEntry::Change { table, key, before } = entry else { continue };
+            let Ok(table) = self.dictionary.get(TableId(table)) else { continue };
+            add(table.clustered, key.to_vec());
+            let header = Header::of(before);
+            if header.is_deleted() || header.is_out_of_line() {
+                continue;
+            }
+            for index in &table.indexes {
+                add(index.tree, Entry::new(&index.keys, body(before), key)?.key);
+            }
+        }
+        for (tree, mut keys) in keys {
+            keys.sort_unstable();
+            tree.read_ahead(pool, keys.iter().map(Vec::as_slice));
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ use types::DataType;
 
 pub use reader::{
     BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, StoredCall,
-    VariableTypes,
+    StoredProgram, VariableTypes,
 };
 
 pub use spelling::Change;
@@ -94,6 +94,8 @@ pub struct Bound {
     pub wants_literals: bool,
     /// Calls of stored functions, to be made before the plan runs.
     pub stored_calls: Vec<StoredCall>,
+    /// Programs that run while the plan runs.
+    pub programs: Vec<StoredProgram>,
 }
 
 /// A table or a view as a statement names it; LOCK TABLES looks at aliases.
@@ -154,6 +156,7 @@ pub struct Binder<'a> {
     pub(crate) wants_literals: bool,
     pub(crate) deprecations: Vec<&'static str>,
     pub(crate) stored_calls: Vec<StoredCall>,
+    pub(crate) programs: Vec<StoredProgram>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
@@ -208,6 +211,7 @@ impl<'a> Binder<'a> {
             asks_membership: false,
             wants_literals: false,
             stored_calls: Vec::new(),
+            programs: Vec::new(),
             deprecations: Vec::new(),
             references: Vec::new(),
             has_placeholders: false,
@@ -272,6 +276,7 @@ impl<'a> Binder<'a> {
             lock_wait_seconds: self.lock_wait_seconds,
             wants_literals: self.wants_literals,
             stored_calls: self.stored_calls,
+            programs: self.programs,
         }
     }
 

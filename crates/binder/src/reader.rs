@@ -17,6 +17,10 @@ pub trait CatalogReader {
     fn relation(&self, schema: &str, name: &str) -> Option<Relation>;
     /// Foreign keys of other tables (or the same) that refer to `schema.name`: the table and the position of the key in it.
     fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)>;
+    /// The triggers of a stored table, those of one event and time in order.
+    fn triggers(&self, _table: &Table) -> Vec<Arc<catalog::Trigger>> {
+        Vec::new()
+    }
     /// The stored function called `schema.name`.
     fn stored_function(&self, _schema: &str, _name: &str) -> Option<Arc<catalog::Routine>> {
         None
@@ -35,6 +39,13 @@ pub struct StoredCall {
     pub variable: Arc<str>,
     /// The call as written, for messages.
     pub caption: Arc<str>,
+}
+
+/// A stored program that runs while the statement runs, by its number in the plan.
+#[derive(Clone, Debug)]
+pub enum StoredProgram {
+    /// A trigger, and the table that it belongs to.
+    Trigger(Arc<catalog::Trigger>, Arc<Table>),
 }
 
 /// Types of variables at bind time.

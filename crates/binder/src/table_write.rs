@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table};
+use catalog::{ColumnDefault, ForeignKey, ReferenceAction, Relation, Table, TriggerEvent};
 use errors::Result;
-use plan::{Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, WrittenColumn};
+use plan::{
+    Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
+};
 use types::Value;
 
-use crate::Binder;
+use crate::{Binder, StoredProgram};
 
 /// Cascades go no deeper than this.
 const CASCADE_DEPTH_MAX: usize = 15;
@@ -30,7 +32,57 @@ impl Binder<'_> {
         base: Register,
         kind: WriteKind,
     ) -> Result<TableWrite> {
-        self.table_write_at(table, base, kind, 0, &mut Vec::new())
+        let mut write = self.table_write_at(table, base, kind, 0, &mut Vec::new())?;
+        write.triggers = self.triggers_of(table, kind);
+        if write.triggers.is_some() && write.virtuals.is_empty() {
+            write.virtuals = self.virtual_columns(table, base)?;
+        }
+        Ok(write)
+    }
+
+    /// The triggers that a write of this kind can fire.
+    fn triggers_of(&mut self, table: &Arc<Table>, kind: WriteKind) -> Option<Box<Triggers>> {
+        if table.temporary {
+            return None;
+        }
+        let is_fired = |event: TriggerEvent| match kind {
+            WriteKind::Insert => event == TriggerEvent::Insert,
+            WriteKind::Update => event == TriggerEvent::Update,
+            WriteKind::Delete => event == TriggerEvent::Delete,
+            WriteKind::InsertOrChange => true,
+        };
+        let mut found: Option<Box<Triggers>> = None;
+        for trigger in self.input.catalog.triggers(table) {
+            if !is_fired(trigger.event) {
+                continue;
+            }
+            let number = self.programs.len() as u32;
+            let all = found.get_or_insert_default();
+            match (trigger.event, trigger.before) {
+                (TriggerEvent::Insert, true) => all.before_insert.push(number),
+                (TriggerEvent::Insert, false) => all.after_insert.push(number),
+                (TriggerEvent::Update, true) => all.before_update.push(number),
+                (TriggerEvent::Update, false) => all.after_update.push(number),
+                (TriggerEvent::Delete, true) => all.before_delete.push(number),
+                (TriggerEvent::Delete, false) => all.after_delete.push(number),
+            }
+            self.programs.push(StoredProgram::Trigger(trigger, table.clone()));
+        }
+        found
+    }
+
+    fn virtual_columns(
+        &mut self,
+        table: &Arc<Table>,
+        base: Register,
+    ) -> Result<Vec<WrittenColumn>> {
+        let mut virtuals = Vec::new();
+        for (index, column) in table.columns.iter().enumerate() {
+            if column.stored.is_none() && column.generated.is_some() {
+                virtuals.push(self.written_column(table, base, index)?);
+            }
+        }
+        Ok(virtuals)
     }
 
     fn table_write_at(
@@ -44,11 +96,7 @@ impl Binder<'_> {
         self.table_index(table);
         let mut write = self.plain_write(table, base)?;
         if matches!(kind, WriteKind::Insert | WriteKind::InsertOrChange) {
-            for (index, column) in table.columns.iter().enumerate() {
-                if column.stored.is_none() && column.generated.is_some() {
-                    write.virtuals.push(self.written_column(table, base, index)?);
-                }
-            }
+            write.virtuals = self.virtual_columns(table, base)?;
         }
         if kind != WriteKind::Delete {
             for key in &table.foreign_keys {
@@ -100,6 +148,7 @@ impl Binder<'_> {
             virtuals: Vec::new(),
             view_checks: Vec::new(),
             view: None,
+            triggers: None,
             indexes,
             last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
@@ -210,6 +259,7 @@ impl Binder<'_> {
                 virtuals: Vec::new(),
                 view_checks: Vec::new(),
                 view: None,
+                triggers: None,
                 indexes: Vec::new(),
                 last_unique: None,
                 parents: Vec::new(),

@@ -355,6 +355,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         virtuals: Vec::new(),
         view_checks: Vec::new(),
         view: None,
+        triggers: None,
         indexes: Vec::new(),
         last_unique: None,
         parents: Vec::new(),

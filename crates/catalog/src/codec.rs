@@ -162,6 +162,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
         default_collation: CollationId::UTF8MB4_0900_AI_CI,
         relations: Default::default(),
         routines: Default::default(),
+        triggers: Default::default(),
     };
     for field in object_fields(bytes)? {
         match field.tag {

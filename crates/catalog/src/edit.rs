@@ -10,6 +10,7 @@ use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
+use crate::trigger::{Trigger, trigger_key};
 use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Schema, Table, View};
 
 /// One change. A statement applies a list of them atomically, in order.
@@ -39,6 +40,10 @@ pub enum Edit {
     PutRoutine(Arc<Routine>),
     /// DROP PROCEDURE.
     DropRoutine { schema: Arc<str>, kind: RoutineKind, name: Arc<str> },
+    /// CREATE TRIGGER, and what follows its table: replaces a trigger of the same name.
+    PutTrigger(Arc<Trigger>),
+    /// DROP TRIGGER.
+    DropTrigger { schema: Arc<str>, name: Arc<str> },
     /// CREATE USER, GRANT, ...: replaces an account of the same name.
     PutAccount(Account),
     /// DROP USER.
@@ -101,6 +106,17 @@ impl CatalogSnapshot {
                     None => Err(err!(SP_DOES_NOT_EXIST, kind.as_str(), name)),
                 }
             }
+            Edit::PutTrigger(trigger) => {
+                let key = trigger_key(&trigger.name);
+                self.schema_mut(&trigger.schema)?.triggers.insert(key, trigger.clone());
+                Ok(())
+            }
+            Edit::DropTrigger { schema, name } => {
+                match self.schema_mut(schema)?.triggers.remove(&trigger_key(name)) {
+                    Some(_) => Ok(()),
+                    None => Err(err!(TRG_DOES_NOT_EXIST)),
+                }
+            }
             Edit::PutAccount(account) => {
                 Arc::make_mut(&mut self.accounts).put(account.clone());
                 Ok(())
@@ -129,6 +145,7 @@ impl CatalogSnapshot {
             default_collation: collation,
             relations: Default::default(),
             routines: Default::default(),
+            triggers: Default::default(),
         };
         self.schemas.insert(name.clone(), Arc::new(schema));
         Ok(())

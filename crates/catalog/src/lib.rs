@@ -17,6 +17,7 @@ mod store;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 pub use account::{
     Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, TableGrant, TlsRequirement,
@@ -30,3 +31,4 @@ pub use routine::{Routine, RoutineKind, RoutineParameter};
 pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};
 pub use store::Catalog;
+pub use trigger::{Trigger, TriggerEvent};

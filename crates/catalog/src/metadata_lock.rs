@@ -59,6 +59,14 @@ pub struct MetadataSlot {
 }
 
 impl MetadataSlot {
+    /// Whether these uses, or stronger ones, are noted already.
+    pub fn holds(&self, tables: &[(TableId, Usage)]) -> bool {
+        let held = self.held.lock();
+        tables.iter().all(|(table, usage)| {
+            held.iter().any(|(known, before)| known == table && before >= usage)
+        })
+    }
+
     /// How many entries there are: a place for `release_to`.
     pub fn mark(&self) -> usize {
         self.held.lock().len()

@@ -25,6 +25,8 @@ pub struct Schema {
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
     /// Procedures and functions, by kind and name in lower case.
     pub(crate) routines: SharedMap<RoutineKey, Arc<Routine>>,
+    /// Triggers by name in lower case.
+    pub(crate) triggers: SharedMap<Arc<str>, Arc<crate::Trigger>>,
 }
 
 /// What the catalog keeps under a name in a schema.

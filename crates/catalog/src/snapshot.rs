@@ -12,6 +12,7 @@ use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
 use crate::stored::{ReadTables, StoredTable};
+use crate::trigger::{Trigger, trigger_key};
 use crate::{Accounts, CatalogVersion, ConstraintKind, Relation, Schema, Table};
 
 /// The catalog at one version.
@@ -92,6 +93,24 @@ impl CatalogSnapshot {
     /// The procedures of a schema in order, then its functions.
     pub fn routines(&self, schema: &str) -> impl Iterator<Item = &Arc<Routine>> {
         self.schemas.get(schema).into_iter().flat_map(|schema| schema.routines.values())
+    }
+
+    /// A trigger, by its name in any case.
+    pub fn trigger(&self, schema: &str, name: &str) -> Option<&Arc<Trigger>> {
+        self.schemas.get(schema)?.triggers.get(&trigger_key(name))
+    }
+
+    /// The triggers of a schema in order of name.
+    pub fn triggers(&self, schema: &str) -> impl Iterator<Item = &Arc<Trigger>> {
+        self.schemas.get(schema).into_iter().flat_map(|schema| schema.triggers.values())
+    }
+
+    /// The triggers of a table, those of one event and time in the order in which they run.
+    pub fn triggers_of(&self, schema: &str, table: &str) -> Vec<Arc<Trigger>> {
+        let own = self.triggers(schema).filter(|trigger| *trigger.table == *table);
+        let mut found: Vec<Arc<Trigger>> = own.cloned().collect();
+        found.sort_by_key(|trigger| (trigger.event, !trigger.before, trigger.order));
+        found
     }
 
     /// The names in a schema in order, and what each stands for.

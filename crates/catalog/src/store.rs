@@ -21,6 +21,7 @@ use types::{DataType, TypeKind, Value};
 
 use crate::fields::damaged;
 use crate::routine::{RoutineKind, read_routine, write_routine};
+use crate::trigger::{read_trigger, write_trigger};
 use crate::{CatalogSnapshot, CatalogVersion, Edit, codec};
 
 /// Kinds of dictionary rows.
@@ -33,6 +34,7 @@ enum Kind {
     Variable = 5,
     Counter = 6,
     Routine = 7,
+    Trigger = 8,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
             Kind::Variable,
             Kind::Counter,
             Kind::Routine,
+            Kind::Trigger,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -282,6 +285,13 @@ impl Catalog {
             Edit::DropRoutine { schema, kind, name } => {
                 row(Kind::Routine, routine_name(schema, *kind, name), None)
             }
+            Edit::PutTrigger(trigger) => {
+                let name = trigger_name(&trigger.schema, &trigger.name);
+                row(Kind::Trigger, name, Some(write_trigger(trigger)))
+            }
+            Edit::DropTrigger { schema, name } => {
+                row(Kind::Trigger, trigger_name(schema, name), None)
+            }
             Edit::PutAccount(account) => {
                 let name = account_key(&account.name);
                 row(Kind::Account, name, Some(codec::write_account(account)))
@@ -372,6 +382,12 @@ impl Loaded {
                 snapshot.apply(&Edit::PutRoutine(Arc::new(routine)))?;
                 name
             }
+            Kind::Trigger => {
+                let trigger = read_trigger(bytes)?;
+                let name = trigger_name(&trigger.schema, &trigger.name);
+                snapshot.apply(&Edit::PutTrigger(Arc::new(trigger)))?;
+                name
+            }
             Kind::Counter => {
                 self.next_id = codec::read_counter(bytes)?;
                 self.writer.reserved = self.next_id;
@@ -389,6 +405,10 @@ fn relation_key(schema: &str, name: &str) -> String {
 
 fn routine_name(schema: &str, kind: RoutineKind, name: &str) -> String {
     format!("{schema}\0{}\0{}", kind.as_str(), name.to_lowercase())
+}
+
+fn trigger_name(schema: &str, name: &str) -> String {
+    format!("{schema}\0{}", name.to_lowercase())
 }
 
 fn account_key(name: &crate::AccountName) -> String {

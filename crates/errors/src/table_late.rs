@@ -432,6 +432,7 @@ catalog! {
     WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '{}' in position {} in datetime value '{}' at row {} is deprecated. Prefer the standard '{}'.";
     WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '{}' in position {} in datetime value '{}' at row {} is superfluous and is deprecated. Please remove.";
     WARN_TRG_ALREADY_EXISTS = 4099, "HY000", "Trigger '{}' already exists on the table '{}'.'{}'.";
+    IF_NOT_EXISTS_UNSUPPORTED_TRG_EXISTS_ON_DIFFERENT_TABLE = 4100, "HY000", "Trigger '{}'.'{}' already exists on a different table. The 'IF NOT EXISTS' clause is only supported for triggers associated with the same table.";
     SET_PASSWORD_AUTH_PLUGIN_ERROR = 4102, "HY000", "SET PASSWORD has no significance for user '{}'@'{}' as the authentication method used doesn't store authentication data in the Squall server. Please consider using ALTER USER instead if you want to change authentication parameters.";
     GIPK_FAILED_AUTOINC_COLUMN_EXISTS = 4109, "HY000", "Failed to generate invisible primary key. Auto-increment column already exists.";
     GIPK_COLUMN_ALTER_NOT_ALLOWED = 4110, "HY000", "Altering generated invisible primary key column '{}' is not allowed.";

@@ -1,11 +1,12 @@
 //! What a program is given when it runs, and what it gives back.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
-use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
+use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, SessionServices};
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
@@ -22,11 +23,41 @@ pub trait TransactionSource {
     /// Unknown engine, or it cannot start.
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction>;
 
+    /// Itself, for who implements `Programs` over the same session.
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
     /// The engine itself: AUTO_INCREMENT counters.
     ///
     /// # Errors
     /// Unknown engine.
     fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>>;
+}
+
+/// The rows of a trigger: the columns of the table in record order, then those that are computed when read.
+pub struct TriggerRows<'v> {
+    /// OLD; empty when the trigger has none.
+    pub old: &'v [Value],
+    /// NEW; empty when the trigger has none. What a BEFORE trigger leaves here is written.
+    pub new: &'v mut [Value],
+}
+
+/// What a statement shares with a program that it runs meanwhile.
+pub struct Around<'p> {
+    /// The session's transactions.
+    pub transactions: &'p mut dyn TransactionSource,
+    /// The session's values.
+    pub session: &'p mut dyn SessionServices,
+}
+
+/// Runs the stored programs of a statement, by their numbers in its plan.
+pub trait Programs {
+    /// Runs a trigger for a row.
+    ///
+    /// # Errors
+    /// Whatever goes wrong in it.
+    fn fire(&mut self, trigger: u32, rows: TriggerRows<'_>, around: Around<'_>) -> Result<()>;
 }
 
 /// Takes result rows.
@@ -138,6 +169,8 @@ pub struct ExecContext<'a> {
     pub helpers: &'a HelperLimit,
     /// Reused memory.
     pub scratch: &'a mut ExecScratch,
+    /// Runs the programs that the plan names; plans that name none do without.
+    pub programs: Option<&'a mut dyn Programs>,
 }
 
 /// What a statement did.

@@ -19,7 +19,8 @@ mod value_key;
 mod write;
 
 pub use context::{
-    ExecContext, ExecScratch, ExecSettings, ExecutionMode, Outcome, RowSink, TransactionSource,
+    Around, ExecContext, ExecScratch, ExecSettings, ExecutionMode, Outcome, Programs, RowSink,
+    TransactionSource, TriggerRows,
 };
 pub use measure::{ExecCounts, Measure, MeasuredNodes};
 pub use program::{Program, compile, compile_measured};

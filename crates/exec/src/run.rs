@@ -10,7 +10,9 @@ use plugin_api::{FunctionContext, InformationContext, Registry};
 use sys::threads::HelperLimit;
 use types::Value;
 
-use crate::context::{ExecContext, ExecScratch, ExecSettings, TransactionSource};
+use crate::context::{
+    Around, ExecContext, ExecScratch, ExecSettings, Programs, TransactionSource, TriggerRows,
+};
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::measure::{ExecCounts, Measures};
 use crate::ops::{KeptRows, Node, ScanBuffers};
@@ -118,6 +120,10 @@ pub(crate) struct Run<'r> {
     pub(crate) records: RecordBuffers,
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
+    /// Runs triggers and stored functions; `None` in statements without them.
+    pub(crate) programs: Option<&'r mut dyn Programs>,
+    /// A program has failed: nothing may be ignored any more.
+    pub(crate) program_failed: bool,
     pub(crate) cancel: &'r CancelToken,
     pub(crate) helpers: &'r HelperLimit,
     pub(crate) memory: Memory,
@@ -169,6 +175,11 @@ impl<'r> Run<'r> {
             key: Vec::new(),
             scans,
             records,
+            programs: match &mut ctx.programs {
+                Some(programs) => Some(&mut **programs),
+                None => None,
+            },
+            program_failed: false,
             cancel: ctx.cancel,
             helpers: ctx.helpers,
             memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
@@ -207,6 +218,37 @@ impl<'r> Run<'r> {
     /// The transaction in `engine`.
     pub(crate) fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
         self.transactions.transaction(engine)
+    }
+
+    /// Runs triggers for a row, one after the other.
+    pub(crate) fn fire(
+        &mut self,
+        triggers: &[u32],
+        old: &[Value],
+        new: &mut [Value],
+    ) -> Result<()> {
+        for trigger in triggers {
+            let Some(programs) = &mut self.programs else {
+                return Err(Error::internal("a trigger without anybody to run it"));
+            };
+            let around = Around {
+                transactions: &mut *self.transactions,
+                session: &mut *self.function.session,
+            };
+            let outcome = programs.fire(*trigger, TriggerRows { old, new: &mut *new }, around);
+            self.note_program(&outcome);
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// After a program: what its failure means for the statement.
+    fn note_program<T>(&mut self, outcome: &Result<T>) {
+        let Err(error) = outcome else { return };
+        self.program_failed = true;
+        if error.code() == ErrorCode::LOCK_DEADLOCK {
+            self.is_rolled_back.set(true);
+        }
     }
 
     /// Words an engine's refusal.

@@ -29,6 +29,6 @@ pub use physical::{
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, InsertMode,
     InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery,
-    TableWrite, UpdatePlan, ViewCheck, WrittenColumn,
+    TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
 };
 pub use walk::RegisterSet;

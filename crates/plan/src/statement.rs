@@ -137,6 +137,17 @@ pub struct ViewCheck {
     pub predicate: Expr,
 }
 
+/// The triggers that a write fires, by their numbers among the statement's programs, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Triggers {
+    pub before_insert: Vec<u32>,
+    pub after_insert: Vec<u32>,
+    pub before_update: Vec<u32>,
+    pub after_update: Vec<u32>,
+    pub before_delete: Vec<u32>,
+    pub after_delete: Vec<u32>,
+}
+
 /// A table that is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
@@ -146,7 +157,7 @@ pub struct TableWrite {
     pub name: Arc<str>,
     /// Stored columns in record order.
     pub columns: Vec<WrittenColumn>,
-    /// Columns that are computed when read: a new row whose expressions fail is refused.
+    /// Columns that are computed when read: a new row whose expressions fail is refused, and triggers see them.
     pub virtuals: Vec<WrittenColumn>,
     /// CHECK constraints: name and predicate over the registers; violated when false (3819).
     pub checks: Vec<(Arc<str>, Expr)>,
@@ -158,6 +169,8 @@ pub struct TableWrite {
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
     /// The unique index that is asked last.
     pub last_unique: Option<u32>,
+    /// `None`: it has none that the statement fires.
+    pub triggers: Option<Box<Triggers>>,
     /// Foreign keys of this table: parents that must exist.
     pub parents: Vec<ForeignKeyCheck>,
     /// Foreign keys that refer to this table. Recursion through cascades is resolved by `exec` by table id, bounded at 15 levels.

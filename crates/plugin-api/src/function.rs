@@ -1,6 +1,7 @@
 //! The slots for scalar functions and aggregates. A function is defined once, in its family's plugin: types in, type out,
 //! what NULL does, and the kernel.
 
+use std::any::Any;
 use std::fmt;
 
 use errors::{Diagnostics, Result};
@@ -266,6 +267,10 @@ pub struct FunctionContext<'a> {
 
 /// What functions may ask of the session.
 pub trait SessionServices {
+    /// Itself, for who owns it.
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
     /// `CONNECTION_ID()`.
     fn connection_id(&self) -> u64;
     /// `USER()`: the name and host that the client gave.

@@ -290,6 +290,10 @@ pub trait InformationContext {
     fn routines(&self, _schema: &str) -> Vec<RoutineView> {
         Vec::new()
     }
+    /// Triggers of a schema in order of table, event, time and place.
+    fn triggers(&self, _schema: &str) -> Vec<TriggerView> {
+        Vec::new()
+    }
 
     /// Whether rows can be changed through a view. The view is bound for it.
     fn is_updatable(&self, _schema: &str, _view: &str) -> bool {
@@ -365,6 +369,37 @@ pub struct RoutineView {
     pub created_micros: i64,
     /// Microseconds since 1970 UTC.
     pub altered_micros: i64,
+    /// `character_set_client` of the session that made it.
+    pub session_charset: String,
+    /// `collation_connection` of that session.
+    pub session_collation: String,
+    /// Collation of the schema then.
+    pub database_collation: String,
+}
+
+/// A trigger, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TriggerView {
+    /// Schema name.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// The table.
+    pub table: String,
+    /// `INSERT`, `UPDATE` or `DELETE`.
+    pub event: &'static str,
+    /// `BEFORE` or `AFTER`.
+    pub timing: &'static str,
+    /// Its place among those of the same table, event and time.
+    pub order: u64,
+    /// Text of the body.
+    pub body: String,
+    /// `user@host`.
+    pub definer: String,
+    /// SQL mode of the session that made it.
+    pub sql_mode: String,
+    /// Microseconds since 1970 UTC.
+    pub created_micros: i64,
     /// `character_set_client` of the session that made it.
     pub session_charset: String,
     /// `collation_connection` of that session.

@@ -24,7 +24,7 @@ pub use function::{
 pub use information::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
     InformationContext, InformationTable, IoBucket, ParameterView, ProcessView, RoutineView,
-    TableDetail, TableView, VariableView,
+    TableDetail, TableView, TriggerView, VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

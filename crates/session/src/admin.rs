@@ -251,6 +251,7 @@ impl Session {
             ShowKind::CreateProcedure(name) => {
                 self.show_create_routine(name, catalog::RoutineKind::Procedure, sink).map(Some)
             }
+            ShowKind::CreateTrigger(name) => self.show_create_trigger(name, sink).map(Some),
             ShowKind::CreateFunction(name) => {
                 self.show_create_routine(name, catalog::RoutineKind::Function, sink).map(Some)
             }
@@ -362,7 +363,7 @@ impl Session {
         let explain =
             Explain { target: ast::ExplainTarget::Statement(Box::new(inner)), ..explain.clone() };
         let statement = Statement::Explain(Box::new(explain.clone()));
-        let running = Running { source: &text, parameters: &[], origin: Origin::Text };
+        let running = Running { source: &text, parameters: &[], origin: Origin::Text, kept: None };
         let before = std::mem::replace(&mut self.services.database, database);
         let outcome = self.run_explain(&statement, &explain, &running, sink);
         self.services.database = before;

@@ -208,7 +208,8 @@ impl Session {
         if !plannable || crate::hinted::sets_variables(&statement) {
             return Ok(None);
         }
-        let running = Running { source: text, parameters: values, origin: Origin::Prepared };
+        let running =
+            Running { source: text, parameters: values, origin: Origin::Prepared, kept: None };
         let types = self.parameter_types(&running);
         let planned = self.plan_statement(&statement, text, types.as_deref())?;
         if planned.wants_literals {

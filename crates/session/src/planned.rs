@@ -47,6 +47,10 @@ pub(crate) struct Planned {
     pub(crate) wants_literals: bool,
     /// Stored functions to call before it runs.
     pub(crate) stored_calls: Vec<binder::StoredCall>,
+    /// Programs that run while it runs.
+    pub(crate) programs: Vec<binder::StoredProgram>,
+    /// Tables whose rows it changes itself.
+    pub(crate) targets: Vec<TableId>,
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
     /// Other warnings of each execution.

@@ -504,8 +504,12 @@ impl Session {
             Some(planned) => planned,
             None => {
                 let statement = self.parse_prepared(&text.source)?;
-                let running =
-                    Running { source: &text.source, parameters, origin: Origin::Prepared };
+                let running = Running {
+                    source: &text.source,
+                    parameters,
+                    origin: Origin::Prepared,
+                    kept: None,
+                };
                 let planned = self.plan_and_lock(&statement, &running)?;
                 if planned.cacheable && may_share {
                     server.prepared_plans.insert(key, &lifted, planned.clone());
@@ -650,7 +654,8 @@ impl Session {
         self.runs_prepared = true;
         if !text.has_plan {
             let statement = self.parse_prepared(&text.source)?;
-            let running = Running { source: &text.source, parameters, origin: Origin::Prepared };
+            let running =
+                Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
             return self.run_statement(&statement, &running, sink);
         }
         let planned = self.plan_prepared(text, None, parameters)?;

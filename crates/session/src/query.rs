@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::status::Counter;
+use crate::transaction::Transactions;
 use crate::variables::{Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
@@ -49,6 +50,10 @@ impl CatalogReader for Reader<'_> {
 
     fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
         self.view.relation(schema, name)
+    }
+
+    fn triggers(&self, table: &Table) -> Vec<Arc<catalog::Trigger>> {
+        self.view.snapshot.triggers_of(&table.schema, &table.name)
     }
 
     fn stored_function(&self, schema: &str, name: &str) -> Option<Arc<catalog::Routine>> {
@@ -174,6 +179,7 @@ impl Session {
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             wants_literals: bound.wants_literals,
             stored_calls: bound.stored_calls,
+            programs: bound.programs,
             version: view.snapshot.version,
             text_bytes: source.len(),
         };
@@ -248,10 +254,18 @@ impl Session {
         statement: &Statement,
         running: &Running<'_>,
     ) -> Result<Arc<Planned>> {
+        let address = std::ptr::from_ref(statement) as usize;
+        let may_keep = running.kept == Some(address);
+        if may_keep && let Some(known) = self.kept_plan(address)? {
+            return Ok(known);
+        }
         let types = self.parameter_types(running);
         for _ in 0..REPLAN_MAX {
             let planned = self.plan_statement(statement, running.source, types.as_deref())?;
             if self.lock_plan(&planned)? {
+                if may_keep {
+                    self.keep_plan(address, &planned);
+                }
                 return Ok(planned);
             }
         }
@@ -276,6 +290,9 @@ impl Session {
     /// Checks privileges and takes metadata locks; false when the plan is out of date.
     pub(crate) fn lock_plan(&mut self, planned: &Planned) -> Result<bool> {
         self.check_plan_privileges(planned)?;
+        if !self.tables_above.is_empty() {
+            self.check_tables_above(planned)?;
+        }
         let writes = planned.uses.iter().any(|(_, usage)| *usage == Usage::Write);
         if writes {
             self.count_use(Resource::Updates)?;
@@ -286,6 +303,9 @@ impl Session {
         }
         if self.locked.tables.is_some() {
             self.check_locked_tables(planned)?;
+        }
+        if self.function_depth > 0 && self.slot.holds(&planned.uses) {
+            return Ok(self.is_plan_current(planned));
         }
         if !planned.uses.is_empty() {
             let mark = self.slot.mark();
@@ -300,7 +320,7 @@ impl Session {
         Ok(true)
     }
 
-    fn is_plan_current(&self, planned: &Planned) -> bool {
+    pub(crate) fn is_plan_current(&self, planned: &Planned) -> bool {
         self.server.catalog.with(|snapshot| {
             snapshot.version == planned.version
                 || planned.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
@@ -436,6 +456,11 @@ impl Session {
         if let Some(wait) = planned.lock_wait {
             self.transactions.set_row_lock_timeout(wait);
         }
+        if !planned.programs.is_empty() {
+            let outcome = self.run_with_programs(planned, parameters, rows);
+            self.after_program(planned);
+            return outcome;
+        }
         let settings = self.exec_settings(planned.kind);
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
         let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
@@ -471,15 +496,21 @@ impl Session {
             cancel: &self.shared.cancel,
             helpers: &self.server.scan_helpers,
             scratch: &mut self.scratch,
+            programs: None,
         };
         let outcome = planned.program.run(&mut ctx, rows);
+        self.after_program(planned);
+        outcome
+    }
+
+    /// Counts what was done, and takes back what held for one statement only.
+    fn after_program(&mut self, planned: &Planned) {
         if planned.lock_wait.is_some() {
             self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
         }
         let counters = &self.shared.counters;
         counters.add_rows(&std::mem::take(&mut self.scratch.counts));
         planned.access_counters.iter().for_each(|counter| counters.add(*counter, 1));
-        outcome
     }
 
     /// What is said of a statement's text: with every execution, or when it is prepared.
@@ -495,18 +526,23 @@ impl Session {
 
     /// Whether plain reads of a statement lock: what a change is made of must stay as it was read, so that the change could be repeated.
     fn locks_reads(&self, kind: PlannedKind) -> bool {
-        let isolation = self.transactions.characteristics.isolation;
+        self.locks_reads_of(kind, &self.transactions)
+    }
+
+    /// As `locks_reads`, where the session's transactions are elsewhere.
+    pub(crate) fn locks_reads_of(&self, kind: PlannedKind, transactions: &Transactions) -> bool {
+        let isolation = transactions.characteristics.isolation;
         match kind {
             PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => {
                 matches!(isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
             }
             PlannedKind::Query | PlannedKind::Do => {
-                self.transactions.explicit && isolation == IsolationLevel::Serializable
+                transactions.explicit && isolation == IsolationLevel::Serializable
             }
         }
     }
 
-    fn exec_settings(&self, kind: PlannedKind) -> ExecSettings {
+    pub(crate) fn exec_settings(&self, kind: PlannedKind) -> ExecSettings {
         ExecSettings {
             memory_limit_bytes: STATEMENT_MEMORY_BYTES,
             cte_max_recursion_depth: self.settings.cte_max_recursion_depth,
@@ -530,6 +566,16 @@ impl Session {
         expr: &ast::Expr,
         running: &Running<'_>,
     ) -> Result<(Value, DataType)> {
+        let planned = self.plan_expression(expr, running)?;
+        self.value_of_plan(&planned, running)
+    }
+
+    /// Makes the plan of an expression without tables.
+    pub(crate) fn plan_expression(
+        &mut self,
+        expr: &ast::Expr,
+        running: &Running<'_>,
+    ) -> Result<Arc<Planned>> {
         // `SELECT expr` gives the value and its type in one run.
         let item = ast::SelectItem {
             kind: ast::SelectItemKind::Expr { expr: expr.clone(), alias: None },
@@ -545,12 +591,19 @@ impl Session {
             into: None,
             span: expr.span,
         };
-        let statement = Statement::Query(Box::new(query));
-        let planned = self.plan_and_lock(&statement, running)?;
+        self.plan_and_lock(&Statement::Query(Box::new(query)), running)
+    }
+
+    /// The value that the plan of an expression gives.
+    pub(crate) fn value_of_plan(
+        &mut self,
+        planned: &Planned,
+        running: &Running<'_>,
+    ) -> Result<(Value, DataType)> {
         let mut row = SingleRow::new(planned.program.columns());
         // The session's limit is for results.
         let limit = self.settings.sql_select_limit.take();
-        let outcome = self.run_program(&planned, running.parameters, &mut row);
+        let outcome = self.run_program(planned, running.parameters, &mut row);
         self.settings.sql_select_limit = limit;
         outcome?;
         row.row
@@ -708,6 +761,7 @@ pub(crate) struct BoundContext {
     pub(crate) uncacheable: bool,
     pub(crate) wants_literals: bool,
     pub(crate) stored_calls: Vec<binder::StoredCall>,
+    pub(crate) programs: Vec<binder::StoredProgram>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) privileges: Vec<binder::RequiredPrivilege>,
     pub(crate) parameters: Vec<DataType>,
@@ -757,6 +811,8 @@ pub(crate) fn planned(
         uses,
         wants_literals: context.wants_literals,
         stored_calls: context.stored_calls,
+        programs: context.programs,
+        targets: targets(plan),
         deprecations: context.deprecations,
         notices: context.notices,
         references: context.references,
@@ -810,6 +866,17 @@ fn counter_of(statement: &Statement) -> Counter {
         Statement::Do(_) => Counter::DO,
         Statement::Explain(_) => Counter::EXPLAIN,
         _ => Counter::SELECT,
+    }
+}
+
+/// Tables that a plan names to be written.
+fn targets(plan: &Plan) -> Vec<TableId> {
+    let id = |write: &plan::TableWrite| TableId(write.table);
+    match plan {
+        Plan::Insert(insert) => vec![id(&insert.target)],
+        Plan::Update(update) => update.targets.iter().map(|target| id(&target.0)).collect(),
+        Plan::Delete(delete) => delete.targets.iter().map(|target| id(&target.0)).collect(),
+        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => Vec::new(),
     }
 }
 

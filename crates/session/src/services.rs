@@ -1,5 +1,6 @@
 //! What functions may ask of the session, and the session's values that they read and change.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,21 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    /// Stands in while a statement that runs programs has the session's own.
+    pub(crate) fn stand_in(&self) -> Services {
+        Services {
+            server: self.server.clone(),
+            shared: self.shared.clone(),
+            values: self.values.clone(),
+            user_variables: HashMap::new(),
+            database: None,
+            user: String::new(),
+            current_user: String::new(),
+            current_role: String::new(),
+            ..*self
+        }
+    }
+
     /// The value of a system variable: of the session when it has one, else (or when `global`) the global one.
     pub(crate) fn variable(&self, name: &str, global: bool) -> Option<Value> {
         let globals = &self.server.globals;
@@ -93,6 +109,10 @@ impl Services {
 }
 
 impl SessionServices for Services {
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn connection_id(&self) -> u64 {
         self.shared.id
     }

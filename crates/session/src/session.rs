@@ -119,6 +119,8 @@ pub(crate) struct Session {
     pub(crate) frames: Vec<crate::program::frame::Frame>,
     /// Stored functions that run: their statements are parts of the one that calls them.
     pub(crate) function_depth: u32,
+    /// The tables of the statements that called them, which they may not write.
+    pub(crate) tables_above: Vec<Arc<[engine_api::TableId]>>,
     /// Stored programs that were parsed.
     pub(crate) programs: crate::program::Programs,
 }
@@ -200,6 +202,7 @@ impl Session {
             keeps_diagnostics: false,
             frames: Vec::new(),
             function_depth: 0,
+            tables_above: Vec::new(),
             programs: crate::program::Programs::default(),
             server: server.clone(),
         };

@@ -37,6 +37,8 @@ pub(crate) struct Running<'a> {
     /// Parameters of a prepared statement.
     pub(crate) parameters: &'a [Value],
     pub(crate) origin: Origin,
+    /// The address of a statement of a loaded program, whose plan may be kept.
+    pub(crate) kept: Option<usize>,
 }
 
 impl Session {
@@ -141,7 +143,7 @@ impl Session {
         if matches!(statement, Statement::Empty) {
             bail!(EMPTY_QUERY);
         }
-        let running = Running { source: text, parameters: &[], origin: Origin::Text };
+        let running = Running { source: text, parameters: &[], origin: Origin::Text, kept: None };
         self.run_statement(&statement, &running, sink)?;
         Ok(consumed)
     }
@@ -263,6 +265,8 @@ impl Session {
             Statement::CreateRoutine(create) => self.create_routine(create, running, sink),
             Statement::AlterRoutine(alter) => self.alter_routine(alter, sink),
             Statement::DropRoutine(drop) => self.drop_routine(drop, sink),
+            Statement::CreateTrigger(create) => self.create_trigger(create, running, sink),
+            Statement::DropTrigger(drop) => self.drop_trigger(drop, sink),
             Statement::Call(call) => self.run_call(call, running, sink),
             // Transactions.
             Statement::StartTransaction(start) => self.start_transaction(start, sink),
@@ -462,6 +466,8 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
         | Statement::CreateRoutine(_)
         | Statement::AlterRoutine(_)
         | Statement::DropRoutine(_)
+        | Statement::CreateTrigger(_)
+        | Statement::DropTrigger(_)
         | Statement::StartTransaction(_)
         | Statement::LockTables(_)
         | Statement::CreateUser(_)
@@ -488,8 +494,6 @@ fn name_of(statement: &Statement) -> &'static str {
         Statement::AlterSequence(_) => "ALTER SEQUENCE",
         Statement::DropSequence(_) => "DROP SEQUENCE",
         Statement::CreateLoadableFunction(_) => "CREATE FUNCTION ... SONAME",
-        Statement::CreateTrigger(_) => "CREATE TRIGGER",
-        Statement::DropTrigger(_) => "DROP TRIGGER",
         Statement::CreateEvent(_) => "CREATE EVENT",
         Statement::AlterEvent(_) => "ALTER EVENT",
         Statement::DropEvent(_) => "DROP EVENT",

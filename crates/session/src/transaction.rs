@@ -3,6 +3,7 @@
 //! The default engine's transaction commits last and gives the handle that the reply waits for; a temporary table's engine keeps
 //! nothing that must survive.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +61,11 @@ impl Transactions {
             },
             row_lock_timeout: Duration::from_secs(50),
         }
+    }
+
+    /// Stands in while a statement that runs programs has the session's own.
+    pub(crate) fn stand_in(&self) -> Transactions {
+        Transactions::new(self.registry.clone(), self.cancel.clone(), self.session)
     }
 
     fn options(&self) -> TxnOptions {
@@ -202,6 +208,10 @@ impl Transactions {
 }
 
 impl TransactionSource for Transactions {
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
         let position = match self.parts.iter().position(|part| part.engine.name() == engine) {
             Some(position) => position,

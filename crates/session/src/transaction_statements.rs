@@ -18,12 +18,16 @@ pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
 
 impl Session {
     /// Whether statements do not commit by themselves.
-    fn in_transaction(&self) -> bool {
+    pub(crate) fn in_transaction(&self) -> bool {
         self.transactions.explicit || !self.settings.autocommit || self.function_depth > 0
     }
 
     /// Before a statement: a transaction that it starts gets the session's characteristics.
     pub(crate) fn begin_transaction_scope(&mut self) {
+        if self.function_depth > 0 {
+            // A part of the statement that called.
+            return;
+        }
         if self.transactions.is_started() {
             self.transactions.begin_statement();
         } else if !self.transactions.explicit {

@@ -32,7 +32,6 @@ fn rows_go_in_and_come_out() {
         ("SELEC 1", 1064),
         ("", 1065),
         ("HANDLER t1 OPEN", 1235),
-        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a = 1", 1235),
         ("XA START 'a'", 1235),
     ]);
 }

@@ -100,6 +100,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "PARTITIONS") => tables::partitions,
         ("information_schema", "ROUTINES") => routines::routines,
         ("information_schema", "PARAMETERS") => routines::parameters,
+        ("information_schema", "TRIGGERS") => routines::triggers,
         ("information_schema", "COLUMNS") => columns::columns,
         ("information_schema", "STATISTICS") => columns::statistics,
         ("information_schema", "TABLE_CONSTRAINTS") => constraints::table_constraints,

@@ -1,4 +1,4 @@
-//! Stored routines and their parameters.
+//! Stored routines, their parameters, and triggers.
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView};
@@ -61,6 +61,40 @@ pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
         ]);
         emit(&row)
     })
+}
+
+/// `TRIGGERS`.
+pub fn triggers(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for (schema, _) in ctx.schemas() {
+        ctx.check_cancelled()?;
+        for trigger in ctx.triggers(&schema) {
+            emit(&[
+                catalog(),
+                Value::text(&trigger.schema),
+                Value::text(&trigger.name),
+                Value::text(trigger.event),
+                catalog(),
+                Value::text(&trigger.schema),
+                Value::text(&trigger.table),
+                Value::UInt(trigger.order),
+                Value::Null,
+                Value::text(&trigger.body),
+                Value::text("ROW"),
+                Value::text(trigger.timing),
+                Value::Null,
+                Value::Null,
+                Value::text("OLD"),
+                Value::text("NEW"),
+                time(trigger.created_micros - trigger.created_micros.rem_euclid(10_000)),
+                Value::text(&trigger.sql_mode),
+                Value::text(&trigger.definer),
+                Value::text(&trigger.session_charset),
+                Value::text(&trigger.session_collation),
+                Value::text(&trigger.database_collation),
+            ])?;
+        }
+    }
+    Ok(())
 }
 
 /// `PARAMETERS`.

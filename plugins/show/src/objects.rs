@@ -183,7 +183,6 @@ pub fn triggers(schema: &str) -> Select {
             ("DATABASE_COLLATION", "Database Collation"),
         ])
         .equal("TRIGGER_SCHEMA", schema)
-        .ordered("1")
 }
 
 /// SHOW EVENTS.

@@ -94,6 +94,7 @@ impl DeleteProgram {
             visited: VisitedRows::new(&self.feed, self.targets.len()),
             cells: Vec::new(),
             values: Vec::new(),
+            old: Vec::new(),
         };
         self.feed.each(run, &mut |run| state.row(run))
     }
@@ -106,6 +107,8 @@ struct DeleteState<'p, 'o> {
     visited: VisitedRows,
     cells: Vec<Value>,
     values: Vec<Value>,
+    /// The row as triggers see it.
+    old: Vec<Value>,
 }
 
 impl DeleteState<'_, '_> {
@@ -131,6 +134,17 @@ impl DeleteState<'_, '_> {
     }
 
     fn target(&mut self, table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
+        let Some(triggers) = &table.triggers else { return self.remove(table, locator, run) };
+        table.row(1, &mut self.old, run)?;
+        run.fire(&triggers.before_delete, &self.old, &mut [])?;
+        let deleted = self.remove(table, locator, run)?;
+        if deleted {
+            run.fire(&triggers.after_delete, &self.old, &mut [])?;
+        }
+        Ok(deleted)
+    }
+
+    fn remove(&mut self, table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
         if !table.children.is_empty() {
             self.values.clear();
             let columns = table.columns.iter();

@@ -236,7 +236,7 @@ impl Cascade<'_> {
 }
 
 /// Runs `body` with the row in the registers of its table, and puts the statement's registers back.
-fn with_row<'r, T>(
+pub(crate) fn with_row<'r, T>(
     table: &WriteTable,
     values: &[Value],
     run: &mut Run<'r>,

@@ -9,7 +9,7 @@ use types::{DataType, SqlMode, Value};
 
 use super::row::{Strictness, default_value, evaluate, implicit_default, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
-use super::update::{AssignmentCode, RecordBuffers, assign, assignments, replace_row};
+use super::update::{AssignmentCode, RecordBuffers, assign, assignments, fire_after, replace_row};
 use super::{Written, atomically, foreign, ignored, written};
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::ops::{KeptReader, KeptRows, Node, NodeCompiler};
@@ -53,6 +53,8 @@ pub(crate) struct InsertProgram {
     returning: Vec<Output>,
     /// A value may read another column of the new row.
     reads_row: bool,
+    /// Triggers see each row before it is complete.
+    fires_before: bool,
 }
 
 fn reads_table(plan: &Physical, table: u64) -> bool {
@@ -130,6 +132,10 @@ impl InsertProgram {
             targets: plan.targets.clone(),
             ignore: plan.ignore || matches!(plan.mode, InsertMode::Ignore),
             reads_row: values_read_row(plan),
+            fires_before: table
+                .triggers
+                .as_deref()
+                .is_some_and(|triggers| !triggers.before_insert.is_empty()),
             body: Body::default(),
             source,
             mode,
@@ -214,6 +220,8 @@ struct InsertState<'p, 's> {
     cells: Vec<Value>,
     /// Columns of this row whose default reads other columns.
     late: Vec<usize>,
+    /// Columns of this row without a value and a default, when triggers may give them one.
+    unset: Vec<usize>,
 }
 
 impl<'p, 's> InsertState<'p, 's> {
@@ -242,6 +250,7 @@ impl<'p, 's> InsertState<'p, 's> {
             explicit_id: None,
             forced_id: run.settings.insert_id,
             late: Vec::new(),
+            unset: Vec::new(),
             buffers: RecordBuffers::default(),
             found: RowBuf::default(),
             cells: Vec::new(),
@@ -278,12 +287,19 @@ impl<'p, 's> InsertState<'p, 's> {
 
     /// How many rows come is not known: the engine may store many at once.
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
+        if run.programs.is_some() {
+            // A program may look for the rows before.
+            return Ok(());
+        }
         let table = &self.program.table;
         let expected = run.transaction(&table.engine)?.expect_rows(table.id);
         run.engine(expected)
     }
 
     fn rows_are_over(&self, run: &mut Run<'_>) -> Result<()> {
+        if run.programs.is_some() {
+            return Ok(());
+        }
         let stored = run.transaction(&self.program.table.engine)?.rows_are_over();
         run.engine(stored)
     }
@@ -364,6 +380,10 @@ impl<'p, 's> InsertState<'p, 's> {
                     self.late.push(program.targets[at]);
                     continue;
                 }
+                None if column.default.is_none() && program.fires_before => {
+                    self.unset.push(program.targets[at]);
+                    Value::Null
+                }
                 None => default_value(column, number, strictness, run)?,
             };
             run.regs[column.register] = self.accept(at, value, run)?;
@@ -374,7 +394,7 @@ impl<'p, 's> InsertState<'p, 's> {
     /// NOT NULL, except that NULL asks an AUTO_INCREMENT column for a value.
     fn accept(&mut self, at: usize, value: Value, run: &mut Run<'_>) -> Result<Value> {
         let column = self.program.targets[at];
-        if self.program.table.auto_increment == Some(column) {
+        if self.program.table.auto_increment == Some(column) || self.program.fires_before {
             return Ok(value);
         }
         not_null(value, &self.program.table.columns[column], self.strictness, run)
@@ -384,6 +404,7 @@ impl<'p, 's> InsertState<'p, 's> {
     fn begin_row(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.row += 1;
         self.late.clear();
+        self.unset.clear();
         self.outcome.records += 1;
         let (program, row, strictness) = (self.program, self.row, self.strictness);
         if program.reads_row {
@@ -407,6 +428,9 @@ impl<'p, 's> InsertState<'p, 's> {
             }
             run.regs[column.register] = if program.table.auto_increment == Some(*target) {
                 Value::Null
+            } else if column.default.is_none() && program.fires_before {
+                self.unset.push(*target);
+                Value::Null
             } else if column.default.is_none() {
                 // Complained of when the values are there.
                 implicit_default(&column.ty)
@@ -428,7 +452,11 @@ impl<'p, 's> InsertState<'p, 's> {
 
     /// The row is in the registers, except what is generated.
     fn finish_row(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.check_left_out(run)?;
+        if self.program.fires_before {
+            self.fire_before(run)?;
+        } else {
+            self.check_left_out(run)?;
+        }
         match self.write_row(run) {
             Err(error) if self.program.ignore && ignored(&error, run) => {
                 self.give_back_id(run);
@@ -440,6 +468,64 @@ impl<'p, 's> InsertState<'p, 's> {
             }
             outcome => outcome,
         }
+    }
+
+    /// BEFORE INSERT. The triggers see NULL where no value was given, and 0 where one will be generated.
+    fn fire_before(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let program = self.program;
+        let table = &program.table;
+        self.compute_late(run)?;
+        let mut row = std::mem::take(&mut self.buffers.new_row);
+        table.row_before(self.row, &mut row, run)?;
+        let id = table.auto_increment.filter(|at| row[*at].is_null());
+        let unset = id.and_then(|at| store_id(0, &table.columns[at].ty));
+        if let (Some(at), Some(unset)) = (id, &unset) {
+            row[at] = unset.clone();
+        }
+        let triggers = table.triggers.as_deref().map_or(&[][..], |all| &all.before_insert);
+        run.fire(triggers, &[], &mut row)?;
+        if let (Some(at), Some(unset)) = (id, unset)
+            && row[at] == unset
+        {
+            row[at] = Value::Null;
+        }
+        table.take_row(&mut row, run);
+        self.buffers.new_row = row;
+        for column in self.unset.iter().map(|at| &table.columns[*at]) {
+            if run.regs[column.register].is_null() && !column.ty.nullable {
+                run.regs[column.register] = default_value(column, self.row, self.strictness, run)?;
+            }
+        }
+        for (at, column) in table.columns.iter().enumerate() {
+            if table.auto_increment != Some(at) && column.generated.is_none() {
+                let value = std::mem::replace(&mut run.regs[column.register], Value::Null);
+                run.regs[column.register] = not_null(value, column, self.strictness, run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// AFTER INSERT of the row in the registers.
+    fn fire_after_insert(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        let after = table.triggers.as_deref().map_or(&[][..], |all| &all.after_insert);
+        if after.is_empty() {
+            return Ok(());
+        }
+        table.row(self.row, &mut self.buffers.new_row, run)?;
+        run.fire(after, &[], &mut self.buffers.new_row)
+    }
+
+    /// Defaults that read other columns.
+    fn compute_late(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        self.late.sort_unstable();
+        for column in self.late.iter().map(|column| &table.columns[*column]) {
+            let value = default_value(column, self.row, self.strictness, run)?;
+            run.regs[column.register] = not_null(value, column, self.strictness, run)?;
+        }
+        self.late.clear();
+        Ok(())
     }
 
     /// The row was left out: the next one takes the id that was generated for it.
@@ -461,11 +547,7 @@ impl<'p, 's> InsertState<'p, 's> {
             self.auto_increment(column, run)?;
         }
         if !self.late.is_empty() {
-            self.late.sort_unstable();
-            for column in self.late.iter().map(|column| &table.columns[*column]) {
-                let value = default_value(column, self.row, self.strictness, run)?;
-                run.regs[column.register] = not_null(value, column, self.strictness, run)?;
-            }
+            self.compute_late(run)?;
         }
         table.generate(self.row, self.strictness, run)?;
         table.check(run)?;
@@ -497,7 +579,7 @@ impl<'p, 's> InsertState<'p, 's> {
                     self.outcome.affected += 1 + deleted;
                     self.outcome.duplicates += deleted;
                     self.note_id(run);
-                    return Ok(());
+                    return self.fire_after_insert(run);
                 }
                 Written::Duplicate { index, locator } => (index, locator),
             };
@@ -508,7 +590,7 @@ impl<'p, 's> InsertState<'p, 's> {
                         self.outcome.affected += 1 + deleted;
                         self.outcome.duplicates += deleted;
                         self.note_id(run);
-                        return Ok(());
+                        return self.fire_after_insert(run);
                     }
                     Replaced::Deleted => deleted += 1,
                     Replaced::Gone => {}
@@ -543,11 +625,21 @@ impl<'p, 's> InsertState<'p, 's> {
             return Ok(Replaced::Gone);
         }
         let table = &self.program.table;
+        let triggers = table.triggers.as_deref();
+        let fires = triggers
+            .is_some_and(|all| !(all.before_delete.is_empty() && all.after_delete.is_empty()));
         if table.last_unique == Some(index)
             && table.children.is_empty()
+            && !fires
             && self.found.record == self.buffers.record
         {
             return Ok(Replaced::Same);
+        }
+        let mut seen = Vec::new();
+        if let Some(triggers) = triggers.filter(|_| fires) {
+            let old = table.layout.decode_all(&self.found.record)?;
+            seen = table.row_apart(old, self.row, run)?;
+            run.fire(&triggers.before_delete, &seen, &mut [])?;
         }
         if !table.children.is_empty() {
             let old = table.layout.decode_all(&self.found.record)?;
@@ -556,6 +648,9 @@ impl<'p, 's> InsertState<'p, 's> {
         run.counts.delete += 1;
         let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
         run.engine(outcome)?;
+        if let Some(triggers) = triggers.filter(|_| fires) {
+            run.fire(&triggers.after_delete, &seen, &mut [])?;
+        }
         Ok(Replaced::Deleted)
     }
 
@@ -585,6 +680,8 @@ impl<'p, 's> InsertState<'p, 's> {
             }
             other => other,
         };
+        let outcome = outcome
+            .and_then(|changed| fire_after(table, self.row, &mut buffers, run).map(|()| changed));
         self.buffers = buffers;
         if outcome? {
             self.outcome.affected += 2;

@@ -6,6 +6,7 @@ mod foreign;
 mod insert;
 mod row;
 mod table;
+mod trigger;
 mod update;
 
 use std::sync::Arc;
@@ -126,6 +127,7 @@ pub(crate) fn ignored(error: &Error, run: &mut Run<'_>) -> bool {
         || code == ErrorCode::ROW_IS_REFERENCED_2
         || code == ErrorCode::CHECK_CONSTRAINT_VIOLATED
         || code == ErrorCode::VIEW_CHECK_FAILED;
+    let ignorable = ignorable && !run.program_failed;
     if ignorable {
         run.function.diagnostics.push_error(Level::Warning, error);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine_api::{IndexId, TableId};
 use errors::Result;
-use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite};
+use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite, Triggers};
 use types::{DataType, TypeKind};
 
 use crate::expr::{Code, Truth};
@@ -65,6 +65,7 @@ pub(crate) struct WriteTable {
     pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
     /// The unique index that is asked last.
     pub(crate) last_unique: Option<IndexId>,
+    pub(crate) triggers: Option<Box<Triggers>>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
 }
@@ -186,6 +187,7 @@ impl TableCompiler {
             view_checks,
             indexes: indexes.collect(),
             last_unique: table.last_unique.map(IndexId),
+            triggers: table.triggers.clone(),
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
         })

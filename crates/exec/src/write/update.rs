@@ -9,7 +9,7 @@ use types::Value;
 use super::feed::{Feed, VisitedRows};
 use super::insert::raise_counter;
 use super::row::{Strictness, default_value, evaluate, not_null};
-use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
+use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::{Written, atomically, foreign, ignored, written};
 use crate::context::{ExecContext, Outcome};
 use crate::ops::NodeCompiler;
@@ -40,6 +40,9 @@ pub(crate) struct RecordBuffers {
     pub(crate) old: Vec<Value>,
     pub(crate) new: Vec<Value>,
     pub(crate) record: Vec<u8>,
+    /// The rows as triggers see them.
+    pub(crate) old_row: Vec<Value>,
+    pub(crate) new_row: Vec<Value>,
 }
 
 /// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the old and new values and the record.
@@ -53,31 +56,66 @@ pub(crate) fn assign(
 ) -> Result<bool> {
     buffers.old.clear();
     buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
+    let triggers = table.triggers.as_deref();
+    if triggers.is_some() {
+        table.row(row, &mut buffers.old_row, run)?;
+    }
+    let before = triggers.map_or(&[][..], |triggers| &triggers.before_update);
     for assignment in assignments {
         let column = &table.columns[assignment.column];
         let value = match &assignment.value {
             Some(code) => evaluate(code, column, row, strictness.mode, run)?,
             None => default_value(column, row, strictness, run)?,
         };
-        run.regs[column.register] = not_null(value, column, strictness, run)?;
+        // Triggers may still put something else in the place of NULL.
+        run.regs[column.register] = match before.is_empty() {
+            true => not_null(value, column, strictness, run)?,
+            false => value,
+        };
     }
     let changed = assignments.iter().any(|assignment| {
         run.regs[table.columns[assignment.column].register] != buffers.old[assignment.column]
     });
-    if !changed {
+    if !changed && before.is_empty() {
         return Ok(false);
     }
     for (at, column) in table.columns.iter().enumerate() {
         if let Some(now) = &column.on_update_now
+            && changed
             && !assignments.iter().any(|assignment| assignment.column == at)
         {
             run.regs[column.register] = evaluate(now, column, row, strictness.mode, run)?;
+        }
+    }
+    if !before.is_empty() {
+        table.row_before(row, &mut buffers.new_row, run)?;
+        run.fire(before, &buffers.old_row, &mut buffers.new_row)?;
+        table.take_row(&mut buffers.new_row, run);
+        table.check_nulls(strictness, run)?;
+        let differs = |(column, old): (&WriteColumn, &Value)| run.regs[column.register] != *old;
+        if !table.columns.iter().zip(&buffers.old).any(differs) {
+            return Ok(false);
         }
     }
     table.generate(row, strictness, run)?;
     table.check(run)?;
     table.encode(&mut buffers.new, &mut buffers.record, run)?;
     Ok(true)
+}
+
+/// AFTER UPDATE, whether or not anything was changed: the row is in the registers, and `assign` has left the old one in `buffers`.
+pub(crate) fn fire_after(
+    table: &WriteTable,
+    row: u64,
+    buffers: &mut RecordBuffers,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let after = table.triggers.as_deref().map_or(&[][..], |triggers| &triggers.after_update);
+    if after.is_empty() {
+        return Ok(());
+    }
+    table.row(row, &mut buffers.new_row, run)?;
+    run.fire(after, &buffers.old_row, &mut buffers.new_row)
 }
 
 /// Writes the changed row: foreign keys, then the engine.
@@ -232,6 +270,7 @@ impl UpdateState<'_, '_> {
         let row = self.outcome.matched;
         let buffers = &mut self.buffers;
         if !assign(&target.table, &target.assignments, row, strictness, buffers, run)? {
+            fire_after(&target.table, row, buffers, run)?;
             return Ok(false);
         }
         replace_row(&target.table, &self.program.related, locator, buffers, run)?;
@@ -242,6 +281,7 @@ impl UpdateState<'_, '_> {
         {
             raise_counter(&target.table, run)?;
         }
+        fire_after(&target.table, row, buffers, run)?;
         Ok(true)
     }
 }

@@ -229,6 +229,7 @@ impl Database {
             cancel: &cancel,
             helpers: &HelperLimit::new(8),
             scratch: &mut self.scratch,
+            programs: None,
         };
         let outcome = program.run(&mut ctx, &mut sink)?;
         Ok(Answer { rows, outcome })
@@ -376,6 +377,7 @@ impl Table {
             virtuals: Vec::new(),
             view_checks: Vec::new(),
             view: None,
+            triggers: None,
             indexes: self.def.indexes.iter().map(index).collect(),
             last_unique: self
                 .def

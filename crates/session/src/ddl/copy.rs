@@ -130,7 +130,7 @@ impl Session {
             returning: Vec::new(),
         };
         let statement = Statement::Insert(Box::new(insert));
-        let running = Running { source: b"", parameters: &[], origin: Origin::Text };
+        let running = Running { source: b"", parameters: &[], origin: Origin::Text, kept: None };
         // A stored 0 in an AUTO_INCREMENT column stays 0; in one that becomes one it asks for a value.
         let mode = self.settings.sql_mode;
         if was_auto_increment(old, copy, origins) {

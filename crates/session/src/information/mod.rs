@@ -13,7 +13,7 @@ use errors::{Diagnostics, Result, err};
 use plugin_api::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InformationContext,
     InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView, TableDetail, TableView,
-    VariableView,
+    TriggerView, VariableView,
 };
 use types::{DataType, ZoneRules};
 
@@ -484,6 +484,17 @@ impl InformationContext for Information<'_> {
             is_seen.then(|| crate::program::show::routine_view(routine, is_full))
         };
         snapshot.routines(schema).filter_map(view).collect()
+    }
+
+    fn triggers(&self, schema: &str) -> Vec<TriggerView> {
+        let snapshot = self.server.catalog.snapshot();
+        let is_seen = |trigger: &&Arc<catalog::Trigger>| {
+            self.privileges.allows_table(schema, &trigger.table, PrivilegeSet::TRIGGER)
+        };
+        let mut seen: Vec<&Arc<catalog::Trigger>> =
+            snapshot.triggers(schema).filter(is_seen).collect();
+        seen.sort_by_key(|trigger| (&trigger.table, trigger.event, !trigger.before, trigger.order));
+        seen.into_iter().map(|trigger| crate::program::trigger_view(trigger)).collect()
     }
 
     fn is_updatable(&self, schema: &str, view: &str) -> bool {

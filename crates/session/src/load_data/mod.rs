@@ -59,6 +59,8 @@ struct Load<'a> {
     ignore: bool,
     charset: &'static charset::Charset,
     counts: Counts,
+    /// Triggers run for each record: they look for those before.
+    has_programs: bool,
 }
 
 impl Session {
@@ -79,7 +81,8 @@ impl Session {
             self.require_global(PrivilegeSet::FILE)?;
         }
         // Planned before the client is asked for its file, so that most mistakes are found without it.
-        self.load_plan(&mut work, running, usize::MAX, 1)?;
+        let first = self.load_plan(&mut work, running, usize::MAX, 1)?;
+        work.has_programs = !first.programs.is_empty();
         self.transactions.savepoint(SAVEPOINT);
         let result = if load.local {
             let mut file = sink.local_file(&load.file)?;
@@ -160,6 +163,7 @@ impl Session {
             ignore,
             charset,
             counts: Counts::default(),
+            has_programs: false,
         })
     }
 
@@ -195,6 +199,9 @@ impl Session {
         table: &Table,
         source: &mut dyn FnMut() -> Result<Vec<u8>>,
     ) -> Result<()> {
+        if work.has_programs {
+            return self.load_records(work, running, source);
+        }
         let id = table.id;
         let cancel = self.shared.cancel.clone();
         let word = |error: engine_api::EngineError| error.into_error(&cancel);
@@ -352,8 +359,12 @@ impl Session {
             .filter(|target| matches!(target, LoadColumn::Column(_)))
             .count();
         let parameters = vec![Value::text(""); columns * records];
-        let inner =
-            Running { source: running.source, parameters: &parameters, origin: Origin::Prepared };
+        let inner = Running {
+            source: running.source,
+            parameters: &parameters,
+            origin: Origin::Prepared,
+            kept: None,
+        };
         let planned = self.plan_and_lock(&statement, &inner)?;
         work.plans.insert((count, records), planned.clone());
         Ok(planned)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{PrivilegeSet, RoutineKind};
+use catalog::{AccountName, PrivilegeSet, Routine, RoutineKind};
 use errors::{Result, bail};
 use plugin_api::{OkInfo, ResultSink, SessionServices};
 use syntax::ast::{Call, ExprKind};
@@ -17,11 +17,17 @@ use crate::variables::as_u64;
 /// Programs that may call each other.
 const CALLS_MAX: usize = 24;
 
+/// Whether `user@host` is the account.
+fn is_account(text: &str, account: &AccountName) -> bool {
+    text.rsplit_once('@')
+        .is_some_and(|(user, host)| *user == *account.user && *host == *account.host)
+}
+
 /// What a call puts aside and gets back.
 pub(super) struct Outside {
-    sql_mode: Value,
+    sql_mode: SqlMode,
     database: Option<Arc<str>>,
-    account: Option<(catalog::AccountName, Vec<catalog::AccountName>, String)>,
+    account: Option<(AccountName, Vec<AccountName>, String)>,
     more_results: bool,
     depth: u32,
     runs_prepared: bool,
@@ -44,8 +50,8 @@ impl Session {
             let shown = format!("{schema}.{}", routine.name);
             bail!(SP_WRONG_NO_OF_ARGS, "PROCEDURE", shown, wanted, given);
         }
-        self.check_recursion(&loaded)?;
-        let frame = self.new_frame(&loaded, call, running)?;
+        self.check_recursion(&routine)?;
+        let frame = self.new_frame(&loaded, &routine, call, running)?;
         self.finish_transaction_scope()?;
         self.diagnostics = std::mem::take(&mut self.working);
         let outside = self.enter(&loaded)?;
@@ -57,19 +63,15 @@ impl Session {
         self.leave(outside);
         result?;
         if let Some(frame) = frame {
-            self.hand_out(&loaded, &frame, call, running)?;
+            self.hand_out(&routine, &frame, call, running)?;
         }
         self.working = std::mem::take(&mut self.diagnostics);
         self.send_ok(sink, OkInfo { affected_rows, ..OkInfo::default() })
     }
 
     /// A routine may call itself only as often as is allowed, and calls do not nest without end.
-    fn check_recursion(&mut self, loaded: &Loaded) -> Result<()> {
-        let routine = &loaded.routine;
-        let own = self.frames.iter().filter(|frame| {
-            frame.loaded.routine.name == routine.name
-                && frame.loaded.routine.schema == routine.schema
-        });
+    fn check_recursion(&mut self, routine: &Routine) -> Result<()> {
+        let own = self.frames.iter().filter(|frame| frame.loaded.is_routine(routine));
         let limit = as_u64(&self.value("max_sp_recursion_depth"));
         if own.count() as u64 > limit {
             bail!(SP_RECURSION_LIMIT, limit, routine.name);
@@ -89,10 +91,10 @@ impl Session {
     fn new_frame(
         &mut self,
         loaded: &Arc<Loaded>,
+        routine: &Routine,
         call: &Call,
         running: &Running<'_>,
     ) -> Result<Frame> {
-        let routine = &loaded.routine;
         let mut frame = Frame::new(loaded.clone());
         for (slot, (parameter, arg)) in routine.parameters.iter().zip(&call.args).enumerate() {
             let is_variable = matches!(arg.kind, ExprKind::UserVar(_) | ExprKind::Param(_));
@@ -112,17 +114,16 @@ impl Session {
 
     /// Puts the session into the routine's schema and SQL mode, and into the hands of its definer.
     pub(super) fn enter(&mut self, loaded: &Loaded) -> Result<Outside> {
-        let routine = &loaded.routine;
         let mut outside = Outside {
-            sql_mode: self.value("sql_mode"),
+            sql_mode: self.settings.sql_mode,
             database: self.services.database.clone(),
             account: None,
             more_results: self.more_results,
             depth: self.depth,
             runs_prepared: self.runs_prepared,
         };
-        if !routine.invoker && *routine.definer != *self.account.to_string() {
-            let definer = crate::accounts::parse_account(&routine.definer);
+        if !loaded.invoker && !is_account(&loaded.definer, &self.account) {
+            let definer = crate::accounts::parse_account(&loaded.definer);
             let snapshot = self.server.catalog.snapshot();
             if snapshot.accounts().get(&definer).is_none() && &*definer.user != "root" {
                 bail!(NO_SUCH_USER, definer.user, definer.host);
@@ -132,16 +133,13 @@ impl Session {
             outside.account = Some((
                 std::mem::replace(&mut self.account, definer),
                 std::mem::replace(&mut self.active_roles, roles.unwrap_or_default()),
-                std::mem::replace(&mut self.services.current_user, routine.definer.to_string()),
+                std::mem::replace(&mut self.services.current_user, loaded.definer.to_string()),
             ));
             self.refresh_privileges();
         }
-        if self.settings.sql_mode.0 != routine.sql_mode {
-            self.store_session("sql_mode", Value::text(&SqlMode(routine.sql_mode).to_text()));
-            self.refresh_settings();
-        }
-        if self.services.database.as_deref() != Some(&*routine.schema) {
-            self.move_to_schema(Some(routine.schema.clone()));
+        self.set_sql_mode(SqlMode(loaded.sql_mode));
+        if self.services.database.as_deref() != Some(&*loaded.schema) {
+            self.move_to_schema(Some(loaded.schema.clone()));
         }
         self.more_results = true;
         self.depth = 0;
@@ -159,12 +157,16 @@ impl Session {
             self.services.current_user = shown;
             self.refresh_privileges();
         }
-        if self.value("sql_mode") != outside.sql_mode {
-            self.store_session("sql_mode", outside.sql_mode);
-            self.refresh_settings();
-        }
+        self.set_sql_mode(outside.sql_mode);
         if self.services.database != outside.database {
             self.move_to_schema(outside.database);
+        }
+    }
+
+    fn set_sql_mode(&mut self, mode: SqlMode) {
+        if self.settings.sql_mode != mode {
+            self.store_session("sql_mode", Value::text(&mode.to_text()));
+            self.refresh_settings();
         }
     }
 
@@ -182,12 +184,12 @@ impl Session {
     /// OUT and INOUT parameters to the caller's variables.
     fn hand_out(
         &mut self,
-        loaded: &Loaded,
+        routine: &Routine,
         frame: &Frame,
         call: &Call,
         running: &Running<'_>,
     ) -> Result<()> {
-        let parameters = loaded.routine.parameters.iter().zip(&call.args).zip(frame.values.iter());
+        let parameters = routine.parameters.iter().zip(&call.args).zip(frame.values.iter());
         for ((parameter, arg), value) in parameters {
             if &*parameter.mode == "IN" {
                 continue;

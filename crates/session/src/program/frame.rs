@@ -66,6 +66,11 @@ impl Frame {
         }
     }
 
+    /// The types of `values`, as one object that tells them from others.
+    pub(super) fn types_shared(&self) -> &Arc<[DataType]> {
+        &self.types
+    }
+
     /// The types of `values`.
     pub(crate) fn types(&self) -> &[DataType] {
         &self.types
@@ -143,8 +148,12 @@ impl Session {
             bail!(SP_CURSOR_ALREADY_OPEN);
         }
         let query = cursor.query.clone().ok_or_else(|| err!(SP_CURSOR_NOT_OPEN))?;
-        let running =
-            Running { source: &loaded.source, parameters: &values, origin: Origin::Program };
+        let running = Running {
+            source: &loaded.source,
+            parameters: &values,
+            origin: Origin::Program,
+            kept: None,
+        };
         let planned = self.plan_and_lock(&query, &running)?;
         // The session's limit is for results.
         let limit = self.settings.sql_select_limit.take();

@@ -82,18 +82,14 @@ impl Session {
         let routine = &call.routine;
         self.require_on_routine(routine, catalog::PrivilegeSet::EXECUTE, "execute")?;
         let loaded = self.loaded_routine(routine)?;
-        let runs = self.frames.iter().any(|frame| {
-            frame.loaded.routine.kind == routine.kind
-                && frame.loaded.routine.name == routine.name
-                && frame.loaded.routine.schema == routine.schema
-        });
+        let runs = self.frames.iter().any(|frame| frame.loaded.is_routine(routine));
         if runs {
             bail!(SP_NO_RECURSION);
         }
         self.check_depth()?;
         let mut frame = Frame::new(loaded.clone());
         let origin = if parameters.is_empty() { Origin::Text } else { Origin::Prepared };
-        let running = Running { source: b"", parameters, origin };
+        let running = Running { source: b"", parameters, origin, kept: None };
         for (slot, (parameter, arg)) in routine.parameters.iter().zip(&call.args).enumerate() {
             let (value, ty) = self.evaluate(arg, &running)?;
             let value = self.convert_variable(&parameter.name, &value, &ty, &parameter.ty)?;
@@ -103,7 +99,7 @@ impl Session {
         self.diagnostics = Diagnostics::default();
         let outside = self.enter(&loaded)?;
         self.frames.push(frame);
-        let result = self.run_body(&loaded, &mut FunctionSink);
+        let result = self.run_body(&loaded, &mut FunctionSink { word: "function" });
         let returned = self.frames.pop().and_then(|frame| frame.returned);
         let result = result.and_then(|()| {
             let (value, ty) = returned.ok_or_else(|| err!(SP_NORETURNEND, routine.name))?;
@@ -119,12 +115,15 @@ impl Session {
     }
 }
 
-/// Functions return values, not result sets.
-struct FunctionSink;
+/// Functions return values, not result sets, and triggers nothing.
+pub(super) struct FunctionSink {
+    /// What runs.
+    pub(super) word: &'static str,
+}
 
 impl ResultSink for FunctionSink {
     fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
-        Err(err!(SP_NO_RETSET, "function"))
+        Err(err!(SP_NO_RETSET, self.word))
     }
 
     fn row(&mut self, _: &dyn RowSource) -> Result<()> {

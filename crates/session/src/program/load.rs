@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Routine, RoutineParameter};
+use catalog::{Routine, RoutineParameter, Table, Trigger};
 use errors::{Error, Result, bail, err};
 use hashbrown::HashMap;
 use syntax::Statement;
@@ -10,6 +10,8 @@ use syntax::ast::{self, BodyKind, CreateRoutine, Declaration, Program, ProgramSt
 use types::{CollationId, DataType, SqlMode, TypeKind};
 
 use crate::ddl::{TypeContext, column_type};
+use crate::plan_cache::PlanSettings;
+use crate::planned::Planned;
 use crate::session::Session;
 use crate::show_create::quote;
 use crate::statement::parse_error;
@@ -24,10 +26,39 @@ pub(crate) struct Variable {
     pub(crate) ty: DataType,
 }
 
-/// A routine ready to run.
+/// What a program was made from.
+#[derive(Clone, Debug)]
+pub(crate) enum Made {
+    Routine(Arc<Routine>),
+    /// A trigger of the table as it is now.
+    Trigger(Arc<Trigger>, Arc<Table>),
+}
+
+/// A column of OLD or NEW that a trigger names.
+#[derive(Debug)]
+pub(crate) struct RowSlot {
+    pub(crate) is_new: bool,
+    /// Its place in the row: stored columns first, then those that are computed when read.
+    pub(crate) position: usize,
+    /// The variable.
+    pub(crate) slot: usize,
+    pub(crate) assigned: bool,
+    /// The column's own type.
+    pub(crate) ty: DataType,
+}
+
+/// A program ready to run.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub(crate) routine: Arc<Routine>,
+    pub(crate) made: Made,
+    pub(crate) schema: Arc<str>,
+    /// `user@host`.
+    pub(crate) definer: Arc<str>,
+    /// It runs with the rights of who calls it.
+    pub(crate) invoker: bool,
+    pub(crate) sql_mode: u64,
+    /// Of triggers.
+    pub(crate) row: Vec<RowSlot>,
     /// The text that the spans of `body` refer to.
     pub(crate) source: Box<[u8]>,
     pub(crate) body: ProgramStatement,
@@ -37,10 +68,48 @@ pub(crate) struct Loaded {
     pub(crate) cursors: usize,
 }
 
-/// The routines that a session has parsed, by the address of their definition.
+/// The programs that a session has parsed, by the address of their definition, and plans of their statements.
 #[derive(Default)]
 pub(crate) struct Programs {
     loaded: HashMap<usize, Arc<Loaded>>,
+    /// By the address of the statement or expression in a loaded program.
+    plans: HashMap<usize, KeptPlan>,
+}
+
+/// A plan of a statement of a program, and what it was made under.
+struct KeptPlan {
+    planned: Arc<Planned>,
+    /// So that the address stays what it is.
+    _loaded: Arc<Loaded>,
+    types: Arc<[DataType]>,
+    database: Option<Arc<str>>,
+    settings: PlanSettings,
+}
+
+/// Plans that a session keeps of programs' statements.
+const PLANS_MAX: usize = 1024;
+
+impl Loaded {
+    /// Whether it is this routine.
+    pub(crate) fn is_routine(&self, routine: &Routine) -> bool {
+        match &self.made {
+            Made::Routine(own) => {
+                own.kind == routine.kind && own.name == routine.name && own.schema == routine.schema
+            }
+            Made::Trigger(..) => false,
+        }
+    }
+
+    /// Whether it was made from what `other` says.
+    fn is_made_from(&self, other: &Made) -> bool {
+        match (&self.made, other) {
+            (Made::Routine(own), Made::Routine(other)) => Arc::ptr_eq(own, other),
+            (Made::Trigger(own, table), Made::Trigger(other, now)) => {
+                Arc::ptr_eq(own, other) && Arc::ptr_eq(table, now)
+            }
+            (Made::Routine(_), Made::Trigger(..)) | (Made::Trigger(..), Made::Routine(_)) => false,
+        }
+    }
 }
 
 impl Session {
@@ -61,18 +130,123 @@ impl Session {
 
     /// A routine ready to run, parsed now unless it was before.
     pub(super) fn loaded_routine(&mut self, routine: &Arc<Routine>) -> Result<Arc<Loaded>> {
-        let address = Arc::as_ptr(routine) as usize;
+        self.loaded(Made::Routine(routine.clone()))
+    }
+
+    /// A program ready to run, parsed now unless it was before.
+    pub(super) fn loaded(&mut self, made: Made) -> Result<Arc<Loaded>> {
+        let address = match &made {
+            Made::Routine(routine) => Arc::as_ptr(routine) as usize,
+            Made::Trigger(trigger, _) => Arc::as_ptr(trigger) as usize,
+        };
         if let Some(known) = self.programs.loaded.get(&address)
-            && Arc::ptr_eq(&known.routine, routine)
+            && known.is_made_from(&made)
         {
             return Ok(known.clone());
         }
-        let loaded = Arc::new(self.load_routine(routine)?);
+        let loaded = Arc::new(match &made {
+            Made::Routine(routine) => self.load_routine(routine)?,
+            Made::Trigger(trigger, table) => self.load_trigger(trigger, table)?,
+        });
         if self.programs.loaded.len() >= KEPT_MAX {
             self.programs.loaded.clear();
         }
         self.programs.loaded.insert(address, loaded.clone());
         Ok(loaded)
+    }
+
+    /// The plan kept for a statement or an expression of the running program, when it still holds, with its tables locked.
+    pub(crate) fn kept_plan(&mut self, address: usize) -> Result<Option<Arc<Planned>>> {
+        let Some(known) = self.programs.plans.get(&address) else { return Ok(None) };
+        let types =
+            self.frames.last().is_some_and(|frame| Arc::ptr_eq(frame.types_shared(), &known.types));
+        let holds = types
+            && known.database == self.services.database
+            && known.settings == self.plan_settings()
+            && (known.planned.tables.is_empty() || self.may_share_plans());
+        let planned = known.planned.clone();
+        if holds && self.lock_plan(&planned)? {
+            return Ok(Some(planned));
+        }
+        self.programs.plans.remove(&address);
+        Ok(None)
+    }
+
+    /// Keeps the plan of a statement or an expression of the running program.
+    pub(crate) fn keep_plan(&mut self, address: usize, planned: &Arc<Planned>) {
+        let may_share = planned.tables.is_empty() || self.may_share_plans();
+        let Some(frame) = self.frames.last().filter(|_| planned.cacheable && may_share) else {
+            return;
+        };
+        let kept = KeptPlan {
+            planned: planned.clone(),
+            _loaded: frame.loaded.clone(),
+            types: frame.types_shared().clone(),
+            database: self.services.database.clone(),
+            settings: self.plan_settings(),
+        };
+        if self.programs.plans.len() >= PLANS_MAX {
+            self.programs.plans.clear();
+        }
+        self.programs.plans.insert(address, kept);
+    }
+
+    /// Parses a trigger and finds the columns that it names.
+    ///
+    /// # Errors
+    /// What its text is refused for; 1054.
+    pub(super) fn load_trigger(
+        &self,
+        trigger: &Arc<Trigger>,
+        table: &Arc<Table>,
+    ) -> Result<Loaded> {
+        let source = format!(
+            "CREATE TRIGGER {} {} {} ON {} FOR EACH ROW {}",
+            quote(&trigger.name),
+            trigger.timing(),
+            trigger.event.as_str(),
+            quote(&trigger.table),
+            trigger.body
+        )
+        .into_bytes();
+        let mode = SqlMode(trigger.sql_mode);
+        let Statement::CreateTrigger(create) = parse_program(&source, mode)? else {
+            return Err(err!(SP_LOAD_FAILED, trigger.name));
+        };
+        let BodyKind::Sql(body) = create.body.kind else {
+            return Err(Error::not_supported("stored programs in other languages"));
+        };
+        let body = ProgramStatement { statement: *body, span: create.body.span };
+        let mut known =
+            vec![Variable { name: "".into(), ty: DataType::null() }; create.variables as usize];
+        let mut row = Vec::with_capacity(create.row_columns.len());
+        for named in &create.row_columns {
+            let (position, column) = row_column(table, named)?;
+            let slot = named.slot as usize;
+            known[slot] =
+                Variable { name: (*column.name).into(), ty: variable_of(column.ty.clone()) };
+            let (is_new, assigned) = (named.is_new, named.assigned);
+            // What is computed is computed again.
+            let assigned = assigned && column.generated.is_none();
+            row.push(RowSlot { is_new, position, slot, assigned, ty: column.ty.clone() });
+        }
+        let collation = trigger.database_collation;
+        let mut types = Types { session: self, collation, mode, known };
+        types.statement(&body)?;
+        let known = types.known;
+        Ok(Loaded {
+            made: Made::Trigger(trigger.clone(), table.clone()),
+            schema: trigger.schema.clone(),
+            definer: trigger.definer.clone(),
+            invoker: false,
+            sql_mode: trigger.sql_mode,
+            row,
+            source: source.into(),
+            body,
+            types: known.iter().map(|variable| variable.ty.clone()).collect(),
+            variables: known,
+            cursors: create.cursors as usize,
+        })
     }
 
     /// Parses a routine.
@@ -82,13 +256,7 @@ impl Session {
     pub(super) fn load_routine(&self, routine: &Arc<Routine>) -> Result<Loaded> {
         let source = Session::routine_source(routine).into_bytes();
         let mode = SqlMode(routine.sql_mode);
-        let options = syntax::ParseOptions {
-            multi_statements: false,
-            ..crate::statement::parse_options_of(mode, false)
-        };
-        let (statement, _) =
-            syntax::parse_bytes(&source, &options).map_err(|error| parse_error(&error))?;
-        let Statement::CreateRoutine(create) = statement else {
+        let Statement::CreateRoutine(create) = parse_program(&source, mode)? else {
             return Err(err!(SP_LOAD_FAILED, routine.name));
         };
         let create = *create;
@@ -106,7 +274,12 @@ impl Session {
         types.statement(&body)?;
         let known = types.known;
         Ok(Loaded {
-            routine: routine.clone(),
+            made: Made::Routine(routine.clone()),
+            schema: routine.schema.clone(),
+            definer: routine.definer.clone(),
+            invoker: routine.invoker,
+            sql_mode: routine.sql_mode,
+            row: Vec::new(),
             source: source.into(),
             body,
             types: known.iter().map(|variable| variable.ty.clone()).collect(),
@@ -164,12 +337,45 @@ impl Session {
             enum_members_max: 0,
             column: name,
         };
-        let mut ty = column_type(written, &ctx)?.with_nullable(true);
-        if ty.kind == TypeKind::Timestamp {
-            ty.kind = TypeKind::DateTime;
-        }
-        Ok(ty)
+        Ok(variable_of(column_type(written, &ctx)?))
     }
+}
+
+/// What a variable for values of a column's type holds.
+fn variable_of(ty: DataType) -> DataType {
+    let mut ty = ty.with_nullable(true);
+    if ty.kind == TypeKind::Timestamp {
+        ty.kind = TypeKind::DateTime;
+    }
+    ty
+}
+
+fn parse_program(source: &[u8], mode: SqlMode) -> Result<Statement> {
+    let options = syntax::ParseOptions {
+        multi_statements: false,
+        ..crate::statement::parse_options_of(mode, false)
+    };
+    let parsed = syntax::parse_bytes(source, &options);
+    parsed.map(|(statement, _)| statement).map_err(|error| parse_error(&error))
+}
+
+/// The column that a trigger names, and its place in the row.
+fn row_column<'t>(
+    table: &'t Table,
+    named: &ast::RowColumn,
+) -> Result<(usize, &'t catalog::Column)> {
+    let is_hidden =
+        |column: &catalog::Column| column.generated.as_ref().is_some_and(|made| made.hidden);
+    let found = table.column(&named.name.text).filter(|at| !is_hidden(&table.columns[*at]));
+    let Some(at) = found else {
+        bail!(BAD_FIELD_ERROR, named.name.text, if named.is_new { "NEW" } else { "OLD" });
+    };
+    let column = &table.columns[at];
+    let stored = table.columns.iter().filter(|column| column.stored.is_some()).count();
+    let computed = table.columns[..at]
+        .iter()
+        .filter(|column| column.stored.is_none() && column.generated.is_some());
+    Ok((column.stored.unwrap_or_else(|| stored + computed.count()), column))
 }
 
 /// Finds the declarations of a program.

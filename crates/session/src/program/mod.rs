@@ -1,5 +1,5 @@
-//! Stored procedures and functions: their definitions here, CALL in `call`, calls of functions in `function`, their statements in
-//! `run`, handlers in `conditions`, variables and cursors in `frame`.
+//! Stored procedures and functions: their definitions here, CALL in `call`, calls of functions in `function`, triggers in `trigger`,
+//! programs that run while a statement runs in `within`, their statements in `run`, handlers in `conditions`, variables and cursors in `frame`.
 
 mod call;
 mod conditions;
@@ -8,6 +8,8 @@ mod function;
 mod load;
 mod run;
 pub(crate) mod show;
+mod trigger;
+mod within;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
 
 pub(crate) use load::Programs;
+pub(crate) use trigger::{follow_tables, trigger_view};
 
 use crate::session::Session;
 use crate::statement::Running;
@@ -77,15 +80,7 @@ impl Session {
             self.working.note(ErrorCode::SP_ALREADY_EXISTS, &[&kind.as_str(), &name]);
             return self.send_ok(sink, OkInfo::default());
         }
-        let definer = match &create.definer {
-            Some(user) if !user.current => {
-                format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
-            }
-            _ => self.account.to_string(),
-        };
-        if definer != self.account.to_string() {
-            self.require_dynamic("SET_ANY_DEFINER")?;
-        }
+        let definer = self.definer_text(create.definer.as_ref())?;
         let text = |span: ast::Span| {
             Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
         };
@@ -99,7 +94,7 @@ impl Session {
             kind,
             parameter_text: text(create.params_span),
             body: text(create.body.span),
-            definer: definer.into(),
+            definer,
             invoker: options.security == Some(SqlSecurity::Invoker),
             deterministic: options.deterministic == Some(true),
             data_access: access_text(options.data_access).into(),
@@ -119,6 +114,29 @@ impl Session {
         // What cannot be run is not kept: types that do not exist are found now.
         self.load_routine(&Arc::new(routine.clone()))?;
         self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)
+    }
+
+    /// The definer of a new program.
+    ///
+    /// # Errors
+    /// 1227 when it is somebody else and the account may not name others.
+    fn definer_text(&mut self, written: Option<&ast::UserName>) -> Result<Arc<str>> {
+        let own = self.account.to_string();
+        let definer = match written {
+            Some(user) if !user.current => {
+                format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
+            }
+            _ => own.clone(),
+        };
+        if definer != own {
+            self.require_dynamic("SET_ANY_DEFINER")?;
+            let account = crate::accounts::parse_account(&definer);
+            if self.server.catalog.snapshot().accounts().get(&account).is_none() {
+                let no_such_user = ErrorCode::NO_SUCH_USER;
+                self.working.note(no_such_user, &[&account.user, &account.host]);
+            }
+        }
+        Ok(definer.into())
     }
 
     /// ALTER PROCEDURE: its characteristics.

@@ -69,12 +69,13 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Flow> {
         if let Statement::Set(items) = &statement.statement
-            && items.len() > 1
+            && (items.len() > 1 || matches!(items[..], [SetItem::Local { .. }]))
         {
             return self.run_assignments(items, statement.span, loaded, sink);
         }
         let Statement::Program(program) = &statement.statement else {
-            self.run_sql(statement, loaded, sink)?;
+            let address = std::ptr::from_ref(&statement.statement) as usize;
+            self.run_other(statement, Some(address), loaded, sink)?;
             return self.handle_warnings(loaded, sink);
         };
         match &**program {
@@ -136,8 +137,19 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Flow> {
         for item in items {
-            let statement = Statement::Set(vec![item.clone()]);
-            self.run_sql(&ProgramStatement { statement, span }, loaded, sink)?;
+            if let SetItem::Local { variable, value } = item {
+                self.begin_part();
+                let (value, ty) = match &value.kind {
+                    ExprKind::Default(None) => (Value::Null, DataType::null()),
+                    _ => self.value_of(value, loaded)?,
+                };
+                self.assign_local(variable, &value, &ty)?;
+                self.services.row_count = 0;
+                self.end_part();
+            } else {
+                let statement = Statement::Set(vec![item.clone()]);
+                self.run_other(&ProgramStatement { statement, span }, None, loaded, sink)?;
+            }
             let flow = self.handle_warnings(loaded, sink)?;
             if flow != Flow::Next {
                 return Ok(flow);
@@ -282,18 +294,53 @@ impl Session {
             },
             span: when.span,
         };
-        let result = self.is_true(&comparison, loaded);
+        let result = self.value_once(&comparison, loaded);
+        let result = result.map(|(value, ty)| self.is_true_value(&value, &ty));
         let frame = self.frame()?;
         frame.types = types;
         Arc::make_mut(&mut frame.values).truncate(slot as usize);
         result
     }
 
-    /// The value of an expression of the program.
+    /// The value of an expression that stands in the program, so that its plan may be kept.
     pub(super) fn value_of(&mut self, expr: &Expr, loaded: &Loaded) -> Result<(Value, DataType)> {
+        let frame = self.frame()?;
+        if let ExprKind::Param(slot) = expr.kind {
+            let slot = slot as usize;
+            if let (Some(value), Some(ty)) = (frame.values.get(slot), frame.types().get(slot)) {
+                return Ok((value.clone(), ty.clone()));
+            }
+        }
+        let values = frame.values.clone();
+        let origin = Origin::Program;
+        let running = Running { source: &loaded.source, parameters: &values, origin, kept: None };
+        let address = std::ptr::from_ref(expr) as usize;
+        let mut found = None;
+        self.under_scope(|session| {
+            let planned = match session.kept_plan(address)? {
+                Some(planned) => planned,
+                None => {
+                    let planned = session.plan_expression(expr, &running)?;
+                    session.keep_plan(address, &planned);
+                    planned
+                }
+            };
+            found = Some(session.value_of_plan(&planned, &running)?);
+            session.finish_transaction_scope()?;
+            Ok(())
+        })?;
+        found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
+    }
+
+    /// The value of an expression made for the moment.
+    fn value_once(&mut self, expr: &Expr, loaded: &Loaded) -> Result<(Value, DataType)> {
         let values = self.frame()?.values.clone();
-        let running =
-            Running { source: &loaded.source, parameters: &values, origin: Origin::Program };
+        let running = Running {
+            source: &loaded.source,
+            parameters: &values,
+            origin: Origin::Program,
+            kept: None,
+        };
         let mut found = None;
         self.under_scope(|session| {
             found = Some(session.evaluate(expr, &running)?);
@@ -305,11 +352,15 @@ impl Session {
 
     fn is_true(&mut self, expr: &Expr, loaded: &Loaded) -> Result<bool> {
         let (value, ty) = self.value_of(expr, loaded)?;
+        Ok(self.is_true_value(&value, &ty))
+    }
+
+    fn is_true_value(&mut self, value: &Value, ty: &DataType) -> bool {
         if value.is_null() {
-            return Ok(false);
+            return false;
         }
         let mut ctx = types::convert::CastContext::new(self.settings.sql_mode, &mut self.working);
-        Ok(types::convert::to_bool(&value, &ty, &mut ctx))
+        types::convert::to_bool(value, ty, &mut ctx)
     }
 
     /// What reads or writes rows within a program is a statement of its own.
@@ -325,9 +376,10 @@ impl Session {
     }
 
     /// A statement that is not only of programs.
-    fn run_sql(
+    fn run_other(
         &mut self,
         statement: &ProgramStatement,
+        kept: Option<usize>,
         loaded: &Loaded,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
@@ -342,7 +394,15 @@ impl Session {
             }
             _ => &*loaded.source,
         };
-        let running = Running { source, parameters: &values, origin: Origin::Program };
+        let running = Running { source, parameters: &values, origin: Origin::Program, kept };
+        self.begin_part();
+        self.under_scope(|session| session.run_statement(&statement.statement, &running, sink))?;
+        self.end_part();
+        Ok(())
+    }
+
+    /// Before a statement of a program.
+    fn begin_part(&mut self) {
         let mut working = errors::Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;
@@ -350,12 +410,14 @@ impl Session {
         self.services.error_count = self.diagnostics.error_count();
         self.services.statement_number += 1;
         self.services.last_insert_id_set = false;
-        self.under_scope(|session| session.run_statement(&statement.statement, &running, sink))?;
+    }
+
+    /// After a statement of a program that succeeded.
+    fn end_part(&mut self) {
         if !self.keeps_diagnostics {
             self.diagnostics = std::mem::take(&mut self.working);
         }
         self.keeps_diagnostics = false;
-        Ok(())
     }
 }
 

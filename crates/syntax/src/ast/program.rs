@@ -155,6 +155,25 @@ pub struct CreateTrigger {
     /// `FOLLOWS` (true) or `PRECEDES` another trigger.
     pub order: Option<(bool, Ident)>,
     pub body: Body,
+    /// How many variables it has, those that stand for columns of its rows included.
+    pub variables: u32,
+    /// How many cursors it has.
+    pub cursors: u32,
+    /// The columns of OLD and NEW that it names.
+    pub row_columns: Vec<RowColumn>,
+}
+
+/// A column of a trigger's OLD or NEW row: a variable of the program, filled before it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowColumn {
+    /// Of NEW, not of OLD.
+    pub is_new: bool,
+    /// The column.
+    pub name: Ident,
+    /// The variable.
+    pub slot: u32,
+    /// The trigger may change it.
+    pub assigned: bool,
 }
 
 /// What fires a trigger.

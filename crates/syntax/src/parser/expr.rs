@@ -757,6 +757,14 @@ impl<'a> Parser<'a> {
         {
             return Ok(Ok(self.make(start, ExprKind::Param(slot))));
         }
+        if column.schema.is_none()
+            && let Some(table) = &column.table
+            && let Some(is_new) = self.row_of_trigger(&table.text)
+        {
+            let slot = self.row_column(is_new, &column.name, false)?.slot;
+            let value = self.make(start, ExprKind::Param(slot));
+            return Ok(Ok(self.opt_json_path(start, value)?));
+        }
         let column = Box::new(column);
         if !matches!(self.tok(), Tok::Arrow | Tok::ArrowArrow) {
             return Ok(Ok(self.make(start, ExprKind::Column(column))));
@@ -770,6 +778,31 @@ impl<'a> Parser<'a> {
         self.raw_string(&mut value)?;
         let path = Box::new(StringLiteral { value: value.into(), ..StringLiteral::default() });
         Ok(Ok(self.make(start, ExprKind::JsonExtract { column, path, unquote })))
+    }
+
+    /// `-> 'path'` behind a value that is no column.
+    fn opt_json_path(&mut self, start: u32, value: Expr) -> PResult<Expr> {
+        let unquote = self.at_tok(Tok::ArrowArrow);
+        if !unquote && !self.at_tok(Tok::Arrow) {
+            return Ok(value);
+        }
+        self.bump();
+        if !self.at_tok(Tok::Str) {
+            return self.fail();
+        }
+        let path = self.primary()?;
+        let call = |name: &str, args: Vec<Expr>| {
+            let call = FunctionCall {
+                schema: None,
+                name: Ident::new(name),
+                args,
+                arg_names: Vec::new(),
+                stored_only: false,
+            };
+            self.make(start, ExprKind::Function(Box::new(call)))
+        };
+        let found = call("JSON_EXTRACT", vec![value, path]);
+        Ok(if unquote { call("JSON_UNQUOTE", vec![found]) } else { found })
     }
 
     pub(super) fn interval_unit(&mut self) -> PResult<IntervalUnit> {

@@ -247,10 +247,23 @@ impl<'a> Parser<'a> {
         if let Some(word) = self.eat_one_of(&[Kw::FOLLOWS, Kw::PRECEDES]) {
             order = Some((word == Kw::FOLLOWS, self.ident_or_text()?));
         }
+        self.begin_trigger(before, event);
         let body = self.body()?;
-        let definer = prefix.definer;
-        let trigger = CreateTrigger { flags, definer, name, before, event, table, order, body };
-        Ok(Statement::CreateTrigger(Box::new(trigger)))
+        let mut scope = self.program.take().unwrap_or_default();
+        let (variables, cursors) = scope.counts();
+        Ok(Statement::CreateTrigger(Box::new(CreateTrigger {
+            flags,
+            definer: prefix.definer,
+            name,
+            before,
+            event,
+            table,
+            order,
+            body,
+            variables,
+            cursors,
+            row_columns: scope.take_row_columns(),
+        })))
     }
 
     pub(super) fn create_event(&mut self, prefix: Prefix) -> PResult<Statement> {
@@ -406,8 +419,9 @@ impl<'a> Parser<'a> {
             }
             Kw::RETURN => {
                 self.bump();
+                let value = self.expr()?;
                 self.note_return()?;
-                Program::Return(self.expr()?)
+                Program::Return(value)
             }
             Kw::OPEN => {
                 self.bump();

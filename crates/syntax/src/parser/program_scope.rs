@@ -29,8 +29,17 @@ pub(super) struct ProgramScope {
     first_label: usize,
     variables: u32,
     cursors: u32,
-    is_function: bool,
+    kind: Option<ProgramKind>,
     returns: bool,
+    row_columns: Vec<RowColumn>,
+}
+
+/// What a program is, as far as it decides what the program may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProgramKind {
+    Procedure,
+    Function,
+    Trigger { before: bool, event: TriggerEvent },
 }
 
 impl ProgramScope {
@@ -42,6 +51,16 @@ impl ProgramScope {
     /// Whether a RETURN was read.
     pub(super) fn returns(&self) -> bool {
         self.returns
+    }
+
+    /// The columns of OLD and NEW that were named.
+    pub(super) fn take_row_columns(&mut self) -> Vec<RowColumn> {
+        std::mem::take(&mut self.row_columns)
+    }
+
+    /// Its statements are part of another: it may neither end a transaction nor return rows.
+    fn is_part(&self) -> bool {
+        matches!(self.kind, Some(ProgramKind::Function | ProgramKind::Trigger { .. }))
     }
 
     fn variable(&self, name: &str) -> Option<u32> {
@@ -66,8 +85,11 @@ impl Parser<'_> {
         kind: Option<RoutineKind>,
         params: &[RoutineParam],
     ) -> PResult<()> {
-        let is_function = kind == Some(RoutineKind::Function);
-        self.program = Some(Box::new(ProgramScope { is_function, ..ProgramScope::default() }));
+        let kind = kind.map(|kind| match kind {
+            RoutineKind::Function => ProgramKind::Function,
+            RoutineKind::Procedure => ProgramKind::Procedure,
+        });
+        self.program = Some(Box::new(ProgramScope { kind, ..ProgramScope::default() }));
         self.enter_block();
         for param in params {
             if self.declare_variable(&param.name).is_none() {
@@ -75,6 +97,73 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A trigger begins.
+    pub(super) fn begin_trigger(&mut self, before: bool, event: TriggerEvent) {
+        let kind = Some(ProgramKind::Trigger { before, event });
+        self.program = Some(Box::new(ProgramScope { kind, ..ProgramScope::default() }));
+        self.enter_block();
+    }
+
+    /// Whether a qualified name is one of a trigger's row: then whether of NEW.
+    pub(super) fn row_of_trigger(&self, qualifier: &str) -> Option<bool> {
+        let scope = self.program.as_deref()?;
+        let is_new = qualifier.eq_ignore_ascii_case("NEW");
+        let is_row = is_new || qualifier.eq_ignore_ascii_case("OLD");
+        (is_row && matches!(scope.kind, Some(ProgramKind::Trigger { .. }))).then_some(is_new)
+    }
+
+    /// The variable that stands for `OLD.name` or `NEW.name`.
+    pub(super) fn row_column(
+        &mut self,
+        is_new: bool,
+        name: &Ident,
+        assigned: bool,
+    ) -> PResult<LocalVariable> {
+        let Some(ProgramKind::Trigger { before, event }) = self.scope().kind else {
+            return self.fail();
+        };
+        let row = if is_new { "NEW" } else { "OLD" };
+        let absent = match event {
+            TriggerEvent::Insert => (!is_new).then_some("INSERT"),
+            TriggerEvent::Delete => is_new.then_some("DELETE"),
+            TriggerEvent::Update => None,
+        };
+        if let Some(event) = absent {
+            return self.fail_other(1363, format!("There is no {row} row in on {event} trigger"));
+        }
+        if assigned && !(is_new && before) {
+            let word = if is_new { "after " } else { "" };
+            let text = format!("Updating of {row} row is not allowed in {word}trigger");
+            return self.fail_other(1362, text);
+        }
+        let scope = self.scope();
+        let known = scope
+            .row_columns
+            .iter_mut()
+            .find(|known| known.is_new == is_new && same(&known.name.text, &name.text));
+        if let Some(known) = known {
+            known.assigned |= assigned;
+            return Ok(LocalVariable { name: name.clone(), slot: known.slot });
+        }
+        let slot = scope.variables;
+        scope.variables += 1;
+        scope.row_columns.push(RowColumn { is_new, name: name.clone(), slot, assigned });
+        Ok(LocalVariable { name: name.clone(), slot })
+    }
+
+    /// A procedure may write to a column of NEW that it is given.
+    fn note_call(&mut self, call: &Call) {
+        let Some(scope) = self.program.as_deref_mut() else { return };
+        let is_before = matches!(scope.kind, Some(ProgramKind::Trigger { before: true, .. }));
+        for arg in call.args.iter().filter(|_| is_before) {
+            let ExprKind::Param(slot) = arg.kind else { continue };
+            let columns = scope.row_columns.iter_mut();
+            columns
+                .filter(|column| column.is_new && column.slot == slot)
+                .for_each(|column| column.assigned = true);
+        }
     }
 
     fn scope(&mut self) -> &mut ProgramScope {
@@ -211,7 +300,7 @@ impl Parser<'_> {
     pub(super) fn note_return(&mut self) -> PResult<()> {
         let scope = self.scope();
         scope.returns = true;
-        if !scope.is_function {
+        if scope.kind != Some(ProgramKind::Function) {
             return self.fail_other(1313, "RETURN is only allowed in a FUNCTION");
         }
         Ok(())
@@ -253,8 +342,11 @@ impl Parser<'_> {
     }
 
     /// Statements that stored programs may not have.
-    pub(super) fn check_in_program(&self, statement: &Statement) -> PResult<()> {
-        let is_function = self.program.as_deref().is_some_and(|scope| scope.is_function);
+    pub(super) fn check_in_program(&mut self, statement: &Statement) -> PResult<()> {
+        if let Statement::Call(call) = statement {
+            self.note_call(call);
+        }
+        let is_function = self.program.as_deref().is_some_and(ProgramScope::is_part);
         let word = match statement {
             Statement::LockTables(_) => "LOCK",
             Statement::UnlockTables => "UNLOCK",
@@ -299,19 +391,40 @@ impl Parser<'_> {
             | Statement::DropIndex(_)
             | Statement::CreateView(_)
             | Statement::DropView(_)
+            | Statement::DropTrigger(_)
+            | Statement::CreateDatabase(_)
+            | Statement::DropDatabase(_)
                 if is_function =>
             {
-                let text =
-                    "Explicit or implicit commit is not allowed in stored function or trigger.";
-                return self.fail_other(1422, text);
+                return self.no_commit();
+            }
+            Statement::CreateTable(create) if is_function && !create.temporary => {
+                return self.no_commit();
+            }
+            Statement::DropTable(drop) if is_function && !drop.temporary => {
+                return self.no_commit();
+            }
+            Statement::Set(items) if is_function && items.iter().any(sets_autocommit) => {
+                let text = "Not allowed to set autocommit from a stored function or trigger";
+                return self.fail_other(1445, text);
             }
             _ => return Ok(()),
         };
         self.fail_other(1314, format!("{word} is not allowed in stored procedures"))
     }
 
+    fn no_commit(&self) -> PResult<()> {
+        let text = "Explicit or implicit commit is not allowed in stored function or trigger.";
+        self.fail_other(1422, text)
+    }
+
     fn no_result_set(&self) -> PResult<()> {
-        self.fail_other(1415, "Not allowed to return a result set from a function")
+        let kind = self.program.as_deref().and_then(|scope| scope.kind);
+        let word = match kind {
+            Some(ProgramKind::Trigger { .. }) => "trigger",
+            Some(ProgramKind::Function | ProgramKind::Procedure) | None => "function",
+        };
+        self.fail_other(1415, format!("Not allowed to return a result set from a {word}"))
     }
 
     fn refuse_change(&self, kind: RoutineKind) -> PResult<()> {
@@ -319,6 +432,10 @@ impl Parser<'_> {
         let text = format!("Can't drop or alter a {kind} from within another stored routine");
         self.fail_other(1357, text)
     }
+}
+
+fn sets_autocommit(item: &SetItem) -> bool {
+    matches!(item, SetItem::Variable { component: None, name, .. } if name.is("AUTOCOMMIT"))
 }
 
 fn word_of(kind: RoutineKind) -> &'static str {

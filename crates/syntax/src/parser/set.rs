@@ -99,6 +99,13 @@ impl<'a> Parser<'a> {
             let value = self.boxed_expr()?;
             return Ok(SetItem::Local { variable: self.assigned_variable(name)?, value });
         }
+        if scope.is_none()
+            && let Some(row) = &component
+            && let Some(is_new) = self.row_of_trigger(&row.text)
+        {
+            let variable = self.row_column(is_new, &name, true)?;
+            return Ok(SetItem::Local { variable, value: self.boxed_expr()? });
+        }
         let value = self.set_value()?;
         Ok(SetItem::Variable { scope, at_at: false, component, name, value })
     }

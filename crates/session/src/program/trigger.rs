@@ -1,0 +1,342 @@
+//! Triggers: CREATE, DROP and SHOW CREATE TRIGGER, and what becomes of them when their tables change.
+
+use std::sync::Arc;
+
+use catalog::{CatalogSnapshot, Edit, PrivilegeSet, RelationKind, Trigger, TriggerEvent};
+use errors::{ErrorCode, Result, bail, err};
+use plugin_api::{ColumnMeta, OkInfo, ResultSink, TriggerView};
+use syntax::ast::{self, CreateTrigger, DropObject, ObjectName};
+use types::{CollationId, DataType, SqlMode, TypeKind, Value};
+
+use super::NAME_CHARS_MAX;
+use crate::session::Session;
+use crate::show_create::quote;
+use crate::sink::send_rows;
+use crate::statement::Running;
+
+fn event_of(event: ast::TriggerEvent) -> TriggerEvent {
+    match event {
+        ast::TriggerEvent::Insert => TriggerEvent::Insert,
+        ast::TriggerEvent::Update => TriggerEvent::Update,
+        ast::TriggerEvent::Delete => TriggerEvent::Delete,
+    }
+}
+
+/// The text of SHOW CREATE TRIGGER.
+fn create_text(trigger: &Trigger) -> String {
+    let definer = crate::accounts::parse_account(&trigger.definer);
+    format!(
+        "CREATE DEFINER={}@{} TRIGGER {} {} {} ON {} FOR EACH ROW {}",
+        quote(&definer.user),
+        quote(&definer.host),
+        quote(&trigger.name),
+        trigger.timing(),
+        trigger.event.as_str(),
+        quote(&trigger.table),
+        trigger.body
+    )
+}
+
+/// A trigger as information tables see it.
+pub(crate) fn trigger_view(trigger: &Trigger) -> TriggerView {
+    TriggerView {
+        schema: trigger.schema.to_string(),
+        name: trigger.name.to_string(),
+        table: trigger.table.to_string(),
+        event: trigger.event.as_str(),
+        timing: trigger.timing(),
+        order: trigger.order,
+        body: trigger.body.to_string(),
+        definer: trigger.definer.to_string(),
+        sql_mode: SqlMode(trigger.sql_mode).to_text(),
+        created_micros: trigger.created_micros,
+        session_charset: trigger.charset_client.to_string(),
+        session_collation: trigger.collation_connection.to_string(),
+        database_collation: charset::collation_or_binary(trigger.database_collation)
+            .name
+            .to_owned(),
+    }
+}
+
+/// What table definitions take along: triggers go with a table that is dropped and follow one that is renamed. `None`: nothing.
+///
+/// # Errors
+/// 1435 when a table with triggers would move to another schema.
+pub(crate) fn follow_tables(
+    snapshot: &CatalogSnapshot,
+    edits: &[Edit],
+) -> Result<Option<Vec<Edit>>> {
+    let has_triggers =
+        snapshot.schemas().any(|schema| snapshot.triggers(&schema.name).next().is_some());
+    let moves =
+        edits.iter().any(|edit| matches!(edit, Edit::DropTable(_) | Edit::ReplaceTable { .. }));
+    if !has_triggers || !moves {
+        return Ok(None);
+    }
+    let mut snapshot = snapshot.clone();
+    let mut all = Vec::with_capacity(edits.len());
+    for edit in edits {
+        for follow in followers(&snapshot, edit)? {
+            snapshot.apply(&follow)?;
+            all.push(follow);
+        }
+        // What this edit is refused for is found when it is done.
+        if snapshot.apply(edit).is_err() {
+            return Ok(None);
+        }
+        all.push(edit.clone());
+    }
+    Ok(Some(all))
+}
+
+fn followers(snapshot: &CatalogSnapshot, edit: &Edit) -> Result<Vec<Edit>> {
+    let triggers_of = |id| {
+        let table = snapshot.table_by_id(id);
+        table.map(|table| snapshot.triggers_of(&table.schema, &table.name)).unwrap_or_default()
+    };
+    match edit {
+        Edit::DropTable(id) => Ok(triggers_of(*id)
+            .into_iter()
+            .map(|trigger| Edit::DropTrigger {
+                schema: trigger.schema.clone(),
+                name: trigger.name.clone(),
+            })
+            .collect()),
+        Edit::ReplaceTable { old, new } => {
+            let mut edits = Vec::new();
+            for trigger in triggers_of(*old) {
+                if trigger.schema != new.schema {
+                    bail!(TRG_IN_WRONG_SCHEMA);
+                }
+                if trigger.table != new.name {
+                    let table = new.name.clone();
+                    let renamed = Trigger { table, ..Trigger::clone(&trigger) };
+                    edits.push(Edit::PutTrigger(Arc::new(renamed)));
+                }
+            }
+            Ok(edits)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+impl Session {
+    /// CREATE TRIGGER.
+    pub(crate) fn create_trigger(
+        &mut self,
+        create: &CreateTrigger,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (table_schema, table_name) = self.qualify(&create.table)?;
+        let schema: Arc<str> = match &create.name.schema {
+            Some(schema) => Arc::from(&*schema.text),
+            None => table_schema.clone(),
+        };
+        let name: Arc<str> = Arc::from(&*create.name.name.text);
+        self.check_trigger_names(&schema, &name, &table_schema, &table_name)?;
+        self.require_on_table(&table_schema, &table_name, PrivilegeSet::TRIGGER)?;
+        self.check_writable()?;
+        let table = self.find_table(&table_schema, &table_name)?;
+        let _guard = self.lock_for_ddl(&[table.id])?;
+        // Under the lock it is what it will be.
+        let table = self.find_table(&table_schema, &table_name)?;
+        let snapshot = self.server.catalog.snapshot();
+        if let Some(known) = snapshot.trigger(&schema, &name) {
+            if !create.flags.if_not_exists {
+                bail!(TRG_ALREADY_EXISTS);
+            }
+            if known.table != table_name {
+                bail!(IF_NOT_EXISTS_UNSUPPORTED_TRG_EXISTS_ON_DIFFERENT_TABLE, schema, name);
+            }
+            self.working
+                .note(ErrorCode::WARN_TRG_ALREADY_EXISTS, &[&name, &table_schema, &table_name]);
+            return self.send_ok(sink, OkInfo::default());
+        }
+        let known = snapshot.schema(&schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
+        let definer = self.definer_text(create.definer.as_ref())?;
+        let body = String::from_utf8_lossy(create.body.span.of(running.source)).trim_end().into();
+        let mut trigger = Trigger {
+            database_collation: known.default_collation,
+            schema,
+            name,
+            table: table_name,
+            event: event_of(create.event),
+            before: create.before,
+            order: 0,
+            body,
+            definer,
+            sql_mode: self.settings.sql_mode.0,
+            created_micros: self.started_micros,
+            charset_client: self.session_text("character_set_client").into(),
+            collation_connection: self.settings.collation_connection.name.into(),
+        };
+        let mut edits = place(&snapshot, &mut trigger, create.order.as_ref())?;
+        let trigger = Arc::new(trigger);
+        // What cannot be run is not kept: columns that do not exist are found now.
+        self.load_trigger(&trigger, &table)?;
+        edits.push(Edit::PutTrigger(trigger));
+        edits.push(Edit::RenewTable(table.id));
+        self.commit_trigger(&edits, sink)
+    }
+
+    /// What a trigger may be called, and what it may be made for.
+    fn check_trigger_names(
+        &self,
+        schema: &str,
+        name: &str,
+        table_schema: &str,
+        table: &str,
+    ) -> Result<()> {
+        match crate::information::system_schema(table_schema) {
+            Some("information_schema") => {
+                let account = &self.account;
+                bail!(DBACCESS_DENIED_ERROR, account.user, account.host, table_schema)
+            }
+            Some(_) => bail!(NO_TRIGGERS_ON_SYSTEM_SCHEMA),
+            None => {}
+        }
+        if crate::information::system_schema(schema).is_some() {
+            bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, schema);
+        }
+        if name.is_empty() || name.ends_with(' ') {
+            bail!(SP_WRONG_NAME, name);
+        }
+        if name.chars().count() > NAME_CHARS_MAX {
+            bail!(TOO_LONG_IDENT, name);
+        }
+        let view = self.view();
+        if view.snapshot.schema(schema).is_none() {
+            bail!(BAD_DB_ERROR, schema);
+        }
+        if schema != table_schema {
+            bail!(TRG_IN_WRONG_SCHEMA);
+        }
+        if view.temporary_table(table_schema, table).is_some() {
+            bail!(TRG_ON_VIEW_OR_TEMP_TABLE, table);
+        }
+        match view.snapshot.kind(table_schema, table) {
+            Some(RelationKind::View) => bail!(WRONG_OBJECT, table_schema, table, "BASE TABLE"),
+            Some(RelationKind::Table) => Ok(()),
+            None => Err(err!(NO_SUCH_TABLE, table_schema, table)),
+        }
+    }
+
+    /// DROP TRIGGER.
+    pub(crate) fn drop_trigger(
+        &mut self,
+        drop: &DropObject,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(&drop.name)?;
+        self.check_writable()?;
+        let snapshot = self.server.catalog.snapshot();
+        if snapshot.schema(&schema).is_none() {
+            bail!(BAD_DB_ERROR, schema);
+        }
+        let Some(trigger) = snapshot.trigger(&schema, &name) else {
+            if !drop.if_exists {
+                bail!(TRG_DOES_NOT_EXIST);
+            }
+            self.working.note(ErrorCode::TRG_DOES_NOT_EXIST, &[]);
+            return self.send_ok(sink, OkInfo::default());
+        };
+        self.require_on_table(&schema, &trigger.table, PrivilegeSet::TRIGGER)?;
+        let table = self.find_table(&schema, &trigger.table)?;
+        let _guard = self.lock_for_ddl(&[table.id])?;
+        let mut edits = vec![Edit::DropTrigger { schema, name }];
+        edits.extend(close_gap(&snapshot, trigger));
+        edits.push(Edit::RenewTable(table.id));
+        self.commit_trigger(&edits, sink)
+    }
+
+    fn commit_trigger(&mut self, edits: &[Edit], sink: &mut dyn ResultSink) -> Result<()> {
+        let commit = self.commit_definitions(edits)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    /// SHOW CREATE TRIGGER.
+    pub(crate) fn show_create_trigger(
+        &mut self,
+        name: &ObjectName,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, name) = self.qualify(name)?;
+        let snapshot = self.server.catalog.snapshot();
+        let found = snapshot.trigger(&schema, &name).filter(|trigger| {
+            self.privileges.allows_table(&schema, &trigger.table, PrivilegeSet::TRIGGER)
+        });
+        let Some(trigger) = found else { bail!(TRG_DOES_NOT_EXIST) };
+        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
+        let column =
+            |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
+        let long = DataType {
+            collation: CollationId::UTF8MB4_0900_AI_CI,
+            ..DataType::new(TypeKind::LongText, u32::MAX, 0)
+        };
+        let created = DataType { decimals: 2, ..DataType::new(TypeKind::Timestamp, 22, 2) };
+        let columns = [
+            column("Trigger", 64),
+            column("sql_mode", 256),
+            ColumnMeta::computed("SQL Original Statement", long),
+            column("character_set_client", 32),
+            column("collation_connection", 32),
+            column("Database Collation", 32),
+            ColumnMeta::computed("Created", created),
+        ];
+        let view = trigger_view(trigger);
+        let created = self.settings.time_zone.utc_to_local(hundredths(trigger.created_micros));
+        let row = vec![
+            Value::text(&trigger.name),
+            Value::text(&view.sql_mode),
+            Value::text(&create_text(trigger)),
+            Value::text(&view.session_charset),
+            Value::text(&view.session_collation),
+            Value::text(&view.database_collation),
+            Value::DateTime(created),
+        ];
+        let state = self.state_info();
+        send_rows(sink, &columns, &[row], &state)
+    }
+}
+
+/// Moments of creation are shown to hundredths of a second.
+fn hundredths(micros: i64) -> i64 {
+    micros - micros.rem_euclid(10_000)
+}
+
+/// What comes behind a trigger that goes moves up.
+fn close_gap(snapshot: &CatalogSnapshot, gone: &Trigger) -> Vec<Edit> {
+    let mut others = snapshot.triggers_of(&gone.schema, &gone.table);
+    others.retain(|other| other.goes_with(gone) && other.order > gone.order);
+    let moved =
+        others.iter().map(|other| Trigger { order: other.order - 1, ..Trigger::clone(other) });
+    moved.map(|trigger| Edit::PutTrigger(Arc::new(trigger))).collect()
+}
+
+/// Gives a new trigger its place; what comes behind it moves on.
+fn place(
+    snapshot: &CatalogSnapshot,
+    trigger: &mut Trigger,
+    order: Option<&(bool, ast::Ident)>,
+) -> Result<Vec<Edit>> {
+    let mut others = snapshot.triggers_of(&trigger.schema, &trigger.table);
+    others.retain(|other| other.goes_with(trigger));
+    let at = match order {
+        None => others.len(),
+        Some((follows, name)) => {
+            let wanted = name.text.to_lowercase();
+            let found = others.iter().position(|other| other.name.to_lowercase() == wanted);
+            match found {
+                Some(at) => at + usize::from(*follows),
+                None => bail!(REFERENCED_TRG_DOES_NOT_EXIST, name.text),
+            }
+        }
+    };
+    trigger.order = at as u64 + 1;
+    let behind = others.iter().zip(1..).skip(at).map(|(other, number)| {
+        Edit::PutTrigger(Arc::new(Trigger { order: number + 1, ..Trigger::clone(other) }))
+    });
+    Ok(behind.collect())
+}

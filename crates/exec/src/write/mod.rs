@@ -54,6 +54,10 @@ fn together<'r, T>(
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
+    if run.programs.is_some() {
+        // Other statements run in between.
+        return write(run);
+    }
     for engine in engines {
         let begun = run.transaction(engine)?.expect_changes();
         run.engine(begun)?;

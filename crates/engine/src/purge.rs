@@ -1,6 +1,7 @@
 //! Purge: what committed changes left behind and nobody sees any more.
 
 use std::sync::Arc;
+use sys::sync::atomic::Ordering;
 
 use btree::{Mtr, Seek, Tree, empty_tree, merge_if_small};
 use engine_api::{EngineResult, TableId};
@@ -14,6 +15,18 @@ use crate::read::some_version_has_key;
 use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
 use crate::table::Table;
 use crate::undo::damaged;
+
+/// Changes of one transaction that are purged once the engine stops. More are left to its next run: where each needs pages read, so many
+/// take a second.
+const CHANGES_AT_STOP: usize = 4096;
+
+/// How far the purge of a transaction came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purged {
+    Whole,
+    /// The engine stops: the rest is left to its next run.
+    InPart,
+}
 
 /// Changes whose pages are asked for together.
 const AHEAD: usize = 256;
@@ -31,10 +44,11 @@ impl Shared {
                 horizon = self.system.horizon();
             }
             let Some(core) = self.system.next_to_purge(horizon) else { break };
-            if let Err(error) = self.purge_core(&core, horizon) {
+            let purged = self.purge_core(&core, horizon);
+            if !matches!(purged, Ok(Purged::Whole)) {
                 self.system.requeue(&core);
                 self.system.log_settled(&settled);
-                return Err(error);
+                return purged.map(|_| count);
             }
             self.system.retire(&core);
             settled.push(core.id);
@@ -47,22 +61,28 @@ impl Shared {
         Ok(count)
     }
 
-    fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<()> {
+    fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<Purged> {
         if core.committed().is_none() || !core.has_garbage() {
-            return Ok(());
+            return Ok(Purged::Whole);
         }
         let mut entries = core.undo_entries();
         let mut take = || entries.by_ref().take(AHEAD).collect::<Vec<_>>();
-        let mut ready = take();
-        while !ready.is_empty() {
+        let (mut ready, mut at_stop) = (take(), 0);
+        while let Some(last) = ready.last().copied() {
             // The pages of the next ones come in while these are worked on.
             let next = take();
             self.ask_for_purge(core, &next)?;
             for pointer in std::mem::replace(&mut ready, next) {
                 self.purge_entry(core, pointer, horizon)?;
             }
+            at_stop += usize::from(self.stopping.load(Ordering::Acquire));
+            // Nobody waits for the end of a large transaction's purge to stop the engine. What is done stays done.
+            if !ready.is_empty() && at_stop > CHANGES_AT_STOP / AHEAD {
+                self.system.log_purged(core, Mtr::new(&self.system.pool), last);
+                return Ok(Purged::InPart);
+            }
         }
-        Ok(())
+        Ok(Purged::Whole)
     }
 
     fn purge_entry(

@@ -74,3 +74,27 @@ fn entries_that_a_savepoint_left_marked_go_with_the_transaction() {
         is_clean(&engine);
     }
 }
+
+#[test]
+fn stopping_does_not_wait_for_the_purge_of_a_large_transaction() {
+    const ROWS: i64 = 6000;
+    let disk = SimDisk::new();
+    let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
+    let mut txn = begin(&engine);
+    txn.create_table(&numbers::table::<2>(TABLE, "test.t", &[(0, true), (1, false)])).unwrap();
+    (0..ROWS).for_each(|id| txn.insert(TABLE, &record([id, id])).unwrap());
+    txn.commit().unwrap().wait().unwrap();
+    engine.tick().unwrap();
+    let mut txn = begin(&engine);
+    txn.expect_changes().unwrap();
+    (0..ROWS).for_each(|id| txn.delete(TABLE, &key(id)).unwrap());
+    txn.commit().unwrap().wait().unwrap();
+    drop(txn);
+    engine.shutdown().unwrap();
+    let left = engine.unpurged(TABLE).unwrap();
+    assert!(left > 0 && left < ROWS as u64, "{left} rows and entries are left");
+    drop(engine);
+    // The next run goes on where this one stopped.
+    let engine = DurableEngine::open(Arc::new(disk), config(), |_| {}).unwrap();
+    is_clean(&engine);
+}

@@ -444,7 +444,7 @@ impl Binder<'_> {
         }
     }
 
-    fn ascii(&self, text: &str) -> Expr {
+    pub(crate) fn ascii(&self, text: &str) -> Expr {
         literal::text(text.as_bytes(), self.input.bind.collation_connection)
     }
 

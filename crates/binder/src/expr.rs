@@ -143,7 +143,7 @@ impl Binder<'_> {
                      CAST instead",
                 );
                 let operand = self.bind_single(operand)?;
-                Ok(to_text(operand, CollationId::BINARY, CastKind::Explicit))
+                Ok(to_text(self.encoded(operand)?, CollationId::BINARY, CastKind::Explicit))
             }
         }
     }
@@ -392,6 +392,16 @@ impl Binder<'_> {
         Ok(Expr::Case { operand: Some(Box::new(operand)), branches, otherwise, collation, ty })
     }
 
+    /// Text as the bytes that its own character set has for it; all else as it is.
+    fn encoded(&mut self, expr: Expr) -> Result<Expr> {
+        let ty = expr.ty();
+        if !ty.is_text() || charset::collation_or_binary(ty.collation).charset.is_utf8() {
+            return Ok(expr);
+        }
+        let binary = self.ascii("binary");
+        self.function("CONVERT_USING", vec![expr, binary])
+    }
+
     fn bind_cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
         if cast.array {
             return Err(Error::not_supported("CAST(... AS ... ARRAY)"));
@@ -405,6 +415,9 @@ impl Binder<'_> {
             operand = self.bind_number(&cast.expr)?;
         }
         self.infer(&mut operand, &ty);
+        if ty.is_string() && ty.is_binary() {
+            operand = self.encoded(operand)?;
+        }
         let cast_to = &cast.target;
         let padded = matches!(cast_to.name, ast::TypeName::Binary | ast::TypeName::Varbinary)
             .then_some(cast_to.length)

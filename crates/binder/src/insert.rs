@@ -142,6 +142,7 @@ impl Binder<'_> {
         let missing = table.columns.iter().any(|column| {
             !column.ty.nullable
                 && column.default == catalog::ColumnDefault::None
+                && column.ty.kind != types::TypeKind::Enum
                 && !column.auto_increment
                 && column.generated.is_none()
                 && column.stored.is_some_and(|stored| !targets.contains(&stored))

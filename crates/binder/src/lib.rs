@@ -45,7 +45,7 @@ use plugin_api::{BindContext, Registry};
 use types::DataType;
 
 pub use reader::{
-    BoundTableExpression, CatalogReader, PrivilegeKind, RequiredPrivilege, StoredCall,
+    BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege, StoredCall,
     StoredProgram, VariableTypes,
 };
 

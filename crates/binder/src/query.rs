@@ -15,6 +15,7 @@ use types::DataType;
 use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
 use crate::collation::{self, Differing};
 use crate::from::{derived_names, derived_source};
+use crate::table_expression::stored_as;
 use crate::typing::unify;
 use crate::{Binder, QUERY_DEPTH_MAX};
 
@@ -134,6 +135,16 @@ impl Binder<'_> {
         for index in 0..width {
             let cells: Vec<&Expr> = bound.iter().map(|row| &row[index]).collect();
             let ty = self.unify_exprs(&cells, "VALUES")?;
+            if !self.blocks.is_empty() {
+                // What a query reads has one type; a client gets the values as they are written.
+                for row in &mut bound {
+                    let cell = std::mem::replace(
+                        &mut row[index],
+                        Expr::literal(types::Value::Null, DataType::null()),
+                    );
+                    row[index] = stored_as(cell, &ty);
+                }
+            }
             let register = self.new_register();
             columns.push((register, ty.clone()));
             outputs.push(OutputColumn {
@@ -479,6 +490,8 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         let id = self.new_cte();
         let first = self.bind_set_expr(&chain.first).map_err(|error| match error.code().0 {
+            // The expression itself, looked for as a table; not any other that is missing.
+            1146 if !error.message().contains(&format!(".{}'", cte.name)) => error,
             1146 | 1046 => errors::err!(CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST, cte.name),
             _ => error,
         })?;

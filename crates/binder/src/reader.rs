@@ -94,8 +94,17 @@ pub struct BoundTableExpression {
     pub expr: Expr,
     /// Columns that it reads, ascending.
     pub columns: Vec<usize>,
-    /// It calls a function that may answer differently the next time (not allowed in generated columns and CHECK).
-    pub volatile: bool,
-    /// It contains a subquery, a variable or a parameter (never allowed).
-    pub forbidden: bool,
+    /// What makes it answer differently the next time.
+    pub disallowed: Option<Disallowed>,
+}
+
+/// What may not stand in an expression of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disallowed {
+    /// A function, by its name; defaults may call it.
+    Function(String),
+    /// A user or system variable.
+    Variable,
+    /// A subquery or a parameter.
+    Other,
 }

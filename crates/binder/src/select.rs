@@ -236,7 +236,7 @@ impl Binder<'_> {
                 Arc::from(caption.split('\0').next().unwrap_or_default())
             }
             ast::ExprKind::Unary { op: ast::UnaryOp::Plus, expr: inner }
-                if matches!(inner.kind, ast::ExprKind::Literal(_)) =>
+                if matches!(inner.kind, ast::ExprKind::Literal(_) | ast::ExprKind::Column(_)) =>
             {
                 self.caption(inner, inner.span)
             }

@@ -10,10 +10,10 @@ use syntax::ast;
 use types::DataType;
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
-use crate::{Binder, BoundTableExpression};
+use crate::{Binder, BoundTableExpression, Disallowed};
 
-/// How far virtual columns may be built on each other.
-const VIRTUAL_DEPTH_MAX: u32 = 64;
+/// Terms of an expression in which virtual columns stand for what they are built on: each may name the one before it twice.
+const VIRTUAL_TERMS_MAX: u32 = 65_536;
 
 impl<'a> Binder<'a> {
     /// Binds an expression of a table definition whose columns are `columns`; column `i` is register `i`.
@@ -41,30 +41,34 @@ impl<'a> Binder<'a> {
         let expr = self.bind_in_scope(scope, expr)?;
         let mut read = RegisterSet::new();
         expr.add_registers(&|_| &[], &mut read);
-        let forbidden = expr.any(&mut |node| {
-            matches!(
-                node,
-                Expr::Subquery { .. }
-                    | Expr::UserVariable { .. }
-                    | Expr::AssignUserVariable { .. }
-                    | Expr::SystemVariable { .. }
-                    | Expr::Parameter { .. }
-            )
-        });
-        let volatile = self.is_volatile(&expr) || self.is_stable_only(&expr);
+        let disallowed = self.disallowed(&expr);
         let columns = read.iter().map(|register| register.0 as usize).collect();
-        Ok(BoundTableExpression { expr, columns, volatile, forbidden })
+        Ok(BoundTableExpression { expr, columns, disallowed })
     }
 
-    fn is_stable_only(&self, expr: &Expr) -> bool {
-        expr.any(&mut |node| match node {
-            Expr::Function { name, .. } => self
-                .input
-                .registry
-                .function(name)
-                .is_some_and(|f| f.volatility == plugin_api::Volatility::Stable),
-            _ => false,
-        })
+    fn disallowed(&self, expr: &Expr) -> Option<Disallowed> {
+        let mut found = None;
+        expr.any(&mut |node| {
+            let here = match node {
+                Expr::Subquery { .. } | Expr::Parameter { .. } => Some(Disallowed::Other),
+                Expr::UserVariable { .. }
+                | Expr::AssignUserVariable { .. }
+                | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
+                Expr::Function { name, .. } => self
+                    .input
+                    .registry
+                    .function(name)
+                    .filter(|function| function.volatility != plugin_api::Volatility::Immutable)
+                    .map(|_| Disallowed::Function(name.to_lowercase())),
+                _ => None,
+            };
+            // What is never allowed comes before what defaults allow.
+            if matches!(found, None | Some(Disallowed::Function(_))) && here.is_some() {
+                found = here;
+            }
+            matches!(found, Some(Disallowed::Variable | Disallowed::Other))
+        });
+        found
     }
 
     /// Binds `expr` where only `columns` can be seen.
@@ -91,16 +95,26 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Binds the text of an expression of `table`, whose column `i` has register `base + i`.
+    /// Binds the text of an expression of `table`, whose column `i` has register `base + i`. A text that is a column's own names only
+    /// those before it where it names virtual ones.
     pub(crate) fn bind_text_over(
         &mut self,
         text: &str,
         table: &Table,
         base: Register,
     ) -> Result<Expr> {
-        if self.view_depth > VIRTUAL_DEPTH_MAX {
-            return Err(Error::internal("generated columns refer to each other"));
-        }
+        self.bind_text_before(text, table, base, &mut vec![None; table.columns.len()])
+    }
+
+    /// As `bind_text_over` for a text that may name the first `shown.len()` columns. `shown`: what stands for the virtual ones among
+    /// them, filled as they are needed; each is built only on those before it.
+    fn bind_text_before(
+        &mut self,
+        text: &str,
+        table: &Table,
+        base: Register,
+        shown: &mut [Option<Expr>],
+    ) -> Result<Expr> {
         let sql = format!("DO {text}");
         let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default());
         let Ok((syntax::Statement::Do(items), _)) = parsed else {
@@ -113,19 +127,25 @@ impl<'a> Binder<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let register = Register(base.0 + index as u32);
             // A virtual column is put in where it is named.
-            let shown = match &column.generated {
-                Some(generated) if column.stored.is_none() && mentions(text, &column.name) => {
-                    let inner = generated.expression.clone();
-                    self.view_depth += 1;
-                    let bound = self.bind_text_over(&inner, table, base);
-                    self.view_depth -= 1;
-                    stored_as(bound?, &column.ty)
+            let expr = match &column.generated {
+                Some(generated)
+                    if index < shown.len()
+                        && column.stored.is_none()
+                        && mentions(text, &column.name) =>
+                {
+                    let (before, from) = shown.split_at_mut(index);
+                    if from[0].is_none() {
+                        let bound =
+                            self.bind_text_before(&generated.expression, table, base, before)?;
+                        from[0] = Some(bounded(stored_as(bound, &column.ty))?);
+                    }
+                    from[0].clone().expect("it was just set")
                 }
                 _ => column_read(register, &column.ty),
             };
             columns.push(ScopeColumn {
                 name: column.name.clone(),
-                expr: shown,
+                expr,
                 source: None,
                 invisible: false,
             });
@@ -175,6 +195,18 @@ pub(crate) fn stored_as(expr: Expr, ty: &DataType) -> Expr {
         CastKind::Implicit
     };
     Expr::Cast { operand: Box::new(expr), kind, ty: ty.clone() }
+}
+
+/// 1235 for an expression with too many terms.
+fn bounded(expr: Expr) -> Result<Expr> {
+    let mut terms = 0;
+    if expr.any(&mut |_| {
+        terms += 1;
+        terms > VIRTUAL_TERMS_MAX
+    }) {
+        return Err(Error::not_supported("virtual columns built on each other so many times"));
+    }
+    Ok(expr)
 }
 
 /// Whether the text can name the column; a false alarm only costs time.

@@ -52,6 +52,9 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::FieldList;
         let mut targets = self.bind_assignments(&update.set)?;
+        if !self.block().aggregates.is_empty() {
+            bail!(INVALID_GROUP_FUNC_USE);
+        }
         root = self.write_order(root, &update.order_by)?;
         let limit = self.write_limit(update.limit.as_ref())?;
         for target in &targets {

@@ -1,5 +1,7 @@
 //! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*.
 
+use std::sync::Arc;
+
 use engine_api::{DeadlockView, LockReport};
 use errors::Result;
 use types::{DataType, Value};
@@ -232,6 +234,10 @@ pub struct ProcessView {
     pub state: &'static str,
     /// Text of the running statement.
     pub info: Option<String>,
+    /// `user@host` of the account that it logged in as.
+    pub account: String,
+    /// What the client said of itself: names and values.
+    pub attributes: Arc<[(String, String)]>,
 }
 
 /// How many calls of one kind to the operating system's files took how long.

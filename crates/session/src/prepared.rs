@@ -17,7 +17,7 @@ use crate::prepared_texts::PreparedText;
 use crate::server::Server;
 use crate::session::Session;
 use crate::sink::ValueRow;
-use crate::statement::{Origin, Running, parse_error};
+use crate::statement::{Origin, Running, is_blank, parse_error};
 use crate::status::Counter;
 
 /// Most parameters of a statement.
@@ -215,6 +215,7 @@ fn is_preparable(statement: &Statement) -> bool {
             | Statement::Handler(_)
             | Statement::Help(_)
             | Statement::Use(_)
+            | Statement::Empty
             | Statement::Program(_)
             | Statement::CreateTrigger(_)
             | Statement::CreateRoutine(_)
@@ -231,7 +232,7 @@ impl Session {
             self.settings.charset_client.decode(sql).bytes.into()
         };
         let statement = self.parse_prepared(&source)?;
-        if matches!(statement, Statement::Empty) {
+        if matches!(statement, Statement::Empty) && is_blank(&source) {
             bail!(EMPTY_QUERY);
         }
         if !is_preparable(&statement) {

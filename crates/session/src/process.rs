@@ -14,6 +14,8 @@ use crate::status::{Counter, NAMES, SessionCounters};
 const INFO_BYTES_MAX: usize = 64 * 1024;
 /// A text buffer larger than this is given back when its statement ends.
 const INFO_BYTES_KEPT: usize = 1024;
+/// Bytes of connection attributes that are kept: names and values.
+const ATTRIBUTE_BYTES_MAX: usize = 512;
 
 /// What a session does.
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ pub(crate) struct Activity {
     pub(crate) host: String,
     /// `user@host` of the account.
     pub(crate) account: String,
+    /// Connection attributes, cut by `kept_attributes`.
+    pub(crate) attributes: Arc<[(String, String)]>,
     pub(crate) command: &'static str,
     pub(crate) state: &'static str,
     /// Text of the running statement; empty when idle.
@@ -67,6 +71,26 @@ impl SessionShared {
             activity.info = Vec::new();
         }
     }
+}
+
+/// As many of a client's attributes as fit into what is kept of them; what did not fit is counted in one more, as the reference does.
+pub(crate) fn kept_attributes(attributes: &[(String, String)]) -> Arc<[(String, String)]> {
+    let bytes = |(name, value): &(String, String)| name.len() + value.len();
+    let mut left = ATTRIBUTE_BYTES_MAX;
+    let mut lost = 0;
+    let mut kept = Vec::with_capacity(attributes.len());
+    for attribute in attributes {
+        if lost == 0 && bytes(attribute) <= left {
+            left -= bytes(attribute);
+            kept.push(attribute.clone());
+        } else {
+            lost += bytes(attribute);
+        }
+    }
+    if lost > 0 {
+        kept.push(("_truncated".to_owned(), lost.to_string()));
+    }
+    kept.into()
 }
 
 /// All sessions.
@@ -136,7 +160,7 @@ impl Sessions {
     }
 
     /// The process list in order of id.
-    pub(crate) fn views(&self, now_micros: i64) -> Vec<(String, ProcessView)> {
+    pub(crate) fn views(&self, now_micros: i64) -> Vec<ProcessView> {
         let mut sessions: Vec<Arc<SessionShared>> = self.open.lock().values().cloned().collect();
         sessions.sort_by_key(|session| session.id);
         let view = |session: &Arc<SessionShared>| {
@@ -144,7 +168,7 @@ impl Sessions {
             let elapsed_micros = now_micros.saturating_sub(activity.since_micros).max(0);
             let info = (!activity.info.is_empty())
                 .then(|| String::from_utf8_lossy(&activity.info).into_owned());
-            let view = ProcessView {
+            ProcessView {
                 id: session.id,
                 user: activity.user.clone(),
                 host: activity.host.clone(),
@@ -153,8 +177,9 @@ impl Sessions {
                 seconds: elapsed_micros as u64 / 1_000_000,
                 state: activity.state,
                 info,
-            };
-            (activity.account.clone(), view)
+                account: activity.account.clone(),
+                attributes: activity.attributes.clone(),
+            }
         };
         sessions.iter().map(view).collect()
     }
@@ -163,6 +188,15 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attributes_beyond_what_is_kept_are_counted() {
+        let named = |name: &str, bytes: usize| (name.to_owned(), "v".repeat(bytes));
+        let all = [named("a", 100), named("b", 410)];
+        assert_eq!(*kept_attributes(&all), all);
+        let kept = kept_attributes(&[named("a", 100), named("b", 411), named("c", 1)]);
+        assert_eq!(*kept, [named("a", 100), ("_truncated".to_owned(), "414".to_owned())]);
+    }
 
     #[test]
     fn a_kill_that_follows_the_begin_of_a_statement_counts() {

@@ -18,7 +18,7 @@ use types::{DateTime, Value, ZoneRules};
 use crate::accounts::usage::{Quota, Resource};
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
-use crate::process::{Activity, SessionShared};
+use crate::process::{Activity, SessionShared, kept_attributes};
 use crate::server::{Server, hosts_of};
 use crate::services::Services;
 use crate::status::SessionCounters;
@@ -248,6 +248,7 @@ impl Session {
             activity.user = request.user.clone();
             activity.host = shown_host;
             activity.account = name;
+            activity.attributes = kept_attributes(&request.attributes);
             activity.command = "Sleep";
             activity.since_micros = self.server.now_micros();
         }

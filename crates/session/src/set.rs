@@ -53,6 +53,9 @@ enum Assignment {
     ResultsCollation(types::CollationId),
 }
 
+/// The variable that lets foreign keys refer to what is no whole unique key; it is to go either way.
+const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
+
 /// Variables that sessions show but only SET GLOBAL changes.
 const GLOBAL_TO_SET: &[&str] = &["max_allowed_packet", "net_buffer_length"];
 
@@ -209,6 +212,13 @@ impl Session {
 
     /// Warnings about a value that is accepted.
     fn note_value(&mut self, definition: &Definition, value: &Value) {
+        if definition.name == RESTRICT_KEYS {
+            let code = match as_u64(value) {
+                0 => ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE,
+                _ => ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
+            };
+            self.working.warn(code, &[&RESTRICT_KEYS]);
+        }
         if definition.name != "sql_mode" {
             return;
         }

@@ -137,15 +137,21 @@ impl Session {
             syntax::parse_bytes(text, &options).map_err(|error| parse_error(&error))?;
         let rest = &text[consumed..];
         self.more_results = self.client.multi_statements && !is_blank(rest);
-        if !self.client.multi_statements && !is_blank(rest) {
+        if !self.client.multi_statements && !is_blank(rest) && !is_comment(rest, &options) {
             return Err(near(rest, text));
         }
         if matches!(statement, Statement::Empty) {
-            bail!(EMPTY_QUERY);
+            if is_blank(text) {
+                bail!(EMPTY_QUERY);
+            }
+            if !is_blank(rest) {
+                // A text may be a comment, a statement before others may not.
+                return Err(near(&text[consumed - 1..], text));
+            }
         }
         let running = Running { source: text, parameters: &[], origin: Origin::Text, kept: None };
         self.run_statement(&statement, &running, sink)?;
-        Ok(consumed)
+        Ok(if self.client.multi_statements { consumed } else { text.len() })
     }
 
     /// How texts are parsed now.
@@ -235,10 +241,11 @@ impl Session {
         if commits_implicitly(statement) {
             self.count_use(Resource::Updates)?;
             self.check_lock_mode(statement)?;
-            self.commit_implicitly()?;
+            self.commit_implicitly(matches!(statement, Statement::StartTransaction(_)))?;
         }
         match statement {
-            Statement::Empty => Err(err!(EMPTY_QUERY)),
+            // Nothing but comments.
+            Statement::Empty => self.send_ok(sink, OkInfo::default()),
             // Rows.
             Statement::Query(query) => self.run_query(statement, query, running, sink),
             Statement::Insert(_)
@@ -373,6 +380,12 @@ fn near(rest: &[u8], text: &[u8]) -> Error {
 
 pub(crate) fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
+}
+
+/// Whether nothing but comments is there.
+fn is_comment(text: &[u8], options: &ParseOptions<'_>) -> bool {
+    let parsed = syntax::parse_bytes(text, options);
+    matches!(parsed, Ok((Statement::Empty, consumed)) if is_blank(&text[consumed..]))
 }
 
 /// The Com_ counter of a statement.

@@ -69,7 +69,10 @@ impl Session {
             return;
         }
         if self.transactions.is_started() {
-            self.next_characteristics = None;
+            // A write that is refused because the next transaction only reads is not that transaction.
+            if error.code() != ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION {
+                self.next_characteristics = None;
+            }
             // The statement's own error is the one to report.
             let _ = self.transactions.rollback();
             self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
@@ -77,11 +80,14 @@ impl Session {
         self.slot.release_to(0);
     }
 
-    /// Before a statement that commits implicitly.
-    pub(crate) fn commit_implicitly(&mut self) -> Result<()> {
+    /// Before a statement that commits implicitly. One that only `starts` the next transaction leaves what that will be like.
+    pub(crate) fn commit_implicitly(&mut self, starts: bool) -> Result<()> {
+        let was_open = self.transactions.explicit || self.transactions.is_started();
         let handle = self.transactions.commit();
         self.slot.release_to(0);
-        self.next_characteristics = None;
+        if was_open || !starts {
+            self.next_characteristics = None;
+        }
         self.begin_transaction_scope();
         self.wait_for(&handle?)
     }

@@ -123,7 +123,15 @@ fn bind_convert_using(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFuncti
     let charset = named_charset(&args[1])?;
     let source = kit::text_collation(ctx, &args[0]);
     let binary_source = source == CollationId::BINARY;
-    let ty = text_type(text_length(&args[0].ty), collation_for(ctx, charset));
+    let length = text_length(&args[0].ty);
+    let length = match charset.encoding {
+        charset::Encoding::Binary => {
+            let widest = charset::collation_or_binary(source).charset.max_length;
+            length.saturating_mul(u64::from(widest))
+        }
+        _ => length,
+    };
+    let ty = text_type(length, collation_for(ctx, charset));
     Ok(BoundFunction::new(ty, vec![Coercion::Text, Coercion::AsIs], move |ctx, args| {
         let bytes = kit::bytes(&args[0]);
         match charset.encoding {

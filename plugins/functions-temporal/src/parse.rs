@@ -219,7 +219,10 @@ fn parse_part(fields: &mut Fields, input: &mut Input<'_>, specifier: char) -> Op
             fields.micro = number * 10u32.pow(6 - (before - input.0.len()) as u32);
         }
         'p' => {
-            fields.twelve_hours = true;
+            // Behind an hour of twelve only.
+            if !fields.twelve_hours {
+                return None;
+            }
             let half = input.0.get(..2)?;
             fields.afternoon = Some(match half {
                 _ if half.eq_ignore_ascii_case("AM") => false,

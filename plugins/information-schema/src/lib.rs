@@ -128,6 +128,8 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("performance_schema", "session_status") => server::session_status,
         ("performance_schema", "persisted_variables") => server::persisted_variables,
         ("performance_schema", "threads") => server::threads,
+        ("performance_schema", "session_connect_attrs") => server::connect_attributes,
+        ("performance_schema", "session_account_connect_attrs") => server::account_attributes,
         ("performance_schema", "data_locks") => locks::data_locks,
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits,
         ("information_schema", "INNODB_TRX") => locks::transactions,

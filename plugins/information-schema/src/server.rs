@@ -204,6 +204,35 @@ pub fn threads(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
     Ok(())
 }
 
+/// `performance_schema.session_connect_attrs`: what the clients of all connections said of themselves.
+pub fn connect_attributes(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    ctx.processes().iter().try_for_each(|process| attributes(process, emit))
+}
+
+/// `performance_schema.session_account_connect_attrs`: of the connections of the own account.
+pub fn account_attributes(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let own = ctx.current_user();
+    let processes = ctx.processes();
+    let mut of_account = processes.iter().filter(|process| process.account == own);
+    of_account.try_for_each(|process| attributes(process, emit))
+}
+
+fn attributes(process: &ProcessView, emit: &mut Emit<'_>) -> Result<()> {
+    for (position, (name, value)) in process.attributes.iter().enumerate() {
+        let id = Value::UInt(process.id);
+        emit(&[id, Value::text(name), Value::text(value), Value::Int(position as i64)])?;
+    }
+    Ok(())
+}
+
 /// `performance_schema.global_variables`.
 pub fn global_variables(
     ctx: &dyn InformationContext,

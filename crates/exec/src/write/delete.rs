@@ -150,7 +150,8 @@ impl DeleteState<'_, '_> {
             let columns = table.columns.iter();
             self.values.extend(columns.map(|column| run.regs[column.register].clone()));
             let related = &self.program.related;
-            foreign::handle_children(table, related, &self.values, None, 0, run)?;
+            let path = foreign::Path::new(table, locator);
+            foreign::handle_children(table, related, &path, &self.values, None, run)?;
         }
         run.counts.delete += 1;
         match run.transaction(&table.engine)?.delete(table.id, locator) {

@@ -2,7 +2,7 @@
 //!
 //! Rows are passed as values, not in registers: cascades reach tables that the statement does not name.
 
-use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
+use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::ForeignKeyAction;
 use types::key::encode_part;
@@ -14,10 +14,36 @@ use super::{Written, written};
 use crate::convert::{self, KeyFit};
 use crate::run::Run;
 
-/// Cascades deeper than this are refused, as in the reference.
+/// Rows on a path of cascades, the statement's own counted; longer ones are refused, as in the reference.
 const CASCADE_DEPTH_MAX: usize = 15;
 /// Children handled at a time.
 const CHILDREN_PER_FETCH: usize = 64;
+
+/// A row that is being changed, and those above it from which cascades led here.
+#[derive(Clone, Copy)]
+pub(crate) struct Path<'p> {
+    table: TableId,
+    locator: &'p [u8],
+    above: Option<&'p Path<'p>>,
+    depth: usize,
+}
+
+impl<'p> Path<'p> {
+    /// The statement's own row.
+    pub(crate) fn new(table: &WriteTable, locator: &'p [u8]) -> Path<'p> {
+        Path { table: table.id, locator, above: None, depth: 1 }
+    }
+
+    fn below(&'p self, child: &WriteTable, locator: &'p [u8]) -> Path<'p> {
+        Path { table: child.id, locator, above: Some(self), depth: self.depth + 1 }
+    }
+
+    /// Whether a cascade has come back to a row above.
+    fn has(&self, table: &WriteTable, locator: &[u8]) -> bool {
+        let is_here = self.table == table.id && self.locator == locator;
+        is_here || self.above.is_some_and(|above| above.has(table, locator))
+    }
+}
 
 /// Key bytes of another table's index for values of this one; `None` when a part is NULL or cannot be there.
 fn other_key(
@@ -133,13 +159,13 @@ pub(crate) fn check_parents(
     Ok(())
 }
 
-/// Does to the children of a row what its deletion (`new` is `None`) or update asks for.
+/// Does to the children of the row at the end of `path` what its deletion (`new` is `None`) or update asks for.
 pub(crate) fn handle_children(
     table: &WriteTable,
     related: &[WriteTable],
+    path: &Path<'_>,
     old: &[Value],
     new: Option<&[Value]>,
-    depth: usize,
     run: &mut Run<'_>,
 ) -> Result<()> {
     if !run.settings.foreign_key_checks || table.children.is_empty() {
@@ -159,25 +185,24 @@ pub(crate) fn handle_children(
             | ForeignKeyAction::SetDefault => 2,
         };
         let rows = find_rows(child, key.other_index, prefix, RowLock::Exclusive, limit, run)?;
-        // A row that refers to itself does not stand in the way of its own deletion.
-        let is_self = |values: &[Value]| child.id == table.id && values == old;
+        // Rows above are changed already: one that is deleted does not stand in the way, and a cascade that comes back to one ends.
+        let is_above =
+            |locator: &[u8]| (new.is_none() || path.depth > 1) && path.has(child, locator);
         match action {
             ForeignKeyAction::Cascade | ForeignKeyAction::SetNull => {
-                if depth >= CASCADE_DEPTH_MAX && !rows.is_empty() {
+                if path.depth >= CASCADE_DEPTH_MAX && !rows.is_empty() {
                     return Err(Error::with(ErrorCode::FK_DEPTH_EXCEEDED, &[&CASCADE_DEPTH_MAX]));
                 }
-                for (locator, values) in rows {
-                    if is_self(&values) && new.is_none() {
-                        continue;
-                    }
-                    let mut change = Cascade { child, related, key, depth };
-                    change.apply(&locator, values, new, action, run)?;
+                for (locator, values) in rows.into_iter().filter(|row| !is_above(&row.0)) {
+                    let below = path.below(child, &locator);
+                    let mut change = Cascade { child, related, key, path: below };
+                    change.apply(values, new, action, run)?;
                 }
             }
             ForeignKeyAction::Restrict
             | ForeignKeyAction::NoAction
             | ForeignKeyAction::SetDefault => {
-                if rows.iter().any(|(_, values)| !(is_self(values) && new.is_none())) {
+                if rows.iter().any(|(locator, _)| !is_above(locator)) {
                     return Err(Error::with(ErrorCode::ROW_IS_REFERENCED_2, &[&key.text]));
                 }
             }
@@ -190,21 +215,20 @@ struct Cascade<'t> {
     child: &'t WriteTable,
     related: &'t [WriteTable],
     key: &'t ForeignKey,
-    depth: usize,
+    path: Path<'t>,
 }
 
 impl Cascade<'_> {
     fn apply(
         &mut self,
-        locator: &[u8],
         old: Vec<Value>,
         parent: Option<&[Value]>,
         action: ForeignKeyAction,
         run: &mut Run<'_>,
     ) -> Result<()> {
-        let (child, related) = (self.child, self.related);
+        let (child, related, locator) = (self.child, self.related, self.path.locator);
         if action == ForeignKeyAction::Cascade && parent.is_none() {
-            handle_children(child, related, &old, None, self.depth + 1, run)?;
+            handle_children(child, related, &self.path, &old, None, run)?;
             run.counts.delete += 1;
             let outcome = run.transaction(&child.engine)?.delete(child.id, locator);
             return match outcome {
@@ -223,7 +247,7 @@ impl Cascade<'_> {
         if child.has_generated {
             generate_apart(child, &mut new, run)?;
         }
-        handle_children(child, related, &old, Some(&new), self.depth + 1, run)?;
+        handle_children(child, related, &self.path, &old, Some(&new), run)?;
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
         run.counts.update += 1;

@@ -643,7 +643,8 @@ impl<'p, 's> InsertState<'p, 's> {
         }
         if !table.children.is_empty() {
             let old = table.layout.decode_all(&self.found.record)?;
-            foreign::handle_children(table, &self.program.related, &old, None, 0, run)?;
+            let path = foreign::Path::new(table, locator);
+            foreign::handle_children(table, &self.program.related, &path, &old, None, run)?;
         }
         run.counts.delete += 1;
         let outcome = run.transaction(&table.engine)?.delete(table.id, locator);

@@ -99,6 +99,10 @@ pub(crate) fn default_value(
     if let Some(default) = &column.default {
         return evaluate(default, column, row, strictness.mode, run);
     }
+    if column.ty.kind == TypeKind::Enum {
+        // The first of its values is always there to be taken.
+        return Ok(if column.ty.nullable { Value::Null } else { implicit_default(&column.ty) });
+    }
     let error = match &column.view {
         Some((schema, view)) => Error::with(ErrorCode::NO_DEFAULT_FOR_VIEW_FIELD, &[schema, view]),
         None => Error::with(ErrorCode::NO_DEFAULT_FOR_FIELD, &[&column.name]),

@@ -127,7 +127,8 @@ pub(crate) fn replace_row(
     run: &mut Run<'_>,
 ) -> Result<()> {
     foreign::check_parents(table, related, Some(&buffers.old), &buffers.new, run)?;
-    foreign::handle_children(table, related, &buffers.old, Some(&buffers.new), 0, run)?;
+    let path = foreign::Path::new(table, locator);
+    foreign::handle_children(table, related, &path, &buffers.old, Some(&buffers.new), run)?;
     run.counts.update += 1;
     let outcome = run.transaction(&table.engine)?.update(table.id, locator, &buffers.record);
     match written(outcome, run)? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::{BindInput, Binder, BoundTableExpression};
+use binder::{BindInput, Binder, BoundTableExpression, Disallowed};
 use catalog::{CatalogView, Check, Column, ColumnDefault, ForeignKey, Generated, ReferenceAction};
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
@@ -10,9 +10,7 @@ use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, TypeKind, Value};
 
 use super::column_type::{TypeContext, column_type};
-use super::draft::{
-    Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, IDENTIFIER_CHARS_MAX,
-};
+use super::draft::{Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, is_too_long};
 use crate::query::Reader;
 use crate::session::Session;
 use crate::statement::Running;
@@ -347,7 +345,7 @@ impl Session {
         }
         if let Some(references) = references {
             let key = foreign_key(None, std::slice::from_ref(name), references, draft)?;
-            draft.add_foreign_key(key, None);
+            draft.add_foreign_key(key, None)?;
         }
         Ok(())
     }
@@ -356,7 +354,7 @@ impl Session {
     pub(crate) fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckDef) -> Result<()> {
         let name: Option<Arc<str>> = check.name.as_ref().map(|name| Arc::from(&*name.text));
         if let Some(name) = &name
-            && name.chars().count() > IDENTIFIER_CHARS_MAX
+            && is_too_long(name)
         {
             bail!(TOO_LONG_IDENT, name);
         }
@@ -410,8 +408,8 @@ impl Session {
             let column = &column.column;
             if let Some(generated) = &column.generated {
                 let bound = self.bind_over_columns(&draft.columns, &generated.expression)?;
-                if bound.forbidden || bound.volatile {
-                    bail!(GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED, column.name);
+                if let Some(disallowed) = &bound.disallowed {
+                    return Err(not_allowed(disallowed, &column.name, &OF_GENERATED));
                 }
                 for read in bound.columns {
                     let other = &draft.columns[read].column;
@@ -425,8 +423,21 @@ impl Session {
             }
             if let ColumnDefault::Expression(text) = &column.default {
                 let bound = self.bind_over_columns(&draft.columns, text)?;
-                if bound.forbidden {
-                    bail!(DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED, column.name);
+                if let Some(disallowed @ (Disallowed::Variable | Disallowed::Other)) =
+                    &bound.disallowed
+                {
+                    return Err(not_allowed(disallowed, &column.name, &OF_DEFAULT));
+                }
+                for read in bound.columns {
+                    let other = &draft.columns[read].column;
+                    if other.auto_increment {
+                        bail!(DEFAULT_VAL_GENERATED_REF_AUTO_INC, column.name);
+                    }
+                    let is_computed = other.generated.is_some()
+                        || matches!(other.default, ColumnDefault::Expression(_));
+                    if is_computed && read >= position {
+                        bail!(DEFAULT_VAL_GENERATED_NON_PRIOR, column.name);
+                    }
                 }
             }
         }
@@ -440,15 +451,41 @@ impl Session {
                     }
                     error
                 })?;
-            if bound.forbidden || bound.volatile {
-                bail!(CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED, shown);
+            if let Some(disallowed) = &bound.disallowed {
+                return Err(not_allowed(disallowed, &shown, &OF_CHECK));
             }
-
             if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
                 bail!(CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN, shown);
             }
         }
         Ok(())
+    }
+}
+
+/// Errors of an expression that contains what it may not: for a function with a name, for a variable, for all else.
+type NotAllowed = (ErrorCode, ErrorCode, ErrorCode);
+
+const OF_GENERATED: NotAllowed = (
+    ErrorCode::GENERATED_COLUMN_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::DEFAULT_VAL_GENERATED_VARIABLES,
+    ErrorCode::GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED,
+);
+const OF_DEFAULT: NotAllowed = (
+    ErrorCode::DEFAULT_VAL_GENERATED_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::DEFAULT_VAL_GENERATED_VARIABLES,
+    ErrorCode::DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED,
+);
+const OF_CHECK: NotAllowed = (
+    ErrorCode::CHECK_CONSTRAINT_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::CHECK_CONSTRAINT_VARIABLES,
+    ErrorCode::CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED,
+);
+
+fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Error {
+    match disallowed {
+        Disallowed::Function(name) => Error::with(errors.0, &[&shown, name]),
+        Disallowed::Variable => Error::with(errors.1, &[&shown]),
+        Disallowed::Other => Error::with(errors.2, &[&shown]),
     }
 }
 
@@ -462,7 +499,7 @@ pub(crate) fn check_column_name(name: &str) -> Result<()> {
     if name.is_empty() || name.ends_with(' ') {
         bail!(WRONG_COLUMN_NAME, name);
     }
-    if name.chars().count() > IDENTIFIER_CHARS_MAX {
+    if is_too_long(name) {
         bail!(TOO_LONG_IDENT, name);
     }
     Ok(())

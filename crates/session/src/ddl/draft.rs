@@ -24,7 +24,7 @@ const TINY_BYTES_MAX: u64 = 255;
 /// Most bytes of a row without its TEXT, BLOB and JSON columns.
 const ROW_BYTES_MAX: u64 = 65_535;
 /// Longest identifier, characters.
-pub(crate) const IDENTIFIER_CHARS_MAX: usize = 64;
+const IDENTIFIER_CHARS_MAX: usize = 64;
 /// Longest comments, characters.
 const TABLE_COMMENT_MAX: usize = 2048;
 const COLUMN_COMMENT_MAX: usize = 1024;
@@ -263,7 +263,17 @@ impl Draft {
     }
 
     /// Adds a foreign key, and an index over its columns where the statement names it.
-    pub(crate) fn add_foreign_key(&mut self, key: DraftForeignKey, index_name: Option<Arc<str>>) {
+    ///
+    /// # Errors
+    /// 1059.
+    pub(crate) fn add_foreign_key(
+        &mut self,
+        key: DraftForeignKey,
+        index_name: Option<Arc<str>>,
+    ) -> Result<()> {
+        if let Some(name) = key.name.as_ref().filter(|name| is_too_long(name)) {
+            bail!(TOO_LONG_IDENT, name);
+        }
         let part = |column: &Arc<str>| DraftPart {
             column: column.clone(),
             prefix_length: None,
@@ -281,6 +291,7 @@ impl Draft {
             using_btree: false,
         });
         self.foreign_keys.push(key);
+        Ok(())
     }
 
     /// An index that was added for a foreign key goes where another begins with its columns; of two alike the later stays.
@@ -329,7 +340,7 @@ impl Draft {
                 if !index.primary && name.eq_ignore_ascii_case("PRIMARY") {
                     bail!(WRONG_NAME_FOR_INDEX, name);
                 }
-                if name.chars().count() > IDENTIFIER_CHARS_MAX {
+                if is_too_long(name) {
                     bail!(TOO_LONG_IDENT, name);
                 }
                 continue;
@@ -650,6 +661,11 @@ fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
     }
     let chars = u64::from(prefix.unwrap_or(ty.length));
     chars * u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1))
+}
+
+/// Whether a name has more characters than names have.
+pub(crate) fn is_too_long(name: &str) -> bool {
+    name.chars().count() > IDENTIFIER_CHARS_MAX
 }
 
 /// Bytes that a column counts for the limit on rows.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{ForeignKey, Index, ReferenceAction, Table};
-use errors::{Result, bail, err};
+use errors::{ErrorCode, Result, bail, err};
 use types::DataType;
 
 use crate::session::Session;
@@ -12,7 +12,7 @@ impl Session {
     /// Checks the foreign keys of a new definition, those named in `existing` excepted, and fills in the referenced columns that
     /// were not written.
     pub(crate) fn check_foreign_keys(
-        &self,
+        &mut self,
         table: &mut Table,
         existing: &[Arc<str>],
     ) -> Result<()> {
@@ -44,7 +44,10 @@ impl Session {
                 fill_referenced(key, &parent)?;
             }
             let enforce = self.settings.foreign_key_checks;
-            check_against_parent(&own, key, &parent, enforce)?;
+            let whole_unique = self.settings.restricts_foreign_keys;
+            if !check_against_parent(&own, key, &parent, enforce, whole_unique)? {
+                self.working.warn(ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEY, &[&key.name]);
+            }
         }
         Ok(())
     }
@@ -216,18 +219,20 @@ fn check_own_columns(table: &Table, key: &ForeignKey) -> Result<()> {
     Ok(())
 }
 
+/// Whether the key may refer to `parent`. `whole_unique`: only to a unique key of just these columns. Returns whether it does.
 fn check_against_parent(
     table: &Table,
     key: &ForeignKey,
     parent: &Table,
     enforce: bool,
-) -> Result<()> {
+    whole_unique: bool,
+) -> Result<bool> {
     let mut positions = Vec::with_capacity(key.referenced_columns.len());
     for name in &key.referenced_columns {
         match parent.column(name) {
             Some(position) => positions.push(position),
             None if enforce => bail!(FK_NO_COLUMN_PARENT, name, key.name, key.referenced_table),
-            None => return Ok(()),
+            None => return Ok(true),
         }
     }
     for (own, other) in key.columns.iter().zip(&positions) {
@@ -236,18 +241,14 @@ fn check_against_parent(
             bail!(FK_INCOMPATIBLE_COLUMNS, own.name, other.name, key.name);
         }
     }
-    let begins = |index: &Index| begins_with(index, &positions);
-    if !parent.indexes.iter().any(begins) {
-        if !enforce {
-            return Ok(());
-        }
-        bail!(FK_NO_INDEX_PARENT, key.name, key.referenced_table);
-    }
-    let whole_unique = |index: &Index| is_unique_over(index, &positions);
-    if enforce && !parent.indexes.iter().any(whole_unique) {
+    let is_unique = parent.indexes.iter().any(|index| is_unique_over(index, &positions));
+    if whole_unique && !is_unique {
         bail!(FK_NO_UNIQUE_INDEX_PARENT, key.name, key.referenced_table);
     }
-    Ok(())
+    if enforce && !parent.indexes.iter().any(|index| begins_with(index, &positions)) {
+        bail!(FK_NO_INDEX_PARENT, key.name, key.referenced_table);
+    }
+    Ok(is_unique)
 }
 
 /// Types on both sides of a foreign key: integers of one size and sign, strings of one character set and collation.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binder::Disallowed;
 use catalog::{Column, ColumnDefault, Generated, Table};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::ResultSink;
@@ -33,8 +34,7 @@ impl Session {
                     key.columns.iter().map(|name| Arc::from(&*name.text)).collect();
                 let made = foreign_key(key.constraint.as_ref(), &columns, &key.references, draft)?;
                 let index_name = key.name.as_ref().map(|name| Arc::from(&*name.text));
-                draft.add_foreign_key(made, index_name);
-                Ok(())
+                draft.add_foreign_key(made, index_name)
             }
             TableConstraint::Check(check) => self.add_check(draft, check),
         }
@@ -139,8 +139,10 @@ impl Session {
         let text = expression_text(expr);
         let bound = self.bind_over_columns(&draft.columns, &text)?;
         let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
-        if bound.forbidden || bound.volatile {
-            bail!(FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED, shown);
+        match bound.disallowed {
+            Some(Disallowed::Variable) => bail!(DEFAULT_VAL_GENERATED_VARIABLES, shown),
+            Some(_) => bail!(FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED, shown),
+            None => {}
         }
         if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
             bail!(FUNCTIONAL_INDEX_REF_AUTO_INCREMENT, shown);

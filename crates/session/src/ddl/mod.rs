@@ -31,7 +31,7 @@ use crate::session::Session;
 pub(crate) use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub(crate) use draft::is_hidden;
 
-use draft::IDENTIFIER_CHARS_MAX;
+use draft::is_too_long;
 
 /// Names of the reference's engines that stand for the server's own.
 const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
@@ -177,7 +177,7 @@ pub(crate) fn check_table_name(name: &str) -> Result<()> {
     if name.is_empty() || name.ends_with(' ') {
         bail!(WRONG_TABLE_NAME, name);
     }
-    if name.chars().count() > IDENTIFIER_CHARS_MAX {
+    if is_too_long(name) {
         bail!(TOO_LONG_IDENT, name);
     }
     Ok(())
@@ -189,7 +189,7 @@ pub(crate) fn check_schema_name(name: &Ident) -> Result<()> {
     if name.is_empty() || name.ends_with(' ') {
         bail!(WRONG_DB_NAME, name);
     }
-    if name.chars().count() > IDENTIFIER_CHARS_MAX {
+    if is_too_long(name) {
         bail!(TOO_LONG_IDENT, name);
     }
     Ok(())

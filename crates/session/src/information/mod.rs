@@ -648,8 +648,7 @@ impl InformationContext for Information<'_> {
         let views = self.server.sessions.views(self.server.now_micros());
         views
             .into_iter()
-            .filter(|(account, _)| all || *account == own)
-            .map(|(_, view)| view)
+            .filter(|view| all || view.account == own)
             .collect()
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) sql_safe_updates: bool,
     pub(crate) foreign_key_checks: bool,
+    /// Foreign keys must refer to a whole unique key.
+    pub(crate) restricts_foreign_keys: bool,
     pub(crate) lock_wait_timeout: Duration,
     pub(crate) row_lock_timeout: Duration,
     pub(crate) isolation: IsolationLevel,
@@ -110,6 +112,7 @@ impl Settings {
             )),
             sql_safe_updates: read.flag("sql_safe_updates"),
             foreign_key_checks: read.flag("foreign_key_checks"),
+            restricts_foreign_keys: read.flag("restrict_fk_on_non_standard_key"),
             lock_wait_timeout: Duration::from_secs(read.number("lock_wait_timeout")),
             row_lock_timeout: Duration::from_secs(read.number("innodb_lock_wait_timeout")),
             isolation: isolation(&read.text("transaction_isolation")),

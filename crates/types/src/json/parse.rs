@@ -281,11 +281,13 @@ impl Parser<'_> {
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("0");
         if whole {
+            // Beyond 32 bits what has no sign is unsigned, as in the reference.
+            match text.parse::<u64>() {
+                Ok(number) if number > u64::from(u32::MAX) => return Ok(JsonValue::UInt(number)),
+                _ => {}
+            }
             if let Ok(number) = text.parse::<i64>() {
                 return Ok(JsonValue::Int(number));
-            }
-            if let Ok(number) = text.parse::<u64>() {
-                return Ok(JsonValue::UInt(number));
             }
         }
         match text.parse::<f64>() {

@@ -8,12 +8,12 @@ use plugin_api::ArgInfo;
 use syntax::ast::{self, ExprKind, IntervalUnit};
 use types::{CollationId, DataType, Value};
 
-use crate::Binder;
 use crate::aggregate::arg_info;
 use crate::collation::{self, Differing};
 use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
 use crate::typing::{is_stringy, string_type};
+use crate::{Binder, StoredProgram};
 
 /// The name of a unit as functions get it.
 fn unit_name(unit: IntervalUnit) -> &'static str {
@@ -181,31 +181,33 @@ impl Binder<'_> {
             let shown = format!("{}.{}", routine.schema, routine.name);
             bail!(SP_WRONG_NO_OF_ARGS, "FUNCTION", shown, wanted, given);
         }
-        for arg in &call.args {
-            let bound = self.bind_single(arg)?;
-            let varies = |expr: &Expr| matches!(expr, Expr::Column { .. } | Expr::Subquery { .. });
-            if bound.any(&mut |expr| varies(expr)) {
-                return Err(Error::not_supported("stored functions of columns and subqueries"));
-            }
-        }
-        // Called once for all rows, which only a function without effects allows.
-        let has_rows = self
-            .blocks
-            .iter()
-            .any(|block| !block.tables.is_empty() && block.clause != crate::block::Clause::Values);
-        if has_rows && !routine.deterministic {
-            return Err(Error::not_supported("stored functions called for each row"));
-        }
+        let args = call.args.iter().map(|arg| self.bind_single(arg)).collect::<Result<Vec<_>>>()?;
         let ty = routine.returns.as_ref().map_or_else(DataType::null, |(_, ty)| ty.clone());
-        let variable: Arc<str> = Arc::from(format!("\0{}", self.stored_calls.len()));
-        self.uncacheable = true;
-        self.stored_calls.push(crate::StoredCall {
-            caption: format!("{}()", call.name.text).into(),
-            args: call.args.clone(),
-            variable: variable.clone(),
-            routine,
+        let deterministic = routine.deterministic;
+        let program = self.function_number(routine, &args, &call.name.text);
+        Ok(Expr::Stored { program, args, deterministic, ty: ty.with_nullable(true) })
+    }
+
+    /// The number of a stored function that is called with such arguments; equal calls are equal expressions.
+    fn function_number(
+        &mut self,
+        routine: Arc<catalog::Routine>,
+        args: &[Expr],
+        name: &str,
+    ) -> u32 {
+        let arguments: Vec<DataType> = args.iter().map(Expr::ty).collect();
+        let known = self.programs.iter().position(|program| match program {
+            StoredProgram::Function { routine: other, arguments: types, .. } => {
+                Arc::ptr_eq(other, &routine) && *types == arguments
+            }
+            StoredProgram::Trigger(..) => false,
         });
-        Ok(Expr::UserVariable { name: variable, ty: ty.with_nullable(true) })
+        if let Some(known) = known {
+            return known as u32;
+        }
+        let caption = format!("{name}()").into();
+        self.programs.push(StoredProgram::Function { routine, arguments, caption });
+        self.programs.len() as u32 - 1
     }
 
     fn unknown_function(&self, call: &ast::FunctionCall) -> Result<Expr> {

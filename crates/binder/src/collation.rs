@@ -59,6 +59,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
         Expr::Literal { .. } | Expr::Parameter { .. } => Coercibility::Coercible,
         Expr::SystemVariable { .. } => Coercibility::SystemConstant,
         Expr::Column { .. }
+        | Expr::Stored { .. }
         | Expr::UserVariable { .. }
         | Expr::AssignUserVariable { .. }
         | Expr::Subquery { .. }

@@ -45,7 +45,7 @@ use plugin_api::{BindContext, Registry};
 use types::DataType;
 
 pub use reader::{
-    BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege, StoredCall,
+    BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege,
     StoredProgram, VariableTypes,
 };
 
@@ -92,8 +92,6 @@ pub struct Bound {
     pub lock_wait_seconds: Option<u64>,
     /// With its lifted literals in place it could use an index on an expression.
     pub wants_literals: bool,
-    /// Calls of stored functions, to be made before the plan runs.
-    pub stored_calls: Vec<StoredCall>,
     /// Programs that run while the plan runs.
     pub programs: Vec<StoredProgram>,
 }
@@ -155,7 +153,6 @@ pub struct Binder<'a> {
     /// With its literals in place the statement could use an index on an expression.
     pub(crate) wants_literals: bool,
     pub(crate) deprecations: Vec<&'static str>,
-    pub(crate) stored_calls: Vec<StoredCall>,
     pub(crate) programs: Vec<StoredProgram>,
     /// The statement has parameters that a client binds.
     pub(crate) has_placeholders: bool,
@@ -210,7 +207,6 @@ impl<'a> Binder<'a> {
             uncacheable: false,
             asks_membership: false,
             wants_literals: false,
-            stored_calls: Vec::new(),
             programs: Vec::new(),
             deprecations: Vec::new(),
             references: Vec::new(),
@@ -275,7 +271,6 @@ impl<'a> Binder<'a> {
             max_execution_millis: self.max_execution_millis,
             lock_wait_seconds: self.lock_wait_seconds,
             wants_literals: self.wants_literals,
-            stored_calls: self.stored_calls,
             programs: self.programs,
         }
     }

@@ -27,25 +27,20 @@ pub trait CatalogReader {
     }
 }
 
-/// A call of a stored function whose arguments are the same for all rows: whoever runs the statement calls the function first, and
-/// leaves what it returned in a variable of the session.
-#[derive(Clone, Debug)]
-pub struct StoredCall {
-    /// The function.
-    pub routine: Arc<catalog::Routine>,
-    /// Its arguments.
-    pub args: Vec<syntax::ast::Expr>,
-    /// The variable; no user can write its name.
-    pub variable: Arc<str>,
-    /// The call as written, for messages.
-    pub caption: Arc<str>,
-}
-
 /// A stored program that runs while the statement runs, by its number in the plan.
 #[derive(Clone, Debug)]
 pub enum StoredProgram {
     /// A trigger, and the table that it belongs to.
     Trigger(Arc<catalog::Trigger>, Arc<Table>),
+    /// A function, as one place of the statement calls it.
+    Function {
+        /// The function.
+        routine: Arc<catalog::Routine>,
+        /// The types of its arguments.
+        arguments: Vec<DataType>,
+        /// The call as written, for messages.
+        caption: Arc<str>,
+    },
 }
 
 /// Types of variables at bind time.

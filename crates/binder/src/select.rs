@@ -554,6 +554,7 @@ impl Binder<'_> {
     pub(crate) fn is_volatile(&self, expr: &Expr) -> bool {
         expr.any(&mut |node| match node {
             Expr::AssignUserVariable { .. } => true,
+            Expr::Stored { deterministic, .. } => !deterministic,
             Expr::Function { name, .. } => self
                 .input
                 .registry

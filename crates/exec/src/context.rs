@@ -58,6 +58,12 @@ pub trait Programs {
     /// # Errors
     /// Whatever goes wrong in it.
     fn fire(&mut self, trigger: u32, rows: TriggerRows<'_>, around: Around<'_>) -> Result<()>;
+
+    /// Calls a function.
+    ///
+    /// # Errors
+    /// Whatever goes wrong in it.
+    fn call(&mut self, function: u32, args: Vec<Value>, around: Around<'_>) -> Result<Value>;
 }
 
 /// Takes result rows.

@@ -242,6 +242,18 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
+    /// Calls a stored function.
+    pub(crate) fn call(&mut self, function: u32, args: Vec<Value>) -> Result<Value> {
+        let Some(programs) = &mut self.programs else {
+            return Err(Error::internal("a stored function without anybody to run it"));
+        };
+        let around =
+            Around { transactions: &mut *self.transactions, session: &mut *self.function.session };
+        let outcome = programs.call(function, args, around);
+        self.note_program(&outcome);
+        outcome
+    }
+
     /// After a program: what its failure means for the statement.
     fn note_program<T>(&mut self, outcome: &Result<T>) {
         let Err(error) = outcome else { return };

@@ -92,6 +92,7 @@ pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
     expr.any(&mut |node| match node {
         Expr::AssignUserVariable { .. } => true,
+        Expr::Stored { deterministic, .. } => !deterministic,
         Expr::Function { name, .. } => VOLATILE.contains(&&**name),
         _ => false,
     })
@@ -195,6 +196,7 @@ fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
         }
         // Functions may turn NULL into something.
         Expr::Function { .. }
+        | Expr::Stored { .. }
         | Expr::Case { .. }
         | Expr::Subquery { .. }
         | Expr::Row(_)

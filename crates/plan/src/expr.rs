@@ -145,6 +145,9 @@ pub enum Expr {
     Collate { operand: Box<Expr>, ty: DataType },
     /// A function of the registry; `exec` binds it again to get the kernel.
     Function { name: Arc<str>, args: Vec<Expr>, ty: DataType },
+    /// A stored function, by its number among the statement's programs. Other calls with the same arguments give the same value when it
+    /// is `deterministic`.
+    Stored { program: u32, args: Vec<Expr>, deterministic: bool, ty: DataType },
     /// Row constructor; only as operand of comparisons, IN and BETWEEN.
     Row(Vec<Expr>),
     /// A subquery.
@@ -204,6 +207,7 @@ impl Expr {
             | Expr::Cast { ty, .. }
             | Expr::Collate { ty, .. }
             | Expr::Function { ty, .. }
+            | Expr::Stored { ty, .. }
             | Expr::Subquery { ty, .. } => ty.clone(),
             Expr::AssignUserVariable { value, .. } => value.ty(),
             Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => DataType::boolean(),

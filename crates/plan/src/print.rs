@@ -148,6 +148,7 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
         }
         Expr::Collate { operand, ty } => format!("({} collate {})", expr(operand), ty.collation.0),
         Expr::Function { name, args, .. } => format!("{name}({})", list(args)),
+        Expr::Stored { program, args, .. } => format!("stored {program}({})", list(args)),
         Expr::Row(items) => format!("({})", list(items)),
         Expr::Subquery { id, kind, negated, .. } => {
             let not = if *negated { "not " } else { "" };

@@ -144,7 +144,9 @@ macro_rules! expr_children {
                         f(otherwise);
                     }
                 }
-                Expr::Function { args, .. } => args.$each().for_each(f),
+                Expr::Function { args, .. } | Expr::Stored { args, .. } => {
+                    args.$each().for_each(f)
+                }
                 Expr::Row(items) => items.$each().for_each(f),
                 Expr::Subquery { kind, .. } => match kind {
                     SubqueryKind::Scalar(_) | SubqueryKind::Exists => {}

@@ -45,8 +45,6 @@ pub(crate) struct Planned {
     pub(crate) cacheable: bool,
     /// With its lifted literals in place another plan is better.
     pub(crate) wants_literals: bool,
-    /// Stored functions to call before it runs.
-    pub(crate) stored_calls: Vec<binder::StoredCall>,
     /// Programs that run while it runs.
     pub(crate) programs: Vec<binder::StoredProgram>,
     /// Tables whose rows it changes itself.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
 use catalog::{
-    AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table, Usage,
+    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table,
+    Usage,
 };
 use engine_api::{IsolationLevel, TableId};
 use errors::{Error, ErrorCode, Result, bail, err};
@@ -178,7 +179,6 @@ impl Session {
             max_execution: bound.max_execution_millis.map(Duration::from_millis),
             lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
             wants_literals: bound.wants_literals,
-            stored_calls: bound.stored_calls,
             programs: bound.programs,
             version: view.snapshot.version,
             text_bytes: source.len(),
@@ -304,7 +304,9 @@ impl Session {
         if self.locked.tables.is_some() {
             self.check_locked_tables(planned)?;
         }
-        if self.function_depth > 0 && self.slot.holds(&planned.uses) {
+        if planned.uses.is_empty() && !planned.programs.is_empty()
+            || self.function_depth > 0 && self.slot.holds(&planned.uses)
+        {
             return Ok(self.is_plan_current(planned));
         }
         if !planned.uses.is_empty() {
@@ -324,6 +326,7 @@ impl Session {
         self.server.catalog.with(|snapshot| {
             snapshot.version == planned.version
                 || planned.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
+                    && planned.programs.iter().all(|program| is_program_current(program, snapshot))
         })
     }
 
@@ -409,19 +412,6 @@ impl Session {
 
     /// Runs a locked plan.
     pub(crate) fn run_program(
-        &mut self,
-        planned: &Planned,
-        parameters: &[Value],
-        rows: &mut dyn RowSink,
-    ) -> Result<Outcome> {
-        if !planned.stored_calls.is_empty() {
-            return self.run_after_calls(planned, parameters, rows);
-        }
-        self.run_alone(planned, parameters, rows)
-    }
-
-    /// Runs a locked plan that calls no stored function, or whose calls are made.
-    pub(crate) fn run_alone(
         &mut self,
         planned: &Planned,
         parameters: &[Value],
@@ -760,7 +750,6 @@ impl Session {
 pub(crate) struct BoundContext {
     pub(crate) uncacheable: bool,
     pub(crate) wants_literals: bool,
-    pub(crate) stored_calls: Vec<binder::StoredCall>,
     pub(crate) programs: Vec<binder::StoredProgram>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) privileges: Vec<binder::RequiredPrivilege>,
@@ -810,7 +799,6 @@ pub(crate) fn planned(
         tables,
         uses,
         wants_literals: context.wants_literals,
-        stored_calls: context.stored_calls,
         programs: context.programs,
         targets: targets(plan),
         deprecations: context.deprecations,
@@ -866,6 +854,16 @@ fn counter_of(statement: &Statement) -> Counter {
         Statement::Do(_) => Counter::DO,
         Statement::Explain(_) => Counter::EXPLAIN,
         _ => Counter::SELECT,
+    }
+}
+
+/// Whether a program is as the plan knows it. Triggers belong to their tables.
+fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapshot) -> bool {
+    match program {
+        binder::StoredProgram::Trigger(..) => true,
+        binder::StoredProgram::Function { routine, .. } => snapshot
+            .routine(&routine.schema, routine.kind, &routine.name)
+            .is_some_and(|known| Arc::ptr_eq(known, routine)),
     }
 }
 

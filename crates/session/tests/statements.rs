@@ -45,7 +45,11 @@ fn several_statements_stop_at_the_first_error() {
     assert!(sink.results[1].starts_with("error 1054"));
     root.session.set_multi_statements(false);
     root.refuse(&[("SELECT 1; SELECT 2", 1064)]);
-    root.check(&[("SELECT 1;", "1"), ("SELECT 1; -- a comment", "1"), ("SELECT 1; /* a */ # b", "1")]);
+    root.check(&[
+        ("SELECT 1;", "1"),
+        ("SELECT 1; -- a comment", "1"),
+        ("SELECT 1; /* a */ # b", "1"),
+    ]);
 }
 
 #[test]

@@ -97,7 +97,10 @@ fn is_fixed(expr: &Expr, defined: &plan::RegisterSet, nodes: &NodeCompiler<'_>) 
         &mut read,
     );
     let moves = |node: &Expr| match node {
-        Expr::UserVariable { .. } | Expr::AssignUserVariable { .. } | Expr::Row(_) => true,
+        Expr::UserVariable { .. }
+        | Expr::AssignUserVariable { .. }
+        | Expr::Stored { .. }
+        | Expr::Row(_) => true,
         Expr::Function { name, .. } => nodes
             .exprs
             .registry

@@ -108,6 +108,7 @@ impl<'a> Compiler<'a> {
                 .registry
                 .function(name)
                 .is_none_or(|function| function.volatility == Volatility::Volatile),
+            Expr::Stored { deterministic, .. } => !deterministic,
             Expr::Row(_) => true,
             _ => false,
         };
@@ -129,6 +130,9 @@ impl<'a> Compiler<'a> {
             },
             Expr::SystemVariable { name, global, .. } => {
                 Code::SystemVariable { name: name.clone(), global: *global }
+            }
+            Expr::Stored { program, args, .. } => {
+                Code::Stored { program: *program, args: self.exprs(args)?.into() }
             }
             Expr::Unary { op, operand, ty } => self.unary(*op, operand, ty, expr)?,
             Expr::Binary { op, left, right, collation, ty } => {

@@ -47,6 +47,11 @@ pub(crate) enum Code {
         name: Arc<str>,
         global: bool,
     },
+    /// A stored function.
+    Stored {
+        program: u32,
+        args: Box<[Code]>,
+    },
     Arithmetic(Box<Arithmetic>),
     Bits(Box<BitOperation>),
     Compare(Box<Comparison>),
@@ -240,6 +245,10 @@ impl Code {
             Code::SystemVariable { name, global } => {
                 let name = if *global { format!("global.{name}") } else { name.to_string() };
                 Ok(run.function.session.system_variable(&name).unwrap_or(Value::Null))
+            }
+            Code::Stored { program, args } => {
+                let args = args.iter().map(|arg| arg.eval(run)).collect::<Result<Vec<_>>>()?;
+                run.call(*program, args)
             }
             Code::Arithmetic(operation) => operation.eval(run),
             Code::Bits(operation) => operation.eval(run),

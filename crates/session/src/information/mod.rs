@@ -646,10 +646,7 @@ impl InformationContext for Information<'_> {
         let own = self.account.to_string();
         let all = self.may_see_all();
         let views = self.server.sessions.views(self.server.now_micros());
-        views
-            .into_iter()
-            .filter(|view| all || view.account == own)
-            .collect()
+        views.into_iter().filter(|view| all || view.account == own).collect()
     }
 
     fn conditions(&self) -> Vec<(&'static str, u16, String)> {

@@ -1,4 +1,4 @@
-//! Programs that run while a statement runs: triggers.
+//! Programs that run while a statement runs: triggers and stored functions.
 //!
 //! A running statement borrows its transactions, the session's values and its diagnostics. A program needs the same, and the whole
 //! session besides. So a statement that has programs works with the session's own parts taken out of it; when a program is to run
@@ -86,7 +86,6 @@ impl Session {
             self.run_lent(planned, parameters, &mut lent, &diagnostics, rows)
         }));
         self.tables_above.pop();
-        // What triggers warned of is not told.
         (self.working, self.diagnostics) = (lent.working, diagnostics);
         (self.transactions, self.services) = (lent.transactions, lent.services);
         self.scratch = lent.scratch;
@@ -262,7 +261,9 @@ impl Callee<'_> {
     fn trigger(&self, number: usize) -> Result<(Arc<Trigger>, Arc<Table>)> {
         match self.planned.programs.get(number) {
             Some(StoredProgram::Trigger(trigger, table)) => Ok((trigger.clone(), table.clone())),
-            None => Err(Error::internal("a program that the plan does not have")),
+            Some(StoredProgram::Function { .. }) | None => {
+                Err(Error::internal("a program that the plan does not have"))
+            }
         }
     }
 }
@@ -284,6 +285,27 @@ impl Programs for Callee<'_> {
             };
             known = Some(loaded.clone());
             session.run_trigger(&loaded, rows)
+        });
+        self.loaded[number] = known;
+        outcome
+    }
+
+    fn call(&mut self, function: u32, args: Vec<Value>, around: Around<'_>) -> Result<Value> {
+        let number = function as usize;
+        let planned = self.planned;
+        let Some(StoredProgram::Function { routine, arguments, caption }) =
+            planned.programs.get(number)
+        else {
+            return Err(Error::internal("a function that the plan does not have"));
+        };
+        let mut known = self.loaded.get(number).cloned().flatten();
+        let outcome = self.with_session(around, |session| {
+            let loaded = match &known {
+                Some(loaded) => loaded.clone(),
+                None => session.callable(routine)?,
+            };
+            known = Some(loaded.clone());
+            session.call_function(&loaded, routine, caption, args, arguments)
         });
         self.loaded[number] = known;
         outcome

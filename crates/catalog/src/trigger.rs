@@ -151,3 +151,37 @@ pub(crate) fn read_trigger(bytes: &[u8]) -> Result<Trigger> {
     }
     Ok(trigger)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_is_read_as_it_was_written_and_keeps_its_bytes() {
+        let trigger = Trigger {
+            schema: "s".into(),
+            name: "Name".into(),
+            table: "t".into(),
+            event: TriggerEvent::Delete,
+            before: true,
+            order: 2,
+            body: "SET @a = OLD.b".into(),
+            definer: "root@localhost".into(),
+            sql_mode: 1 << 40,
+            created_micros: 5,
+            charset_client: "utf8mb4".into(),
+            collation_connection: "utf8mb4_bin".into(),
+            database_collation: CollationId(46),
+        };
+        let bytes = write_trigger(&trigger);
+        assert_eq!(read_trigger(&bytes).expect("readable"), trigger);
+        // The stored form: format 1, then the schema's field. Numbers take 8 bytes, texts their own.
+        assert_eq!(bytes[..9], [1, 0, 1, 0, 1, 0, 0, 0, b's']);
+        let texts = 1 + 4 + 1 + 14 + 14 + 7 + 11;
+        assert_eq!(bytes.len(), 2 + 13 * 6 + texts + 6 * 8);
+        let mut damaged = bytes.clone();
+        let event = bytes.iter().position(|byte| *byte == 3).expect("the event or a tag before it");
+        damaged.truncate(event + 4);
+        assert!(read_trigger(&damaged).is_err());
+    }
+}

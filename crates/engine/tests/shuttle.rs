@@ -42,6 +42,8 @@ fn open() -> Arc<DurableEngine> {
             durability: Durability::Synced,
             failure: FailurePolicy::Report,
         },
+        // Entries are put off whenever that is allowed, and undone together (E20, E21).
+        direct_changes: 0,
         background: false,
         ..EngineConfig::default()
     };
@@ -291,6 +293,7 @@ fn a_rollback_beside_purge() {
     let engine = open();
     let change = |value: i64| {
         let mut txn = begin(&engine);
+        txn.expect_changes().unwrap();
         txn.update(TABLE, &key(1), &record([1, value])).unwrap();
         txn
     };

@@ -191,7 +191,8 @@ impl Binder<'_> {
                 Ok((targets, LogicalInsertSource::Query(query)))
             }
             ast::InsertSource::Values(rows) => {
-                self.bind_insert_rows(rows, insert.columns.is_some(), table, base, columns)
+                let listed = insert.columns.as_ref().is_some_and(|listed| !listed.is_empty());
+                self.bind_insert_rows(rows, listed, table, base, columns)
             }
             ast::InsertSource::Set(assignments) => {
                 let row: Vec<ast::Expr> =
@@ -229,12 +230,14 @@ impl Binder<'_> {
             .filter(|at| table.columns[columns[*at]].generated.is_none())
             .collect();
         let mut bound = Vec::with_capacity(rows.len());
+        // Rows without values: all or none, and where no columns are named.
+        let all_empty = rows.first().is_some_and(Vec::is_empty) && !listed;
         for (number, row) in rows.iter().enumerate() {
-            if row.is_empty() && (!listed || columns.is_empty() || rows.len() == 1) {
+            if row.is_empty() && all_empty {
                 bound.push(vec![None; kept.len()]);
                 continue;
             }
-            if row.len() != columns.len() {
+            if all_empty || row.len() != columns.len() {
                 bail!(WRONG_VALUE_COUNT_ON_ROW, number + 1);
             }
             let mut cells = Vec::with_capacity(kept.len());

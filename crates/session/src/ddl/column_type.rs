@@ -364,9 +364,11 @@ fn members(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let mut widest = 0;
     let mut total = 0;
     for value in &written.values {
-        // Spaces at the end are not part of a member, binary ones excepted.
-        let trimmed: &[u8] =
-            if collation.is_binary() { value } else { value.trim_ascii_end_spaces() };
+        // Spaces at the end are not part of a member, bytes excepted.
+        let trimmed: &[u8] = match collation.id {
+            CollationId::BINARY => value,
+            _ => value.trim_ascii_end_spaces(),
+        };
         let chars = collation.char_length(trimmed);
         if chars > MEMBER_LENGTH_MAX {
             bail!(TOO_LONG_SET_ENUM_VALUE, ctx.column);

@@ -7,52 +7,46 @@ use crate::{lines, models, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
-/// Steps in one row run side by side: one that downloads and waits, one that keeps the cores busy.
-const STEPS: &[&[Step]] = &[
-    &[("format", || run::command("cargo", &["fmt", "--all", "--check"]))],
-    &[("tidy", tidy::tidy)],
-    &[("clippy", clippy)],
-    &[("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"]))],
-    &[("crash points", crash_points)],
-    &[("models", models::models)],
-    &[("programs", || {
+const STEPS: &[Step] = &[
+    ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
+    ("tidy", tidy::tidy),
+    ("clippy", clippy),
+    ("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"])),
+    ("crash points", crash_points),
+    ("models", models::models),
+    ("programs", || {
         run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
-    })],
-    &[("SQL tests", || {
-        run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])
-    })],
-    &[
-        ("optimised server", || {
-            let build =
-                ["build", "--profile", "fast", "-p", "server", "--bins", "--locked", "--quiet"];
-            run::command("cargo", &build)
-        }),
-        ("clients", || run::command("bash", &["tests/clients/run"])),
-    ],
-    &[("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"]))],
-    &[("SQL tests, optimised", || {
+    }),
+    ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
+    ("optimised server", || {
+        let build = ["build", "--profile", "fast", "-p", "server", "--bins", "--locked", "--quiet"];
+        run::command("cargo", &build)
+    }),
+    ("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"])),
+    ("SQL tests, optimised", || {
         run::command("target/debug/sqltest", &["--squalld", "target/fast/squalld"])
-    })],
-    &[("sysbench", || run::command("bash", &["tests/sysbench/run", "target/fast/squalld"]))],
-    &[("histories", || {
+    }),
+    ("sysbench", || run::command("bash", &["tests/sysbench/run", "target/fast/squalld"])),
+    ("histories", || {
         let squalld = ["--squalld", "target/debug/squalld"];
         run::command("target/debug/histories", &[&squalld[..], &["--seconds", "5"]].concat())
-    })],
-    &[("damage", || {
+    }),
+    ("damage", || {
         for script in ["tests/crash/damage.py", "tests/crash/surroundings.py"] {
             run::command("python3", &[script, "--squalld", "target/debug/squalld"])?;
         }
         Ok(())
-    })],
-    &[("backup", || {
+    }),
+    ("backup", || {
         let script = ["tests/crash/backup.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
-    })],
-    &[("old files", || {
+    }),
+    ("old files", || {
         let script = ["tests/format/open.py", "--squalld", "target/debug/squalld"];
         run::command("python3", &script)
-    })],
-    &[("size", lines::size)],
+    }),
+    ("clients", || run::command("bash", &["tests/clients/run"])),
+    ("size", lines::size),
 ];
 
 /// Runs all steps, or those named in `only`.
@@ -62,27 +56,18 @@ const STEPS: &[&[Step]] = &[
 pub fn ci(only: &[String]) -> Result<(), String> {
     let started = Instant::now();
     let mut passed = 0;
-    for row in STEPS {
-        let wanted = |(name, _): &&Step| only.is_empty() || only.iter().any(|named| named == name);
-        let row: Vec<&Step> = row.iter().filter(wanted).collect();
-        std::thread::scope(|scope| {
-            let running: Vec<_> = row.iter().map(|step| scope.spawn(|| timed(step))).collect();
-            let ends =
-                running.into_iter().map(|step| step.join().expect("a step fails by its result"));
-            ends.collect::<Vec<_>>().into_iter().collect::<Result<(), String>>()
-        })?;
-        passed += row.len();
+    for (name, step) in STEPS {
+        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        println!("==> {name}");
+        let step_started = Instant::now();
+        step().map_err(|error| format!("{name}: {error}"))?;
+        println!("    {name}: {:.0} s", step_started.elapsed().as_secs_f64());
+        passed += 1;
     }
     println!("ci: all steps in {:.0} s", started.elapsed().as_secs_f64());
     println!("{passed} passed, 0 failed");
-    Ok(())
-}
-
-fn timed((name, step): &Step) -> Result<(), String> {
-    println!("==> {name}");
-    let started = Instant::now();
-    step().map_err(|error| format!("{name}: {error}"))?;
-    println!("    {name}: {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -122,6 +122,8 @@ async function kill(admin) {
     for (let running = 0; !running;) {
       [[{ running }]] = await admin.query("SELECT COUNT(*) AS running FROM information_schema.processlist WHERE id = ? AND info LIKE 'SELECT SLEEP%'", [victim.threadId]);
     }
+    // It is listed before it sleeps.
+    await new Promise((done) => setTimeout(done, 100));
     await admin.query(`${kill} ${victim.threadId}`);
     outcomes.push(await stopped);
     victim.destroy();

@@ -136,12 +136,15 @@ impl<'a> Binder<'a> {
                         && mentions(text, &column.name) =>
                 {
                     let (before, from) = shown.split_at_mut(index);
-                    if from[0].is_none() {
-                        let bound =
-                            self.bind_text_before(&generated.expression, table, base, before)?;
-                        from[0] = Some(bounded(stored_as(bound, &column.ty))?);
-                    }
-                    from[0].clone().expect("it was just set")
+                    let bound = match from[0].take() {
+                        Some(bound) => bound,
+                        None => {
+                            let bound =
+                                self.bind_text_before(&generated.expression, table, base, before)?;
+                            bounded(stored_as(bound, &column.ty))?
+                        }
+                    };
+                    from[0].insert(bound).clone()
                 }
                 _ => column_read(register, &column.ty),
             };

@@ -11,7 +11,7 @@ use syntax::ast::{self, Explain, Statement};
 use types::{DataType, Value};
 
 use crate::cached::EngineStatistics;
-use crate::query::planned;
+use crate::planned::planned;
 use crate::session::Session;
 use crate::sink::{NoRows, ValueRow};
 use crate::statement::Running;

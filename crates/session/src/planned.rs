@@ -7,9 +7,11 @@ use binder::{PrivilegeKind, RequiredPrivilege};
 use catalog::{CatalogVersion, PrivilegeSet, Table, Usage};
 use engine_api::TableId;
 use exec::Program;
+use plan::{Plan, PlanFlags, TableWrite};
+use syntax::ast::{self, Statement};
 use types::DataType;
 
-use crate::status::Counter;
+use crate::status::{Counter, access_counters};
 
 /// How the end of a statement is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,5 +89,124 @@ pub(crate) fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
         PrivilegeKind::Insert => PrivilegeSet::INSERT,
         PrivilegeKind::Update => PrivilegeSet::UPDATE,
         PrivilegeKind::Delete => PrivilegeSet::DELETE,
+    }
+}
+
+/// What binding finds out besides the plan.
+pub(crate) struct BoundContext {
+    pub(crate) uncacheable: bool,
+    pub(crate) wants_literals: bool,
+    pub(crate) programs: Vec<binder::StoredProgram>,
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) privileges: Vec<RequiredPrivilege>,
+    pub(crate) parameters: Vec<DataType>,
+    pub(crate) deprecations: Vec<&'static str>,
+    pub(crate) notices: Vec<binder::hints::Notice>,
+    pub(crate) references: Vec<binder::Reference>,
+    pub(crate) max_execution: Option<Duration>,
+    pub(crate) lock_wait: Option<Duration>,
+    pub(crate) version: CatalogVersion,
+    pub(crate) text_bytes: usize,
+}
+
+/// Puts a compiled statement together with what must hold before it runs.
+pub(crate) fn planned(
+    statement: &Statement,
+    plan: &Plan,
+    flags: &PlanFlags,
+    program: Arc<Program>,
+    context: BoundContext,
+) -> Planned {
+    let writes = writes(plan);
+    let written = |id: TableId| {
+        let changes = |write: &TableWrite| {
+            let mut children = write.children.iter();
+            TableId(write.table) == id || children.any(|child| TableId(child.other.table) == id)
+        };
+        writes.iter().any(|write| changes(write))
+    };
+    let tables = context.tables;
+    let is_stored = |table: &&Arc<Table>| !table.temporary;
+    let uses = tables
+        .iter()
+        .filter(is_stored)
+        .map(|table| {
+            let usage = if written(table.id) { Usage::Write } else { Usage::Read };
+            (table.id, usage)
+        })
+        .collect();
+    let privilege_mask = context
+        .privileges
+        .iter()
+        .fold(PrivilegeSet::NONE, |mask, needed| mask | privilege_of(needed.kind));
+    let has_definer = context.privileges.iter().any(|needed| needed.definer.is_some());
+    Planned {
+        program,
+        kind: kind_of(plan),
+        counter: counter_of(statement),
+        access_counters: access_counters(plan),
+        cacheable: !context.uncacheable
+            && !flags.uncacheable
+            && !has_definer
+            && tables.iter().all(|table| !table.temporary),
+        tables,
+        uses,
+        wants_literals: context.wants_literals,
+        programs: context.programs,
+        targets: writes.iter().map(|write| TableId(write.table)).collect(),
+        deprecations: context.deprecations,
+        notices: context.notices,
+        references: context.references,
+        max_execution: context.max_execution,
+        lock_wait: context.lock_wait,
+        privileges: context.privileges,
+        privilege_mask,
+        parameters: context.parameters,
+        version: context.version,
+        estimated_rows: flags.estimated_rows,
+        text_bytes: context.text_bytes,
+    }
+}
+
+fn kind_of(plan: &Plan) -> PlannedKind {
+    match plan {
+        Plan::Query(_) | Plan::Rows { .. } => PlannedKind::Query,
+        Plan::Insert(_) => PlannedKind::Insert,
+        Plan::Update(_) => PlannedKind::Update,
+        Plan::Delete(_) => PlannedKind::Delete,
+        Plan::Do { .. } => PlannedKind::Do,
+    }
+}
+
+fn counter_of(statement: &Statement) -> Counter {
+    match statement {
+        Statement::Insert(insert) => {
+            let select = matches!(insert.source, ast::InsertSource::Query(_));
+            match (insert.replace, select) {
+                (false, false) => Counter::INSERT,
+                (false, true) => Counter::INSERT_SELECT,
+                (true, false) => Counter::REPLACE,
+                (true, true) => Counter::REPLACE_SELECT,
+            }
+        }
+        Statement::Update(update) if update.is_multi_table() => Counter::UPDATE_MULTI,
+        Statement::Update(_) => Counter::UPDATE,
+        Statement::Delete(delete) => match delete.target {
+            ast::DeleteTarget::Single(_) => Counter::DELETE,
+            ast::DeleteTarget::Multi { .. } => Counter::DELETE_MULTI,
+        },
+        Statement::Do(_) => Counter::DO,
+        Statement::Explain(_) => Counter::EXPLAIN,
+        _ => Counter::SELECT,
+    }
+}
+
+/// The tables that a plan names to be written.
+fn writes(plan: &Plan) -> Vec<&TableWrite> {
+    match plan {
+        Plan::Insert(insert) => vec![&insert.target],
+        Plan::Update(update) => update.targets.iter().map(|target| &target.0).collect(),
+        Plan::Delete(delete) => delete.targets.iter().map(|target| &target.0).collect(),
+        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => Vec::new(),
     }
 }

@@ -5,25 +5,23 @@ use std::time::Duration;
 
 use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
 use catalog::{
-    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, PrivilegeSet, Relation, Table,
-    Usage,
+    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, Relation, Table, Usage,
 };
-use engine_api::{IsolationLevel, TableId};
+use engine_api::IsolationLevel;
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::{ExecContext, ExecSettings, Outcome, RowSink};
-use plan::{Access, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plan::{Access, LogicalPlan, Physical, Plan, RowLocking};
 use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
 
 use crate::accounts::usage::Resource;
 use crate::information::Information;
-use crate::planned::{Planned, PlannedKind, privilege_of};
+use crate::planned::{BoundContext, Planned, PlannedKind, planned, privilege_of};
 use crate::services::Services;
 use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
-use crate::status::Counter;
 use crate::transaction::Transactions;
 use crate::variables::{Scope, expression_type};
 
@@ -746,114 +744,12 @@ impl Session {
     }
 }
 
-/// What binding finds out besides the plan.
-pub(crate) struct BoundContext {
-    pub(crate) uncacheable: bool,
-    pub(crate) wants_literals: bool,
-    pub(crate) programs: Vec<binder::StoredProgram>,
-    pub(crate) tables: Vec<Arc<Table>>,
-    pub(crate) privileges: Vec<binder::RequiredPrivilege>,
-    pub(crate) parameters: Vec<DataType>,
-    pub(crate) deprecations: Vec<&'static str>,
-    pub(crate) notices: Vec<binder::hints::Notice>,
-    pub(crate) references: Vec<binder::Reference>,
-    pub(crate) max_execution: Option<Duration>,
-    pub(crate) lock_wait: Option<Duration>,
-    pub(crate) version: catalog::CatalogVersion,
-    pub(crate) text_bytes: usize,
-}
-
-/// Puts a compiled statement together with what must hold before it runs.
-pub(crate) fn planned(
-    statement: &Statement,
-    plan: &Plan,
-    flags: &PlanFlags,
-    program: Arc<exec::Program>,
-    context: BoundContext,
-) -> Planned {
-    let written = written_tables(plan);
-    let tables = context.tables;
-    let is_stored = |table: &&Arc<Table>| !table.temporary;
-    let uses = tables
-        .iter()
-        .filter(is_stored)
-        .map(|table| {
-            let usage = if written.contains(&table.id) { Usage::Write } else { Usage::Read };
-            (table.id, usage)
-        })
-        .collect();
-    let privilege_mask = context
-        .privileges
-        .iter()
-        .fold(PrivilegeSet::NONE, |mask, needed| mask | privilege_of(needed.kind));
-    let has_definer = context.privileges.iter().any(|needed| needed.definer.is_some());
-    Planned {
-        program,
-        kind: kind_of(plan),
-        counter: counter_of(statement),
-        access_counters: crate::status::access_counters(plan),
-        cacheable: !context.uncacheable
-            && !flags.uncacheable
-            && !has_definer
-            && tables.iter().all(|table| !table.temporary),
-        tables,
-        uses,
-        wants_literals: context.wants_literals,
-        programs: context.programs,
-        targets: targets(plan),
-        deprecations: context.deprecations,
-        notices: context.notices,
-        references: context.references,
-        max_execution: context.max_execution,
-        lock_wait: context.lock_wait,
-        privileges: context.privileges,
-        privilege_mask,
-        parameters: context.parameters,
-        version: context.version,
-        estimated_rows: flags.estimated_rows,
-        text_bytes: context.text_bytes,
-    }
-}
-
 /// The INTO of a query, wherever the grammar put it.
 pub(crate) fn find_into(query: &ast::Query) -> Option<&ast::Into> {
     match (&query.into, &query.body) {
         (Some(into), _) => Some(into),
         (None, ast::SetExpr::Query(inner)) => find_into(inner),
         (None, _) => None,
-    }
-}
-
-fn kind_of(plan: &Plan) -> PlannedKind {
-    match plan {
-        Plan::Query(_) | Plan::Rows { .. } => PlannedKind::Query,
-        Plan::Insert(_) => PlannedKind::Insert,
-        Plan::Update(_) => PlannedKind::Update,
-        Plan::Delete(_) => PlannedKind::Delete,
-        Plan::Do { .. } => PlannedKind::Do,
-    }
-}
-
-fn counter_of(statement: &Statement) -> Counter {
-    match statement {
-        Statement::Insert(insert) => {
-            let select = matches!(insert.source, ast::InsertSource::Query(_));
-            match (insert.replace, select) {
-                (false, false) => Counter::INSERT,
-                (false, true) => Counter::INSERT_SELECT,
-                (true, false) => Counter::REPLACE,
-                (true, true) => Counter::REPLACE_SELECT,
-            }
-        }
-        Statement::Update(update) if update.is_multi_table() => Counter::UPDATE_MULTI,
-        Statement::Update(_) => Counter::UPDATE,
-        Statement::Delete(delete) => match delete.target {
-            ast::DeleteTarget::Single(_) => Counter::DELETE,
-            ast::DeleteTarget::Multi { .. } => Counter::DELETE_MULTI,
-        },
-        Statement::Do(_) => Counter::DO,
-        Statement::Explain(_) => Counter::EXPLAIN,
-        _ => Counter::SELECT,
     }
 }
 
@@ -864,32 +760,6 @@ fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapsho
         binder::StoredProgram::Function { routine, .. } => snapshot
             .routine(&routine.schema, routine.kind, &routine.name)
             .is_some_and(|known| Arc::ptr_eq(known, routine)),
-    }
-}
-
-/// Tables that a plan names to be written.
-fn targets(plan: &Plan) -> Vec<TableId> {
-    let id = |write: &plan::TableWrite| TableId(write.table);
-    match plan {
-        Plan::Insert(insert) => vec![id(&insert.target)],
-        Plan::Update(update) => update.targets.iter().map(|target| id(&target.0)).collect(),
-        Plan::Delete(delete) => delete.targets.iter().map(|target| id(&target.0)).collect(),
-        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => Vec::new(),
-    }
-}
-
-/// Tables that a plan writes.
-fn written_tables(plan: &Plan) -> Vec<TableId> {
-    let id = |write: &plan::TableWrite| {
-        let mut ids = vec![TableId(write.table)];
-        ids.extend(write.children.iter().map(|child| TableId(child.other.table)));
-        ids
-    };
-    match plan {
-        Plan::Insert(insert) => id(&insert.target),
-        Plan::Update(update) => update.targets.iter().flat_map(|target| id(&target.0)).collect(),
-        Plan::Delete(delete) => delete.targets.iter().flat_map(|target| id(&target.0)).collect(),
-        Plan::Query(_) | Plan::Do { .. } | Plan::Rows { .. } => Vec::new(),
     }
 }
 

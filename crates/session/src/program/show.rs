@@ -84,6 +84,25 @@ pub(crate) fn routine_view(routine: &Routine, full: bool) -> RoutineView {
     }
 }
 
+/// The columns of SHOW CREATE for a program: its name under `title`, its text under `create`, and how it was made.
+pub(super) fn create_columns(title: &str, create: &str) -> [ColumnMeta; 6] {
+    let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
+    let column =
+        |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
+    let long = DataType {
+        collation: CollationId::UTF8MB4_0900_AI_CI,
+        ..DataType::new(TypeKind::LongText, u32::MAX, 0)
+    };
+    [
+        column(title, 64),
+        column("sql_mode", 256),
+        ColumnMeta::computed(create, long),
+        column("character_set_client", 32),
+        column("collation_connection", 32),
+        column("Database Collation", 32),
+    ]
+}
+
 impl Session {
     /// SHOW CREATE PROCEDURE and SHOW CREATE FUNCTION.
     pub(crate) fn show_create_routine(
@@ -103,21 +122,7 @@ impl Session {
             RoutineKind::Procedure => ("Procedure", "Create Procedure"),
             RoutineKind::Function => ("Function", "Create Function"),
         };
-        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
-        let column =
-            |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
-        let long = DataType {
-            collation: CollationId::UTF8MB4_0900_AI_CI,
-            ..DataType::new(TypeKind::LongText, u32::MAX, 0)
-        };
-        let columns = [
-            column(title, 64),
-            column("sql_mode", 256),
-            ColumnMeta::computed(create, long),
-            column("character_set_client", 32),
-            column("collation_connection", 32),
-            column("Database Collation", 32),
-        ];
+        let columns = create_columns(title, create);
         let view = routine_view(routine, true);
         let row = vec![
             Value::text(&routine.name),

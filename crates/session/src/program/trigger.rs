@@ -6,9 +6,10 @@ use catalog::{CatalogSnapshot, Edit, PrivilegeSet, RelationKind, Trigger, Trigge
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{ColumnMeta, OkInfo, ResultSink, TriggerView};
 use syntax::ast::{self, CreateTrigger, DropObject, ObjectName};
-use types::{CollationId, DataType, SqlMode, TypeKind, Value};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use super::NAME_CHARS_MAX;
+use super::show::create_columns;
 use crate::session::Session;
 use crate::show_create::quote;
 use crate::sink::send_rows;
@@ -268,23 +269,10 @@ impl Session {
             self.privileges.allows_table(&schema, &trigger.table, PrivilegeSet::TRIGGER)
         });
         let Some(trigger) = found else { bail!(TRG_DOES_NOT_EXIST) };
-        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
-        let column =
-            |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
-        let long = DataType {
-            collation: CollationId::UTF8MB4_0900_AI_CI,
-            ..DataType::new(TypeKind::LongText, u32::MAX, 0)
-        };
         let created = DataType { decimals: 2, ..DataType::new(TypeKind::Timestamp, 22, 2) };
-        let columns = [
-            column("Trigger", 64),
-            column("sql_mode", 256),
-            ColumnMeta::computed("SQL Original Statement", long),
-            column("character_set_client", 32),
-            column("collation_connection", 32),
-            column("Database Collation", 32),
-            ColumnMeta::computed("Created", created),
-        ];
+        let created = ColumnMeta::computed("Created", created);
+        let columns = create_columns("Trigger", "SQL Original Statement");
+        let columns: Vec<_> = columns.into_iter().chain([created]).collect();
         let view = trigger_view(trigger);
         let created = self.settings.time_zone.utc_to_local(hundredths(trigger.created_micros));
         let row = vec![

@@ -205,6 +205,8 @@ pub struct OkInfo {
     pub last_row_sent: bool,
     /// `NO_BACKSLASH_ESCAPES` is on after this statement.
     pub no_backslash_escapes: bool,
+    /// The result that ends here is the OUT parameters of a CALL.
+    pub out_parameters: bool,
 }
 
 /// Flags that accompany every end of result.
@@ -258,6 +260,21 @@ pub trait ResultSink {
     /// # Errors
     /// The client is gone (1160 and kin): the statement ends.
     fn row(&mut self, row: &dyn RowSource) -> Result<()>;
+    /// What a CALL gives to parameters of the prepared statement that it is: `parameters` are their numbers from 0. Comes before `ok`;
+    /// a sink whose client does not take them drops them.
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn out_parameters(
+        &mut self,
+        parameters: &[usize],
+        columns: &[ColumnMeta],
+        row: &dyn RowSource,
+        state: &SessionState,
+    ) -> Result<()> {
+        let _ = (parameters, columns, row, state);
+        Ok(())
+    }
     /// The result set ends.
     ///
     /// # Errors

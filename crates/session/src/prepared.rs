@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
-use errors::{Result, bail, err};
+use errors::{Error, Result, bail, err};
 use hashbrown::HashMap;
-use plugin_api::{ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, ResultSink};
+use plugin_api::{
+    ColumnMeta, CommandOutcome, ExecuteRequest, LocalFile, OkInfo, PreparedInfo, ResultSink,
+    RowSource, SessionServices, SessionState,
+};
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
@@ -642,7 +645,12 @@ impl Session {
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }
-        self.run_prepared_text(&text, &parameters, sink)
+        let mut returning = Returning { inner: sink, using, values: Vec::new() };
+        self.run_prepared_text(&text, &parameters, &mut returning)?;
+        for (name, value, ty) in returning.values {
+            self.services.set_user_variable(&name.text, value, ty);
+        }
+        Ok(())
     }
 
     /// Runs a prepared statement that has no number.
@@ -694,6 +702,58 @@ impl Session {
         };
         self.server.forget_prepared(text);
         self.send_ok(sink, OkInfo::default())
+    }
+}
+
+/// The results of EXECUTE, and the values that a CALL gives to the variables of USING.
+struct Returning<'a> {
+    inner: &'a mut dyn ResultSink,
+    using: &'a [Ident],
+    values: Vec<(&'a Ident, Value, DataType)>,
+}
+
+impl ResultSink for Returning<'_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.inner.columns(columns)
+    }
+
+    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
+        self.inner.shared_columns(columns)
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        self.inner.row(row)
+    }
+
+    fn out_parameters(
+        &mut self,
+        parameters: &[usize],
+        columns: &[ColumnMeta],
+        row: &dyn RowSource,
+        _: &SessionState,
+    ) -> Result<()> {
+        for (at, (parameter, column)) in parameters.iter().zip(columns).enumerate() {
+            if let Some(name) = self.using.get(*parameter) {
+                self.values.push((name, row.value(at, &column.ty)?, column.ty.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, state: &SessionState) -> Result<()> {
+        self.inner.end(state)
+    }
+
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
+        self.inner.ok(ok)
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        self.inner.error(error)
+    }
+
+    fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
+        self.inner.local_file(name)
     }
 }
 

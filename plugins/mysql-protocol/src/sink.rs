@@ -279,6 +279,25 @@ impl ResultSink for Sink<'_> {
         self.flush_if_large()
     }
 
+    fn out_parameters(
+        &mut self,
+        _: &[usize],
+        columns: &[ColumnMeta],
+        row: &dyn RowSource,
+        state: &SessionState,
+    ) -> Result<()> {
+        if !self.capabilities.contains(Capabilities::PS_MULTI_RESULTS) {
+            return Ok(());
+        }
+        let state = OkInfo { more_results: true, out_parameters: true, ..state.clone() };
+        // Clients that get an EOF after the metadata look for the flag there.
+        let before = std::mem::replace(&mut self.metadata_status, status_of(&state));
+        let sent = self.columns(columns).and_then(|()| self.row(row));
+        self.metadata_status = before;
+        sent?;
+        self.end(&state)
+    }
+
     fn end(&mut self, state: &SessionState) -> Result<()> {
         self.note_commit(state);
         if state.cursor_open && self.metadata_end_due {
@@ -454,6 +473,7 @@ pub(crate) fn status_of(state: &OkInfo) -> StatusFlags {
         .with_if(StatusFlags::CURSOR_EXISTS, state.cursor_open)
         .with_if(StatusFlags::LAST_ROW_SENT, state.last_row_sent)
         .with_if(StatusFlags::NO_BACKSLASH_ESCAPES, state.no_backslash_escapes)
+        .with_if(StatusFlags::PS_OUT_PARAMS, state.out_parameters)
 }
 
 fn ok_packet(state: &OkInfo) -> OkPacket<'_> {

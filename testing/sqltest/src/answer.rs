@@ -6,8 +6,8 @@ use client::{Answer, Column, Connection, Failure, Outcome};
 use types::{Date, Time, Value};
 use wire::{ColumnFlags, ColumnType};
 
-/// What a script wants to see.
-#[derive(Clone, Copy, Default)]
+/// What a script wants to see, and what it sends besides the statement.
+#[derive(Clone, Default)]
 pub struct View {
     /// Column types, lengths and flags under the captions.
     pub types: bool,
@@ -17,10 +17,12 @@ pub struct View {
     pub sorted: bool,
     /// Binary protocol.
     pub prepared: bool,
+    /// Parameters of the prepared statement: words, of which NULL is none.
+    pub parameters: Vec<String>,
 }
 
 /// Runs `sql` and words the answer. A lost connection is part of the answer.
-pub fn ask(connection: &mut Connection, sql: &str, view: View) -> String {
+pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
     let run = if view.prepared { prepared } else { text };
     let answer = match run(connection, sql, view) {
         Ok(text) => text.trim_end().to_owned(),
@@ -35,7 +37,7 @@ pub fn ask(connection: &mut Connection, sql: &str, view: View) -> String {
     answer.replace("InnoDB", "Squall")
 }
 
-fn text(connection: &mut Connection, sql: &str, view: View) -> client::Result<String> {
+fn text(connection: &mut Connection, sql: &str, view: &View) -> client::Result<String> {
     let mut set = Rows::default();
     let outcome = connection.query(sql.as_bytes(), &mut set)?;
     all_results(connection, &outcome, &set, view)
@@ -46,7 +48,7 @@ fn all_results(
     connection: &mut Connection,
     first: &Outcome,
     set: &Rows,
-    view: View,
+    view: &View,
 ) -> client::Result<String> {
     let (mut out, mut more) = (word_set(first, set, view), first.more);
     while more {
@@ -58,10 +60,15 @@ fn all_results(
     Ok(out)
 }
 
-fn prepared(connection: &mut Connection, sql: &str, view: View) -> client::Result<String> {
+fn prepared(connection: &mut Connection, sql: &str, view: &View) -> client::Result<String> {
     let statement = connection.prepare(sql.as_bytes())?;
     let mut set = Rows::default();
-    let outcome = connection.execute(statement, &[], &mut set);
+    let value = |word: &String| match &**word {
+        "NULL" => Value::Null,
+        text => Value::Bytes(text.as_bytes().into()),
+    };
+    let parameters: Vec<_> = view.parameters.iter().map(value).collect();
+    let outcome = connection.execute(statement, &parameters, &mut set);
     let answer = outcome.and_then(|first| all_results(connection, &first, &set, view));
     connection.close(statement)?;
     answer
@@ -105,7 +112,7 @@ impl Answer for Rows {
     }
 }
 
-fn word_set(outcome: &Outcome, rows: &Rows, view: View) -> String {
+fn word_set(outcome: &Outcome, rows: &Rows, view: &View) -> String {
     let mut out = String::new();
     if outcome.columns.is_empty() {
         out += "ok";
@@ -139,6 +146,9 @@ fn word_set(outcome: &Outcome, rows: &Rows, view: View) -> String {
     }
     for line in lines {
         let _ = writeln!(out, "{line}");
+    }
+    if outcome.out_parameters {
+        out += "-- out parameters\n";
     }
     if outcome.warnings > 0 {
         let _ = writeln!(out, "-- warnings={}", outcome.warnings);

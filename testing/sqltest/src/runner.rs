@@ -29,7 +29,7 @@ impl Client {
         let (replies, answers) = channel();
         std::thread::spawn(move || {
             while let Ok((sql, view)) = requests.recv() {
-                if replies.send(ask(&mut connection, &sql, view)).is_err() {
+                if replies.send(ask(&mut connection, &sql, &view)).is_err() {
                     return;
                 }
             }
@@ -86,7 +86,7 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
             Mode::Background if update || expected == WAITS => BLOCKED_AFTER,
             _ => ANSWER_WITHIN,
         };
-        let actual = step(&clients[connection], *mode, sql, view, patience);
+        let actual = step(&clients[connection], *mode, sql, std::mem::take(&mut view), patience);
         if actual != *expected {
             if update {
                 *expected = actual;
@@ -95,7 +95,6 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
                     &format!("  {sql}\n  expected:\n{expected}\n  answered:\n{actual}\n");
             }
         }
-        view = View::default();
     }
     if update {
         std::fs::write(file, print(&items)).map_err(|error| error.to_string())?;
@@ -103,12 +102,14 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Directives stand in comments above a statement: `# @types @sort @columns`.
+/// Directives stand in comments above a statement: `# @types @sort @columns @parameters one two`.
 fn direct(line: &str, view: &mut View) {
     if let Some(comment) = line.strip_prefix("# ") {
         view.types |= comment.split(' ').any(|word| word == "@types");
         view.columns_only |= comment.split(' ').any(|word| word == "@columns");
         view.sorted |= comment.split(' ').any(|word| word == "@sort");
+        let words = comment.split(' ').skip_while(|word| *word != "@parameters");
+        view.parameters.extend(words.skip(1).map(str::to_owned));
     }
 }
 

@@ -115,6 +115,8 @@ pub struct Outcome {
     pub info: String,
     /// Another result follows: call `next_result`.
     pub more: bool,
+    /// The row is the OUT parameters of a CALL.
+    pub out_parameters: bool,
 }
 
 /// Takes the rows of a result set.
@@ -478,6 +480,7 @@ fn outcome(ok: &OkPacket<'_>) -> Outcome {
         warnings: ok.warnings,
         info: String::from_utf8_lossy(ok.info).into_owned(),
         more: ok.status.contains(StatusFlags::MORE_RESULTS_EXIST),
+        out_parameters: ok.status.contains(StatusFlags::PS_OUT_PARAMS),
         ..Outcome::default()
     }
 }
@@ -495,7 +498,9 @@ fn end_of_rows(packet: &[u8], capabilities: Capabilities) -> Result<Option<Resul
             }
             let eof = wire::Eof::decode(packet)?;
             let more = eof.status.contains(StatusFlags::MORE_RESULTS_EXIST);
-            Ok(Some(Ok(Outcome { warnings: eof.warnings, more, ..Outcome::default() })))
+            let out_parameters = eof.status.contains(StatusFlags::PS_OUT_PARAMS);
+            let warnings = eof.warnings;
+            Ok(Some(Ok(Outcome { warnings, more, out_parameters, ..Outcome::default() })))
         }
         _ => Ok(None),
     }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use catalog::{AccountName, PrivilegeSet, Routine, RoutineKind};
+use catalog::{AccountName, PrivilegeSet, Routine, RoutineKind, RoutineParameter};
 use errors::{Result, bail};
-use plugin_api::{OkInfo, ResultSink, SessionServices};
+use plugin_api::{ColumnMeta, OkInfo, ResultSink, SessionServices};
 use syntax::ast::{Call, ExprKind};
 use types::{SqlMode, Value};
 
 use super::frame::{Frame, ProgramSink};
 use super::load::Loaded;
 use crate::session::Session;
+use crate::sink::ValueRow;
 use crate::statement::{Origin, Running};
 use crate::variables::as_u64;
 
@@ -63,7 +64,7 @@ impl Session {
         self.leave(outside);
         result?;
         if let Some(frame) = frame {
-            self.hand_out(&routine, &frame, call, running)?;
+            self.hand_out(&routine, &frame, call, running, sink)?;
         }
         self.working = std::mem::take(&mut self.diagnostics);
         self.send_ok(sink, OkInfo { affected_rows, ..OkInfo::default() })
@@ -181,14 +182,16 @@ impl Session {
         self.set_database(schema, collation);
     }
 
-    /// OUT and INOUT parameters to the caller's variables.
+    /// OUT and INOUT parameters to the caller: to its variables, or to whoever sent the parameters of a prepared statement.
     fn hand_out(
         &mut self,
         routine: &Routine,
         frame: &Frame,
         call: &Call,
         running: &Running<'_>,
+        sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let (mut places, mut columns, mut row) = (Vec::new(), Vec::new(), Vec::new());
         let parameters = routine.parameters.iter().zip(&call.args).zip(frame.values.iter());
         for ((parameter, arg), value) in parameters {
             if &*parameter.mode == "IN" {
@@ -202,10 +205,30 @@ impl Session {
                 ExprKind::Param(slot) if running.origin == Origin::Program => {
                     self.store_local(*slot as usize, value, &parameter.ty)?;
                 }
-                // A client's parameter keeps its value.
+                ExprKind::Param(slot) => {
+                    places.push(*slot as usize);
+                    columns.push(out_column(routine, parameter));
+                    row.push(value.clone());
+                }
+                // `new_frame` let nothing else pass.
                 _ => {}
             }
         }
-        Ok(())
+        if places.is_empty() {
+            return Ok(());
+        }
+        let state = self.state_info();
+        sink.out_parameters(&places, &columns, &ValueRow(&row), &state)
+    }
+}
+
+/// How the value of an OUT parameter is described: as a column of its procedure.
+fn out_column(routine: &Routine, parameter: &RoutineParameter) -> ColumnMeta {
+    ColumnMeta {
+        schema: routine.schema.clone(),
+        table: routine.name.clone(),
+        org_table: routine.name.clone(),
+        org_name: parameter.name.clone(),
+        ..ColumnMeta::computed(&parameter.name, parameter.ty.clone())
     }
 }

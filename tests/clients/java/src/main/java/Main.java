@@ -3,6 +3,7 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;
@@ -207,6 +208,38 @@ public class Main {
         }
     }
 
+    static void callableStatements() throws SQLException {
+        for (String how : new String[] {"useServerPrepStmts=false", "useServerPrepStmts=true"}) {
+            try (Connection c = open("clients_java?" + TLS + "&" + how)) {
+                run(c, "DROP PROCEDURE IF EXISTS give", "DROP FUNCTION IF EXISTS twice",
+                        "CREATE PROCEDURE give(IN a INT, OUT b VARCHAR(20), INOUT c DECIMAL(8,2)) BEGIN SELECT a AS shown; SET b = CONCAT('got ', a), c = c + a; END",
+                        "CREATE FUNCTION twice(a INT) RETURNS INT DETERMINISTIC NO SQL RETURN 2 * a");
+                try (CallableStatement p = c.prepareCall("{CALL give(?, ?, ?)}")) {
+                    p.registerOutParameter("b", Types.VARCHAR);
+                    p.registerOutParameter(3, Types.DECIMAL);
+                    for (int i = 0; i < 2; i++) {
+                        p.setInt("a", 5 + i);
+                        p.setBigDecimal(3, new BigDecimal("1.25"));
+                        check(p.execute(), "a result set");
+                        try (ResultSet r = p.getResultSet()) {
+                            check(r.next() && r.getInt("shown") == 5 + i, "the result set of a procedure");
+                        }
+                        check(!p.getMoreResults(), "one result set");
+                        check(p.getString(2).equals("got " + (5 + i)), how, p.getString(2));
+                        check(p.getBigDecimal("c").equals(new BigDecimal("6.25").add(BigDecimal.valueOf(i))), how, p.getBigDecimal("c"));
+                    }
+                }
+                try (CallableStatement p = c.prepareCall("{? = CALL twice(?)}")) {
+                    p.registerOutParameter(1, Types.INTEGER);
+                    p.setInt(2, 21);
+                    p.execute();
+                    equal(p.getInt(1), 42, "a stored function");
+                }
+            }
+        }
+        point("callable statements with parameters out");
+    }
+
     static void transactions(Connection c) throws SQLException {
         run(c, "DROP TABLE IF EXISTS t", "CREATE TABLE t (id INT PRIMARY KEY, z INT)", "INSERT INTO t VALUES (1, NULL)");
         c.setAutoCommit(false);
@@ -291,6 +324,7 @@ public class Main {
             }
             severalStatements();
             cursors();
+            callableStatements();
             try (Connection c = open("clients_java?" + PLAIN + "true")) {
                 transactions(c);
             }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::privilege::{PrivilegeSet, dynamic_privileges};
+use crate::routine::RoutineKind;
 
 /// `'user'@'host'`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -44,6 +45,14 @@ impl TableGrant {
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.columns.values().all(|set| set.is_empty())
     }
+}
+
+/// What privileges on a routine are kept by: its schema, kind, and name in lower case.
+pub type RoutineGrantKey = (Box<str>, RoutineKind, Box<str>);
+
+/// The key of a routine's privileges.
+pub fn routine_grant_key(schema: &str, kind: RoutineKind, name: &str) -> RoutineGrantKey {
+    (schema.into(), kind, name.to_lowercase().into())
 }
 
 /// A role granted to an account.
@@ -92,6 +101,8 @@ pub struct Account {
     pub schemas: BTreeMap<Box<str>, PrivilegeSet>,
     /// By schema and table.
     pub tables: BTreeMap<(Box<str>, Box<str>), TableGrant>,
+    /// By routine.
+    pub routines: BTreeMap<RoutineGrantKey, PrivilegeSet>,
     /// Granted roles.
     pub roles: Vec<RoleGrant>,
     /// Roles active after login.
@@ -297,6 +308,7 @@ pub struct EffectivePrivileges {
     dynamic: BTreeMap<Box<str>, bool>,
     schemas: Vec<(Box<str>, PrivilegeSet)>,
     tables: BTreeMap<(Box<str>, Box<str>), TableGrant>,
+    routines: BTreeMap<RoutineGrantKey, PrivilegeSet>,
 }
 
 impl EffectivePrivileges {
@@ -321,6 +333,9 @@ impl EffectivePrivileges {
             for (column, set) in &grant.columns {
                 *entry.columns.entry(column.clone()).or_default() |= *set;
             }
+        }
+        for (key, set) in &account.routines {
+            *self.routines.entry(key.clone()).or_default() |= *set;
         }
     }
 
@@ -352,6 +367,16 @@ impl EffectivePrivileges {
             Some(grant) => set | grant.table,
             None => set,
         }
+    }
+
+    /// Privileges on a routine.
+    pub fn on_routine(&self, schema: &str, kind: RoutineKind, name: &str) -> PrivilegeSet {
+        let set = self.on_schema(schema);
+        if self.routines.is_empty() {
+            return set;
+        }
+        let own = self.routines.get(&routine_grant_key(schema, kind, name));
+        set | own.copied().unwrap_or_default()
     }
 
     /// Privileges on a column.
@@ -386,6 +411,7 @@ impl EffectivePrivileges {
             || !self.on_schema(schema).without(PrivilegeSet::GRANT_OPTION).is_empty()
                 && self.on_schema(schema).intersects(PrivilegeSet::ALL_SCHEMA)
             || self.tables.iter().any(|((name, _), grant)| **name == *schema && !grant.is_empty())
+            || self.routines.iter().any(|((name, ..), set)| **name == *schema && !set.is_empty())
     }
 
     fn table_grant(&self, schema: &str, table: &str) -> Option<&TableGrant> {

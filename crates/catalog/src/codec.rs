@@ -11,7 +11,8 @@ use types::{
 use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
 use crate::{
     Account, AccountName, Check, Column, ColumnDefault, ForeignKey, Generated, Index, IndexPart,
-    PrivilegeSet, ReferenceAction, RoleGrant, Schema, Table, TableGrant, TlsRequirement, View,
+    PrivilegeSet, ReferenceAction, RoleGrant, RoutineKind, Schema, Table, TableGrant,
+    TlsRequirement, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -627,7 +628,7 @@ fn read_triple(bytes: &[u8]) -> Result<(Box<str>, Box<str>, u64)> {
 }
 
 /// An account: user 1, host 2, plugin 3, secret 4, locked 5, expired 6, TLS kind 7, TLS texts 8, global 9, dynamic 10,
-/// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18, proxy 19.
+/// schema 11, table 12, role 13, default role 14, attribute 15, limit 16, password changed 17, is role 18, proxy 19, routine 20.
 pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &account.name.user);
@@ -675,6 +676,11 @@ pub(crate) fn write_account(account: &Account) -> Vec<u8> {
     out.flag(18, account.is_role);
     for (proxied, grantable) in &account.proxies {
         out.nest(19, pair_writer(&proxied.user, &proxied.host, u64::from(*grantable)));
+    }
+    for ((schema, kind, name), set) in &account.routines {
+        let mut nested = pair_writer(schema, name, set.bits());
+        nested.flag(4, *kind == RoutineKind::Function);
+        out.nest(20, nested);
     }
     out.finish()
 }
@@ -728,6 +734,16 @@ pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
             19 => {
                 let (user, host, grantable) = read_triple(field.bytes)?;
                 account.proxies.insert(AccountName { user, host }, grantable != 0);
+            }
+            20 => {
+                let (schema, name, bits) = read_triple(field.bytes)?;
+                let mut kind = RoutineKind::Procedure;
+                for field in nested_fields(field.bytes)? {
+                    if field.tag == 4 && field.flag()? {
+                        kind = RoutineKind::Function;
+                    }
+                }
+                account.routines.insert((schema, kind, name), PrivilegeSet::from_bits(bits));
             }
             _ => {}
         }

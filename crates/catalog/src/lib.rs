@@ -20,7 +20,8 @@ mod tests;
 mod trigger;
 
 pub use account::{
-    Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, TableGrant, TlsRequirement,
+    Account, AccountName, Accounts, EffectivePrivileges, RoleGrant, RoutineGrantKey, TableGrant,
+    TlsRequirement, routine_grant_key,
 };
 pub use constraints::ConstraintKind;
 pub use edit::Edit;

@@ -83,6 +83,8 @@ impl PrivilegeSet {
             | Self::SHOW_VIEW.0
             | Self::TRIGGER.0,
     );
+    /// What `GRANT ALL ON PROCEDURE db.p` gives.
+    pub const ALL_ROUTINE: PrivilegeSet = PrivilegeSet(Self::EXECUTE.0 | Self::ALTER_ROUTINE.0);
     /// What may be granted on columns.
     pub const ALL_COLUMN: PrivilegeSet =
         PrivilegeSet(Self::SELECT.0 | Self::INSERT.0 | Self::UPDATE.0 | Self::REFERENCES.0);

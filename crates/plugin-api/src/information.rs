@@ -324,6 +324,14 @@ pub trait InformationContext {
     fn plan_cache(&self) -> Vec<(String, String, u64, u64, u64)>;
     /// Rows of one of the account tables (`user`, `db`, `tables_priv`, `role_edges`...), columns as `InformationTable::columns` of it.
     fn accounts(&self) -> Vec<AccountView>;
+    /// The session's own account and all roles that it holds, by way of others too; its own first.
+    fn role_accounts(&self) -> Vec<AccountView> {
+        Vec::new()
+    }
+    /// The roles in force: user, host.
+    fn active_roles(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// Grants of an account as statements, `None` for the session's own.
     ///
     /// # Errors
@@ -446,6 +454,8 @@ pub struct AccountView {
     pub table_privileges: Vec<(String, String, Vec<String>)>,
     /// Column privileges: schema, table, column, names.
     pub column_privileges: Vec<(String, String, String, Vec<String>)>,
+    /// Privileges on routines: schema, `PROCEDURE` or `FUNCTION`, routine, names.
+    pub routine_privileges: Vec<(String, &'static str, String, Vec<String>)>,
     /// Dynamic privileges, and whether they come with GRANT OPTION.
     pub dynamic_privileges: Vec<(String, bool)>,
     /// Granted roles: user, host, WITH ADMIN OPTION.
@@ -464,4 +474,6 @@ pub struct AccountView {
     pub grant_option: bool,
     /// ACCOUNT LOCK.
     pub locked: bool,
+    /// ATTRIBUTE and COMMENT, a JSON text or empty.
+    pub attribute: String,
 }

@@ -215,7 +215,7 @@ pub fn db(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> 
 }
 
 /// Names as the SET columns of the grant tables have them: `Select,Insert`.
-fn set_text(names: &[String]) -> Value {
+pub(crate) fn set_text(names: &[String]) -> Value {
     let mut names: Vec<&String> = names.iter().collect();
     names.sort_by_key(|name| DB_COLUMNS.iter().position(|known| known == name));
     names.dedup();
@@ -281,6 +281,50 @@ pub fn columns_priv(
         }
     }
     Ok(())
+}
+
+/// `USER_ATTRIBUTES`.
+pub fn user_attributes(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for account in ctx.accounts() {
+        let attribute = match account.attribute.is_empty() {
+            true => Value::Null,
+            false => Value::text(&account.attribute),
+        };
+        emit(&[Value::text(&account.user), Value::text(&account.host), attribute])?;
+    }
+    Ok(())
+}
+
+/// `mysql.procs_priv`.
+pub fn procs_priv(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    for account in ctx.accounts() {
+        for (schema, kind, routine, names) in &account.routine_privileges {
+            emit(&[
+                Value::text(&account.host),
+                Value::text(schema),
+                Value::text(&account.user),
+                Value::text(routine),
+                Value::text(kind),
+                Value::text(""),
+                routine_set_text(names),
+                Value::DateTime(types::DateTime::ZERO),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Names as `Proc_priv` has them.
+pub(crate) fn routine_set_text(names: &[String]) -> Value {
+    let held = |word: &(&str, &'static str)| names.iter().any(|name| name == word.0);
+    let words =
+        [("EXECUTE", "Execute"), ("ALTER ROUTINE", "Alter Routine"), ("GRANT OPTION", "Grant")];
+    let shown: Vec<_> = words.into_iter().filter(held).map(|(_, word)| word).collect();
+    Value::text(&shown.join(","))
 }
 
 /// `mysql.role_edges`: from role to account.

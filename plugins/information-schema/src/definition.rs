@@ -71,6 +71,7 @@ fn kind(word: &str) -> Option<TypeKind> {
         "Timestamp" | "DateTime" => TypeKind::DateTime,
         "Date" => TypeKind::Date,
         "Time" => TypeKind::Time,
+        "Char" => TypeKind::Char,
         "VarChar" => TypeKind::VarChar,
         "VarBinary" => TypeKind::VarBinary,
         "MediumText" => TypeKind::MediumText,
@@ -79,4 +80,18 @@ fn kind(word: &str) -> Option<TypeKind> {
         "Json" => TypeKind::LongText,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_table_or_a_column() {
+        let is_read = |line: &&'static str| {
+            line.is_empty() || line.starts_with('[') || column("", line).is_some()
+        };
+        let unread: Vec<_> = TEXT.lines().filter(|line| !is_read(line)).collect();
+        assert!(unread.is_empty(), "{unread:?}");
+    }
 }

@@ -9,6 +9,7 @@ mod constraints;
 mod definition;
 mod dictionary;
 mod locks;
+mod roles;
 mod routines;
 mod row;
 mod server;
@@ -114,6 +115,14 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("mysql", "user") => accounts::user,
         ("mysql", "tables_priv") => accounts::tables_priv,
         ("mysql", "columns_priv") => accounts::columns_priv,
+        ("information_schema", "APPLICABLE_ROLES") => roles::applicable,
+        ("information_schema", "ADMINISTRABLE_ROLE_AUTHORIZATIONS") => roles::administrable,
+        ("information_schema", "ENABLED_ROLES") => roles::enabled,
+        ("information_schema", "ROLE_TABLE_GRANTS") => roles::table_grants,
+        ("information_schema", "ROLE_COLUMN_GRANTS") => roles::column_grants,
+        ("information_schema", "ROLE_ROUTINE_GRANTS") => roles::routine_grants,
+        ("information_schema", "USER_ATTRIBUTES") => accounts::user_attributes,
+        ("mysql", "procs_priv") => accounts::procs_priv,
         ("mysql", "role_edges") => accounts::role_edges,
         ("mysql", "proxies_priv") => accounts::proxies_priv,
         ("mysql", "default_roles") => accounts::default_roles,
@@ -171,6 +180,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 70);
+        assert_eq!(produced.count(), 78);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use client::{Connection, Encryption, Options, Target};
 
 use crate::answer::{View, ask};
-use crate::script::{Item, Mode, parse, print};
+use crate::script::{Item, Mode, USER, parse, print};
 
 /// What a background statement that waits for others has for an answer, and how long it may take before it has it.
 const WAITS: &str = "waits";
@@ -23,8 +23,11 @@ struct Client {
 }
 
 impl Client {
-    fn connect(address: &str, schema: &str) -> Result<Client, String> {
-        let mut connection = open(address, Some(schema))?;
+    fn connect(address: &str, name: &str) -> Result<Client, String> {
+        let mut connection = match name.starts_with(USER) {
+            true => open(address, name, None)?,
+            false => open(address, "root", Some("test"))?,
+        };
         let (statements, requests) = channel::<(String, View)>();
         let (replies, answers) = channel();
         std::thread::spawn(move || {
@@ -42,12 +45,12 @@ impl Client {
     }
 }
 
-fn open(address: &str, schema: Option<&str>) -> Result<Connection, String> {
+fn open(address: &str, user: &str, schema: Option<&str>) -> Result<Connection, String> {
     let (host, port) = address.rsplit_once(':').ok_or("the server's address is host:port")?;
     let port = port.parse().map_err(|_| "the port is no number")?;
     let options = Options {
         target: Target::Tcp(host.into(), port),
-        user: "root".into(),
+        user: user.into(),
         password: String::new(),
         database: schema.map(str::to_owned),
         tls: Encryption::Off,
@@ -62,7 +65,7 @@ fn open(address: &str, schema: Option<&str>) -> Result<Connection, String> {
 /// What differs, or why it cannot run.
 pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let mut admin = open(address, None)?;
+    let mut admin = open(address, "root", None)?;
     let fresh = ["DROP DATABASE IF EXISTS test", "CREATE DATABASE test"];
     for sql in fresh {
         admin.query(sql.as_bytes(), &mut ()).map_err(|error| format!("{sql}: {error}"))?;
@@ -79,7 +82,7 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
             continue;
         };
         if !clients.contains_key(connection) {
-            clients.insert(connection.clone(), Client::connect(address, "test")?);
+            clients.insert(connection.clone(), Client::connect(address, connection)?);
         }
         // Only what should wait, or may, has to be quick: machines can be slow.
         let patience = match mode {

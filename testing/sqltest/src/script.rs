@@ -79,13 +79,19 @@ pub fn print(items: &[Item]) -> String {
     text
 }
 
+/// Connections with such a name log in as that user, without a schema and a password; all others as root, in the script's schema.
+pub const USER: &str = "u_";
+
 fn prompt(line: &str) -> Option<(String, Mode, String)> {
     let end = line.find('>')?;
     let name = &line[..end];
     let named = name
         .strip_prefix('c')
         .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-    if !name.is_empty() && !named {
+    let is_user = name
+        .strip_prefix(USER)
+        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric()));
+    if !name.is_empty() && !named && !is_user {
         return None;
     }
     let rest = &line[end + 1..];

@@ -1,12 +1,12 @@
 //! GRANT and REVOKE.
 
 use catalog::{
-    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, TableGrant,
-    is_dynamic_privilege,
+    Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, RoutineKind,
+    TableGrant, is_dynamic_privilege, routine_grant_key,
 };
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::ResultSink;
-use syntax::ast::{Grant, GrantTarget, Privileges, Revoke, RevokeKind};
+use syntax::ast::{Grant, GrantTarget, ObjectName, Privileges, Revoke, RevokeKind};
 
 use super::unknown;
 use crate::session::Session;
@@ -130,8 +130,33 @@ impl Session {
                     *entry.columns.entry(column).or_default() |= set;
                 }
             }
+            Level::Routine(schema, kind, name) => {
+                let set = routine_set(privileges)?;
+                self.require_grantable_routine(&schema, kind, &name, set)?;
+                if self.server.catalog.snapshot().routine(&schema, kind, &name).is_none() {
+                    bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
+                }
+                let key = routine_grant_key(&schema, kind, &name);
+                *account.routines.entry(key).or_default() |= set | option;
+            }
         }
         Ok(())
+    }
+
+    /// Likewise for a routine.
+    fn require_grantable_routine(
+        &self,
+        schema: &str,
+        kind: RoutineKind,
+        name: &str,
+        wanted: PrivilegeSet,
+    ) -> Result<()> {
+        let held = self.privileges.on_routine(schema, kind, name);
+        if held.contains(wanted | PrivilegeSet::GRANT_OPTION) {
+            return Ok(());
+        }
+        let AccountName { user, host } = &self.account;
+        Err(err!(PROCACCESS_DENIED_ERROR, "grant", user, host, format!("{schema}.{name}")))
     }
 
     /// Only who holds privileges with GRANT OPTION may hand them on.
@@ -151,10 +176,17 @@ impl Session {
                 let (schema, table) = self.qualify(name)?;
                 Level::Table((&*schema).into(), (&*table).into())
             }
-            GrantTarget::Function(_) | GrantTarget::Procedure(_) | GrantTarget::Library(_) => {
-                return Err(Error::not_supported("privileges on routines"));
+            GrantTarget::Function(name) => self.routine_level(RoutineKind::Function, name)?,
+            GrantTarget::Procedure(name) => self.routine_level(RoutineKind::Procedure, name)?,
+            GrantTarget::Library(_) => {
+                return Err(Error::not_supported("privileges on libraries"));
             }
         })
+    }
+
+    fn routine_level(&self, kind: RoutineKind, name: &ObjectName) -> Result<Level> {
+        let (schema, name) = self.qualify(name)?;
+        Ok(Level::Routine((&*schema).into(), kind, (&*name).into()))
     }
 
     /// REVOKE.
@@ -197,6 +229,7 @@ impl Session {
                 account.dynamic.clear();
                 account.schemas.clear();
                 account.tables.clear();
+                account.routines.clear();
                 Ok(())
             }
             RevokeKind::Roles { roles, .. } => {
@@ -290,6 +323,19 @@ impl Session {
                     account.tables.remove(&key);
                 }
             }
+            Level::Routine(schema, kind, name) => {
+                let set = routine_set(privileges)?;
+                self.require_grantable_routine(&schema, kind, &name, set)?;
+                let key = routine_grant_key(&schema, kind, &name);
+                let Some(held) = account.routines.get_mut(&key) else {
+                    let AccountName { user, host } = &account.name;
+                    return self.miss(err!(NONEXISTING_PROC_GRANT, user, host, name), if_exists);
+                };
+                *held = held.without(set);
+                if held.is_empty() {
+                    account.routines.remove(&key);
+                }
+            }
         }
         Ok(())
     }
@@ -300,6 +346,7 @@ enum Level {
     Global,
     Schema(Box<str>),
     Table(Box<str>, Box<str>),
+    Routine(Box<str>, RoutineKind, Box<str>),
 }
 
 /// Static and dynamic privileges of a global grant.
@@ -339,6 +386,19 @@ fn level_set(privileges: &Privileges, all: PrivilegeSet) -> Result<PrivilegeSet>
             bail!(WRONG_USAGE, "DB GRANT", "GLOBAL PRIVILEGES");
         }
         set |= found;
+    }
+    Ok(set)
+}
+
+/// Privileges on a routine.
+fn routine_set(privileges: &Privileges) -> Result<PrivilegeSet> {
+    let Privileges::List(list) = privileges else { return Ok(PrivilegeSet::ALL_ROUTINE) };
+    let mut set = PrivilegeSet::NONE;
+    for privilege in list {
+        let possible = PrivilegeSet::ALL_ROUTINE | PrivilegeSet::GRANT_OPTION;
+        set |= PrivilegeSet::named(&privilege.name.to_ascii_uppercase())
+            .filter(|found| possible.contains(*found) && privilege.columns.is_empty())
+            .ok_or_else(|| err!(ILLEGAL_GRANT_FOR_TABLE))?;
     }
     Ok(set)
 }

@@ -39,6 +39,13 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
             })
             .collect(),
         column_privileges: column_privileges(account, names),
+        routine_privileges: account
+            .routines
+            .iter()
+            .map(|((schema, kind, name), set)| {
+                (schema.to_string(), kind.as_str(), name.to_string(), names(*set))
+            })
+            .collect(),
         dynamic_privileges: account
             .dynamic
             .iter()
@@ -69,6 +76,7 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
         password_expired: account.password_expired,
         grant_option: account.global.contains(PrivilegeSet::GRANT_OPTION),
         locked: account.locked,
+        attribute: account.attribute.to_string(),
     }
 }
 
@@ -108,6 +116,9 @@ pub(crate) fn with_roles(accounts: &Accounts, account: &Account, roles: &[Accoun
                 for (column, set) in &grant.columns {
                     *entry.columns.entry(column.clone()).or_default() |= *set;
                 }
+            }
+            for (routine, set) in &role.routines {
+                *merged.routines.entry(routine.clone()).or_default() |= *set;
             }
             pending.extend(role.roles.iter().map(|grant| grant.role.clone()));
         }
@@ -181,6 +192,18 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
             quote(schema),
             quote(table),
             option(grant.table)
+        ));
+    }
+    let mut routines: Vec<_> = account.routines.iter().filter(|(_, set)| !set.is_empty()).collect();
+    routines.sort_by_key(|((_, kind, _), _)| *kind);
+    for ((schema, kind, name), set) in routines {
+        grants.push(format!(
+            "GRANT {} ON {} {}.{} TO {to}{}",
+            list(*set, None),
+            kind.as_str(),
+            quote(schema),
+            quote(name),
+            option(*set)
         ));
     }
     for admin in [false, true] {

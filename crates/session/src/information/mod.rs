@@ -19,6 +19,7 @@ use types::{DataType, ZoneRules};
 
 use crate::ddl::{is_hidden, type_text};
 use crate::process::SessionShared;
+use crate::program::show::{Sight, sight};
 use crate::server::Server;
 use crate::session::TemporaryTables;
 use crate::show_create;
@@ -472,16 +473,13 @@ fn action_name(action: catalog::ReferenceAction) -> &'static str {
 impl InformationContext for Information<'_> {
     fn routines(&self, schema: &str) -> Vec<RoutineView> {
         let snapshot = self.server.catalog.snapshot();
-        let account = self.account.to_string();
-        let held = self.privileges.on_schema(schema);
-        let sees =
-            [PrivilegeSet::EXECUTE, PrivilegeSet::ALTER_ROUTINE, PrivilegeSet::CREATE_ROUTINE];
-        let is_listed = sees.into_iter().any(|one| held.contains(one));
         let view = |routine: &Arc<catalog::Routine>| {
-            let is_own = *routine.definer == *account;
-            let is_full = is_own || self.privileges.has_dynamic("SHOW_ROUTINE");
-            let is_seen = is_full || is_listed;
-            is_seen.then(|| crate::program::show::routine_view(routine, is_full))
+            let is_full = match sight(routine, self.privileges, self.account) {
+                Sight::Nothing => return None,
+                Sight::Name => false,
+                Sight::Text => true,
+            };
+            Some(crate::program::show::routine_view(routine, is_full))
         };
         snapshot.routines(schema).filter_map(view).collect()
     }
@@ -750,6 +748,29 @@ impl InformationContext for Information<'_> {
             .filter(|account| may_read || account.name == *self.account)
             .map(|account| crate::accounts::texts::account_view(account, may_read))
             .collect()
+    }
+
+    fn role_accounts(&self) -> Vec<AccountView> {
+        let snapshot = self.server.catalog.snapshot();
+        let mut names = vec![self.account.clone()];
+        let mut views = Vec::new();
+        let mut next = 0;
+        while let Some(name) = names.get(next).cloned() {
+            next += 1;
+            let Some(account) = snapshot.accounts().get(&name) else { continue };
+            views.push(crate::accounts::texts::account_view(account, false));
+            for grant in &account.roles {
+                if !names.contains(&grant.role) {
+                    names.push(grant.role.clone());
+                }
+            }
+        }
+        views
+    }
+
+    fn active_roles(&self) -> Vec<(String, String)> {
+        let name = |role: &AccountName| (role.user.to_string(), role.host.to_string());
+        self.active_roles.iter().map(name).collect()
     }
 
     fn grants(&self, account: Option<&str>) -> Result<Vec<String>> {

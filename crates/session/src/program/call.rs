@@ -43,8 +43,8 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let (schema, name) = self.qualify(&call.name)?;
+        self.require_on_routine(&schema, RoutineKind::Procedure, &name, PrivilegeSet::EXECUTE)?;
         let routine = self.find_routine(&schema, RoutineKind::Procedure, &name)?;
-        self.require_on_routine(&routine, PrivilegeSet::EXECUTE, "execute")?;
         let loaded = self.loaded_routine(&routine)?;
         let (wanted, given) = (routine.parameters.len(), call.args.len());
         if wanted != given {

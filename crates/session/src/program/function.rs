@@ -14,7 +14,8 @@ use crate::session::Session;
 impl Session {
     /// A function ready to run, for an account that may.
     pub(super) fn callable(&mut self, routine: &Arc<Routine>) -> Result<Arc<Loaded>> {
-        self.require_on_routine(routine, PrivilegeSet::EXECUTE, "execute")?;
+        let Routine { schema, kind, name, .. } = &**routine;
+        self.require_on_routine(schema, *kind, name, PrivilegeSet::EXECUTE)?;
         self.loaded_routine(routine)
     }
 

@@ -13,7 +13,7 @@ mod within;
 
 use std::sync::Arc;
 
-use catalog::{Edit, PrivilegeSet, Routine, RoutineKind};
+use catalog::{Account, AccountName, Edit, PrivilegeSet, Routine, RoutineKind, routine_grant_key};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
@@ -113,7 +113,10 @@ impl Session {
         }
         // What cannot be run is not kept: types that do not exist are found now.
         self.load_routine(&Arc::new(routine.clone()))?;
-        self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)
+        let grant = self.grant_to_maker(&routine.schema, kind, &routine.name);
+        let edits: Vec<_> =
+            [Edit::PutRoutine(Arc::new(routine))].into_iter().chain(grant).collect();
+        self.commit_routine(&edits, sink)
     }
 
     /// The definer of a new program.
@@ -148,8 +151,9 @@ impl Session {
         let kind = kind_of(alter.kind);
         let (schema, name) = self.qualify(&alter.name)?;
         self.check_writable()?;
+        self.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
         let known = self.find_routine(&schema, kind, &name)?;
-        self.require_on_routine(&known, PrivilegeSet::ALTER_ROUTINE, "alter routine")?;
+        self.require_over_definer(&known.definer)?;
         let mut routine = Routine::clone(&known);
         let RoutineOptions { comment, data_access, security, .. } = &alter.options;
         if let Some(comment) = comment {
@@ -162,7 +166,7 @@ impl Session {
             routine.invoker = *security == SqlSecurity::Invoker;
         }
         routine.altered_micros = self.started_micros;
-        self.commit_routine(Edit::PutRoutine(Arc::new(routine)), sink)
+        self.commit_routine(&[Edit::PutRoutine(Arc::new(routine))], sink)
     }
 
     /// DROP PROCEDURE and DROP FUNCTION.
@@ -175,6 +179,7 @@ impl Session {
         let (schema, name) = self.qualify(&drop.name)?;
         self.check_writable()?;
         let snapshot = self.server.catalog.snapshot();
+        self.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
         let Some(known) = snapshot.routine(&schema, kind, &name) else {
             let shown = format!("{schema}.{name}");
             if !drop.if_exists {
@@ -183,14 +188,64 @@ impl Session {
             self.working.note(ErrorCode::SP_DOES_NOT_EXIST, &[&kind.as_str(), &shown]);
             return self.send_ok(sink, OkInfo::default());
         };
-        self.require_on_routine(known, PrivilegeSet::ALTER_ROUTINE, "alter routine")?;
-        self.commit_routine(Edit::DropRoutine { schema, kind, name }, sink)
+        self.require_over_definer(&known.definer)?;
+        let mut edits = self.revoke_of_dropped(&schema, kind, &name);
+        edits.push(Edit::DropRoutine { schema, kind, name });
+        self.commit_routine(&edits, sink)
     }
 
-    fn commit_routine(&mut self, edit: Edit, sink: &mut dyn ResultSink) -> Result<()> {
-        let commit = self.commit_definitions(&[edit])?;
+    fn commit_routine(&mut self, edits: &[Edit], sink: &mut dyn ResultSink) -> Result<()> {
+        let commit = self.commit_definitions(edits)?;
+        if edits.len() > 1 {
+            self.refresh_privileges();
+        }
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+    }
+
+    /// What lets the maker of a routine run and change it (`automatic_sp_privileges`), when the account may not anyway.
+    fn grant_to_maker(&self, schema: &str, kind: RoutineKind, name: &str) -> Option<Edit> {
+        let held = self.privileges.on_routine(schema, kind, name);
+        let snapshot = self.server.catalog.snapshot();
+        let known = snapshot.accounts().get(&self.account)?;
+        if self.server.globals.integer("automatic_sp_privileges") == 0
+            || held.contains(PrivilegeSet::ALL_ROUTINE)
+        {
+            return None;
+        }
+        let mut account = Account::clone(known);
+        let key = routine_grant_key(schema, kind, name);
+        *account.routines.entry(key).or_default() |= PrivilegeSet::ALL_ROUTINE;
+        Some(Edit::PutAccount(account))
+    }
+
+    /// What takes everybody's privileges on a routine that goes away (`automatic_sp_privileges`).
+    fn revoke_of_dropped(&self, schema: &str, kind: RoutineKind, name: &str) -> Vec<Edit> {
+        if self.server.globals.integer("automatic_sp_privileges") == 0 {
+            return Vec::new();
+        }
+        let key = routine_grant_key(schema, kind, name);
+        let snapshot = self.server.catalog.snapshot();
+        let holders = snapshot.accounts().iter().filter(|one| one.routines.contains_key(&key));
+        let without = |account: &Arc<Account>| {
+            let mut account = Account::clone(account);
+            account.routines.remove(&key);
+            Edit::PutAccount(account)
+        };
+        holders.map(without).collect()
+    }
+
+    /// 1227 unless the account may change what a SYSTEM_USER has made.
+    fn require_over_definer(&self, definer: &str) -> Result<()> {
+        let snapshot = self.server.catalog.snapshot();
+        let account = crate::accounts::parse_account(definer);
+        let is_system = |account: &Arc<Account>| account.dynamic.contains_key("SYSTEM_USER");
+        if snapshot.accounts().get(&account).is_some_and(is_system)
+            && !self.privileges.has_dynamic("SYSTEM_USER")
+        {
+            bail!(SPECIFIC_ACCESS_DENIED_ERROR, "SYSTEM_USER");
+        }
+        Ok(())
     }
 
     /// A routine that must exist.
@@ -200,19 +255,19 @@ impl Session {
         known.ok_or_else(|| err!(SP_DOES_NOT_EXIST, kind.as_str(), format!("{schema}.{name}")))
     }
 
-    /// 1370 unless `needed` is held on the routine's schema, or the routine is the account's own.
-    fn require_on_routine(
+    /// 1370 unless `needed` is held on the routine, whether there is such a one or not.
+    pub(crate) fn require_on_routine(
         &self,
-        routine: &Routine,
+        schema: &str,
+        kind: RoutineKind,
+        name: &str,
         needed: PrivilegeSet,
-        word: &str,
     ) -> Result<()> {
-        let held = self.privileges.on_schema(&routine.schema).contains(needed);
-        if held || *routine.definer == *self.account.to_string() {
+        if self.privileges.on_routine(schema, kind, name).contains(needed) {
             return Ok(());
         }
-        let shown = format!("{}.{}", routine.schema, routine.name);
-        let host = self.shown_host(&self.account);
-        Err(err!(PROCACCESS_DENIED_ERROR, word, self.account.user, host, shown))
+        let word = if needed == PrivilegeSet::EXECUTE { "execute" } else { "alter routine" };
+        let AccountName { user, host } = &self.account;
+        Err(err!(PROCACCESS_DENIED_ERROR, word, user, host, format!("{schema}.{name}")))
     }
 }

@@ -1,6 +1,6 @@
 //! Routines as SHOW and the information tables give them.
 
-use catalog::{PrivilegeSet, Routine, RoutineKind};
+use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, Routine, RoutineKind};
 use errors::{Result, bail};
 use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView};
 use syntax::ast::ObjectName;
@@ -10,6 +10,36 @@ use crate::ddl::type_text;
 use crate::session::Session;
 use crate::show_create::{literal, quote};
 use crate::sink::send_rows;
+
+/// How much of a routine an account may see.
+pub(crate) enum Sight {
+    /// Not that it is there.
+    Nothing,
+    /// That it is there, but not its text.
+    Name,
+    /// All of it.
+    Text,
+}
+
+/// How much of a routine an account may see.
+pub(crate) fn sight(
+    routine: &Routine,
+    privileges: &EffectivePrivileges,
+    account: &AccountName,
+) -> Sight {
+    let held = privileges.on_routine(&routine.schema, routine.kind, &routine.name);
+    let listed = PrivilegeSet::ALL_ROUTINE | PrivilegeSet::CREATE_ROUTINE;
+    if *routine.definer == *account.to_string()
+        || privileges.has_dynamic("SHOW_ROUTINE")
+        || privileges.global().contains(PrivilegeSet::SELECT)
+    {
+        Sight::Text
+    } else if held.intersects(listed) {
+        Sight::Name
+    } else {
+        Sight::Nothing
+    }
+}
 
 /// RETURNS with the character set of a text.
 fn returns_text(ty: &DataType) -> String {
@@ -113,11 +143,11 @@ impl Session {
     ) -> Result<()> {
         let (schema, name) = self.qualify(name)?;
         let snapshot = self.server.catalog.snapshot();
-        let Some(routine) = snapshot.routine(&schema, kind, &name) else {
+        let known = snapshot.routine(&schema, kind, &name);
+        let visible = known.map(|routine| sight(routine, &self.privileges, &self.account));
+        let (Some(routine), Some(Sight::Name | Sight::Text)) = (known, &visible) else {
             bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
         };
-        let held = PrivilegeSet::EXECUTE;
-        self.require_on_routine(routine, held, "show create routine")?;
         let (title, create) = match kind {
             RoutineKind::Procedure => ("Procedure", "Create Procedure"),
             RoutineKind::Function => ("Function", "Create Function"),
@@ -127,7 +157,10 @@ impl Session {
         let row = vec![
             Value::text(&routine.name),
             Value::text(&view.sql_mode),
-            Value::text(&create_text(routine)),
+            match visible {
+                Some(Sight::Text) => Value::text(&create_text(routine)),
+                _ => Value::Null,
+            },
             Value::text(&view.session_charset),
             Value::text(&view.session_collation),
             Value::text(&view.database_collation),

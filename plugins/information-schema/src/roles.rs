@@ -1,0 +1,144 @@
+//! The session's roles: those it may take, those it has taken, and what they bring.
+
+use errors::Result;
+use plugin_api::{AccountView, InfoFilter, InformationContext};
+use types::Value;
+
+use crate::Emit;
+use crate::accounts::{routine_set_text, set_text};
+use crate::row::yes_no;
+
+/// `APPLICABLE_ROLES`: roles granted to the account, and to those roles.
+pub fn applicable(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    visit_applicable(ctx, |_| true, emit)
+}
+
+/// `ADMINISTRABLE_ROLE_AUTHORIZATIONS`: those that may be handed on.
+pub fn administrable(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    visit_applicable(ctx, |admin| admin, emit)
+}
+
+fn visit_applicable(
+    ctx: &dyn InformationContext,
+    is_wanted: impl Fn(bool) -> bool,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let accounts = ctx.role_accounts();
+    let Some(own) = accounts.first() else { return Ok(()) };
+    for (position, holder) in accounts.iter().enumerate() {
+        for (user, host, admin) in holder.roles.iter().filter(|(.., admin)| is_wanted(*admin)) {
+            emit(&[
+                Value::text(&own.user),
+                Value::text(&own.host),
+                Value::text(&holder.user),
+                Value::text(&holder.host),
+                Value::text(user),
+                Value::text(host),
+                yes_no(*admin),
+                yes_no(position == 0 && is_default(own, user, host)),
+                yes_no(false),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn is_default(account: &AccountView, user: &str, host: &str) -> bool {
+    account.default_roles.iter().any(|(name, at)| name == user && at == host)
+}
+
+/// `ENABLED_ROLES`: those in force.
+pub fn enabled(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    let accounts = ctx.role_accounts();
+    for (user, host) in ctx.active_roles() {
+        let default = accounts.first().is_some_and(|own| is_default(own, &user, &host));
+        emit(&[Value::text(&user), Value::text(&host), yes_no(default), yes_no(false)])?;
+    }
+    Ok(())
+}
+
+/// The roles in force and those granted to them.
+fn roles_in_force(ctx: &dyn InformationContext) -> Vec<AccountView> {
+    let mut names = ctx.active_roles();
+    let accounts = ctx.role_accounts();
+    let mut next = 0;
+    while let Some((user, host)) = names.get(next).cloned() {
+        next += 1;
+        let role = accounts.iter().find(|one| one.user == user && one.host == host);
+        for (user, host, _) in role.iter().flat_map(|role| &role.roles) {
+            let name = (user.clone(), host.clone());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let is_named = |role: &AccountView| {
+        names.iter().any(|(user, host)| role.user == *user && role.host == *host)
+    };
+    accounts.into_iter().skip(1).filter(is_named).collect()
+}
+
+/// Who granted is not kept; to whom it was granted, and the catalog.
+fn head(role: &AccountView) -> [Value; 5] {
+    let none = || Value::text("");
+    [none(), none(), Value::text(&role.user), Value::text(&role.host), Value::text("def")]
+}
+
+fn may_grant(names: &[String]) -> Value {
+    yes_no(names.iter().any(|name| name == "GRANT OPTION"))
+}
+
+/// `ROLE_TABLE_GRANTS`.
+pub fn table_grants(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for role in roles_in_force(ctx) {
+        for (schema, table, names) in &role.table_privileges {
+            let object = [Value::text(schema), Value::text(table)];
+            let held = [set_text(names), may_grant(names)];
+            emit(&[head(&role).as_slice(), &object, &held].concat())?;
+        }
+    }
+    Ok(())
+}
+
+/// `ROLE_COLUMN_GRANTS`.
+pub fn column_grants(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for role in roles_in_force(ctx) {
+        for (schema, table, column, names) in &role.column_privileges {
+            let object = [Value::text(schema), Value::text(table), Value::text(column)];
+            // Columns have no GRANT OPTION of their own.
+            let of_table = role.table_privileges.iter().find(|(s, t, _)| s == schema && t == table);
+            let grantable = of_table.map_or_else(|| yes_no(false), |(.., names)| may_grant(names));
+            emit(&[head(&role).as_slice(), &object, &[set_text(names), grantable]].concat())?;
+        }
+    }
+    Ok(())
+}
+
+/// `ROLE_ROUTINE_GRANTS`.
+pub fn routine_grants(
+    ctx: &dyn InformationContext,
+    _: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    for role in roles_in_force(ctx) {
+        for (schema, _, routine, names) in &role.routine_privileges {
+            let name = [Value::text(schema), Value::text(routine)];
+            let catalog = [Value::text("def")];
+            let held = [routine_set_text(names), may_grant(names)];
+            emit(&[head(&role).as_slice(), &name, &catalog, &name, &held].concat())?;
+        }
+    }
+    Ok(())
+}

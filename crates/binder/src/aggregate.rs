@@ -41,31 +41,30 @@ impl Binder<'_> {
             return Err(Error::not_supported("LIMIT in GROUP_CONCAT"));
         }
         let outer_deepest = self.deepest_reference.take();
+        let outer_aggregate = self.deepest_aggregate.take();
         let current = self.blocks.len() - 1;
-        let outside_aggregates = self.visible_aggregate_context();
-        if !outside_aggregates && self.blocks[current].in_aggregate > 0 {
-            bail!(INVALID_GROUP_FUNC_USE);
-        }
         self.blocks[current].in_aggregate += 1;
         let bound = self.bind_aggregate_parts(call);
         self.blocks[current].in_aggregate -= 1;
         let (args, order_by) = bound?;
-        // An aggregate of outer columns only belongs to the block of the innermost of them.
+        // An aggregate of outer columns only belongs to the block of the innermost of them, unless one in its arguments does.
         let level = match self.deepest_reference {
-            Some(level) if level < current && self.blocks[level].accepts_aggregates() => level,
+            Some(level)
+                if level < current
+                    && self.blocks[level].clause.allows_aggregates()
+                    && self.deepest_aggregate.is_none_or(|inside| inside < level) =>
+            {
+                level
+            }
             _ => current,
         };
+        self.deepest_aggregate = outer_aggregate.max(Some(level));
         self.deepest_reference = outer_deepest.max(self.deepest_reference);
         if !self.blocks[level].accepts_aggregates() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
         let ty = self.aggregate_type(registry_name(call.func), &args, call.separator.as_deref())?;
         Ok(self.add_aggregate(level, call, args, order_by, ty))
-    }
-
-    /// Whether aggregates may appear where the current block stands.
-    fn visible_aggregate_context(&self) -> bool {
-        self.blocks.last().is_some_and(|block| block.accepts_aggregates())
     }
 
     fn bind_aggregate_parts(

@@ -42,7 +42,7 @@ impl Clause {
         }
     }
 
-    fn allows_aggregates(self) -> bool {
+    pub(crate) fn allows_aggregates(self) -> bool {
         matches!(self, Clause::FieldList | Clause::Having | Clause::Order | Clause::WindowSpec)
     }
 }
@@ -124,6 +124,8 @@ pub(crate) struct NamedWindow {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub number: u32,
+    /// It stands for ORDER BY behind a set operation, where columns have no tables.
+    pub tail: bool,
     pub clause: Clause,
     pub tables: Vec<ScopeTable>,
     /// Tables that names may refer to: all, or those of the join whose ON is bound.
@@ -168,6 +170,7 @@ impl Block {
     pub(crate) fn new(number: u32) -> Block {
         Block {
             number,
+            tail: false,
             clause: Clause::FieldList,
             tables: Vec::new(),
             range: 0..usize::MAX,
@@ -311,6 +314,11 @@ impl Binder<'_> {
             bail!(ILLEGAL_REFERENCE, name.name.text, "forward reference in item list");
         }
         let clause = self.blocks.last().map_or("field list", |block| block.clause.name());
+        if let Some(table) = &name.table
+            && self.blocks.last().is_some_and(|block| block.tail)
+        {
+            bail!(TABLENAME_NOT_ALLOWED_HERE, table.text, "global ORDER clause")
+        }
         if let Some(table) = &name.table
             && self.blocks.iter().all(|block| block.tables.is_empty())
         {

@@ -127,6 +127,8 @@ pub struct Binder<'a> {
     pub(crate) block_count: u32,
     /// Deepest block (index) that a column reference has reached since it was last reset.
     pub(crate) deepest_reference: Option<usize>,
+    /// The innermost block that an aggregate bound so far belongs to; likewise.
+    pub(crate) deepest_aggregate: Option<usize>,
     /// `user@host` whose rights count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
@@ -192,6 +194,7 @@ impl<'a> Binder<'a> {
             cte_scope: Vec::new(),
             block_count: 0,
             deepest_reference: None,
+            deepest_aggregate: None,
             definer: None,
             view_depth: 0,
             view_checks: Vec::new(),

@@ -88,6 +88,11 @@ impl Binder<'_> {
     }
 
     fn bind_query_body(&mut self, query: &ast::Query) -> Result<BoundQuery> {
+        if let ast::SetExpr::Query(inner) = &query.body
+            && let Some(select) = plain_select(inner)
+        {
+            return self.bind_select(select, &query.order_by, query.limit.as_ref());
+        }
         match &query.body {
             ast::SetExpr::Select(select) => {
                 self.bind_select(select, &query.order_by, query.limit.as_ref())
@@ -292,6 +297,7 @@ impl Binder<'_> {
             .collect();
         let block = self.block();
         block.clause = Clause::Order;
+        block.tail = true;
         block.items = outputs
             .iter()
             .map(|output| ListedItem {
@@ -667,6 +673,19 @@ fn is_flat(operation: SetOperation) -> bool {
         | SetOperation::IntersectDistinct
         | SetOperation::ExceptDistinct => true,
         SetOperation::IntersectAll | SetOperation::ExceptAll => false,
+    }
+}
+
+/// A SELECT that only parentheses stand around: what follows them is its own.
+fn plain_select(query: &ast::Query) -> Option<&ast::Select> {
+    let is_plain = query.with.is_none()
+        && query.order_by.is_empty()
+        && query.limit.is_none()
+        && query.locking.is_empty()
+        && query.into.is_none();
+    match &query.body {
+        ast::SetExpr::Select(select) if is_plain => Some(select),
+        _ => None,
     }
 }
 

@@ -380,11 +380,10 @@ fn foreign_key_text(child: &Table, key: &ForeignKey) -> Arc<str> {
     );
     for (clause, action) in [("ON DELETE", key.on_delete), ("ON UPDATE", key.on_update)] {
         let words = match action {
-            ReferenceAction::NoAction => continue,
+            ReferenceAction::NoAction | ReferenceAction::SetDefault => continue,
             ReferenceAction::Restrict => "RESTRICT",
             ReferenceAction::Cascade => "CASCADE",
             ReferenceAction::SetNull => "SET NULL",
-            ReferenceAction::SetDefault => "SET DEFAULT",
         };
         text.push_str(&format!(" {clause} {words}"));
     }

@@ -32,5 +32,5 @@ pub use rewrite::{RewriteContext, StatementRewriter};
 pub use session::{
     AuthRequest, ColumnMeta, CommandOutcome, Computed, ConnectInfo, ConnectionKind, ExecuteRequest,
     LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
-    SessionHandle, SessionState, StateChange,
+    SessionHandle, SessionState, StateChange, Traffic,
 };

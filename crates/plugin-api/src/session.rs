@@ -3,6 +3,7 @@
 //! The sink is written to by the executor while rows are produced; a protocol encodes each cell straight into its output buffer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine_api::{CancelToken, CommitHandle};
 use errors::{Error, Result};
@@ -28,6 +29,35 @@ pub struct ConnectInfo {
     pub kind: ConnectionKind,
     /// Cancels the running statement or the connection.
     pub cancel: CancelToken,
+    /// What went over the connection so far.
+    pub traffic: Traffic,
+}
+
+/// Bytes that went over a connection. Cloning shares; only the connection counts, anybody may read.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic(Arc<TrafficCounts>);
+
+#[derive(Debug, Default)]
+struct TrafficCounts {
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+impl Traffic {
+    /// Bytes came from the client.
+    pub fn add_received(&self, bytes: u64) {
+        self.0.received.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes went to the client.
+    pub fn add_sent(&self, bytes: u64) {
+        self.0.sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes received and sent.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.0.received.load(Ordering::Relaxed), self.0.sent.load(Ordering::Relaxed))
+    }
 }
 
 /// What a client sent to log in (handshake response or COM_CHANGE_USER).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine_api::CancelToken;
 use hashbrown::HashMap;
-use plugin_api::ProcessView;
+use plugin_api::{ProcessView, Traffic};
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,6 +41,7 @@ pub(crate) struct SessionShared {
     pub(crate) id: u64,
     pub(crate) cancel: CancelToken,
     pub(crate) counters: SessionCounters,
+    pub(crate) traffic: Traffic,
     /// Contended only by SHOW PROCESSLIST.
     pub(crate) activity: Mutex<Activity>,
 }
@@ -144,6 +145,13 @@ impl Sessions {
         sums
     }
 
+    /// Bytes received and sent over the open connections.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        let open = self.open.lock();
+        let counts = open.values().map(|session| session.traffic.counts());
+        counts.fold((0, 0), |sums, (received, sent)| (sums.0 + received, sums.1 + sent))
+    }
+
     /// FLUSH STATUS.
     pub(crate) fn reset_sums(&self) {
         self.closed.reset();
@@ -204,6 +212,7 @@ mod tests {
             id: 1,
             cancel: CancelToken::new(),
             counters: SessionCounters::default(),
+            traffic: Traffic::default(),
             activity: Mutex::default(),
         };
         session.cancel.kill_query();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use errors::Result;
 use hashbrown::HashMap;
 use plugin_api::SessionServices;
-use types::{DataType, Value, ZoneRules};
+use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 
 use crate::load_data::allowed_path;
 use crate::process::SessionShared;
@@ -48,6 +48,37 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    /// What a user variable keeps of a value: dates, times and JSON are texts there.
+    fn kept(&self, value: Value, ty: DataType) -> (Value, DataType) {
+        let is_json = ty.kind == TypeKind::Json;
+        if !is_json && !ty.is_temporal() {
+            return (value, ty);
+        }
+        let text = match &value {
+            Value::Null => Value::Null,
+            value => {
+                let mut text = Vec::new();
+                types::to_text(value, &ty, &mut text);
+                Value::Bytes(text.as_slice().into())
+            }
+        };
+        let length = match &text {
+            Value::Bytes(bytes) => bytes.len() as u32,
+            _ => 0,
+        };
+        let ty = if is_json {
+            let collation = CollationId::UTF8MB4_BIN;
+            DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) }
+        } else {
+            let name = self.variable("collation_connection", false);
+            let name = name.map_or_else(String::new, |name| crate::variables::as_text(&name));
+            let collation = charset::collation_by_name(&name);
+            let id = collation.map_or(CollationId::UTF8MB4_0900_AI_CI, |collation| collation.id);
+            DataType::varchar(length, id)
+        };
+        (text, ty)
+    }
+
     /// Stands in while a statement that runs programs has the session's own.
     pub(crate) fn stand_in(&self) -> Services {
         Services {
@@ -171,6 +202,7 @@ impl SessionServices for Services {
     }
 
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+        let (value, ty) = self.kept(value, ty);
         self.user_variables.insert(name.to_lowercase().into(), (value, ty));
     }
 

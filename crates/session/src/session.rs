@@ -139,6 +139,7 @@ impl Session {
             id: info.connection_id,
             cancel: info.cancel.clone(),
             counters: SessionCounters::default(),
+            traffic: info.traffic.clone(),
             activity: sys::sync::Mutex::new(Activity::default()),
         });
         let client = ClientInfo::new(info.kind.clone(), request);

@@ -602,7 +602,8 @@ impl Drop for Connection {
             self.server.half_open.fetch_sub(1, Ordering::Relaxed);
         }
         let sessions = &self.server.sessions;
-        sessions.count_status("Bytes_received", self.transport.bytes_received);
-        sessions.count_status("Bytes_sent", self.transport.bytes_sent);
+        let (received, sent) = self.transport.traffic.counts();
+        sessions.count_status("Bytes_received", received);
+        sessions.count_status("Bytes_sent", sent);
     }
 }

@@ -344,6 +344,7 @@ impl Connection {
                     connection_id: self.id,
                     kind: self.kind.clone(),
                     cancel: self.cancel.clone(),
+                    traffic: self.transport.traffic.clone(),
                 };
                 let sessions = &self.server.sessions;
                 let session = blocking(|| sessions.open(info, &login.request))?;

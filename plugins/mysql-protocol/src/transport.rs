@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::CancelToken;
+use plugin_api::Traffic;
 use rustls::{ServerConfig, ServerConnection};
 use sys::blocking::blocking;
 use sys::interrupt::Waiting;
@@ -68,8 +69,7 @@ pub(crate) struct Transport {
     pub(crate) waiting: Option<Arc<Waiting>>,
     /// The last wait for bytes was in vain.
     pub(crate) silent: bool,
-    pub(crate) bytes_received: u64,
-    pub(crate) bytes_sent: u64,
+    pub(crate) traffic: Traffic,
 }
 
 impl Transport {
@@ -82,8 +82,7 @@ impl Transport {
             drained: true,
             waiting: None,
             silent: false,
-            bytes_received: 0,
-            bytes_sent: 0,
+            traffic: Traffic::default(),
         }
     }
 
@@ -164,7 +163,7 @@ impl Transport {
             Ok(0) => Ok(Fill::Closed),
             Ok(len) => {
                 input.advance(len);
-                self.bytes_received += len as u64;
+                self.traffic.add_received(len as u64);
                 // A short read empties the socket: with edge-triggered events the next bytes announce themselves.
                 self.drained = len < room;
                 Ok(Fill::Progress)
@@ -200,7 +199,7 @@ impl Transport {
                     break;
                 }
                 Ok(len) => {
-                    self.bytes_received += len as u64;
+                    self.traffic.add_received(len as u64);
                     fill = Fill::Progress;
                     if let Err(error) = tls.process_new_packets() {
                         // The peer gets the alert, if it can be sent at once.
@@ -243,7 +242,7 @@ impl Transport {
         while !rest.is_empty() {
             match self.stream.write(rest) {
                 Ok(len) => {
-                    self.bytes_sent += len as u64;
+                    self.traffic.add_sent(len as u64);
                     rest = &rest[len..];
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -262,7 +261,7 @@ impl Transport {
                 return Ok(());
             }
             match tls.write_tls(&mut Io(&mut self.stream)) {
-                Ok(len) => self.bytes_sent += len as u64,
+                Ok(len) => self.traffic.add_sent(len as u64),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.wait_writable(limit)?;
                 }
@@ -302,7 +301,7 @@ impl Transport {
     /// Reads what is there and forgets it: how many bytes, 0 at the end.
     pub(crate) fn discard(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let len = self.stream.read(room)?;
-        self.bytes_received += len as u64;
+        self.traffic.add_received(len as u64);
         Ok(len)
     }
 

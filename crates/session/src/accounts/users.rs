@@ -1,17 +1,20 @@
 //! Users: CREATE, ALTER, DROP, RENAME USER, SET PASSWORD.
 
-use catalog::{Account, Edit, PrivilegeSet, RoleGrant, TlsRequirement};
+use catalog::{Account, AccountName, Edit, PrivilegeSet, RoleGrant, TlsRequirement};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::ResultSink;
+use plugin_api::{ColumnMeta, ResultSink};
 use syntax::ast::{
     AccountOptions, AlterUser, AuthOption, CreateUser, PasswordOption, Require, SetPassword,
     UserName, UserSpec,
 };
+use types::{CollationId, DataType, Value};
 
 use super::failed;
 use super::texts::LIMITS;
 use crate::server::DEFAULT_METHOD;
 use crate::session::Session;
+use crate::sink::{DiscardSink, send_rows};
+use crate::variables::as_u64;
 
 impl Session {
     /// CREATE USER.
@@ -22,7 +25,7 @@ impl Session {
     ) -> Result<()> {
         self.require_global(PrivilegeSet::CREATE_USER)?;
         let accounts = self.accounts();
-        let mut edits = Vec::new();
+        let (mut edits, mut made) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for spec in &create.users {
             let name = self.account_name(&spec.user)?;
@@ -51,7 +54,9 @@ impl Session {
                 password_changed_micros: self.server.now_micros(),
                 ..Account::default()
             };
-            self.apply_auth(&mut account, spec)?;
+            if let Some(password) = self.apply_auth(&mut account, spec)? {
+                made.push((account.name.clone(), password));
+            }
             self.apply_account_options(&mut account, &create.options)?;
             for role in &create.default_roles {
                 let role = self.account_name(role)?;
@@ -63,22 +68,23 @@ impl Session {
         if !refused.is_empty() {
             return Err(failed("CREATE USER", &refused));
         }
-        self.commit_accounts(&edits, sink)
+        self.commit_with_passwords(&edits, made, sink)
     }
 
-    /// IDENTIFIED ...
-    fn apply_auth(&mut self, account: &mut Account, spec: &UserSpec) -> Result<()> {
+    /// IDENTIFIED ...: a password that was made is returned.
+    fn apply_auth(&mut self, account: &mut Account, spec: &UserSpec) -> Result<Option<String>> {
         if spec.auth.len() > 1 || !spec.factors.is_empty() {
             return Err(Error::not_supported("several authentication factors"));
         }
-        let Some(auth) = spec.auth.first() else { return Ok(()) };
+        let Some(auth) = spec.auth.first() else { return Ok(None) };
         self.apply_auth_option(account, auth)
     }
 
-    fn apply_auth_option(&mut self, account: &mut Account, auth: &AuthOption) -> Result<()> {
-        if auth.random {
-            return Err(Error::not_supported("RANDOM PASSWORD"));
-        }
+    fn apply_auth_option(
+        &mut self,
+        account: &mut Account,
+        auth: &AuthOption,
+    ) -> Result<Option<String>> {
         if auth.retain_current {
             return Err(Error::not_supported("RETAIN CURRENT PASSWORD"));
         }
@@ -92,7 +98,8 @@ impl Session {
             account.plugin = method.name().into();
             account.authentication_string.clear();
         }
-        if let Some(password) = &auth.password {
+        let made = if auth.random { Some(self.random_password()?) } else { None };
+        if let Some(password) = made.as_deref().or(auth.password.as_deref()) {
             account.authentication_string = self.server.hash_password(&account.plugin, password)?;
             account.password_changed_micros = self.server.now_micros();
             account.password_expired = false;
@@ -109,7 +116,54 @@ impl Session {
             account.authentication_string = hash.to_vec();
             account.password_changed_micros = self.server.now_micros();
         }
-        Ok(())
+        Ok(made)
+    }
+
+    /// A password of `generated_random_password_length` printable characters.
+    fn random_password(&self) -> Result<String> {
+        let length = as_u64(&self.value("generated_random_password_length")) as usize;
+        let mut password = String::with_capacity(length);
+        while password.len() < length {
+            let mut noise = [0_u8; 64];
+            sys::entropy::fill(&mut noise).map_err(|error| Error::internal(error.to_string()))?;
+            // Seven bits each; what is no printable character is drawn again, so that all are as likely.
+            let letters = noise.iter().map(|byte| char::from(byte & 0x7f));
+            let room = length - password.len();
+            password.extend(letters.filter(char::is_ascii_graphic).take(room));
+        }
+        Ok(password)
+    }
+
+    /// Commits `edits` and answers with the passwords that were made, if any.
+    fn commit_with_passwords(
+        &mut self,
+        edits: &[Edit],
+        made: Vec<(AccountName, String)>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if made.is_empty() {
+            return self.commit_accounts(edits, sink);
+        }
+        self.commit_accounts(edits, &mut DiscardSink::default())?;
+        let text = |name: &str, chars| {
+            let ty = DataType::varchar(chars, CollationId::UTF8MB4_0900_AI_CI);
+            ColumnMeta::computed(name, ty.with_nullable(false))
+        };
+        let factor = DataType { length: 13, ..DataType::bigint_unsigned().with_nullable(false) };
+        let columns = [
+            text("user", 4),
+            text("host", 4),
+            text("generated password", 18),
+            ColumnMeta::computed("auth_factor", factor),
+        ];
+        let row = |(name, password): &(AccountName, String)| {
+            let [user, host, password] =
+                [&*name.user, &*name.host, password.as_str()].map(Value::text);
+            vec![user, host, password, Value::UInt(1)]
+        };
+        let rows: Vec<_> = made.iter().map(row).collect();
+        let state = self.state_info();
+        send_rows(sink, &columns, &rows, &state)
     }
 
     pub(super) fn apply_account_options(
@@ -194,7 +248,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let accounts = self.accounts();
-        let mut edits = Vec::new();
+        let (mut edits, mut made) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for spec in &alter.users {
             let name = self.account_name(&spec.user)?;
@@ -214,7 +268,9 @@ impl Session {
                 continue;
             };
             let mut account = Account::clone(known);
-            self.apply_auth(&mut account, spec)?;
+            if let Some(password) = self.apply_auth(&mut account, spec)? {
+                made.push((account.name.clone(), password));
+            }
             self.apply_account_options(&mut account, &alter.options)?;
             if let Some(choice) = &alter.default_role {
                 account.default_roles = self.chosen_roles(&account, choice)?;
@@ -224,7 +280,7 @@ impl Session {
         if !refused.is_empty() {
             return Err(failed("ALTER USER", &refused));
         }
-        self.commit_accounts(&edits, sink)
+        self.commit_with_passwords(&edits, made, sink)
     }
 
     /// DROP USER.
@@ -318,15 +374,19 @@ impl Session {
         if name != self.account {
             self.require_global(PrivilegeSet::CREATE_USER)?;
         }
-        let Some(password) = &set.password else {
-            return Err(Error::not_supported("SET PASSWORD TO RANDOM"));
+        let made = match set.password {
+            Some(_) => None,
+            None => Some(self.random_password()?),
         };
+        let password = made.as_deref().or(set.password.as_deref());
         let accounts = self.accounts();
         let known = accounts.get(&name).ok_or_else(|| err!(PASSWORD_NO_MATCH))?;
         let mut account = Account::clone(known);
+        let password = password.unwrap_or_default();
         account.authentication_string = self.server.hash_password(&account.plugin, password)?;
         account.password_changed_micros = self.server.now_micros();
         account.password_expired = false;
-        self.commit_accounts(&[Edit::PutAccount(account)], sink)
+        let made = made.map(|password| (name, password)).into_iter().collect();
+        self.commit_with_passwords(&[Edit::PutAccount(account)], made, sink)
     }
 }

@@ -545,11 +545,12 @@ pub(crate) fn foreign_key(
         return Err(Error::not_supported("MATCH FULL and MATCH PARTIAL"));
     }
     let action = |action: Option<ast::ReferenceAction>| match action {
-        None | Some(ast::ReferenceAction::NoAction) => Ok(ReferenceAction::NoAction),
-        Some(ast::ReferenceAction::Restrict) => Ok(ReferenceAction::Restrict),
-        Some(ast::ReferenceAction::Cascade) => Ok(ReferenceAction::Cascade),
-        Some(ast::ReferenceAction::SetNull) => Ok(ReferenceAction::SetNull),
-        Some(ast::ReferenceAction::SetDefault) => Err(err!(CANNOT_ADD_FOREIGN)),
+        None | Some(ast::ReferenceAction::NoAction) => ReferenceAction::NoAction,
+        Some(ast::ReferenceAction::Restrict) => ReferenceAction::Restrict,
+        Some(ast::ReferenceAction::Cascade) => ReferenceAction::Cascade,
+        Some(ast::ReferenceAction::SetNull) => ReferenceAction::SetNull,
+        // Kept and shown; it acts as NO ACTION.
+        Some(ast::ReferenceAction::SetDefault) => ReferenceAction::SetDefault,
     };
     let schema = references.table.schema.as_ref().map_or(&*draft.schema, |schema| &*schema.text);
     let key = ForeignKey {
@@ -558,8 +559,8 @@ pub(crate) fn foreign_key(
         referenced_schema: schema.into(),
         referenced_table: Arc::from(&*references.table.name.text),
         referenced_columns: references.columns.iter().map(|name| Arc::from(&*name.text)).collect(),
-        on_update: action(references.on_update)?,
-        on_delete: action(references.on_delete)?,
+        on_update: action(references.on_update),
+        on_delete: action(references.on_delete),
     };
     Ok(DraftForeignKey {
         name: name.map(|name| Arc::from(&*name.text)),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use catalog::Table;
+use catalog::{Column, ColumnDefault, Table};
 use errors::{Error, Result};
 use exec::TransactionSource;
 use syntax::Statement;
 use syntax::ast;
-use types::SqlMode;
+use types::{DataType, SqlMode, TypeKind};
 
 use super::draft::is_hidden;
 use crate::session::Session;
@@ -84,18 +84,17 @@ impl Session {
             if column.generated.is_some() || is_hidden(column) {
                 continue;
             }
-            let Some(source) = origin.and_then(|origin| old.columns.get(origin)) else { continue };
+            let source = origin.and_then(|origin| old.columns.get(origin));
+            let kind = match source {
+                Some(source) => ast::ExprKind::Column(Box::new(column_name(&source.name))),
+                None if needs_value(column) => ast::ExprKind::Literal(implicit_value(&column.ty)),
+                None => continue,
+            };
             targets.push(column_name(&column.name));
-            items.push(ast::SelectItem {
-                kind: ast::SelectItemKind::Expr {
-                    expr: ast::Expr {
-                        kind: ast::ExprKind::Column(Box::new(column_name(&source.name))),
-                        span: ast::Span::default(),
-                    },
-                    alias: None,
-                },
-                span: ast::Span::default(),
-            });
+            let span = ast::Span::default();
+            let expr = ast::Expr { kind, span };
+            let kind = ast::SelectItemKind::Expr { expr, alias: None };
+            items.push(ast::SelectItem { kind, span });
         }
         let object = |table: &Table| ast::ObjectName {
             schema: Some(ast::Ident::new(&table.schema)),
@@ -146,6 +145,27 @@ impl Session {
         self.privileges = privileges;
         self.settings.sql_mode = mode;
         result.map(|(rows, _)| rows)
+    }
+}
+
+/// Whether old rows get a new column's implicit value: it must not be NULL and has no default.
+fn needs_value(column: &Column) -> bool {
+    matches!(column.default, ColumnDefault::None) && !column.ty.nullable && !column.auto_increment
+}
+
+/// The value that stands in where there is no default, as a statement would write it.
+fn implicit_value(ty: &DataType) -> ast::Literal {
+    let text = |text: &str| {
+        let value = text.as_bytes().into();
+        ast::Literal::String(Box::new(ast::StringLiteral { value, ..Default::default() }))
+    };
+    match ty.kind {
+        TypeKind::Enum => ast::Literal::Integer(1),
+        TypeKind::Date => text("0000-00-00"),
+        TypeKind::DateTime | TypeKind::Timestamp => text("0000-00-00 00:00:00"),
+        TypeKind::Json => text("null"),
+        _ if ty.is_string() => text(""),
+        _ => ast::Literal::Integer(0),
     }
 }
 

@@ -630,7 +630,20 @@ impl InformationContext for Information<'_> {
         for (name, value) in fixed {
             rows.push((name.to_owned(), value));
         }
-        for (name, value) in server.counters.all() {
+        let mut counters = server.counters.all();
+        let traffic = match global {
+            true => server.sessions.traffic(),
+            false => self.shared.traffic.counts(),
+        };
+        for (name, bytes) in [("Bytes_received", traffic.0), ("Bytes_sent", traffic.1)] {
+            match counters.iter_mut().find(|(known, _)| *known == name) {
+                // Of connections that are gone.
+                Some((_, count)) if global => *count += bytes,
+                Some((_, count)) => *count = bytes,
+                None => counters.push((name, bytes)),
+            }
+        }
+        for (name, value) in counters {
             match rows.iter_mut().find(|(known, _)| known == name) {
                 Some((_, shown)) => *shown = value.to_string(),
                 None => rows.push((name.to_owned(), value.to_string())),

@@ -76,7 +76,7 @@ impl Harness {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let cancel = CancelToken::new();
         let kind = ConnectionKind::Local;
-        let info = ConnectInfo { connection_id: id, kind, cancel };
+        let info = ConnectInfo { connection_id: id, kind, cancel, traffic: Default::default() };
         let request = AuthRequest {
             user: user.into(),
             collation: 255,

@@ -290,7 +290,15 @@ impl Translator<'_> {
                         return Ok(());
                     }
                 }
-                '\\' => self.escape(true)?,
+                '\\' => {
+                    let is_class = self.peek(1).is_some_and(|c| "dDsSwWhHvpP".contains(c));
+                    self.escape(true)?;
+                    // A class begins no range.
+                    if is_class && self.peek(0) == Some('-') {
+                        self.out.push('\\');
+                        self.copy(1);
+                    }
+                }
                 '~' => {
                     self.out.push('\\');
                     self.copy(1);

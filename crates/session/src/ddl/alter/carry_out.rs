@@ -104,7 +104,7 @@ impl Session {
                 let index = new.indexes.iter().find(|known| known.id == index);
                 let name = index.map_or("", |index| &index.name);
                 let key = format!("{}.{name}", table.name);
-                let entry = index.and_then(|index| self.shown_entry(table, index, &locator));
+                let entry = index.and_then(|index| self.shown_entry(&new, index, &locator));
                 self.transactions.rollback()?;
                 bail!(DUP_ENTRY, entry.unwrap_or_default(), key);
             }

@@ -172,8 +172,8 @@ def compare(own, peer, options, directory):
         for server in servers:
             prepare(server, options)
     servers += own[1:]
-    print("| workload | threads | peer QPS | squall QPS | ratio | peer us | squall us | ratio | floor us |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| workload | threads | peer QPS | squall QPS | ratio | floor QPS | peer us | squall us | ratio | floor us |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for workload in options.workloads.split(","):
         for threads in options.threads.split(","):
             figures = {server.label: [] for server in servers}
@@ -184,7 +184,7 @@ def compare(own, peer, options, directory):
                     figures[server.label].append(measure(server, workload, threads, options))
             median = lambda label, field: statistics.median(x[field] for x in figures[label]) if figures.get(label) else float("nan")
             print(f"| {workload} | {threads} | {median('peer', 0):.0f} | {median('squall', 0):.0f} "
-                  f"| {median('squall', 0) / median('peer', 0):.2f} | {median('peer', 1):.1f} | {median('squall', 1):.1f} "
+                  f"| {median('squall', 0) / median('peer', 0):.2f} | {median('floor', 0):.0f} | {median('peer', 1):.1f} | {median('squall', 1):.1f} "
                   f"| {median('squall', 1) / median('peer', 1):.2f} | {median('floor', 1):.1f} |", flush=True)
 
     if options.layers:

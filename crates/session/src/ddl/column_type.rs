@@ -8,6 +8,8 @@ use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{self, TypeName};
 use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKind};
 
+use super::charsets::stored_collation;
+
 /// Most characters of CHAR and BINARY.
 const CHAR_LENGTH_MAX: u64 = 255;
 /// Most bytes of VARCHAR and VARBINARY.
@@ -24,7 +26,7 @@ const VECTOR_MAX: u64 = 16_383;
 
 /// What the type of a column depends on besides its text.
 pub(crate) struct TypeContext<'a> {
-    /// Collation of the table.
+    /// Collation that the table is declared in.
     pub(crate) table_collation: CollationId,
     /// COLLATE attribute of the column.
     pub(crate) collate: Option<&'a str>,
@@ -204,7 +206,7 @@ fn year(written: &ast::DataType) -> Result<DataType> {
 
 /// The collation of a text column: COLLATE, else the character set's default, else the table's.
 fn text_collation(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<&'static Collation> {
-    declared_collation(written, ctx).map(super::charsets::stored_collation)
+    declared_collation(written, ctx).map(stored_collation)
 }
 
 /// The collation that is written, explicitly or by what stands around it.
@@ -257,7 +259,8 @@ pub(crate) fn find_collation(name: &str) -> Result<&'static Collation> {
 }
 
 fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
-    let collation = text_collation(written, ctx)?;
+    let declared = declared_collation(written, ctx)?;
+    let collation = stored_collation(declared);
     if collation.id == CollationId::BINARY {
         return binary(written, ctx);
     }
@@ -280,9 +283,11 @@ fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
             if length <= most {
                 return Ok(typed(TypeKind::VarChar, length));
             }
-            // Without strict mode a VARCHAR that is too long becomes a TEXT.
-            if ctx.sql_mode.is_strict() {
-                bail!(TOO_BIG_FIELDLENGTH, ctx.column, most);
+            // Without strict mode a VARCHAR that is too long becomes a TEXT; so does one that fits the character set that it is
+            // declared in and not the one that it is stored in.
+            let declared_most = VARCHAR_BYTES_MAX / u64::from(declared.charset.max_length).max(1);
+            if ctx.sql_mode.is_strict() && length > declared_most {
+                bail!(TOO_BIG_FIELDLENGTH, ctx.column, declared_most);
             }
             Ok(sized_text(length.saturating_mul(char_bytes), typed))
         }
@@ -307,6 +312,30 @@ fn sized_text(bytes: u64, typed: impl Fn(TypeKind, u64) -> DataType) -> DataType
         65_536..=16_777_215 => typed(TypeKind::MediumText, (1 << 24) - 1),
         _ => typed(TypeKind::LongText, u64::from(u32::MAX)),
     }
+}
+
+/// What a text column becomes in another collation: as many characters must find room.
+///
+/// # Errors
+/// 1074.
+pub(crate) fn converted(ty: &DataType, collation: &Collation, column: &str) -> Result<DataType> {
+    let char_bytes = |of: &Collation| u64::from(of.charset.max_length).max(1);
+    let (before, after) =
+        (char_bytes(charset::collation_or_binary(ty.collation)), char_bytes(collation));
+    let length = u64::from(ty.length);
+    let same = DataType { collation: collation.id, ..ty.clone() };
+    if ty.kind == TypeKind::VarChar && length * after > VARCHAR_BYTES_MAX {
+        bail!(TOO_BIG_FIELDLENGTH, column, VARCHAR_BYTES_MAX / after);
+    }
+    if !ty.is_blob() || before >= after {
+        return Ok(same);
+    }
+    let resized = |kind, length: u64| DataType {
+        kind,
+        length: u32::try_from(length).unwrap_or(u32::MAX),
+        ..same.clone()
+    };
+    Ok(sized_text(length / before * after, resized))
 }
 
 fn binary(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {

@@ -77,6 +77,15 @@ impl Session {
         }
     }
 
+    /// Tells that a VARCHAR or VARBINARY is too long to be one.
+    fn note_conversion(&mut self, column: &str, written: &ast::DataType, ty: &DataType) {
+        let is_var = matches!(written.name, ast::TypeName::Varchar | ast::TypeName::Varbinary);
+        if is_var && ty.is_blob() {
+            let words = if ty.is_text() { ["VARCHAR", "TEXT"] } else { ["VARBINARY", "BLOB"] };
+            self.working.note(ErrorCode::AUTO_CONVERT, &[&column, &words[0], &words[1]]);
+        }
+    }
+
     /// One column definition.
     pub(crate) fn build_column(
         &mut self,
@@ -91,13 +100,14 @@ impl Session {
             _ => None,
         });
         let ctx = TypeContext {
-            table_collation: draft.collation,
+            table_collation: draft.declared_collation,
             collate,
             sql_mode: self.settings.sql_mode,
             enum_members_max: crate::variables::as_u64(&self.value("enum_max_values")) as usize,
             column: name,
         };
         let mut ty = column_type(&definition.data_type, &ctx)?;
+        self.note_conversion(name, &definition.data_type, &ty);
         self.note_type_charset(&definition.data_type, collate);
         self.warn_of_type(&definition.data_type);
         ty.nullable = true;

@@ -138,6 +138,7 @@ impl Session {
         } else {
             self.server.default_engine.name()
         };
+        let collation = self.schema_collation(schema);
         Draft {
             schema: schema.clone(),
             name: name.clone(),
@@ -147,7 +148,8 @@ impl Session {
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
-            collation: self.schema_collation(schema),
+            collation,
+            declared_collation: collation,
             comment: String::new(),
             options: Vec::new(),
             auto_increment: None,

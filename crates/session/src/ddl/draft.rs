@@ -88,6 +88,8 @@ pub(crate) struct Draft {
     pub(crate) foreign_keys: Vec<DraftForeignKey>,
     pub(crate) checks: Vec<(Option<Arc<str>>, Check)>,
     pub(crate) collation: CollationId,
+    /// What it is declared in: another one where that only stands for it.
+    pub(crate) declared_collation: CollationId,
     pub(crate) comment: String,
     pub(crate) options: Vec<(String, String)>,
     pub(crate) auto_increment: Option<u64>,
@@ -142,6 +144,7 @@ impl Draft {
                 .map(|check| (Some(check.name.clone()), check.clone()))
                 .collect(),
             collation: table.collation,
+            declared_collation: table.collation,
             comment: table.comment.clone(),
             options: table.options.clone(),
             auto_increment: None,
@@ -668,23 +671,37 @@ pub(crate) fn is_too_long(name: &str) -> bool {
     name.chars().count() > IDENTIFIER_CHARS_MAX
 }
 
-/// Bytes that a column counts for the limit on rows.
+/// Bytes that a column counts for the limit on rows. A character counts one: the engine has no such limit, and a definition that the
+/// reference takes in some character set is taken in the one that it is stored in, also when it is dumped and loaded again.
 fn row_bytes(ty: &DataType) -> u64 {
-    if ty.is_blob() {
-        // A pointer and a length, as the reference counts.
-        return 12;
-    }
-    let chars = u64::from(ty.length);
-    let char_bytes =
-        u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    /// What a value outside the row leaves in it, besides its length.
+    const POINTER: u64 = 8;
+    let fraction = u64::from(ty.decimals).div_ceil(2);
+    let length = u64::from(ty.length);
     match ty.kind {
-        TypeKind::VarChar | TypeKind::VarBinary => {
-            let bytes = chars * char_bytes;
-            bytes + if bytes > 255 { 2 } else { 1 }
-        }
-        TypeKind::Char | TypeKind::Binary => chars * char_bytes,
-        TypeKind::Decimal => chars / 2 + 1,
-        _ => 8,
+        TypeKind::Null => 0,
+        TypeKind::TinyInt | TypeKind::Year => 1,
+        TypeKind::SmallInt => 2,
+        TypeKind::MediumInt | TypeKind::Date => 3,
+        TypeKind::Int | TypeKind::Float => 4,
+        TypeKind::BigInt | TypeKind::Double => 8,
+        TypeKind::Time => 3 + fraction,
+        TypeKind::Timestamp => 4 + fraction,
+        TypeKind::DateTime => 5 + fraction,
+        TypeKind::Decimal => length / 2 + 1,
+        TypeKind::Bit => length.div_ceil(8),
+        TypeKind::Char | TypeKind::Binary => length,
+        TypeKind::VarChar | TypeKind::VarBinary => length + if length > 255 { 2 } else { 1 },
+        TypeKind::Enum => 2,
+        TypeKind::Set => 8,
+        TypeKind::TinyText | TypeKind::TinyBlob => POINTER + 1,
+        TypeKind::Text | TypeKind::Blob => POINTER + 2,
+        TypeKind::MediumText | TypeKind::MediumBlob => POINTER + 3,
+        TypeKind::LongText
+        | TypeKind::LongBlob
+        | TypeKind::Json
+        | TypeKind::Vector
+        | TypeKind::Geometry => POINTER + 4,
     }
 }
 

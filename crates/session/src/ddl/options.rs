@@ -30,7 +30,9 @@ impl Session {
             };
             let schema = self.schema_collation(&draft.schema);
             let (charset, collation) = (flat(charset), flat(collation));
-            draft.collation = choose_collation(charset.as_deref(), collation.as_deref(), schema)?;
+            let declared = declared_collation(charset.as_deref(), collation.as_deref(), schema)?;
+            draft.declared_collation = declared;
+            draft.collation = stored(declared);
             self.note_charset(charset.as_deref(), collation.as_deref());
         }
         Ok(())
@@ -57,8 +59,8 @@ impl Session {
                 keep(draft, "ROW_FORMAT", (word != "DEFAULT").then_some(word));
             }
             TableOption::Number(which, value) => {
-                let value = value.map(|number| number.to_string());
-                keep(draft, number_option(*which), value);
+                let shown = value.filter(|number| *number != 0 || is_shown_as_zero(*which));
+                keep(draft, number_option(*which), shown.map(|number| number.to_string()));
             }
             TableOption::Compression(text) => {
                 keep(draft, "COMPRESSION", Some(format!("'{text}'")));
@@ -102,6 +104,12 @@ fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
     }
 }
 
+/// Whether 0 is something else than the default.
+fn is_shown_as_zero(which: NumberOption) -> bool {
+    use NumberOption::{PackKeys, StatsAutoRecalc, StatsPersistent};
+    matches!(which, PackKeys | StatsAutoRecalc | StatsPersistent)
+}
+
 fn number_option(which: NumberOption) -> &'static str {
     match which {
         NumberOption::AvgRowLength => "AVG_ROW_LENGTH",
@@ -135,7 +143,7 @@ fn option_name(option: &TableOption) -> String {
     }
 }
 
-/// The collation that CHARACTER SET and COLLATE together ask for.
+/// The collation that text is stored in when CHARACTER SET and COLLATE ask for one.
 ///
 /// # Errors
 /// 1115, 1273, 1253.
@@ -144,15 +152,27 @@ pub(crate) fn choose_collation(
     collation: Option<&str>,
     default: CollationId,
 ) -> Result<CollationId> {
+    declared_collation(charset, collation, default).map(stored)
+}
+
+/// The collation that CHARACTER SET and COLLATE together ask for.
+fn declared_collation(
+    charset: Option<&str>,
+    collation: Option<&str>,
+    default: CollationId,
+) -> Result<CollationId> {
     let charset = charset.map(find_charset).transpose()?;
     let collation = collation.map(find_collation).transpose()?;
-    let stored = |id| super::charsets::stored_collation(charset::collation_or_binary(id)).id;
     match (charset, collation) {
         (Some(charset), Some(collation)) if collation.charset.name != charset.name => {
             bail!(COLLATION_CHARSET_MISMATCH, collation.name, charset.name)
         }
-        (_, Some(collation)) => Ok(stored(collation.id)),
-        (Some(charset), None) => Ok(stored(charset.default_collation)),
+        (_, Some(collation)) => Ok(collation.id),
+        (Some(charset), None) => Ok(charset.default_collation),
         (None, None) => Ok(default),
     }
+}
+
+fn stored(declared: CollationId) -> CollationId {
+    super::charsets::stored_collation(charset::collation_or_binary(declared)).id
 }

@@ -6,6 +6,7 @@ use catalog::{ColumnDefault, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{ColumnPosition, Ident};
 
+use crate::ddl::column_type::converted;
 use crate::ddl::draft::{CANT_DROP, Draft};
 use crate::session::Session;
 use crate::statement::Running;
@@ -240,12 +241,13 @@ impl Session {
             schema,
         )?;
         draft.collation = collation;
+        draft.declared_collation = collation;
         for column in &mut draft.columns {
             let ty = &mut column.column.ty;
             let has_text =
                 ty.is_text() || matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set);
             if has_text {
-                ty.collation = collation;
+                *ty = converted(ty, charset::collation_or_binary(collation), &column.column.name)?;
             }
         }
         Ok(())

@@ -342,7 +342,9 @@ impl Planner<'_> {
             let key = pinned.ranges.pop().map(|range| range.equal).unwrap_or_default();
             Access::Unique { index: index.id.0, key }
         } else {
-            let or_all = self.may_read_all(id, index, &pinned, total, goal);
+            let serves_order =
+                ordered && !goal.order.is_empty() || grouped && !goal.group.is_empty();
+            let or_all = !serves_order && self.may_read_all(id, index, &pinned, total, goal);
             if or_all {
                 pinned.consumed.clear();
             }
@@ -378,8 +380,6 @@ impl Planner<'_> {
         index.id.0 != 0
             && total >= LOOK_ROWS_MIN
             && pinned.rows > total * LOOK_SHARE_MIN
-            && goal.order.is_empty()
-            && goal.group.is_empty()
             && goal.limit.is_none()
             && instance.hints.is_empty()
             && instance.locking == plan::RowLocking::None

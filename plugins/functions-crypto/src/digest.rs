@@ -40,27 +40,36 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .volatile(),
 ];
 
-/// Lower-case digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        for digit in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
-        }
-        out
-    })
+/// Bytes of the longest digest.
+const DIGEST_MAX: usize = 64;
+
+/// Lower-case digits of a digest.
+fn hex(bytes: &[u8]) -> Value {
+    Value::Bytes(digits(bytes))
+}
+
+/// The same, as bytes.
+pub(crate) fn digits(bytes: &[u8]) -> SqlBytes {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let mut digits = [[0; 2]; DIGEST_MAX];
+    let digits = &mut digits[..bytes.len()];
+    for (pair, byte) in digits.iter_mut().zip(bytes) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    }
+    SqlBytes::new(digits.as_flattened())
 }
 
 fn bind_digest(
     ctx: &BindContext,
     args: &[ArgInfo],
     length: u64,
-    digest: fn(&[u8]) -> String,
+    digest: fn(&[u8]) -> Value,
 ) -> BoundFunction {
     let collation = text_collation(ctx, &args[0]);
     let ty = text_type(length, ctx.collation_connection);
     BoundFunction::new(ty, vec![Coercion::Text], move |_, args| {
         let bytes = native_bytes(collation, kit::bytes(&args[0]));
-        Ok(Value::from(digest(&bytes).as_str()))
+        Ok(digest(&bytes))
     })
 }
 
@@ -75,14 +84,13 @@ fn bind_sha2(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = text_type(length, ctx.collation_connection);
     Ok(BoundFunction::new(ty, vec![Coercion::Text, Coercion::Integer], move |ctx, args| {
         let bytes = native_bytes(collation, kit::bytes(&args[0]));
-        let digest = match kit::integer(&args[1]) {
+        Ok(match kit::integer(&args[1]) {
             224 => hex(&sha2::Sha224::digest(&bytes)),
             0 | 256 => hex(&sha2::Sha256::digest(&bytes)),
             384 => hex(&sha2::Sha384::digest(&bytes)),
             512 => hex(&sha2::Sha512::digest(&bytes)),
-            _ => return Ok(wrong_length(ctx)),
-        };
-        Ok(Value::from(digest.as_str()))
+            _ => wrong_length(ctx),
+        })
     }))
 }
 

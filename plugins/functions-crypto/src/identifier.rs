@@ -7,7 +7,7 @@ use plugin_api::kit::{self, scalar, text_type};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
 use types::{CollationId, DataType, SqlBytes, Value};
 
-use crate::digest::{fill_random, hex};
+use crate::digest::{digits, fill_random};
 
 /// Characters of a UUID with its dashes.
 const UUID_LENGTH: u64 = 36;
@@ -68,7 +68,8 @@ fn nanos_now() -> u64 {
 }
 
 fn text(bytes: [u8; 16]) -> String {
-    let digits = hex(&bytes);
+    let digits = digits(&bytes);
+    let digits = String::from_utf8_lossy(&digits);
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 

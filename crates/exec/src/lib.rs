@@ -7,6 +7,7 @@ mod batch;
 mod context;
 mod convert;
 mod expr;
+mod key_set;
 mod layout;
 mod measure;
 mod ops;

@@ -464,6 +464,10 @@ const BATCHED: &[&str] = &[
     "select count(*) from t1 where a > (select avg(a) from t1)",
     "select t.b, (select count(*) from t1 where t1.b = t.b) from t2 t where a < 5",
     "select b, sum(a) from t1 where c > 'one' group by b having sum(a) > 10 order by b",
+    "select b, count(distinct c), count(distinct a % 9), sum(distinct a % 9), avg(distinct b * 1.5) from t1 group by b",
+    "select count(distinct c), sum(distinct b), avg(distinct a % 50), max(distinct c) from t1",
+    "select c, count(distinct b), count(*) from t1 where a < 700 group by c",
+    "select count(distinct upper(c)), count(distinct case when b > 10 then b / 2 end) from t1 where a > 90000",
 ];
 
 fn many_rows(sql: &mut Sql) {

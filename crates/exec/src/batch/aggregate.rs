@@ -29,7 +29,7 @@ pub(crate) struct BatchAggregateNode {
 
 /// How a call's state is kept; `None` when only the row program knows it.
 fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind> {
-    if call.distinct || !call.order_by.is_empty() {
+    if !call.order_by.is_empty() {
         return None;
     }
     let name = &*call.function;
@@ -44,9 +44,14 @@ fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind>
         TypeKind::Enum | TypeKind::Set => None,
         _ => Some(StateKind::Extreme(wanted, ty.collation)),
     };
+    let is_exact = ty.is_integer() || ty.kind == TypeKind::Decimal;
     match name {
+        // Members of ENUM and SET are numbers to the batch program.
+        "COUNT" if call.distinct && matches!(ty.kind, TypeKind::Enum | TypeKind::Set) => None,
+        "COUNT" if call.distinct => Some(StateKind::CountDistinct(ty.collation)),
+        "SUM" | "AVG" if call.distinct => is_exact.then_some(StateKind::SumDistinct),
         "COUNT" => Some(StateKind::Count),
-        "SUM" | "AVG" if ty.is_integer() || ty.kind == TypeKind::Decimal => Some(StateKind::Sum),
+        "SUM" | "AVG" if is_exact => Some(StateKind::Sum),
         "SUM" | "AVG" if ty.kind == TypeKind::Double => Some(StateKind::SumDouble),
         "MIN" => extreme(Ordering::Less),
         "MAX" => extreme(Ordering::Greater),
@@ -109,12 +114,12 @@ impl BatchAggregateNode {
         let memory = SharedMemory { used: AtomicUsize::new(0), limit: run.memory.left() };
         let sinks = self.pipeline.run(ordered, run, || GroupSink {
             node: self,
-            grouped: Grouped::new(self.collations.clone(), &kinds, !self.keys.is_empty()),
+            grouped: Grouped::new(&self.collations, &kinds, !self.keys.is_empty()),
             charged: 0,
             memory: &memory,
         })?;
         let parts = sinks.into_iter().map(|sink| sink.grouped).collect();
-        Grouped::merged(parts, &kinds)
+        Grouped::merged(parts)
     }
 }
 
@@ -219,7 +224,7 @@ impl<'r> BatchAggregate<'r> {
         let keys = self.node.keys.iter().map(|(register, _, _)| *register);
         for (at, register) in keys.chain(self.node.carried.iter().copied()).enumerate() {
             run.regs[register] = match group {
-                Some(group) => grouped.kept[at].value(group).map_err(|_| damaged())?,
+                Some(group) => grouped.kept(at, group).map_err(|_| damaged())?,
                 None => Value::Null,
             };
         }
@@ -227,7 +232,7 @@ impl<'r> BatchAggregate<'r> {
         for (at, call) in self.node.calls.iter().enumerate() {
             let result = match group {
                 Some(group) => grouped.states[at].result(group).map_err(|_| damaged())?,
-                None if self.batch.calls[at].0 == StateKind::Count => StateResult::Count(0),
+                None if self.batch.calls[at].0.counts() => StateResult::Count(0),
                 None => StateResult::Best(None),
             };
             let value = match result {

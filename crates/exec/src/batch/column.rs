@@ -98,6 +98,14 @@ impl Data {
         }
     }
 
+    /// Whether values of both are of one kind.
+    pub(crate) fn is_like(&self, other: &Data) -> bool {
+        match (self, other) {
+            (Data::Decimal(_, scale), Data::Decimal(_, other)) => scale == other,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
     /// Appends something in a NULL's place.
     pub(crate) fn push_nothing(&mut self) {
         each!(self, values => values.push(Default::default()), texts => texts.push(&[]))
@@ -224,6 +232,16 @@ impl Column {
             }
         }
         Ok(())
+    }
+
+    /// How its values are told apart by 64 bits, when they are.
+    pub(crate) fn number_of(&self) -> Option<Box<dyn Fn(usize) -> u64 + '_>> {
+        Some(match &self.data {
+            Data::Int(values) => Box::new(|row| values[row] as u64),
+            Data::UInt(values) => Box::new(|row| values[row]),
+            Data::Date(values) => Box::new(|row| u64::from(values[row])),
+            _ => return None,
+        })
     }
 
     /// The column with only some of its rows.

@@ -13,6 +13,7 @@ mod decode;
 mod env;
 mod expr;
 mod groups;
+mod keys;
 mod pipeline;
 mod states;
 

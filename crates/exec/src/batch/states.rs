@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use types::{CollationId, Date, DateTime, Decimal, SqlBytes, Time, Value};
 
 use super::column::{Column, Data};
+use super::keys::PartWriter;
 use super::{Fit, Unfit};
+use crate::key_set::KeySet;
 
 /// For each row of a batch its group.
 #[derive(Clone, Copy)]
@@ -35,6 +37,17 @@ pub(crate) enum StateKind {
     SumDouble,
     /// MIN (`Less`) and MAX (`Greater`); texts under the collation.
     Extreme(Ordering, CollationId),
+    /// COUNT of different values; texts under the collation.
+    CountDistinct(CollationId),
+    /// SUM and AVG of different exact numbers.
+    SumDistinct,
+}
+
+impl StateKind {
+    /// Whether nothing is 0, and not NULL.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, StateKind::Count | StateKind::CountDistinct(_))
+    }
 }
 
 /// The best values so far; `has` tells which groups have one.
@@ -55,6 +68,19 @@ pub(crate) enum States {
     Sum { sums: Vec<i128>, scale: u8, counts: Vec<u64> },
     SumDouble { sums: Vec<f64>, counts: Vec<u64> },
     Extreme { wanted: Ordering, collation: CollationId, best: Extremes, has: Vec<bool> },
+    Distinct(Box<Distinct>),
+}
+
+/// What is kept of different values: each of a group's values goes on to `of` when it comes for the first time.
+#[derive(Debug)]
+pub(crate) struct Distinct {
+    /// The group in four bytes, and the value's part.
+    seen: KeySet,
+    part: PartWriter,
+    key: Vec<u8>,
+    /// The values in the order of `seen`, where `of` wants more than their number.
+    values: Option<Column>,
+    of: States,
 }
 
 /// Best values with the kind that they came as.
@@ -62,6 +88,8 @@ pub(crate) enum States {
 pub(crate) struct Extremes {
     values: Best,
     kind: Option<Data>,
+    /// By group: where in the scan the best text was. Of texts that are equal but not the same the first one counts.
+    at: Vec<u64>,
 }
 
 impl States {
@@ -73,9 +101,35 @@ impl States {
             StateKind::Extreme(wanted, collation) => States::Extreme {
                 wanted,
                 collation,
-                best: Extremes { values: Best::Unknown, kind: None },
+                best: Extremes { values: Best::Unknown, kind: None, at: Vec::new() },
                 has: Vec::new(),
             },
+            StateKind::CountDistinct(collation) => States::distinct(collation, StateKind::Count),
+            StateKind::SumDistinct => States::distinct(CollationId::BINARY, StateKind::Sum),
+        }
+    }
+
+    fn distinct(collation: CollationId, of: StateKind) -> States {
+        States::Distinct(Box::new(Distinct {
+            seen: KeySet::default(),
+            part: PartWriter::new(collation),
+            key: Vec::new(),
+            values: None,
+            of: States::new(of),
+        }))
+    }
+
+    /// Bytes held, about.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            States::Count(counts) => size_of_val(&counts[..]),
+            States::Sum { counts, .. } => counts.len() * (size_of::<i128>() + size_of::<u64>()),
+            States::SumDouble { counts, .. } => counts.len() * 16,
+            States::Extreme { has, .. } => has.len() * 32,
+            States::Distinct(distinct) => {
+                let values = distinct.values.as_ref().map_or(0, Column::heap_bytes);
+                distinct.seen.heap_bytes() + values + distinct.of.heap_bytes()
+            }
         }
     }
 
@@ -95,15 +149,17 @@ impl States {
                 has.resize(groups, false);
                 best.grow(groups);
             }
+            States::Distinct(distinct) => distinct.of.grow(groups),
         }
     }
 
-    /// Takes in a batch; `column` is the argument, `None` for `COUNT(*)`.
+    /// Takes in a batch whose first row is at `position` of the scan; `column` is the argument, `None` for `COUNT(*)`.
     pub(crate) fn update(
         &mut self,
         groups: Groups<'_>,
         column: Option<&Column>,
         rows: usize,
+        position: u64,
     ) -> Fit<()> {
         match (self, column) {
             (States::Count(counts), None) => match groups {
@@ -128,15 +184,27 @@ impl States {
             }
             (States::Extreme { wanted, collation, best, has }, Some(column)) => {
                 best.take_kind(&column.data, has.len())?;
-                best.update(*wanted, *collation, has, groups, column, rows)?;
+                best.update((*wanted, *collation), has, groups, column, rows, position)?;
             }
+            (States::Distinct(distinct), Some(column)) => distinct.update(groups, column, rows)?,
             _ => return Err(Unfit),
         }
         Ok(())
     }
 
+    /// Takes in other states; `into`: for each of their groups the one here.
+    pub(crate) fn take_in(&mut self, other: &States, into: &[u32]) -> Fit<()> {
+        if let (States::Distinct(own), States::Distinct(other)) = (&mut *self, other) {
+            return own.take_in(other, into);
+        }
+        for (from, into) in into.iter().enumerate() {
+            self.merge(*into as usize, other, from)?;
+        }
+        Ok(())
+    }
+
     /// Takes in group `from` of other states.
-    pub(crate) fn merge(&mut self, into: usize, other: &States, from: usize) -> Fit<()> {
+    fn merge(&mut self, into: usize, other: &States, from: usize) -> Fit<()> {
         match (self, other) {
             (States::Count(counts), States::Count(others)) => counts[into] += others[from],
             (
@@ -161,8 +229,9 @@ impl States {
                 if others[from] {
                     let column = Column::single(&other.value(from)?)?;
                     best.take_kind(&column.data, has.len())?;
-                    let group = [into as u32];
-                    best.update(*wanted, *collation, has, Groups::Each(&group), &column, 1)?;
+                    let (group, at) = ([into as u32], other.at.get(from).copied().unwrap_or(0));
+                    let groups = Groups::Each(&group);
+                    best.update((*wanted, *collation), has, groups, &column, 1, at)?;
                 }
             }
             _ => return Err(Unfit),
@@ -181,11 +250,60 @@ impl States {
             States::SumDouble { sums, counts } => {
                 StateResult::Sum(Value::Double(sums[group]), counts[group])
             }
+            States::Distinct(distinct) => return distinct.of.result(group),
             States::Extreme { best, has, .. } => StateResult::Best(match has[group] {
                 true => Some(best.value(group)?),
                 false => None,
             }),
         })
+    }
+}
+
+impl Distinct {
+    fn update(&mut self, groups: Groups<'_>, column: &Column, rows: usize) -> Fit<()> {
+        self.part.admit(column)?;
+        let (mut new_rows, mut new_groups) = (Vec::new(), Vec::new());
+        for row in (0..rows).filter(|row| !column.is_null(*row)) {
+            let group = groups.of(row) as u32;
+            self.key.clear();
+            self.key.extend_from_slice(&group.to_le_bytes());
+            self.part.append(column, row, &mut self.key);
+            if self.seen.insert(&self.key).1 {
+                new_rows.push(row as u32);
+                new_groups.push(group);
+            }
+        }
+        self.take_new(column, &new_rows, &new_groups)
+    }
+
+    /// Takes in rows whose keys are in `seen` for the first time.
+    fn take_new(&mut self, column: &Column, rows: &[u32], groups: &[u32]) -> Fit<()> {
+        if let States::Count(counts) = &mut self.of {
+            groups.iter().for_each(|group| counts[*group as usize] += 1);
+            return Ok(());
+        }
+        let new = column.gather(rows)?;
+        self.of.update(Groups::Each(groups), Some(&new), rows.len(), 0)?;
+        let values = self.values.get_or_insert_with(|| Column::new(column.data.empty_like()));
+        values.append_rows(column, rows)
+    }
+
+    fn take_in(&mut self, other: &Distinct, into: &[u32]) -> Fit<()> {
+        self.part.admit_parts(&other.part)?;
+        let (mut rows, mut groups) = (Vec::new(), Vec::new());
+        for (row, key) in (0..).zip(other.seen.iter()) {
+            let (group, part) = key.split_first_chunk().ok_or(Unfit)?;
+            let group = into[u32::from_le_bytes(*group) as usize];
+            self.key.clear();
+            self.key.extend_from_slice(&group.to_le_bytes());
+            self.key.extend_from_slice(part);
+            if self.seen.insert(&self.key).1 {
+                rows.push(row);
+                groups.push(group);
+            }
+        }
+        let none = Column::new(Data::Int(Vec::new()));
+        self.take_new(other.values.as_ref().unwrap_or(&none), &rows, &groups)
     }
 }
 
@@ -255,7 +373,10 @@ impl Extremes {
             Best::UInts(values) => values.resize(groups, 0),
             Best::Doubles(values) => values.resize(groups, 0.0),
             Best::Decimals(values) => values.resize(groups, 0),
-            Best::Texts(values) => values.resize(groups, Vec::new()),
+            Best::Texts(values) => {
+                values.resize(groups, Vec::new());
+                self.at.resize(groups, 0);
+            }
         }
     }
 
@@ -276,12 +397,12 @@ impl Extremes {
 
     fn update(
         &mut self,
-        wanted: Ordering,
-        collation: CollationId,
+        (wanted, collation): (Ordering, CollationId),
         has: &mut [bool],
         groups: Groups<'_>,
         column: &Column,
         rows: usize,
+        position: u64,
     ) -> Fit<()> {
         macro_rules! best {
             ($best:ident, $values:ident, $convert:expr, $compare:expr) => {
@@ -319,8 +440,12 @@ impl Extremes {
                 let collation = charset::collation_or_binary(collation);
                 for row in (0..rows).filter(|row| !column.is_null(*row)) {
                     let (group, text) = (groups.of(row), texts.get(row));
-                    if !has[group] || collation.compare(text, &best[group]) == wanted {
+                    let at = position + row as u64;
+                    let is_better =
+                        |order: Ordering| order == wanted || order.is_eq() && at < self.at[group];
+                    if !has[group] || is_better(collation.compare(text, &best[group])) {
                         has[group] = true;
+                        self.at[group] = at;
                         best[group].clear();
                         best[group].extend_from_slice(text);
                     }

@@ -345,11 +345,21 @@ impl Call {
             }
             return (self.function.kernel)(&mut run.function, &values);
         }
+        let propagates = self.function.nulls == NullRule::Propagate;
         let mut values = [const { Value::Null }; ARGS_INLINE];
         for (place, arg) in values.iter_mut().zip(&self.args) {
-            match self.arg(arg, run)? {
-                Some(value) => *place = value,
-                None => return Ok(Value::Null),
+            // In place: a value that was just written piece by piece is dear to move.
+            match arg {
+                (code, _, Coercion::AsIs) => match code.leaf(run) {
+                    Some(value) => place.clone_from(value),
+                    None => *place = code.eval(run)?,
+                },
+                (code, ty, coercion) => {
+                    *place = convert::coerce(code.eval(run)?, ty, coercion, run)?;
+                }
+            }
+            if propagates && place.is_null() {
+                return Ok(Value::Null);
             }
         }
         (self.function.kernel)(&mut run.function, &values[..self.args.len()])

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use errors::Result;
-use hashbrown::HashMap;
 use plan::AggregateMode;
 use plugin_api::{Accumulator, BoundAggregate, Coercion};
 use types::{DataType, Decimal, Value};
 
-use super::simple::{ENTRY_BYTES, Seen};
+use super::simple::Seen;
 use super::sort::{KeyCode, Sorter};
 use super::{Node, Operator, Rows};
 use crate::batch::{BatchAggregate, BatchAggregateNode};
 use crate::convert;
 use crate::expr::Code;
+use crate::key_set::{KEY_OVERHEAD, KeySet};
 use crate::run::Run;
 use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::append_hash_key;
@@ -292,7 +292,7 @@ impl<'r> Operator<'r> for Scalar<'r> {
 struct Hash<'r> {
     node: &'r AggregateNode,
     input: Box<dyn Operator<'r> + 'r>,
-    groups: HashMap<Box<[u8]>, u32, foldhash::fast::FixedState>,
+    groups: KeySet,
     /// For each group: key values and carried registers of its first row.
     first_rows: Rows,
     states: Vec<State>,
@@ -313,7 +313,7 @@ impl<'r> Hash<'r> {
         Hash {
             node,
             input: super::build(&node.input),
-            groups: HashMap::default(),
+            groups: KeySet::default(),
             first_rows: Rows::new(registers.len()),
             states: Vec::new(),
             bytes: 0,
@@ -362,8 +362,8 @@ impl<'r> Hash<'r> {
         let (mut key, mut files) = (Vec::new(), None);
         while self.next_row(&mut part, &mut key, run)? {
             run.tick()?;
-            let group = match self.groups.get(key.as_slice()) {
-                Some(group) => *group as usize,
+            let group = match self.groups.get(&key) {
+                Some(group) => group as usize,
                 None if self.is_full(level, run) => {
                     let files = files.get_or_insert_with(|| Partitions::new(level, run));
                     files.push_registers(&key, &self.node.input_registers, run)?;
@@ -388,10 +388,10 @@ impl<'r> Hash<'r> {
     fn add_group(&mut self, key: &[u8], run: &mut Run<'r>) -> Result<usize> {
         let node = self.node;
         let group = self.first_rows.len();
-        let bytes = key.len() + ENTRY_BYTES + node.calls.len() * STATE_BYTES;
+        let bytes = key.len() + KEY_OVERHEAD + node.calls.len() * STATE_BYTES;
         self.bytes += bytes;
         run.memory.charge(bytes)?;
-        self.groups.insert(key.into(), group as u32);
+        self.groups.insert(key);
         let mut values = Vec::with_capacity(self.registers.len());
         node.key_values(run, &mut values)?;
         values.extend(node.carried.iter().map(|register| run.regs[*register].clone()));

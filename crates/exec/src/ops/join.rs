@@ -1,12 +1,12 @@
 //! Joins: nested loop, and hash with the inner side in memory.
 
 use errors::Result;
-use hashbrown::HashMap;
 use plan::JoinKind;
 use types::Value;
 
 use super::{Node, Operator, Rows, build};
 use crate::expr::{Code, Truth};
+use crate::key_set::{KEY_OVERHEAD, KeySet};
 use crate::run::Run;
 use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::{Domain, Side};
@@ -147,8 +147,9 @@ pub(crate) struct HashJoin<'r> {
     node: &'r HashJoinNode,
     outer: Box<dyn Operator<'r> + 'r>,
     inner: Box<dyn Operator<'r> + 'r>,
-    /// Newest row of each key; the others follow in `chain`.
-    heads: HashMap<Box<[u8]>, (u32, u32), foldhash::fast::FixedState>,
+    keys: KeySet,
+    /// First and last row of each key; those between follow in `chain`.
+    heads: Vec<(u32, u32)>,
     chain: Vec<u32>,
     rows: Rows,
     built: bool,
@@ -176,7 +177,8 @@ impl<'r> HashJoin<'r> {
             node,
             outer: build(&node.outer),
             inner: build(&node.inner),
-            heads: HashMap::default(),
+            keys: KeySet::default(),
+            heads: Vec::new(),
             chain: Vec::new(),
             rows: Rows::new(node.inner_columns.len()),
             built: false,
@@ -193,6 +195,7 @@ impl<'r> HashJoin<'r> {
     fn clear(&mut self, run: &mut Run<'r>) {
         run.memory.release(self.bytes);
         self.bytes = 0;
+        self.keys.clear();
         self.heads.clear();
         self.chain.clear();
         self.rows.clear(run);
@@ -225,19 +228,17 @@ impl<'r> HashJoin<'r> {
         let row = self.rows.len() as u32;
         self.rows.push_registers(&self.node.inner_columns, run)?;
         self.chain.push(NO_ROW);
-        match self.heads.get_mut(self.key.as_slice()) {
-            Some((_, last)) => {
-                // Appended at the end, so that equal rows keep their order.
-                self.chain[*last as usize] = row;
-                *last = row;
-            }
-            None => {
-                let bytes = self.key.len() + super::simple::ENTRY_BYTES;
-                self.bytes += bytes;
-                run.memory.charge(bytes)?;
-                self.heads.insert(self.key.as_slice().into(), (row, row));
-            }
+        let (key, is_new) = self.keys.insert(&self.key);
+        if is_new {
+            let bytes = self.key.len() + KEY_OVERHEAD + size_of::<(u32, u32)>();
+            self.bytes += bytes;
+            self.heads.push((row, row));
+            return run.memory.charge(bytes);
         }
+        // Appended at the end, so that equal rows keep their order.
+        let last = &mut self.heads[key as usize].1;
+        self.chain[*last as usize] = row;
+        *last = row;
         Ok(())
     }
 
@@ -257,7 +258,7 @@ impl<'r> HashJoin<'r> {
 
     /// Moves the table's rows to files.
     fn move_table(&mut self, files: &mut Partitions, run: &mut Run<'r>) -> Result<()> {
-        for (key, (first, _)) in &self.heads {
+        for (key, (first, _)) in self.keys.iter().zip(&self.heads) {
             let mut row = *first;
             while row != NO_ROW {
                 files.push(key, self.rows.row(row as usize).iter(), run)?;
@@ -432,8 +433,8 @@ impl<'r> Operator<'r> for HashJoin<'r> {
                 let Some(has_key) = self.next_outer(run)? else { return Ok(false) };
                 run.tick()?;
                 self.candidate = NO_ROW;
-                if has_key && let Some((first, _)) = self.heads.get(self.key.as_slice()) {
-                    self.candidate = *first;
+                if has_key && let Some(key) = self.keys.get(&self.key) {
+                    self.candidate = self.heads[key as usize].0;
                 }
                 self.outer_row = OuterRow::begun();
             }

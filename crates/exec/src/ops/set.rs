@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use plan::SetOperation;
 use types::{DataType, Value};
 
-use super::simple::{ENTRY_BYTES, Seen};
+use super::simple::Seen;
 use super::{Node, Operator, Rows, build};
 use crate::expr::Code;
 use crate::run::Run;
@@ -29,6 +29,9 @@ pub(crate) struct SetOperator<'r> {
     rows: Rows,
     at: usize,
 }
+
+/// Bytes of a hash table's entry besides the key.
+const ENTRY_BYTES: usize = 32;
 
 type Counts = HashMap<Box<[u8]>, u64, foldhash::fast::FixedState>;
 

@@ -1,12 +1,12 @@
 //! Operators without much state: one row, values, filter, project, distinct, limit.
 
 use errors::Result;
-use hashbrown::HashSet;
 use types::{DataType, Value};
 
 use super::Operator;
 use crate::convert;
 use crate::expr::{Code, Truth};
+use crate::key_set::{KEY_OVERHEAD, KeySet};
 use crate::run::Run;
 use crate::spill::{LEVELS_MAX, Partitions, RowReader};
 use crate::value_key::append_hash_key;
@@ -116,13 +116,10 @@ impl<'r> Operator<'r> for Project<'r> {
 /// Rows seen so far, by key.
 #[derive(Default)]
 pub(crate) struct Seen {
-    keys: HashSet<Box<[u8]>, foldhash::fast::FixedState>,
+    keys: KeySet,
     key: Vec<u8>,
     bytes: usize,
 }
-
-/// Bytes of a hash table's entry besides the key.
-pub(crate) const ENTRY_BYTES: usize = 32;
 
 impl Seen {
     /// Whether the row is new.
@@ -147,18 +144,12 @@ impl Seen {
         key: &[u8],
         memory: &mut crate::run::Memory,
     ) -> Result<bool> {
-        if self.keys.contains(key) {
+        if !self.keys.insert(key).1 {
             return Ok(false);
         }
-        self.add(key, memory).map(|()| true)
-    }
-
-    fn add(&mut self, key: &[u8], memory: &mut crate::run::Memory) -> Result<()> {
-        let bytes = key.len() + ENTRY_BYTES;
+        let bytes = key.len() + KEY_OVERHEAD;
         self.bytes += bytes;
-        memory.charge(bytes)?;
-        self.keys.insert(Box::from(key));
-        Ok(())
+        memory.charge(bytes).map(|()| true)
     }
 
     /// Bytes held.
@@ -258,7 +249,7 @@ impl<'r> Operator<'r> for Distinct<'r> {
                 return Ok(false);
             }
             run.tick()?;
-            if self.seen.keys.contains(key.as_slice()) {
+            if self.seen.keys.get(&key).is_some() {
                 continue;
             }
             let is_full = self.seen.bytes > run.settings.operator_memory_bytes;
@@ -268,7 +259,7 @@ impl<'r> Operator<'r> for Distinct<'r> {
                 files.push_registers(&key, &self.registers, run)?;
                 continue;
             }
-            self.seen.add(&key, &mut run.memory)?;
+            self.seen.insert_key(&key, &mut run.memory)?;
             self.seen.key = key;
             return Ok(true);
         }

@@ -164,6 +164,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
         relations: Default::default(),
         routines: Default::default(),
         triggers: Default::default(),
+        events: Default::default(),
     };
     for field in object_fields(bytes)? {
         match field.tag {

@@ -6,6 +6,7 @@ use engine_api::TableId;
 use errors::{Result, bail, err};
 use types::CollationId;
 
+use crate::event::{Event, event_key};
 use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
@@ -44,6 +45,10 @@ pub enum Edit {
     PutTrigger(Arc<Trigger>),
     /// DROP TRIGGER.
     DropTrigger { schema: Arc<str>, name: Arc<str> },
+    /// CREATE EVENT, ALTER EVENT, a run: replaces an event of the same name, which must be `over` when that is given.
+    PutEvent { event: Arc<Event>, over: Option<Arc<Event>> },
+    /// DROP EVENT, the last run; likewise.
+    DropEvent { schema: Arc<str>, name: Arc<str>, over: Option<Arc<Event>> },
     /// CREATE USER, GRANT, ...: replaces an account of the same name.
     PutAccount(Account),
     /// DROP USER.
@@ -52,6 +57,16 @@ pub enum Edit {
     PutVariable { name: Box<str>, value: Box<str> },
     /// RESET PERSIST.
     DropVariable(Box<str>),
+}
+
+/// 1539 when an event is not the one that a change was made for.
+fn check_event(known: Option<&Arc<Event>>, over: Option<&Arc<Event>>, name: &str) -> Result<()> {
+    match over {
+        Some(over) if !known.is_some_and(|known| Arc::ptr_eq(known, over)) => {
+            Err(err!(EVENT_DOES_NOT_EXIST, name))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 impl CatalogSnapshot {
@@ -117,6 +132,22 @@ impl CatalogSnapshot {
                     None => Err(err!(TRG_DOES_NOT_EXIST)),
                 }
             }
+            Edit::PutEvent { event, over } => {
+                let events = &mut self.schema_mut(&event.schema)?.events;
+                let key = event_key(&event.name);
+                check_event(events.get(&key), over.as_ref(), &event.name)?;
+                events.insert(key, event.clone());
+                Ok(())
+            }
+            Edit::DropEvent { schema, name, over } => {
+                let events = &mut self.schema_mut(schema)?.events;
+                let key = event_key(name);
+                check_event(events.get(&key), over.as_ref(), name)?;
+                match events.remove(&key) {
+                    Some(_) => Ok(()),
+                    None => Err(err!(EVENT_DOES_NOT_EXIST, name)),
+                }
+            }
             Edit::PutAccount(account) => {
                 Arc::make_mut(&mut self.accounts).put(account.clone());
                 Ok(())
@@ -146,6 +177,7 @@ impl CatalogSnapshot {
             relations: Default::default(),
             routines: Default::default(),
             triggers: Default::default(),
+            events: Default::default(),
         };
         self.schemas.insert(name.clone(), Arc::new(schema));
         Ok(())

@@ -6,6 +6,7 @@ mod account;
 mod codec;
 mod constraints;
 mod edit;
+mod event;
 mod fields;
 mod metadata_lock;
 mod model;
@@ -25,6 +26,7 @@ pub use account::{
 };
 pub use constraints::ConstraintKind;
 pub use edit::Edit;
+pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};

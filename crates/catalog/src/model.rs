@@ -27,6 +27,7 @@ pub struct Schema {
     pub(crate) routines: SharedMap<RoutineKey, Arc<Routine>>,
     /// Triggers by name in lower case.
     pub(crate) triggers: SharedMap<Arc<str>, Arc<crate::Trigger>>,
+    pub(crate) events: SharedMap<Arc<str>, Arc<crate::Event>>,
 }
 
 /// What the catalog keeps under a name in a schema.

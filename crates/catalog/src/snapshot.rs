@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine_api::TableId;
 use errors::Result;
 
+use crate::event::{Event, event_key};
 use crate::model::StoredRelation;
 use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::shared_map::SharedMap;
@@ -93,6 +94,16 @@ impl CatalogSnapshot {
     /// The procedures of a schema in order, then its functions.
     pub fn routines(&self, schema: &str) -> impl Iterator<Item = &Arc<Routine>> {
         self.schemas.get(schema).into_iter().flat_map(|schema| schema.routines.values())
+    }
+
+    /// An event, by its name in any case.
+    pub fn event(&self, schema: &str, name: &str) -> Option<&Arc<Event>> {
+        self.schemas.get(schema)?.events.get(&event_key(name))
+    }
+
+    /// The events of a schema in order of name.
+    pub fn events(&self, schema: &str) -> impl Iterator<Item = &Arc<Event>> {
+        self.schemas.get(schema).into_iter().flat_map(|schema| schema.events.values())
     }
 
     /// A trigger, by its name in any case.

@@ -19,6 +19,7 @@ use types::key::encode_part;
 use types::record::RecordLayout;
 use types::{DataType, TypeKind, Value};
 
+use crate::event::{read_event, write_event};
 use crate::fields::damaged;
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
@@ -35,6 +36,7 @@ enum Kind {
     Counter = 6,
     Routine = 7,
     Trigger = 8,
+    Event = 9,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Counter,
             Kind::Routine,
             Kind::Trigger,
+            Kind::Event,
         ]
         .into_iter()
         .find(|kind| *kind as u64 == number)
@@ -292,6 +295,13 @@ impl Catalog {
             Edit::DropTrigger { schema, name } => {
                 row(Kind::Trigger, trigger_name(schema, name), None)
             }
+            Edit::PutEvent { event, .. } => {
+                let name = trigger_name(&event.schema, &event.name);
+                row(Kind::Event, name, Some(write_event(event)))
+            }
+            Edit::DropEvent { schema, name, .. } => {
+                row(Kind::Event, trigger_name(schema, name), None)
+            }
             Edit::PutAccount(account) => {
                 let name = account_key(&account.name);
                 row(Kind::Account, name, Some(codec::write_account(account)))
@@ -386,6 +396,12 @@ impl Loaded {
                 let trigger = read_trigger(bytes)?;
                 let name = trigger_name(&trigger.schema, &trigger.name);
                 snapshot.apply(&Edit::PutTrigger(Arc::new(trigger)))?;
+                name
+            }
+            Kind::Event => {
+                let event = Arc::new(read_event(bytes)?);
+                let name = trigger_name(&event.schema, &event.name);
+                snapshot.apply(&Edit::PutEvent { event, over: None })?;
                 name
             }
             Kind::Counter => {

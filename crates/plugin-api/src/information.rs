@@ -292,6 +292,10 @@ pub trait InformationContext {
         Vec::new()
     }
 
+    /// The events of a schema in name order.
+    fn events(&self, _schema: &str) -> Vec<EventView> {
+        Vec::new()
+    }
     /// The routines of a schema, procedures first, each in name order.
     fn routines(&self, _schema: &str) -> Vec<RoutineView> {
         Vec::new()
@@ -383,6 +387,49 @@ pub struct RoutineView {
     pub created_micros: i64,
     /// Microseconds since 1970 UTC.
     pub altered_micros: i64,
+    /// `character_set_client` of the session that made it.
+    pub session_charset: String,
+    /// `collation_connection` of that session.
+    pub session_collation: String,
+    /// Collation of the schema then.
+    pub database_collation: String,
+}
+
+/// An event, as information tables see it; local times are of its own time zone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventView {
+    /// Schema name.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// `user@host`.
+    pub definer: String,
+    /// Its time zone.
+    pub time_zone: String,
+    /// Text of the body.
+    pub body: String,
+    /// AT of an event that runs once.
+    pub execute_at: Option<types::DateTime>,
+    /// EVERY: value and unit.
+    pub interval: Option<(String, String)>,
+    /// STARTS.
+    pub starts: Option<types::DateTime>,
+    /// ENDS.
+    pub ends: Option<types::DateTime>,
+    /// SQL mode of the session that made it.
+    pub sql_mode: String,
+    /// `ENABLED`, `DISABLED` or `REPLICA_SIDE_DISABLED`.
+    pub status: &'static str,
+    /// ON COMPLETION PRESERVE.
+    pub preserve: bool,
+    /// Microseconds since 1970 UTC.
+    pub created_micros: i64,
+    /// Microseconds since 1970 UTC.
+    pub altered_micros: i64,
+    /// When it ran last.
+    pub executed: Option<types::DateTime>,
+    /// Comment.
+    pub comment: String,
     /// `character_set_client` of the session that made it.
     pub session_charset: String,
     /// `collation_connection` of that session.

@@ -22,9 +22,9 @@ pub use function::{
     Coercion, FunctionContext, Kernel, NullRule, ScalarFunction, SessionServices, Volatility,
 };
 pub use information::{
-    AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InfoColumn, InfoFilter,
-    InformationContext, InformationTable, IoBucket, ParameterView, ProcessView, RoutineView,
-    TableDetail, TableView, TriggerView, VariableView,
+    AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView, InfoColumn,
+    InfoFilter, InformationContext, InformationTable, IoBucket, ParameterView, ProcessView,
+    RoutineView, TableDetail, TableView, TriggerView, VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

@@ -106,6 +106,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let port = server.global_text("port");
     // Recovery and reading the dictionary needed more than what comes now.
     sys::mem::give_back_freed();
+    server.start_events()?;
     info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
     state.tell_manager("READY=1\nSTATUS=Ready for connections");
     std::fs::write(&options.pid_file, format!("{}\n", sys::process::id()))?;

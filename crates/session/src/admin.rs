@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{LockMode, PrivilegeSet};
+use catalog::{AccountName, LockMode, PrivilegeSet};
 use errors::{Error, Result, bail, err};
 use plugin_api::{ColumnMeta, CommandOutcome, OkInfo, ResultSink, RewriteContext};
 use syntax::Statement;
@@ -250,6 +250,18 @@ impl Session {
             }
             ShowKind::CreateProcedure(name) => {
                 self.show_create_routine(name, catalog::RoutineKind::Procedure, sink).map(Some)
+            }
+            ShowKind::CreateEvent(name) => self.show_create_event(name, sink).map(Some),
+            ShowKind::Events(schema) => {
+                let schema = match schema {
+                    Some(schema) => Arc::from(&*schema.text),
+                    None => self.current_schema()?,
+                };
+                if !self.privileges.on_schema(&schema).contains(PrivilegeSet::EVENT) {
+                    let AccountName { user, host } = &self.account;
+                    bail!(DBACCESS_DENIED_ERROR, user, host, schema);
+                }
+                Ok(None)
             }
             ShowKind::CreateTrigger(name) => self.show_create_trigger(name, sink).map(Some),
             ShowKind::CreateFunction(name) => {

@@ -11,6 +11,7 @@ mod cached;
 mod conditions;
 mod ddl;
 mod deadline;
+mod events;
 mod hinted;
 mod information;
 mod load_data;

@@ -17,6 +17,7 @@ use types::{FixedOffset, Value, ZoneRules};
 
 use crate::accounts::usage::Usages;
 use crate::deadline::Deadlines;
+use crate::events::EventScheduler;
 use crate::owner::OwnerOrPassword;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
@@ -93,6 +94,7 @@ pub struct Server {
     /// Keeps digests from being guessed.
     pub(crate) digest_seed: u64,
     pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) events: EventScheduler,
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
     /// Secret that no password matches, for logins of unknown users.
@@ -167,6 +169,7 @@ impl Server {
             prepared_plans,
             digest_seed,
             deadlines,
+            events: EventScheduler::default(),
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
             decoy,
@@ -312,6 +315,7 @@ impl Server {
 
     /// Stops background threads; no session may be open any more.
     pub fn close(&self) {
+        self.events.stop();
         self.deadlines.stop();
     }
 

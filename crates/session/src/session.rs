@@ -135,6 +135,13 @@ impl Session {
         info: ConnectInfo,
         request: &AuthRequest,
     ) -> Result<Session> {
+        let mut session = Session::new(server, info, request);
+        session.log_in(request)?;
+        Ok(session)
+    }
+
+    /// A session that is nobody's yet.
+    pub(crate) fn new(server: Arc<Server>, info: ConnectInfo, request: &AuthRequest) -> Session {
         let shared = Arc::new(SessionShared {
             id: info.connection_id,
             cancel: info.cancel.clone(),
@@ -169,7 +176,7 @@ impl Session {
         };
         let transactions =
             Transactions::new(server.registry.clone(), info.cancel.clone(), shared.id);
-        let mut session = Session {
+        let session = Session {
             shared: shared.clone(),
             client,
             account: AccountName::default(),
@@ -209,8 +216,7 @@ impl Session {
         };
         // From here on `Drop` gives back what the session holds.
         server.sessions.add(shared);
-        session.log_in(request)?;
-        Ok(session)
+        session
     }
 
     /// Takes over account, schema and character set of a login.
@@ -372,7 +378,7 @@ impl Session {
     }
 
     /// The character set of the handshake.
-    fn set_client_collation(&mut self, id: u16) {
+    pub(crate) fn set_client_collation(&mut self, id: u16) {
         let collation = charset::collation(types::CollationId(id))
             .filter(|collation| collation.charset.min_length() == 1)
             .unwrap_or_else(|| {

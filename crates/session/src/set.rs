@@ -251,6 +251,10 @@ impl Session {
                     bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
                 }
             }
+            // That is a choice of who starts the server.
+            "event_scheduler" if text == "DISABLED" => {
+                bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+            }
             "lc_time_names" => crate::locales::check_locale(&text)?,
             "default_storage_engine" | "default_tmp_storage_engine" => {
                 crate::ddl::engine_choice(&self.server, &text)?;
@@ -497,6 +501,7 @@ impl Session {
             _ => {}
         }
         globals.set(&changes, Origin::Dynamic);
+        self.server.events.wake();
     }
 
     /// RESET PERSIST.

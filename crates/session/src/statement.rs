@@ -274,6 +274,9 @@ impl Session {
             Statement::DropRoutine(drop) => self.drop_routine(drop, sink),
             Statement::CreateTrigger(create) => self.create_trigger(create, running, sink),
             Statement::DropTrigger(drop) => self.drop_trigger(drop, sink),
+            Statement::CreateEvent(create) => self.create_event(create, running, sink),
+            Statement::AlterEvent(alter) => self.alter_event(alter, running, sink),
+            Statement::DropEvent(drop) => self.drop_event(drop, sink),
             Statement::Call(call) => self.run_call(call, running, sink),
             // Transactions.
             Statement::StartTransaction(start) => self.start_transaction(start, sink),
@@ -481,6 +484,9 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
         | Statement::DropRoutine(_)
         | Statement::CreateTrigger(_)
         | Statement::DropTrigger(_)
+        | Statement::CreateEvent(_)
+        | Statement::AlterEvent(_)
+        | Statement::DropEvent(_)
         | Statement::StartTransaction(_)
         | Statement::LockTables(_)
         | Statement::CreateUser(_)
@@ -507,9 +513,6 @@ fn name_of(statement: &Statement) -> &'static str {
         Statement::AlterSequence(_) => "ALTER SEQUENCE",
         Statement::DropSequence(_) => "DROP SEQUENCE",
         Statement::CreateLoadableFunction(_) => "CREATE FUNCTION ... SONAME",
-        Statement::CreateEvent(_) => "CREATE EVENT",
-        Statement::AlterEvent(_) => "ALTER EVENT",
-        Statement::DropEvent(_) => "DROP EVENT",
         Statement::CreateLibrary(_) => "CREATE LIBRARY",
         Statement::AlterLibrary(_) => "ALTER LIBRARY",
         Statement::DropLibrary(_) => "DROP LIBRARY",

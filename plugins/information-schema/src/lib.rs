@@ -100,6 +100,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "VIEWS") => tables::views,
         ("information_schema", "PARTITIONS") => tables::partitions,
         ("information_schema", "ROUTINES") => routines::routines,
+        ("information_schema", "EVENTS") => routines::events,
         ("information_schema", "PARAMETERS") => routines::parameters,
         ("information_schema", "TRIGGERS") => routines::triggers,
         ("information_schema", "COLUMNS") => columns::columns,
@@ -180,6 +181,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 78);
+        assert_eq!(produced.count(), 79);
     }
 }

@@ -2,7 +2,7 @@
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView};
-use types::{DataType, TypeKind, Value};
+use types::{DataType, DateTime, TypeKind, Value};
 
 use crate::Emit;
 use crate::columns::{has_character_set, lengths, numeric_size};
@@ -91,6 +91,47 @@ pub fn triggers(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
                 Value::text(&trigger.session_charset),
                 Value::text(&trigger.session_collation),
                 Value::text(&trigger.database_collation),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `EVENTS`.
+pub fn events(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    let moment = |at: Option<DateTime>| at.map_or(Value::Null, Value::DateTime);
+    for (schema, _) in ctx.schemas() {
+        ctx.check_cancelled()?;
+        for event in ctx.events(&schema) {
+            let (value, unit) = match &event.interval {
+                Some((value, unit)) => (Value::text(value), Value::text(unit)),
+                None => (Value::Null, Value::Null),
+            };
+            emit(&[
+                catalog(),
+                Value::text(&event.schema),
+                Value::text(&event.name),
+                Value::text(&event.definer),
+                Value::text(&event.time_zone),
+                Value::text("SQL"),
+                Value::text(&event.body),
+                Value::text(if event.interval.is_some() { "RECURRING" } else { "ONE TIME" }),
+                moment(event.execute_at),
+                value,
+                unit,
+                Value::text(&event.sql_mode),
+                moment(event.starts),
+                moment(event.ends),
+                Value::text(event.status),
+                Value::text(if event.preserve { "PRESERVE" } else { "NOT PRESERVE" }),
+                time(event.created_micros),
+                time(event.altered_micros),
+                moment(event.executed),
+                Value::text(&event.comment),
+                Value::UInt(1),
+                Value::text(&event.session_charset),
+                Value::text(&event.session_collation),
+                Value::text(&event.database_collation),
             ])?;
         }
     }

@@ -206,6 +206,7 @@ pub fn events(schema: &str) -> Select {
             ("DATABASE_COLLATION", "Database Collation"),
         ])
         .equal("EVENT_SCHEMA", schema)
+        .about("Name")
         .ordered("2")
 }
 

@@ -183,6 +183,11 @@ impl Session {
             kind: routine.kind,
             name: routine.name.clone(),
         }));
+        edits.extend(snapshot.events(name).map(|event| Edit::DropEvent {
+            schema: name.clone(),
+            name: event.name.clone(),
+            over: None,
+        }));
         // Only tables and views are counted.
         let routines = edits.len() as u64;
         let engine = self.server.default_engine.name();

@@ -11,9 +11,9 @@ use catalog::{
 use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
 use plugin_api::{
-    AccountView, ColumnView, ConstraintKind, ConstraintView, IndexView, InformationContext,
-    InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView, TableDetail, TableView,
-    TriggerView, VariableView,
+    AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView,
+    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView,
+    TableDetail, TableView, TriggerView, VariableView,
 };
 use types::{DataType, ZoneRules};
 
@@ -493,6 +493,17 @@ impl InformationContext for Information<'_> {
             snapshot.triggers(schema).filter(is_seen).collect();
         seen.sort_by_key(|trigger| (&trigger.table, trigger.event, !trigger.before, trigger.order));
         seen.into_iter().map(|trigger| crate::program::trigger_view(trigger)).collect()
+    }
+
+    fn events(&self, schema: &str) -> Vec<EventView> {
+        if !self.privileges.on_schema(schema).contains(PrivilegeSet::EVENT) {
+            return Vec::new();
+        }
+        let snapshot = self.server.catalog.snapshot();
+        let view = |event: &Arc<catalog::Event>| {
+            crate::program::event::event_view(event, &*self.server.event_zone(event))
+        };
+        snapshot.events(schema).map(view).collect()
     }
 
     fn is_updatable(&self, schema: &str, view: &str) -> bool {

@@ -3,6 +3,7 @@
 
 mod call;
 mod conditions;
+pub(crate) mod event;
 pub(crate) mod frame;
 mod function;
 mod load;

@@ -41,7 +41,7 @@ pub(super) const GLOBAL: &[Definition] = &[
     Definition::fixed("disabled_storage_engines", Kind::Text, "", "Engines that may not be used"),
     Definition::fixed("disconnect_on_expired_password", Kind::Bool, "ON", "Clients that cannot handle an expired password are refused"),
     Definition::global("enforce_gtid_consistency", Kind::Enum(&["OFF", "ON", "WARN"]), "OFF", "Accepted"),
-    Definition::global("event_scheduler", Kind::Enum(&["OFF", "ON", "DISABLED"]), "ON", "Whether events run; there are none yet"),
+    Definition::global("event_scheduler", Kind::Enum(&["OFF", "ON", "DISABLED"]), "ON", "Whether events run"),
     Definition::global("expire_logs_days", uint(0, 99), "0", "Old form of binlog_expire_logs_seconds").read_only(),
     Definition::global("flush", Kind::Bool, "OFF", "Accepted"),
     Definition::global("flush_time", uint(0, YEAR_SECONDS), "0", "Accepted"),

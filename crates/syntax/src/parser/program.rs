@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         let status = self.opt_event_status()?;
         let comment = if self.eat(Kw::COMMENT) { Some(self.text()?) } else { None };
         self.expect(Kw::DO)?;
-        let body = self.body()?;
+        let body = self.event_body()?;
         let definer = prefix.definer;
         let event = CreateEvent { flags, definer, name, schedule, preserve, status, comment, body };
         Ok(Statement::CreateEvent(Box::new(event)))
@@ -309,12 +309,21 @@ impl<'a> Parser<'a> {
             event.comment = Some(self.text()?);
         }
         if self.eat(Kw::DO) {
-            event.body = Some(self.body()?);
+            event.body = Some(self.event_body()?);
         }
         if self.start() == start {
             return self.fail();
         }
         Ok(Statement::AlterEvent(Box::new(event)))
+    }
+
+    /// A body that a program may not give to an event.
+    fn event_body(&mut self) -> PResult<Body> {
+        if self.in_program {
+            let text = "Recursion of EVENT DDL statements is forbidden when body is present";
+            return self.fail_other(1576, text);
+        }
+        self.body()
     }
 
     fn schedule(&mut self) -> PResult<Schedule> {

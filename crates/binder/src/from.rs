@@ -61,9 +61,6 @@ impl Binder<'_> {
         if named.sample.is_some() {
             return Err(Error::not_supported("TABLESAMPLE"));
         }
-        if !named.partitions.is_empty() {
-            return Err(Error::not_supported("PARTITION"));
-        }
         let alias: Arc<str> = Arc::from(&*named.alias.as_ref().unwrap_or(&named.name.name).text);
         if named.name.schema.is_none()
             && let Some(plan) = self.bind_cte_reference(&named.name.name.text, &alias)?
@@ -96,12 +93,15 @@ impl Binder<'_> {
             Found::Table(table) => {
                 let id = self.add_instance(&table, alias.clone());
                 self.bind_hints(id, &table, &named.index_hints)?;
+                let get =
+                    self.select_partitions(id, &table, &named.partitions, Logical::Get(id))?;
                 let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Select);
                 let schema = Some(table.schema.clone());
                 let source = ScopeSource::Base { instance: id, table };
                 self.add_scope_table(schema, alias, source, Some(privilege))?;
-                Ok(Logical::Get(id))
+                Ok(get)
             }
+            _ if !named.partitions.is_empty() => bail!(PARTITION_CLAUSE_ON_NONPARTITIONED),
             Found::View(view) => self.bind_view(&view, alias),
             Found::Information(schema, name) => self.bind_information(&schema, &name, alias),
         }

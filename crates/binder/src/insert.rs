@@ -27,12 +27,12 @@ pub(crate) struct NewRow {
 
 impl Binder<'_> {
     pub(crate) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<LogicalInsert> {
-        if !insert.partitions.is_empty() {
-            return Err(Error::not_supported("PARTITION"));
-        }
         let schema = self.schema_of(&insert.table)?;
         let table = match self.find_relation(&schema, &insert.table.name.text)? {
             Found::Table(table) => table,
+            Found::View(_) if !insert.partitions.is_empty() => {
+                bail!(PARTITION_CLAUSE_ON_NONPARTITIONED)
+            }
             Found::View(view) => return self.bind_view_insert(insert, &view),
             Found::Information(_, name) => bail!(NON_INSERTABLE_TABLE, name, "INSERT"),
         };
@@ -48,7 +48,8 @@ impl Binder<'_> {
         let base = self.new_registers(table.columns.len());
         let changes = insert.replace || !insert.on_duplicate.is_empty();
         let kind = if changes { WriteKind::InsertOrChange } else { WriteKind::Insert };
-        let target = self.table_write(&table, base, kind)?;
+        let mut target = self.table_write(&table, base, kind)?;
+        target.selected = crate::partitions::selected(&table, &insert.partitions, base)?;
         let columns = self.target_columns(insert, &table)?;
         for column in &columns {
             let name = table.columns[*column].name.clone();

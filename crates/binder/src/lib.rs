@@ -16,6 +16,7 @@ pub mod hints;
 mod insert;
 mod json_table;
 mod literal;
+mod partitions;
 mod query;
 mod reader;
 mod select;
@@ -134,6 +135,8 @@ pub struct Binder<'a> {
     pub(crate) view_depth: u32,
     /// What the views bound so far ask of rows written through them.
     pub(crate) view_checks: Vec<plan::ViewCheck>,
+    /// What PARTITION (..) asks of rows of table references.
+    pub(crate) selections: Vec<(InstanceId, plan::Expr)>,
     /// Table references inside views that cannot be written through.
     pub(crate) read_only: Vec<InstanceId>,
     /// Queries inside queries.
@@ -186,6 +189,7 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             subqueries: Vec::new(),
             computed_before: Vec::new(),
+            selections: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,
             privileges: Vec::new(),

@@ -62,6 +62,7 @@ impl Binder<'_> {
         }
         for target in &mut targets {
             target.write = self.mark_target(target.instance, WriteKind::Update)?;
+            target.write.selected = self.selection_of(target.instance);
             target.write.view_checks = self.checks_of(target.instance, ViewWrite::Update)?;
         }
         if multi_table {
@@ -357,6 +358,7 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         checks: Vec::new(),
         virtuals: Vec::new(),
         view_checks: Vec::new(),
+        selected: None,
         view: None,
         triggers: None,
         indexes: Vec::new(),

@@ -9,6 +9,7 @@ use types::{
 };
 
 use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
+use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
     Account, AccountName, Check, Column, ColumnDefault, ForeignKey, Generated, Index, IndexPart,
     PrivilegeSet, ReferenceAction, RoleGrant, RoutineKind, Schema, Table, TableGrant,
@@ -95,7 +96,7 @@ pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
     Ok(ty)
 }
 
-fn write_value(value: &Value) -> Vec<u8> {
+pub(crate) fn write_value(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     let mut number = |kind: u8, bytes: [u8; 8]| {
         out.push(kind);
@@ -125,7 +126,7 @@ fn write_value(value: &Value) -> Vec<u8> {
     out
 }
 
-fn read_value(bytes: &[u8]) -> Result<Value> {
+pub(crate) fn read_value(bytes: &[u8]) -> Result<Value> {
     let (kind, rest) = bytes.split_first().ok_or_else(damaged)?;
     let number = || <[u8; 8]>::try_from(rest).map_err(|_| damaged());
     Ok(match kind {
@@ -177,7 +178,7 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
 }
 
 /// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
-/// created 11, id 12, engine column 13, engine index 14, engine name 15.
+/// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16.
 pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &table.schema);
@@ -222,6 +223,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
         out.nest(14, engine_index_writer(index));
     }
     out.text(15, &table.definition.name);
+    if let Some(partitioning) = &table.partitioning {
+        out.nest(16, partitioning_writer(partitioning));
+    }
     out.finish()
 }
 
@@ -239,6 +243,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         collation: CollationId::BINARY,
         comment: String::new(),
         options: Vec::new(),
+        partitioning: None,
         created_micros: 0,
         definition: TableDef {
             id: TableId(0),
@@ -264,6 +269,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
             13 => table.definition.columns.push(read_engine_column(field.bytes)?),
             14 => table.definition.indexes.push(read_engine_index(field.bytes)?),
             15 => table.definition.name = field.text()?.into(),
+            16 => table.partitioning = Some(Arc::new(read_partitioning(field.bytes)?)),
             _ => {}
         }
     }

@@ -10,6 +10,7 @@ mod event;
 mod fields;
 mod metadata_lock;
 mod model;
+mod partitions;
 mod privilege;
 mod routine;
 mod shared_map;
@@ -29,6 +30,10 @@ pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;
+pub use partitions::{
+    PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning,
+    integer_type,
+};
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use routine::{Routine, RoutineKind, RoutineParameter};
 pub use shared_map::SharedMap;

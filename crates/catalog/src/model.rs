@@ -73,6 +73,8 @@ pub struct Table {
     pub comment: String,
     /// Options kept only to be shown again: `(NAME, value)`.
     pub options: Vec<(String, String)>,
+    /// PARTITION BY.
+    pub partitioning: Option<Arc<crate::Partitioning>>,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,
     /// What the engine was told; `columns[i].stored` indexes into it.

@@ -55,6 +55,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         collation: CollationId::UTF8MB4_0900_AI_CI,
         comment: String::new(),
         options: vec![("ROW_FORMAT".into(), "DYNAMIC".into())],
+        partitioning: None,
         created_micros: 7,
         definition: TableDef {
             id: TableId(id),

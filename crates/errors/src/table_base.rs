@@ -406,6 +406,7 @@ catalog! {
     PARTITION_MAXVALUE_ERROR = 1481, "HY000", "MAXVALUE can only be used in last partition definition";
     PARTITION_SUBPARTITION_ERROR = 1482, "HY000", "Subpartitions can only be hash partitions and by key";
     PARTITION_WRONG_NO_PART_ERROR = 1484, "HY000", "Wrong number of partitions defined, mismatch with previous setting";
+    PARTITION_WRONG_NO_SUBPART_ERROR = 1485, "HY000", "Wrong number of subpartitions defined, mismatch with previous setting";
     WRONG_EXPR_IN_PARTITION_FUNC_ERROR = 1486, "HY000", "Constant, random or timezone-dependent expressions in (sub)partitioning function are not allowed";
     FIELD_NOT_FOUND_PART_ERROR = 1488, "HY000", "Field in list of fields for partition function not found in table";
     PARTITION_FUNC_NOT_ALLOWED_ERROR = 1491, "HY000", "The {} function returns the wrong type";

@@ -158,7 +158,8 @@ impl Planner<'_> {
         let mut nulls = false;
         let mut matched = 0;
         let mut lists = 1.0;
-        for part in &index.parts {
+        let parts = table.key_parts(index);
+        for part in parts.iter() {
             let of = |sarg: &&&Sarg| sarg.column == part.column;
             let source = |value: &Expr, null_safe: bool| IndexKeySource {
                 value: value.clone(),
@@ -277,8 +278,7 @@ impl Planner<'_> {
         if matched == 0 {
             return None;
         }
-        let all = matched == index.parts.len()
-            && index.parts.iter().all(|part| part.prefix_length.is_none());
+        let all = matched == parts.len() && parts.iter().all(|part| part.prefix_length.is_none());
         pinned.unique = all && index.unique && !nulls && lists == 1.0 && pinned.ranges.len() == 1;
         pinned.rows = if all && index.unique && !nulls {
             lists.min(total)
@@ -306,7 +306,7 @@ impl Planner<'_> {
         let distinct = self.input.statistics.distinct(table.id.0, index.id.0, parts);
         let each = match distinct {
             Some(distinct) if distinct > 0 => total / distinct as f64,
-            _ if index.unique && parts == index.parts.len() => 1.0,
+            _ if index.unique && parts == table.key_parts(index).len() => 1.0,
             _ => (total * 0.1f64.powi(parts as i32)).max(1.0),
         };
         (each * lists).min(total).max(1.0)
@@ -447,8 +447,8 @@ impl Planner<'_> {
         let Some(index) = index else { return (goal.order.is_empty(), false, false) };
         let instance = self.instance(id);
         let table = self.table(id);
-        let mut parts: Vec<(Register, bool, bool)> = index
-            .parts
+        let mut parts: Vec<(Register, bool, bool)> = table
+            .key_parts(index)
             .iter()
             .map(|part| {
                 let whole = part.prefix_length.is_none();
@@ -459,7 +459,7 @@ impl Planner<'_> {
         if index.id.0 != 0
             && let Some(primary) = table.primary()
         {
-            for part in &primary.parts {
+            for part in table.key_parts(primary).iter() {
                 let register = instance.register(part.column);
                 if !parts.iter().any(|(known, ..)| *known == register) {
                     parts.push((register, part.descending, part.prefix_length.is_none()));
@@ -467,7 +467,7 @@ impl Planner<'_> {
             }
         }
         let unique_parts = if index.unique && !self.has_nullable(table, index) {
-            index.parts.len()
+            table.key_parts(index).len()
         } else {
             usize::MAX
         };

@@ -63,7 +63,8 @@ fn parts_of(table: &Table, index: &Index) -> Option<EntryParts> {
     if index.id.0 == 0 {
         return None;
     }
-    let all = |index: &Index| index.parts.iter().map(|part| stored(table, part)).collect();
+    let all =
+        |index: &Index| table.key_parts(index).iter().map(|part| stored(table, part)).collect();
     let primary = table.primary().map_or(Some(Vec::new()), all)?;
     Some(EntryParts { index: all(index)?, primary })
 }

@@ -163,6 +163,8 @@ pub struct TableWrite {
     pub checks: Vec<(Arc<str>, Expr)>,
     /// What views that the statement writes through ask of the row.
     pub view_checks: Vec<ViewCheck>,
+    /// The row must lie in the partitions that the statement names (1748).
+    pub selected: Option<Expr>,
     /// Schema and name of the view that an INSERT names: columns without a value and a default are its fault.
     pub view: Option<(Arc<str>, Arc<str>)>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.

@@ -119,6 +119,35 @@ pub struct TableView {
     pub session_collation: String,
     /// CREATE TEMPORARY.
     pub temporary: bool,
+    /// Partitions in order, subpartitions where there are some; none of a table without PARTITION BY.
+    pub partitions: Vec<PartitionView>,
+}
+
+/// A partition or a subpartition, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartitionView {
+    /// Name.
+    pub name: String,
+    /// Name of the subpartition.
+    pub sub_name: Option<String>,
+    /// Place of the partition, from 1.
+    pub position: u64,
+    /// Place of the subpartition in it, from 1.
+    pub sub_position: Option<u64>,
+    /// `RANGE`, `LIST COLUMNS`, `LINEAR HASH`, ...
+    pub method: String,
+    /// The same of subpartitions.
+    pub sub_method: Option<String>,
+    /// Expression or columns; `None` for KEY ().
+    pub expression: Option<String>,
+    /// The same of subpartitions.
+    pub sub_expression: Option<String>,
+    /// VALUES.
+    pub description: Option<String>,
+    /// Comment.
+    pub comment: String,
+    /// Estimated rows.
+    pub rows: u64,
 }
 
 /// A column, as information tables see it.

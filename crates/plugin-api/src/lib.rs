@@ -23,8 +23,8 @@ pub use function::{
 };
 pub use information::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView, InfoColumn,
-    InfoFilter, InformationContext, InformationTable, IoBucket, ParameterView, ProcessView,
-    RoutineView, TableDetail, TableView, TriggerView, VariableView,
+    InfoFilter, InformationContext, InformationTable, IoBucket, ParameterView, PartitionView,
+    ProcessView, RoutineView, TableDetail, TableView, TriggerView, VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

@@ -75,7 +75,7 @@ fn quoted_length(text: &str) -> usize {
 }
 
 /// Whether a name cannot stand without quotes.
-fn needs_quotes(name: &str) -> bool {
+pub(crate) fn needs_quotes(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
     !name.chars().all(is_plain)
         || name.chars().all(|c| c.is_ascii_digit())
@@ -131,6 +131,9 @@ pub(crate) fn create_table(
         format!("CREATE {temporary}TABLE {} (\n{}\n)", style.quote(&table.name), lines.join(",\n"));
     if !style.portable {
         text.push_str(&options_text(table, next));
+        if let Some(partitioning) = &table.partitioning {
+            text.push_str(&crate::ddl::partitioning_text(partitioning));
+        }
     } else if !table.comment.is_empty() {
         text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
     }

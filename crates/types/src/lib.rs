@@ -11,6 +11,7 @@ mod data_type;
 pub mod decimal;
 pub mod json;
 pub mod key;
+pub mod partition;
 pub mod record;
 mod sql_mode;
 pub mod temporal;

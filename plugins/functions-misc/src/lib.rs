@@ -6,6 +6,7 @@ mod address;
 mod control;
 mod gtid;
 mod locks;
+mod partition;
 mod session;
 mod unbuilt;
 mod vector;
@@ -33,13 +34,14 @@ impl Plugin for MiscFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 7] = [
+    let families: [&[ScalarFunction]; 8] = [
         control::FUNCTIONS,
         session::FUNCTIONS,
         locks::FUNCTIONS,
         address::FUNCTIONS,
         gtid::FUNCTIONS,
         vector::FUNCTIONS,
+        partition::FUNCTIONS,
         unbuilt::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())

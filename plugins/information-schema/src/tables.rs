@@ -1,7 +1,7 @@
 //! Schemas, tables and views.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, TableDetail, TableView};
+use plugin_api::{InfoFilter, InformationContext, PartitionView, TableDetail, TableView};
 use types::Value;
 
 use crate::Emit;
@@ -133,7 +133,7 @@ pub fn views(ctx: &dyn InformationContext, filter: &InfoFilter, emit: &mut Emit<
     })
 }
 
-/// `PARTITIONS`: every table is its own only partition.
+/// `PARTITIONS`: a table that is not partitioned is its own only partition.
 pub fn partitions(
     ctx: &dyn InformationContext,
     filter: &InfoFilter,
@@ -144,18 +144,44 @@ pub fn partitions(
         if table.table_type != "BASE TABLE" || table.temporary {
             return Ok(());
         }
-        let mut row = vec![catalog(), Value::text(&table.schema), Value::text(&table.name)];
-        // Name, ordinal, method, expression and description of partition and subpartition.
-        row.extend(std::iter::repeat_n(Value::Null, 10));
-        row.push(Value::UInt(table.rows));
-        row.push(Value::UInt(table.data_bytes.checked_div(table.rows).unwrap_or(0)));
-        row.push(Value::UInt(table.data_bytes));
-        row.push(Value::UInt(0));
-        row.push(Value::UInt(table.index_bytes));
-        row.push(Value::UInt(0));
-        row.push(time(table.created_micros));
-        row.extend([Value::Null, Value::Null, Value::Null]);
-        row.extend([Value::text(""), Value::text(""), Value::Null]);
-        emit(&row)
+        if table.partitions.is_empty() {
+            return emit(&partition_row(table, None));
+        }
+        table.partitions.iter().try_for_each(|own| emit(&partition_row(table, Some(own))))
     })
+}
+
+fn partition_row(table: &TableView, partition: Option<&PartitionView>) -> Vec<Value> {
+    let mut row = vec![catalog(), Value::text(&table.schema), Value::text(&table.name)];
+    match partition {
+        // Name, ordinal, method, expression and description of partition and subpartition.
+        None => row.extend(std::iter::repeat_n(Value::Null, 10)),
+        Some(own) => row.extend([
+            Value::text(&own.name),
+            optional(own.sub_name.as_deref()),
+            Value::UInt(own.position),
+            optional_number(own.sub_position),
+            Value::Null,
+            Value::text(&own.method),
+            optional(own.sub_method.as_deref()),
+            optional(own.expression.as_deref()),
+            optional(own.sub_expression.as_deref()),
+            optional(own.description.as_deref()),
+        ]),
+    }
+    // The engine keeps one tree: each partition has its share of it.
+    let share = table.partitions.len().max(1) as u64;
+    let rows = partition.map_or(table.rows, |own| own.rows);
+    row.push(Value::UInt(rows));
+    row.push(Value::UInt(table.data_bytes.checked_div(table.rows).unwrap_or(0)));
+    row.push(Value::UInt(table.data_bytes / share));
+    row.push(Value::UInt(0));
+    row.push(Value::UInt(table.index_bytes / share));
+    row.push(Value::UInt(0));
+    row.push(time(table.created_micros));
+    row.extend([Value::Null, Value::Null, Value::Null]);
+    row.push(Value::text(partition.map_or("", |own| &own.comment)));
+    row.push(Value::text(if partition.is_some() { "default" } else { "" }));
+    row.push(Value::Null);
+    row
 }

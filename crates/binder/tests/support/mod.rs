@@ -126,6 +126,7 @@ pub fn table(
         collation: COLLATION,
         comment: String::new(),
         options: Vec::new(),
+        partitioning: None,
         created_micros: 0,
         definition,
     }

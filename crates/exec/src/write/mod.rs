@@ -130,6 +130,8 @@ pub(crate) fn ignored(error: &Error, run: &mut Run<'_>) -> bool {
         || code == ErrorCode::NO_REFERENCED_ROW_2
         || code == ErrorCode::ROW_IS_REFERENCED_2
         || code == ErrorCode::CHECK_CONSTRAINT_VIOLATED
+        || code == ErrorCode::NO_PARTITION_FOR_GIVEN_VALUE
+        || code == ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET
         || code == ErrorCode::VIEW_CHECK_FAILED;
     let ignorable = ignorable && !run.program_failed;
     if ignorable {

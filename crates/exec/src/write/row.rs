@@ -167,6 +167,11 @@ impl WriteTable {
                 return Err(Error::with(ErrorCode::CHECK_CONSTRAINT_VIOLATED, &[name]));
             }
         }
+        if let Some(selected) = &self.selected
+            && selected.eval(run)? != Some(true)
+        {
+            return Err(Error::with(ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET, &[]));
+        }
         for (schema, view, predicate) in &self.view_checks {
             if predicate.eval(run)? != Some(true) {
                 return Err(Error::with(ErrorCode::VIEW_CHECK_FAILED, &[schema, view]));

@@ -61,6 +61,8 @@ pub(crate) struct WriteTable {
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
     /// Schema and name of a view, and what it asks of the row.
     pub(crate) view_checks: Vec<(Arc<str>, Arc<str>, Truth)>,
+    /// The row lies in the partitions that the statement names.
+    pub(crate) selected: Option<Truth>,
     /// Id, name in messages, columns.
     pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
     /// The unique index that is asked last.
@@ -185,6 +187,10 @@ impl TableCompiler {
             virtuals,
             checks,
             view_checks,
+            selected: match &table.selected {
+                Some(predicate) => Some(compiler.exprs.truth(predicate)?),
+                None => None,
+            },
             indexes: indexes.collect(),
             last_unique: table.last_unique.map(IndexId),
             triggers: table.triggers.clone(),

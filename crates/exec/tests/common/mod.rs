@@ -376,6 +376,7 @@ impl Table {
             checks: Vec::new(),
             virtuals: Vec::new(),
             view_checks: Vec::new(),
+            selected: None,
             view: None,
             triggers: None,
             indexes: self.def.indexes.iter().map(index).collect(),

@@ -39,9 +39,6 @@ impl Session {
             return self.send_ok(sink, OkInfo::default());
         }
         self.check_create(create, &schema, &name)?;
-        if create.partitioning.is_some() {
-            return Err(Error::not_supported("PARTITION BY"));
-        }
         if !create.periods.is_empty() {
             return Err(Error::not_supported("PERIOD FOR SYSTEM_TIME"));
         }
@@ -154,6 +151,8 @@ impl Session {
             options: Vec::new(),
             auto_increment: None,
             created_micros: self.server.now_micros(),
+            partitioning: None,
+            partition_origin: None,
         }
     }
 
@@ -173,6 +172,7 @@ impl Session {
         draft.name = fresh.name;
         draft.created_micros = fresh.created_micros;
         draft.foreign_keys.clear();
+        draft.partition_origin = None;
         for column in &mut draft.columns {
             column.origin = None;
         }
@@ -206,6 +206,10 @@ impl Session {
         materialise_indexed_columns(&mut draft);
         draft.name_constraints(None)?;
         self.check_expressions(&draft)?;
+        if let Some(written) = &create.partitioning {
+            draft.partitioning = Some(self.build_partitioning(&draft, written, running)?);
+        }
+        self.check_partitioned(&draft)?;
         let requires_key = crate::variables::as_u64(&self.value("sql_require_primary_key")) == 1;
         if requires_key && !draft.indexes.iter().any(|index| index.primary) {
             bail!(TABLE_WITHOUT_PK);

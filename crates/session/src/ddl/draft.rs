@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::partitions::partition_column;
 use catalog::{
-    Check, Column, ConstraintKind, ForeignKey, Generated, Index, IndexPart, Table, same_name,
+    Check, Column, ConstraintKind, ForeignKey, Generated, Index, IndexPart, Partitioning, Table,
+    same_name,
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{ErrorCode, Result, bail, err};
@@ -94,13 +96,20 @@ pub(crate) struct Draft {
     pub(crate) options: Vec<(String, String)>,
     pub(crate) auto_increment: Option<u64>,
     pub(crate) created_micros: i64,
+    /// PARTITION BY. The hidden column of it is none of `columns`.
+    pub(crate) partitioning: Option<Partitioning>,
+    /// Position of that column in the table before ALTER TABLE.
+    pub(crate) partition_origin: Option<usize>,
 }
 
 impl Draft {
     /// A draft of an existing table.
     pub(crate) fn of(table: &Table) -> Draft {
         let name_of = |position: usize| table.columns[position].name.clone();
-        let columns = table.columns.iter().enumerate().map(|(position, column)| DraftColumn {
+        let partition_origin = table.partition_column();
+        let own = table.columns.iter().enumerate();
+        let own = own.filter(|(position, _)| Some(*position) != partition_origin);
+        let columns = own.map(|(position, column)| DraftColumn {
             column: column.clone(),
             origin: Some(position),
             null_written: None,
@@ -149,6 +158,8 @@ impl Draft {
             options: table.options.clone(),
             auto_increment: None,
             created_micros: table.created_micros,
+            partitioning: table.partitioning.as_deref().cloned(),
+            partition_origin,
         }
     }
 
@@ -176,6 +187,10 @@ impl Draft {
         self.check_auto_increment()?;
         self.name_constraints(before)?;
         let indexes = self.resolve_indexes(before)?;
+        if let Some(partitioning) = &self.partitioning {
+            let column = partition_column(&self, partitioning, self.partition_origin)?;
+            self.columns.push(column);
+        }
         let foreign_keys = self.resolve_foreign_keys()?;
         self.place_columns(before);
         self.check_row_size()?;
@@ -193,6 +208,7 @@ impl Draft {
             collation: self.collation,
             comment: self.comment,
             options: self.options,
+            partitioning: self.partitioning.map(Arc::new),
             created_micros: self.created_micros,
             definition,
         };
@@ -591,6 +607,11 @@ impl Draft {
         }
         stored.sort_by_key(|(place, _)| *place);
         let place_of = |column: usize| self.columns[column].column.stored;
+        // Rows of a partition lie together: its number leads the clustered key.
+        let partition = self.partitioning.as_ref().and_then(|_| {
+            let column = self.columns.last()?.column.stored?;
+            Some(KeyPart { column, prefix_length: None, descending: false })
+        });
         let engine_index = |index: &Index| {
             let parts: Option<Vec<KeyPart>> = index
                 .parts
@@ -603,11 +624,15 @@ impl Draft {
                     })
                 })
                 .collect();
+            let mut parts = parts?;
+            if let Some(leading) = partition.as_ref().filter(|_| index.id == IndexId::CLUSTERED) {
+                parts.insert(0, leading.clone());
+            }
             Some(IndexDef {
                 id: index.id,
                 name: index.name.to_string(),
                 unique: index.unique,
-                parts: parts?,
+                parts,
             })
         };
         TableDef {

@@ -40,6 +40,9 @@ impl Session {
                 }
                 continue;
             };
+            if parent.partitioning.is_some() {
+                bail!(FOREIGN_KEY_ON_PARTITIONED);
+            }
             if key.referenced_columns.is_empty() {
                 fill_referenced(key, &parent)?;
             }
@@ -89,6 +92,9 @@ impl Session {
             }
         }
         for child in catalog.children_of(&old.schema, &old.name) {
+            if new.partitioning.is_some() {
+                bail!(FOREIGN_KEY_ON_PARTITIONED);
+            }
             let keys = child.foreign_keys.iter().filter(|key| refers(key, old));
             for key in keys.filter(|_| child.id != old.id) {
                 check_as_parent(old, new, origins, &child, key, enforce)?;

@@ -15,6 +15,8 @@ mod drop;
 mod foreign_keys;
 mod indexes;
 mod options;
+mod partition_text;
+mod partitions;
 mod view;
 
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use crate::session::Session;
 
 pub(crate) use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
 pub(crate) use draft::is_hidden;
+pub(crate) use partition_text::{method_expression, method_name, partitioning_text, values_text};
 
 use draft::is_too_long;
 

@@ -1,5 +1,6 @@
 //! What information tables see of the server, filtered by what the session's account may see.
 
+mod partitions;
 mod views;
 
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use engine_api::{DeadlockView, Engine, IndexId, LockReport};
 use errors::{Diagnostics, Result, err};
 use plugin_api::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView,
-    InformationContext, InformationTable, IoBucket, PluginInfo, ProcessView, RoutineView,
-    TableDetail, TableView, TriggerView, VariableView,
+    InformationContext, InformationTable, IoBucket, PartitionView, PluginInfo, ProcessView,
+    RoutineView, TableDetail, TableView, TriggerView, VariableView,
 };
 use types::{DataType, ZoneRules};
 
@@ -119,6 +120,7 @@ impl Information<'_> {
             .and_then(|engine| engine.auto_increment_next(table.id).ok());
         view.auto_increment = next;
         view.rows = stats.rows;
+        partitions::share_rows(&mut view.partitions, stats.rows);
         view.data_bytes = stats.data_bytes;
         view.index_bytes = stats.index_bytes;
         view.indexes = index_views(table, &stats.distinct);
@@ -134,6 +136,7 @@ impl Information<'_> {
             .iter()
             .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
             .collect();
+        let partitions = partitions::views(table);
         let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");
         let mut view = TableView {
             schema: table.schema.to_string(),
@@ -142,7 +145,7 @@ impl Information<'_> {
             engine: Some(crate::ddl::SHOWN_ENGINE.to_owned()),
             collation: collation.to_owned(),
             comment: table.comment.clone(),
-            create_options: options.join(" "),
+            create_options: with_partitioned(options, &partitions).join(" "),
             row_format: row_format.map_or_else(|| "Dynamic".to_owned(), |(_, word)| capital(word)),
             created_micros: table.created_micros,
             columns: table
@@ -155,6 +158,7 @@ impl Information<'_> {
             indexes: index_views(table, &[]),
             constraints: constraint_views(table, &self.catalog_view()),
             temporary: table.temporary,
+            partitions,
             ..TableView::default()
         };
         if detail == TableDetail::Statistics {
@@ -246,6 +250,14 @@ impl Information<'_> {
         }
         Ok(())
     }
+}
+
+/// The options, and whether the table is partitioned: the reference looks at the text of the expression, which KEY () has not.
+fn with_partitioned(mut options: Vec<String>, partitions: &[PartitionView]) -> Vec<String> {
+    if partitions.first().is_some_and(|first| first.expression.is_some()) {
+        options.push("partitioned".into());
+    }
+    options
 }
 
 fn capital(word: &str) -> String {
@@ -386,9 +398,11 @@ fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
     let view = |index: &catalog::Index| {
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
         let counts = place.and_then(|place| distinct.get(place));
+        let hidden = table.key_parts(index).len() - index.parts.len();
         let part = |(position, part): (usize, &catalog::IndexPart)| {
             let column = &table.columns[part.column];
-            let count = counts.and_then(|counts| counts.get(position)).copied().unwrap_or(0);
+            let count =
+                counts.and_then(|counts| counts.get(position + hidden)).copied().unwrap_or(0);
             let (name, expression) = match &column.generated {
                 Some(generated) if generated.hidden => {
                     (None, Some(generated.expression.to_string()))

@@ -378,9 +378,6 @@ fn refuse_unbuilt(load: &LoadData) -> Result<()> {
     if load.source != LoadSource::File || load.bulk || load.compression.is_some() {
         return Err(Error::not_supported("LOAD DATA from URLs and bulk loading"));
     }
-    if !load.partitions.is_empty() {
-        return Err(Error::not_supported("PARTITION"));
-    }
     let format = &load.format;
     let long = |part: &Option<Box<[u8]>>| part.as_ref().is_some_and(|bytes| bytes.len() > 1);
     if long(&format.fields_enclosed_by) || long(&format.fields_escaped_by) {
@@ -425,7 +422,7 @@ fn insert_of(work: &Load<'_>, count: usize, records: usize) -> Insert {
         ignore: work.ignore,
         hints: None,
         table: load.table.clone(),
-        partitions: Vec::new(),
+        partitions: load.partitions.clone(),
         columns: Some(columns),
         source: InsertSource::Values(values),
         row_alias: None,

@@ -139,6 +139,12 @@ impl Session {
     /// 3108, 3959, 3837 when an expression of the table reads the column at `at`, which is dropped or renamed.
     pub(super) fn refuse_dependents(&self, draft: &Draft, at: usize) -> Result<()> {
         let name = draft.columns[at].column.name.clone();
+        if let Some(partitioning) = &draft.partitioning {
+            let used = self.partition_reads(draft, partitioning)?;
+            if used.iter().any(|used| same_name(used, &name)) {
+                bail!(DEPENDENT_BY_PARTITION_FUNC, name);
+            }
+        }
         let reads = |text: &str| {
             self.bind_over_columns(&draft.columns, text)
                 .is_ok_and(|bound| bound.columns.contains(&at))

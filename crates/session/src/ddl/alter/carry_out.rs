@@ -29,6 +29,8 @@ impl Session {
         materialise_indexed_columns(&mut draft);
         draft.name_constraints(Some(table))?;
         self.check_expressions(&draft)?;
+        self.renew_partition_values(&mut draft)?;
+        self.check_partitioned(&draft)?;
         let next = draft.auto_increment;
         let existing: Vec<Arc<str>> = draft
             .foreign_keys

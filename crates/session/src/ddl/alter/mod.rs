@@ -277,6 +277,9 @@ impl Session {
                 Ok(())
             }
             AlterAction::Validation(_) => Ok(()),
+            AlterAction::Partition(_) if draft.partitioning.is_some() => {
+                Err(Error::not_supported("ALTER TABLE of partitions"))
+            }
             AlterAction::Partition(_) => Err(err!(PARTITION_MGMT_ON_NONPARTITIONED)),
             AlterAction::DiscardTablespace | AlterAction::ImportTablespace => {
                 Err(Error::not_supported("DISCARD and IMPORT TABLESPACE"))

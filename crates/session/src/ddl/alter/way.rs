@@ -26,6 +26,7 @@ pub(super) fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         let now = new.columns.iter().find(|column| column.stored == Some(place))?;
         let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
             == now.generated.as_ref().map(|generated| &generated.expression);
+        let same_expression = same_expression || keeps_partitions(old, new, &was.name);
         if !same_expression || !same_encoding(&column.ty, &new.definition.columns[place].ty) {
             return None;
         }
@@ -68,6 +69,14 @@ pub(super) fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
         }
     }
     Some(changes)
+}
+
+/// Whether a column is that of the partitions' numbers, and they stay what they are.
+fn keeps_partitions(old: &Table, new: &Table, column: &str) -> bool {
+    match (&old.partitioning, &new.partitioning) {
+        (Some(old), Some(new)) => column == catalog::PARTITION_COLUMN && new.keeps_numbers(old),
+        _ => false,
+    }
 }
 
 /// Whether all new indexes are over columns that the rows have already: then they can be built before anything else changes.

@@ -1,0 +1,59 @@
+//! `PARTITION (p0, ..)` behind a table's name: reads see those partitions only, and writes must not leave them.
+
+use catalog::Table;
+use errors::{Result, bail};
+use plan::{Expr, InstanceId, Logical, Register};
+use syntax::ast::Ident;
+use types::{CollationId, Value};
+
+use crate::Binder;
+use crate::block::column_read;
+
+impl Binder<'_> {
+    /// Restricts a table reference to the partitions that it names.
+    pub(crate) fn select_partitions(
+        &mut self,
+        id: InstanceId,
+        table: &Table,
+        names: &[Ident],
+        get: Logical,
+    ) -> Result<Logical> {
+        let base = self.instance(id).base;
+        let Some(predicate) = selected(table, names, base)? else { return Ok(get) };
+        self.selections.push((id, predicate.clone()));
+        Ok(Logical::Filter { input: Box::new(get), predicate })
+    }
+
+    /// What a row written through a table reference must fulfil.
+    pub(crate) fn selection_of(&self, id: InstanceId) -> Option<Expr> {
+        let found = self.selections.iter().find(|(own, _)| *own == id);
+        found.map(|(_, predicate)| predicate.clone())
+    }
+}
+
+/// `number IN (..)` for the partitions that are named; `None` where none are. Column `i` has register `base + i`; 1735, 1747.
+pub(crate) fn selected(table: &Table, names: &[Ident], base: Register) -> Result<Option<Expr>> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let (Some(partitioning), Some(column)) = (&table.partitioning, table.partition_column()) else {
+        bail!(PARTITION_CLAUSE_ON_NONPARTITIONED)
+    };
+    let mut numbers: Vec<u16> = Vec::new();
+    for name in names {
+        match partitioning.named(&name.text) {
+            Some(found) => numbers.extend(found),
+            None => bail!(UNKNOWN_PARTITION, name.text, table.name),
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    let ty = &table.columns[column].ty;
+    let literal = |number: &u16| Expr::literal(Value::UInt(u64::from(*number)), ty.clone());
+    Ok(Some(Expr::InList {
+        operand: Box::new(column_read(Register(base.0 + column as u32), ty)),
+        list: numbers.iter().map(literal).collect(),
+        negated: false,
+        collation: CollationId::BINARY,
+    }))
+}

@@ -1,0 +1,421 @@
+//! How a table is partitioned: names and values as they are shown, and the router that finds a row's partition.
+//!
+//! Invariant: the numbers of RANGE partitions grow with their bounds; a number stays a partition's own while its rows are where they are.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine_api::IndexId;
+use errors::Result;
+use types::partition::{Deal, Router, Rule, tuple_key};
+use types::{DataType, Value};
+
+use crate::codec::{read_value, write_value};
+use crate::fields::{FieldWriter, damaged, nested_fields};
+use crate::{Index, IndexPart, Table, same_name};
+
+/// Name of the hidden stored column that holds the number of a row's partition. No column of a user has it: it is longer than names are.
+pub const PARTITION_COLUMN: &str =
+    "!partition number of the row, of the subpartition where there are some!";
+
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionKind {
+    /// RANGE.
+    Range,
+    /// LIST.
+    List,
+    /// HASH.
+    Hash,
+    /// KEY.
+    Key,
+}
+
+/// How rows are dealt out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartitionMethod {
+    /// The method.
+    pub kind: PartitionKind,
+    /// LINEAR, of HASH and KEY.
+    pub linear: bool,
+    /// `ALGORITHM = 1` of KEY was written.
+    pub algorithm_one: bool,
+    /// Canonical text of the expression, and whether it is unsigned; without it `columns` are compared.
+    pub expression: Option<(Arc<str>, bool)>,
+    /// Columns; of KEY none for those of the primary key.
+    pub columns: Vec<Arc<str>>,
+}
+
+/// A value of VALUES.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartitionValue {
+    /// As the column or the expression has it; `None` for MAXVALUE.
+    pub value: Option<Value>,
+    /// As it is shown.
+    pub text: Arc<str>,
+}
+
+/// A partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    /// Its number; those of its subpartitions are `number * count + place`.
+    pub number: u16,
+    /// Name.
+    pub name: Arc<str>,
+    /// RANGE: one tuple; LIST: all of them.
+    pub values: Vec<Vec<PartitionValue>>,
+    /// COMMENT.
+    pub comment: String,
+    /// MAX_ROWS and MIN_ROWS as they are shown.
+    pub options: Vec<(String, String)>,
+    /// Name and comment of each subpartition, when there are some.
+    pub subpartitions: Vec<(Arc<str>, String)>,
+}
+
+/// A table's partitioning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partitioning {
+    /// The method.
+    pub method: PartitionMethod,
+    /// SUBPARTITION BY: HASH or KEY.
+    pub sub: Option<PartitionMethod>,
+    /// In order.
+    pub partitions: Vec<Partition>,
+    /// Partitions were listed, so they are shown.
+    pub listed: bool,
+    /// Subpartitions were listed.
+    pub sub_listed: bool,
+}
+
+impl Partitioning {
+    /// Subpartitions of each partition, 1 when there are none.
+    pub fn subpartitions(&self) -> u16 {
+        self.partitions.first().map_or(1, |first| first.subpartitions.len().max(1) as u16)
+    }
+
+    /// Partitions that hold rows, subpartitions where there are some.
+    pub fn leaves(&self) -> usize {
+        self.partitions.len() * usize::from(self.subpartitions())
+    }
+
+    /// Numbers of what a name stands for: a partition with all its subpartitions, or one subpartition.
+    pub fn named(&self, name: &str) -> Option<Vec<u16>> {
+        let count = self.subpartitions();
+        for partition in &self.partitions {
+            let first = partition.number * count;
+            if same_name(&partition.name, name) {
+                return Some((first..first + count).collect());
+            }
+            let mut subs = partition.subpartitions.iter();
+            if let Some(place) = subs.position(|(known, _)| same_name(known, name)) {
+                return Some(vec![first + place as u16]);
+            }
+        }
+        None
+    }
+
+    /// Name of the leaf with a number, as EXPLAIN shows it.
+    pub fn leaf_name(&self, number: u16) -> Option<String> {
+        let count = self.subpartitions();
+        let found = self.partitions.iter().find(|own| own.number == number / count)?;
+        Some(match found.subpartitions.get(usize::from(number % count)) {
+            Some((sub, _)) => format!("{}_{sub}", found.name),
+            None => found.name.to_string(),
+        })
+    }
+
+    /// Numbers of all leaves in order.
+    pub fn numbers(&self) -> Vec<u16> {
+        let count = self.subpartitions();
+        let leaves = |own: &Partition| own.number * count..(own.number + 1) * count;
+        self.partitions.iter().flat_map(leaves).collect()
+    }
+
+    /// Columns named by COLUMNS and KEY, of the partitions and of the subpartitions.
+    pub fn column_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.method.columns.iter().chain(self.sub.iter().flat_map(|sub| &sub.columns))
+    }
+
+    /// Gives partitions numbers from 0.
+    pub fn renumber(&mut self) {
+        for (number, partition) in self.partitions.iter_mut().enumerate() {
+            partition.number = number as u16;
+        }
+    }
+
+    /// Whether each row of a table partitioned as `old` that this has a partition for keeps its number.
+    pub fn keeps_numbers(&self, old: &Partitioning) -> bool {
+        let by_value = matches!(self.method.kind, PartitionKind::Range | PartitionKind::List);
+        let known = |own: &Partition| old.partitions.iter().find(|was| was.number == own.number);
+        let last = old.partitions.iter().map(|own| own.number).max();
+        // What is new must not take rows that another has.
+        let is_new = |own: &Partition| by_value && Some(own.number) > last;
+        self.method == old.method
+            && self.sub == old.sub
+            && self.subpartitions() == old.subpartitions()
+            && (by_value || self.partitions.len() == old.partitions.len())
+            && self.partitions.iter().all(|own| match known(own) {
+                Some(was) => was.values == own.values,
+                None => is_new(own),
+            })
+    }
+
+    /// The router. `type_of` knows the types of columns, `key` are the columns of a KEY that names none.
+    ///
+    /// # Errors
+    /// A column that is not there.
+    pub fn router(&self, type_of: &dyn Fn(&str) -> Option<DataType>) -> Result<Router> {
+        let (method, count) = (&self.method, self.partitions.len() as u16);
+        let types: Vec<DataType> = match &method.expression {
+            Some((_, unsigned)) => vec![integer_type(*unsigned)],
+            None => {
+                let types = method.columns.iter().map(|name| type_of(name));
+                types.collect::<Option<_>>().ok_or_else(damaged)?
+            }
+        };
+        let key = |tuple: &[PartitionValue]| -> Option<Vec<u8>> {
+            // A tuple with MAXVALUE ends there: everything that begins like it is below.
+            let mut key = Vec::new();
+            for (at, (bound, ty)) in tuple.iter().zip(&types).enumerate() {
+                match &bound.value {
+                    Some(value) => key.extend(tuple_key([(value, ty)])),
+                    None if at == 0 => return None,
+                    None => {
+                        key.extend([0xFF; 8]);
+                        break;
+                    }
+                }
+            }
+            Some(key)
+        };
+        let deal = |linear: bool, count: u16| Deal { count, linear };
+        let rule = match method.kind {
+            PartitionKind::Range => Rule::Range(
+                self.partitions
+                    .iter()
+                    .map(|own| (own.values.first().and_then(|tuple| key(tuple)), own.number))
+                    .collect(),
+            ),
+            PartitionKind::List => {
+                let all = self.partitions.iter().flat_map(|own| {
+                    own.values.iter().map(|tuple| (key(tuple).unwrap_or_default(), own.number))
+                });
+                Rule::List(all.collect::<BTreeMap<_, _>>())
+            }
+            PartitionKind::Hash => Rule::Hash(deal(method.linear, count)),
+            PartitionKind::Key => Rule::Key(deal(method.linear, count)),
+        };
+        let sub = self.sub.as_ref().map(|sub| {
+            let deal = deal(sub.linear, self.subpartitions());
+            if sub.kind == PartitionKind::Hash { Rule::Hash(deal) } else { Rule::Key(deal) }
+        });
+        let integers = method.expression.as_ref().map(|(_, unsigned)| *unsigned);
+        let values = if integers.is_some() { 1 } else { method.columns.len() };
+        Ok(Router { rule, values, integers, sub })
+    }
+}
+
+impl Table {
+    /// The parts of an index's keys: those of the clustered index begin with the number of the partition.
+    pub fn key_parts<'t>(&self, index: &'t Index) -> Cow<'t, [IndexPart]> {
+        match self.partition_column().filter(|_| index.id == IndexId::CLUSTERED) {
+            None => Cow::Borrowed(&index.parts),
+            Some(column) => {
+                let number = IndexPart { column, prefix_length: None, descending: false };
+                Cow::Owned(std::iter::once(number).chain(index.parts.iter().cloned()).collect())
+            }
+        }
+    }
+
+    /// Position of the hidden column with the number of a row's partition.
+    pub fn partition_column(&self) -> Option<usize> {
+        self.partitioning.as_ref()?;
+        self.columns.iter().position(|column| &*column.name == PARTITION_COLUMN)
+    }
+}
+
+/// The type under which values of an expression are compared.
+pub fn integer_type(unsigned: bool) -> DataType {
+    if unsigned { DataType::bigint_unsigned() } else { DataType::bigint() }
+}
+
+/// Numbers of the methods.
+const KINDS: [(PartitionKind, u64); 4] = [
+    (PartitionKind::Range, 1),
+    (PartitionKind::List, 2),
+    (PartitionKind::Hash, 3),
+    (PartitionKind::Key, 4),
+];
+
+/// A method: kind 1, linear 2, algorithm one 3, expression 4, unsigned 5, column 6.
+fn method_writer(method: &PartitionMethod) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    let kind = KINDS.iter().find(|(kind, _)| *kind == method.kind);
+    out.number(1, kind.map_or(0, |(_, number)| *number));
+    out.flag(2, method.linear);
+    out.flag(3, method.algorithm_one);
+    if let Some((text, unsigned)) = &method.expression {
+        out.text(4, text);
+        out.flag(5, *unsigned);
+    }
+    for column in &method.columns {
+        out.bytes(6, column.as_bytes());
+    }
+    out
+}
+
+fn read_method(bytes: &[u8]) -> Result<PartitionMethod> {
+    let mut method = PartitionMethod {
+        kind: PartitionKind::Hash,
+        linear: false,
+        algorithm_one: false,
+        expression: None,
+        columns: Vec::new(),
+    };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => {
+                let number = field.number()?;
+                let known = KINDS.iter().find(|(_, known)| *known == number).ok_or_else(damaged)?;
+                method.kind = known.0;
+            }
+            2 => method.linear = field.flag()?,
+            3 => method.algorithm_one = field.flag()?,
+            4 => method.expression = Some((field.text()?.into(), false)),
+            5 => {
+                if let Some((_, unsigned)) = &mut method.expression {
+                    *unsigned = field.flag()?;
+                }
+            }
+            6 => method.columns.push(field.text()?.into()),
+            _ => {}
+        }
+    }
+    Ok(method)
+}
+
+/// A partition: number 1, name 2, tuple 3 (value: its value 1, absent for MAXVALUE, text 2; each value is a field 1 of the tuple),
+/// comment 4, option 5 (name 1, value 2), subpartition 6 (name 1, comment 2).
+fn partition_writer(partition: &Partition) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.number(1, u64::from(partition.number));
+    out.text(2, &partition.name);
+    for tuple in &partition.values {
+        let mut values = FieldWriter::nested();
+        for bound in tuple {
+            let mut nested = FieldWriter::nested();
+            if let Some(value) = &bound.value {
+                nested.bytes(1, &write_value(value));
+            }
+            nested.text(2, &bound.text);
+            values.nest(1, nested);
+        }
+        out.nest(3, values);
+    }
+    out.text(4, &partition.comment);
+    let mut pairs = |tag: u16, first: &str, second: &str| {
+        let mut nested = FieldWriter::nested();
+        nested.text(1, first);
+        nested.text(2, second);
+        out.nest(tag, nested);
+    };
+    for (name, value) in &partition.options {
+        pairs(5, name, value);
+    }
+    for (name, comment) in &partition.subpartitions {
+        pairs(6, name, comment);
+    }
+    out
+}
+
+fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
+    let mut pair = (String::new(), String::new());
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => pair.0 = field.text()?.into(),
+            2 => pair.1 = field.text()?.into(),
+            _ => {}
+        }
+    }
+    Ok(pair)
+}
+
+fn read_tuple(bytes: &[u8]) -> Result<Vec<PartitionValue>> {
+    let mut tuple = Vec::new();
+    for field in nested_fields(bytes)?.iter().filter(|field| field.tag == 1) {
+        let mut bound = PartitionValue { value: None, text: Arc::from("") };
+        for field in nested_fields(field.bytes)? {
+            match field.tag {
+                1 => bound.value = Some(read_value(field.bytes)?),
+                2 => bound.text = field.text()?.into(),
+                _ => {}
+            }
+        }
+        tuple.push(bound);
+    }
+    Ok(tuple)
+}
+
+fn read_partition(bytes: &[u8]) -> Result<Partition> {
+    let mut partition = Partition {
+        number: 0,
+        name: Arc::from(""),
+        values: Vec::new(),
+        comment: String::new(),
+        options: Vec::new(),
+        subpartitions: Vec::new(),
+    };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => partition.number = field.narrow()?,
+            2 => partition.name = field.text()?.into(),
+            3 => partition.values.push(read_tuple(field.bytes)?),
+            4 => partition.comment = field.text()?.into(),
+            5 => partition.options.push(read_pair(field.bytes)?),
+            6 => {
+                let (name, comment) = read_pair(field.bytes)?;
+                partition.subpartitions.push((name.into(), comment));
+            }
+            _ => {}
+        }
+    }
+    Ok(partition)
+}
+
+/// A partitioning: method 1, method of subpartitions 2, partition 3, listed 4, subpartitions listed 5.
+pub(crate) fn partitioning_writer(partitioning: &Partitioning) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.nest(1, method_writer(&partitioning.method));
+    if let Some(sub) = &partitioning.sub {
+        out.nest(2, method_writer(sub));
+    }
+    for partition in &partitioning.partitions {
+        out.nest(3, partition_writer(partition));
+    }
+    out.flag(4, partitioning.listed);
+    out.flag(5, partitioning.sub_listed);
+    out
+}
+
+pub(crate) fn read_partitioning(bytes: &[u8]) -> Result<Partitioning> {
+    let fields = nested_fields(bytes)?;
+    let method = fields.iter().find(|field| field.tag == 1).ok_or_else(damaged)?;
+    let mut partitioning = Partitioning {
+        method: read_method(method.bytes)?,
+        sub: None,
+        partitions: Vec::new(),
+        listed: false,
+        sub_listed: false,
+    };
+    for field in fields {
+        match field.tag {
+            2 => partitioning.sub = Some(read_method(field.bytes)?),
+            3 => partitioning.partitions.push(read_partition(field.bytes)?),
+            4 => partitioning.listed = field.flag()?,
+            5 => partitioning.sub_listed = field.flag()?,
+            _ => {}
+        }
+    }
+    Ok(partitioning)
+}

@@ -1,0 +1,47 @@
+//! Partitions as information tables see them.
+
+use catalog::Table;
+use plugin_api::PartitionView;
+
+use crate::ddl::{method_expression, method_name, values_text};
+
+/// The partitions of a table, subpartitions where there are some.
+pub(super) fn views(table: &Table) -> Vec<PartitionView> {
+    let Some(partitioning) = &table.partitioning else { return Vec::new() };
+    let mut views = Vec::with_capacity(partitioning.leaves());
+    let sub = partitioning.sub.as_ref();
+    for (at, own) in partitioning.partitions.iter().enumerate() {
+        let view = PartitionView {
+            name: own.name.to_string(),
+            position: at as u64 + 1,
+            method: method_name(&partitioning.method),
+            sub_method: sub.map(method_name),
+            expression: method_expression(&partitioning.method),
+            sub_expression: sub.and_then(method_expression),
+            description: (!own.values.is_empty()).then(|| values_text(&partitioning.method, own)),
+            comment: own.comment.clone(),
+            ..PartitionView::default()
+        };
+        if own.subpartitions.is_empty() {
+            views.push(view);
+            continue;
+        }
+        for (place, (name, comment)) in own.subpartitions.iter().enumerate() {
+            views.push(PartitionView {
+                sub_name: Some(name.to_string()),
+                sub_position: Some(place as u64 + 1),
+                comment: if comment.is_empty() { own.comment.clone() } else { comment.clone() },
+                ..view.clone()
+            });
+        }
+    }
+    views
+}
+
+/// Gives each leaf its part of the table's rows: the engine counts those of the whole.
+pub(super) fn share_rows(views: &mut [PartitionView], rows: u64) {
+    let count = views.len() as u64;
+    for (at, view) in views.iter_mut().enumerate() {
+        view.rows = rows / count + u64::from((at as u64) < rows % count);
+    }
+}

@@ -1,0 +1,311 @@
+//! From the values of partition columns to the number of a partition. Numbers of a table's RANGE partitions grow with their bounds,
+//! so that a range of values is a range of numbers. Described in docs/format/partition.md; knows no names and no SQL.
+
+use std::collections::BTreeMap;
+
+use stdx::bytes::{Reader, put_blob, put_u16, put_u32};
+
+use crate::key::encode_part;
+use crate::{DataType, Value};
+
+/// No partition has this number: what a probe gets for a value that no partition takes.
+pub const NO_PARTITION: u16 = u16::MAX;
+
+/// Number of the form in which a router is written.
+const FORMAT: u8 = 1;
+
+/// How a row's partition is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Keys of the upper bounds, ascending; `None` is above all. The first bound above the row's key is its partition's.
+    Range(Vec<(Option<Vec<u8>>, u16)>),
+    /// Keys that are listed.
+    List(BTreeMap<Vec<u8>, u16>),
+    /// The remainder of an integer; of powers of two where it is linear.
+    Hash(Deal),
+    /// The same of a hash of the columns' keys.
+    Key(Deal),
+}
+
+/// Dealing out by a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deal {
+    /// Partitions.
+    pub count: u16,
+    /// LINEAR.
+    pub linear: bool,
+}
+
+impl Deal {
+    fn of(self, number: i64) -> u16 {
+        let count = i64::from(self.count.max(1));
+        let dealt = if self.linear {
+            let mask = self.count.max(1).next_power_of_two() as i64 - 1;
+            let low = number & mask;
+            if low < count { low } else { number & (mask >> 1) }
+        } else {
+            (number % count).abs()
+        };
+        dealt as u16
+    }
+}
+
+/// Finds the numbers of partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Router {
+    /// The rule of partitions.
+    pub rule: Rule,
+    /// How many values it reads: what stands behind them belongs to subpartitions.
+    pub values: usize,
+    /// The value is that of an integer expression, unsigned or not, and not of columns.
+    pub integers: Option<bool>,
+    /// HASH or KEY of subpartitions.
+    pub sub: Option<Rule>,
+}
+
+/// Values and their types.
+pub type Typed<'v> = (&'v Value, &'v DataType);
+
+/// The key of values under their types; a longer tuple goes behind its beginning.
+pub fn tuple_key<'v>(values: impl IntoIterator<Item = Typed<'v>>) -> Vec<u8> {
+    let mut key = Vec::new();
+    for (value, ty) in values {
+        // One kind of key whether the column may be NULL or not.
+        encode_part(value, &ty.clone().with_nullable(true), None, false, &mut key);
+    }
+    key
+}
+
+/// FNV-1a over the bytes, mixed so that its low bits depend on all.
+fn hash(bytes: &[u8]) -> i64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash ^= hash >> 32;
+    (hash & i64::MAX as u64) as i64
+}
+
+fn integer(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        Value::UInt(number) => *number as i64,
+        _ => 0,
+    }
+}
+
+impl Rule {
+    fn find(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
+        let key = || tuple_key(values.iter().zip(types));
+        match self {
+            Rule::Range(bounds) => {
+                let key = key();
+                let at =
+                    bounds.partition_point(|(bound, _)| bound.as_ref().is_some_and(|b| *b <= key));
+                bounds.get(at).map(|(_, number)| *number)
+            }
+            Rule::List(listed) => listed.get(&key()).copied(),
+            Rule::Hash(deal) => Some(deal.of(values.first().map_or(0, integer))),
+            Rule::Key(deal) => Some(deal.of(hash(&key()))),
+        }
+    }
+
+    /// How many numbers it deals out.
+    fn count(&self) -> u16 {
+        match self {
+            Rule::Hash(deal) | Rule::Key(deal) => deal.count,
+            Rule::Range(bounds) => bounds.len() as u16,
+            Rule::List(listed) => listed.len() as u16,
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Rule::Range(bounds) => {
+                out.push(1);
+                put_u32(out, bounds.len() as u32);
+                for (bound, number) in bounds {
+                    out.push(u8::from(bound.is_some()));
+                    put_blob(out, bound.as_deref().unwrap_or_default());
+                    put_u16(out, *number);
+                }
+            }
+            Rule::List(listed) => {
+                out.push(2);
+                put_u32(out, listed.len() as u32);
+                for (key, number) in listed {
+                    put_blob(out, key);
+                    put_u16(out, *number);
+                }
+            }
+            Rule::Hash(deal) | Rule::Key(deal) => {
+                out.push(if matches!(self, Rule::Hash(_)) { 3 } else { 4 });
+                put_u16(out, deal.count);
+                out.push(u8::from(deal.linear));
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Rule> {
+        let kind = reader.u8()?;
+        Some(match kind {
+            1 => {
+                let mut bounds = Vec::new();
+                for _ in 0..reader.u32()? {
+                    let bounded = reader.u8()? != 0;
+                    let key = reader.blob()?.to_vec();
+                    bounds.push((bounded.then_some(key), reader.u16()?));
+                }
+                Rule::Range(bounds)
+            }
+            2 => {
+                let mut listed = BTreeMap::new();
+                for _ in 0..reader.u32()? {
+                    let key = reader.blob()?.to_vec();
+                    listed.insert(key, reader.u16()?);
+                }
+                Rule::List(listed)
+            }
+            3 | 4 => {
+                let deal = Deal { count: reader.u16()?, linear: reader.u8()? != 0 };
+                if kind == 3 { Rule::Hash(deal) } else { Rule::Key(deal) }
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Router {
+    /// Subpartitions of each partition, 1 when there are none.
+    pub fn subpartitions(&self) -> u16 {
+        self.sub.as_ref().map_or(1, Rule::count).max(1)
+    }
+
+    /// The number of the partition, or of the subpartition, that takes a row; `None` when none does.
+    pub fn leaf(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
+        let at = self.values.min(values.len());
+        let partition = self.partition(&values[..at], &types[..at])?;
+        let sub = match &self.sub {
+            Some(rule) => rule.find(&values[at..], &types[at..])?,
+            None => 0,
+        };
+        Some(partition * self.subpartitions() + sub)
+    }
+
+    fn partition(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
+        match (self.integers, values.first()) {
+            (Some(unsigned), Some(value)) => {
+                let mut ty = DataType::bigint();
+                ty.unsigned = unsigned;
+                let number = match value {
+                    Value::Null => Value::Null,
+                    value if unsigned => Value::UInt(integer(value) as u64),
+                    value => Value::Int(integer(value)),
+                };
+                self.rule.find(&[number], &[ty])
+            }
+            _ => self.rule.find(values, types),
+        }
+    }
+
+    /// First and last number of the partition that takes these values, without those of subpartitions. Fewer values than the rule reads
+    /// are the beginning of a tuple: from the first partition that may hold such a tuple, to the last.
+    pub fn span(&self, values: &[Value], types: &[DataType]) -> Option<(u16, u16)> {
+        let count = self.subpartitions();
+        let leaves = |first: u16, last: u16| (first * count, last * count + (count - 1));
+        if values.len() >= self.values {
+            let at = self.partition(&values[..self.values], &types[..self.values])?;
+            return Some(leaves(at, at));
+        }
+        let Rule::Range(bounds) = &self.rule else { return None };
+        let key = tuple_key(values.iter().zip(types));
+        let number = |at: usize| bounds.get(at).map(|(_, number)| *number);
+        let first =
+            bounds.partition_point(|(bound, _)| bound.as_ref().is_some_and(|bound| *bound <= key));
+        let last = bounds.partition_point(|(bound, _)| {
+            bound.as_ref().is_some_and(|bound| *bound <= key || bound.starts_with(&key))
+        });
+        let last = last.min(bounds.len().checked_sub(1)?);
+        Some(leaves(number(first)?, number(last)?))
+    }
+
+    /// The written form.
+    pub fn write(&self) -> Vec<u8> {
+        let integers = self.integers.map_or(0, |unsigned| 1 + u8::from(unsigned));
+        let mut out = vec![FORMAT, self.values as u8, integers];
+        self.rule.write(&mut out);
+        if let Some(sub) = &self.sub {
+            sub.write(&mut out);
+        }
+        out
+    }
+
+    /// Reads the written form; `None` for anything else.
+    pub fn read(bytes: &[u8]) -> Option<Router> {
+        let mut reader = Reader::new(bytes);
+        if reader.u8()? != FORMAT {
+            return None;
+        }
+        let values = usize::from(reader.u8()?);
+        let integers = match reader.u8()? {
+            0 => None,
+            kind => Some(kind == 2),
+        };
+        let rule = Rule::read(&mut reader)?;
+        let sub = if reader.is_empty() { None } else { Some(Rule::read(&mut reader)?) };
+        Some(Router { rule, values, integers, sub })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int() -> DataType {
+        DataType::bigint()
+    }
+
+    fn key(number: i64) -> Vec<u8> {
+        tuple_key([(&Value::Int(number), &int())])
+    }
+
+    #[test]
+    fn ranges_are_found_and_null_is_below_all() {
+        let bounds = vec![(Some(key(10)), 3), (Some(key(20)), 5), (None, 9)];
+        let router = Router {
+            rule: Rule::Range(bounds),
+            values: 1,
+            integers: Some(false),
+            sub: Some(Rule::Hash(Deal { count: 2, linear: false })),
+        };
+        assert_eq!(Router::read(&router.write()).as_ref(), Some(&router));
+        let leaf = |a: Value, b: i64| router.leaf(&[a, Value::Int(b)], &[int(), int()]);
+        assert_eq!(leaf(Value::Null, 1), Some(7));
+        assert_eq!(leaf(Value::Int(9), -4), Some(6));
+        assert_eq!(leaf(Value::Int(10), 0), Some(10));
+        assert_eq!(leaf(Value::Int(20), 0), Some(18));
+        assert_eq!(router.span(&[Value::Int(12)], &[int()]), Some((10, 11)));
+    }
+
+    #[test]
+    fn the_beginning_of_a_tuple_spans_all_that_may_hold_it() {
+        let pair =
+            |a: i64, b: i64| Some(tuple_key([(&Value::Int(a), &int()), (&Value::Int(b), &int())]));
+        let bounds = vec![(pair(1, 5), 0), (pair(2, 1), 1), (pair(2, 7), 2), (pair(9, 0), 3)];
+        let router = Router { rule: Rule::Range(bounds), values: 2, integers: None, sub: None };
+        let span = |a: i64| router.span(&[Value::Int(a)], &[int()]);
+        assert_eq!(span(0), Some((0, 0)));
+        assert_eq!(span(1), Some((0, 1)));
+        assert_eq!(span(2), Some((1, 3)));
+        assert_eq!(span(9), Some((3, 3)));
+        assert_eq!(span(10), None);
+    }
+
+    #[test]
+    fn linear_dealing_uses_powers_of_two() {
+        let deal = Deal { count: 6, linear: true };
+        let dealt: Vec<u16> = (0..9).map(|number| deal.of(number)).collect();
+        assert_eq!(dealt, [0, 1, 2, 3, 4, 5, 2, 3, 0]);
+        assert_eq!(Deal { count: 4, linear: false }.of(-7), 3);
+    }
+}

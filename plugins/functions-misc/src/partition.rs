@@ -1,0 +1,90 @@
+//! The functions behind partitioned tables: the hidden column of a row's partition is computed by the first, and conditions on the
+//! partition columns are turned into ranges of it by the others. Their first argument is a router as `types::partition` writes it.
+
+use errors::{Error, ErrorCode, Result};
+use plugin_api::kit::scalar;
+use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, ScalarFunction};
+use types::partition::{NO_PARTITION, Router};
+use types::{DataType, TypeKind, Value};
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "PARTITION_NUMBER",
+        Arity::at_least(2),
+        "PARTITION_NUMBER(router, value, ...)\nThe number of the partition that takes a row; the server computes it for each row of a partitioned table.",
+        |_, args| bind(args, Asked::Number),
+    ),
+    scalar(
+        "PARTITION_PROBE",
+        Arity::at_least(2),
+        "PARTITION_PROBE(router, value, ...)\nAs PARTITION_NUMBER; 65535 for values that no partition takes.",
+        |_, args| bind(args, Asked::Probe),
+    ),
+    scalar(
+        "PARTITION_FIRST",
+        Arity::at_least(2),
+        "PARTITION_FIRST(router, value, ...)\nThe number of the first partition that can hold rows with these values or larger ones.",
+        |_, args| bind(args, Asked::First),
+    ),
+    scalar(
+        "PARTITION_LAST",
+        Arity::at_least(2),
+        "PARTITION_LAST(router, value, ...)\nThe number of the last partition that can hold rows with these values or smaller ones.",
+        |_, args| bind(args, Asked::Last),
+    ),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Number,
+    Probe,
+    First,
+    Last,
+}
+
+fn bind(args: &[ArgInfo], asked: Asked) -> Result<BoundFunction> {
+    let router = match &args[0].constant {
+        Some(Value::Bytes(written)) => Router::read(written),
+        _ => None,
+    };
+    let wrong = || Error::with(ErrorCode::WRONG_ARGUMENTS, &[&"partition_number"]);
+    let router = router.ok_or_else(wrong)?;
+    let types: Vec<DataType> = args[1..].iter().map(|arg| arg.ty.clone()).collect();
+    let needed = if router.sub.is_some() { router.values + 1 } else { router.values };
+    if matches!(asked, Asked::Number | Asked::Probe) && types.len() < needed {
+        return Err(wrong());
+    }
+    let mut ty = DataType::new(TypeKind::SmallInt, 5, 0);
+    ty.unsigned = true;
+    // A probe for NULL in a range finds nothing.
+    ty.nullable = matches!(asked, Asked::First | Asked::Last);
+    let bound = BoundFunction::new(ty, vec![Coercion::AsIs], move |_, args| {
+        let values = &args[1..];
+        let number = match asked {
+            Asked::Number => match router.leaf(values, &types) {
+                Some(number) => number,
+                None => return Err(no_partition(&router, &values[0], &types[0])),
+            },
+            Asked::Probe => router.leaf(values, &types).unwrap_or(NO_PARTITION),
+            Asked::First | Asked::Last if values.iter().any(Value::is_null) => {
+                return Ok(Value::Null);
+            }
+            Asked::First => router.span(values, &types).map_or(NO_PARTITION, |span| span.0),
+            Asked::Last => router.span(values, &types).map_or(NO_PARTITION - 1, |span| span.1),
+        };
+        Ok(Value::UInt(u64::from(number)))
+    });
+    Ok(bound.with_nulls())
+}
+
+#[cold]
+fn no_partition(router: &Router, value: &Value, ty: &DataType) -> Error {
+    let mut text = Vec::new();
+    match value {
+        _ if router.integers.is_none() => text.extend_from_slice(b"from column_list"),
+        Value::Null => text.extend_from_slice(b"NULL"),
+        value => types::to_text(value, ty, &mut text),
+    }
+    let text = String::from_utf8_lossy(&text);
+    Error::with(ErrorCode::NO_PARTITION_FOR_GIVEN_VALUE, &[&text])
+}

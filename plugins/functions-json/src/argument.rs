@@ -1,5 +1,7 @@
 //! Arguments of JSON functions: documents, paths, values.
 
+use std::borrow::Cow;
+
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{ArgInfo, kit};
 use types::json::{self, JsonRef};
@@ -49,6 +51,19 @@ impl Call {
         }
     }
 
+    /// The document in argument `index` as a tree, where it is text: only then a tree costs less.
+    ///
+    /// # Errors
+    /// 3141.
+    pub(crate) fn text_tree(&self, args: &[Value], index: usize) -> Result<Option<JsonValue>> {
+        match &args[index] {
+            Value::Bytes(text) if !self.types[index].is_binary() => {
+                self.parse(text, index).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The same as a tree.
     pub(crate) fn tree(&self, args: &[Value], index: usize) -> Result<Option<JsonValue>> {
         match &args[index] {
@@ -83,15 +98,20 @@ impl Call {
         args: &[Value],
         index: usize,
         wildcards: Wildcards,
-    ) -> Result<Option<JsonPath>> {
+    ) -> Result<Option<Cow<'_, JsonPath>>> {
         if args[index].is_null() {
             return Ok(None);
         }
-        let path = match &self.paths[index] {
-            Some(path) => path.clone(),
-            None => JsonPath::parse(kit::bytes(&args[index]))
-                .map_err(|position| Error::with(ErrorCode::INVALID_JSON_PATH, &[&position]))?,
-        };
+        let path =
+            match &self.paths[index] {
+                Some(path) => Cow::Borrowed(path),
+                None => {
+                    let path = JsonPath::parse(kit::bytes(&args[index]));
+                    Cow::Owned(path.map_err(|position| {
+                        Error::with(ErrorCode::INVALID_JSON_PATH, &[&position])
+                    })?)
+                }
+            };
         if wildcards == Wildcards::Refused && path.has_wildcard() {
             return Err(Error::with(ErrorCode::INVALID_JSON_PATH_WILDCARD, &[]));
         }

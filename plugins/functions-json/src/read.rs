@@ -158,25 +158,40 @@ fn path_coercions(args: &[ArgInfo]) -> Vec<Coercion> {
 fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_extract", args, rest_are_paths);
     Ok(BoundFunction::new(json_type(), path_coercions(args), move |_, args| {
-        let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
-        let root = JsonRef::new(&document);
-        let mut found = Vec::new();
-        let mut several = args.len() > 2;
-        for index in 1..args.len() {
-            let Some(path) = call.path(args, index, Wildcards::Allowed)? else {
-                return Ok(Value::Null);
+        if args.len() == 2
+            && let Some(tree) = call.text_tree(args, 0)?
+        {
+            let path = call.path(args, 1, Wildcards::Allowed)?;
+            return match path {
+                None => Ok(Value::Null),
+                Some(path) if path.has_wildcard() => extract(&call, &tree.to_binary(), args),
+                Some(path) => Ok(tree.get_path(&path).map_or(Value::Null, JsonValue::to_value)),
             };
-            several |= path.has_wildcard();
-            path.select(root, &mut found);
         }
-        match &found[..] {
-            [] => Ok(Value::Null),
-            [only] if !several => Ok(Value::Json(only.to_document())),
-            all => kit::json_document(&JsonValue::Array(
-                all.iter().map(|value| JsonValue::from_ref(*value)).collect(),
-            )),
-        }
+        let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
+        extract(&call, &document, args)
     }))
+}
+
+/// What the paths behind the first argument lead to in a document.
+fn extract(call: &Call, document: &[u8], args: &[Value]) -> Result<Value> {
+    let root = JsonRef::new(document);
+    let mut found = Vec::new();
+    let mut several = args.len() > 2;
+    for index in 1..args.len() {
+        let Some(path) = call.path(args, index, Wildcards::Allowed)? else {
+            return Ok(Value::Null);
+        };
+        several |= path.has_wildcard();
+        path.select(root, &mut found);
+    }
+    match &found[..] {
+        [] => Ok(Value::Null),
+        [only] if !several => Ok(Value::Json(only.to_document())),
+        all => kit::json_document(&JsonValue::Array(
+            all.iter().map(|value| JsonValue::from_ref(*value)).collect(),
+        )),
+    }
 }
 
 fn bind_valid(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

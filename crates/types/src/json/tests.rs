@@ -12,9 +12,15 @@ fn round(text: &str) -> String {
 }
 
 fn select(document: &str, path: &str) -> String {
-    let document = parse(document.as_bytes()).unwrap().to_binary();
+    let tree = parse(document.as_bytes()).unwrap();
+    let document = tree.to_binary();
     let mut found = Vec::new();
-    JsonPath::parse(path.as_bytes()).expect(path).select(JsonRef::new(&document), &mut found);
+    let path = JsonPath::parse(path.as_bytes()).expect(path);
+    path.select(JsonRef::new(&document), &mut found);
+    // The tree leads to the same.
+    let in_tree = tree.get_path(&path).map(JsonValue::to_binary);
+    let only = found.first().map(|value| value.to_document()).filter(|_| !path.has_wildcard());
+    assert_eq!(in_tree.as_deref(), only.as_deref(), "{path:?}");
     let texts: Vec<String> = found
         .iter()
         .map(|value| {

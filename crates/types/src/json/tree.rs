@@ -222,6 +222,23 @@ impl JsonValue {
         }
     }
 
+    /// What a path without wildcards leads to; `None` also for one with them.
+    pub fn get_path(&self, path: &JsonPath) -> Option<&JsonValue> {
+        let mut place = self;
+        for leg in path.legs() {
+            place = match (leg, place) {
+                (PathLeg::Member(name), JsonValue::Object(object)) => object.get(name)?,
+                (PathLeg::Cell(index), JsonValue::Array(elements)) => {
+                    elements.get(index.resolve(elements.len())?)?
+                }
+                // A scalar or object stands for an array of itself.
+                (PathLeg::Cell(index), other) if index.resolve(1) == Some(0) => other,
+                _ => return None,
+            };
+        }
+        Some(place)
+    }
+
     /// The place a path without wildcards leads to. A scalar stands for an array of itself.
     pub fn get_path_mut(&mut self, legs: &[PathLeg]) -> Option<&mut JsonValue> {
         let mut place = self;

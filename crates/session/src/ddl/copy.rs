@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{Column, ColumnDefault, Table};
+use engine_api::IsolationLevel;
 use errors::{Error, Result};
 use exec::TransactionSource;
 use syntax::Statement;
@@ -140,7 +141,11 @@ impl Session {
             Arc::new(catalog::EffectivePrivileges::everything()),
         );
         let limit = self.settings.sql_select_limit.take();
+        // Nobody else can change the old table meanwhile: its rows need no locks, which reads of an INSERT take above this level.
+        let own_level = &mut self.transactions.characteristics.isolation;
+        let isolation = std::mem::replace(own_level, IsolationLevel::ReadCommitted);
         let result = self.run_on_new_table(copy, &statement, &running);
+        self.transactions.characteristics.isolation = isolation;
         self.settings.sql_select_limit = limit;
         self.privileges = privileges;
         self.settings.sql_mode = mode;

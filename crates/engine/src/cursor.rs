@@ -481,9 +481,13 @@ impl Txn {
             let space = cursor.tree().id;
             let locks = &self.shared.system.locks;
             locks.lock_range(&owner, space, &part.start, part.end.as_deref());
-            cursor.leaf = Some(leaf);
-            leaf = self.load_leaf(cursor)?;
+            if !leaf.is_current(&self.shared.system.pool).map_err(io_error)? {
+                cursor.leaf = Some(leaf);
+                leaf = self.load_leaf(cursor)?;
+            }
         }
+        let shared = self.shared.clone();
+        let mut held = HeldLeaf { pool: &shared.system.pool, leaf: None };
         let mut rows = 0;
         let mut key = Vec::new();
         let page = leaf.page();
@@ -509,7 +513,8 @@ impl Txn {
                 Some(_) => read_entry(page.value_word(slot, 0)),
                 None => (0, false),
             };
-            let step = self.lock_and_push(cursor, &key, length, mode, batch, rows > 0)?;
+            let step =
+                self.lock_and_push(cursor, &mut held, (&key, length), mode, batch, rows > 0)?;
             cursor.insists = false;
             match step {
                 Step::Row => rows += 1,
@@ -541,8 +546,8 @@ impl Txn {
     fn lock_and_push(
         &mut self,
         cursor: &mut Cursor,
-        key: &[u8],
-        sql_length: usize,
+        held: &mut HeldLeaf<'_>,
+        (key, sql_length): (&[u8], usize),
         mode: Mode,
         batch: &mut RowBatch,
         has_rows: bool,
@@ -556,7 +561,21 @@ impl Txn {
             false => Absent::Left,
         };
         let wanted = (mode, absent);
-        let locked = match self.try_lock_current(&table, locator, wanted)? {
+        let at_once = match cursor.index {
+            Some(_) => self.try_lock_current(&table, locator, wanted)?,
+            None => {
+                let leaf = held.of(&table, locator)?;
+                let locked = self.try_lock_in(leaf.page(), &table, locator, wanted);
+                // Nothing is waited for and nothing else is read while it is held.
+                let reads_on =
+                    locked == Some(Locked::Found) && Header::of(&self.value).is_out_of_line();
+                if locked.is_none() || reads_on {
+                    held.leaf = None;
+                }
+                locked
+            }
+        };
+        let locked = match at_once {
             Some(locked) => locked,
             None if has_rows && matches!(cursor.wait, WaitPolicy::Wait | WaitPolicy::Peek) => {
                 return Ok(Step::Blocked);
@@ -607,6 +626,26 @@ impl Txn {
             return Ok(Step::Nothing);
         }
         push(&system.pool, batch, locator, &self.value).map(|()| Step::Peeked)
+    }
+}
+
+/// The leaf of the rows that are being locked, latched: they lie side by side.
+struct HeldLeaf<'p> {
+    pool: &'p bufpool::Pool,
+    leaf: Option<bufpool::Shared<'p>>,
+}
+
+impl<'p> HeldLeaf<'p> {
+    /// The leaf of a row.
+    fn of(&mut self, table: &Table, key: &[u8]) -> EngineResult<&mut bufpool::Shared<'p>> {
+        if self.leaf.as_ref().is_some_and(|leaf| !leaf.page().covers(key)) {
+            self.leaf = None;
+        }
+        let leaf = match self.leaf.take() {
+            Some(leaf) => leaf,
+            None => table.clustered.shared_leaf(self.pool, Seek::At(key)).map_err(io_error)?,
+        };
+        Ok(self.leaf.insert(leaf))
     }
 }
 

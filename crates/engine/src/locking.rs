@@ -38,6 +38,7 @@ pub(crate) enum Absent {
 }
 
 /// A row that a locking read looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locked {
     /// It is locked; its value is in the scratch buffer.
     Found,
@@ -232,23 +233,34 @@ impl Txn {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let leaf = table.clustered.shared_leaf(pool, Seek::At(key)).map_err(io_error)?;
-        let (slot, found) = leaf.page().search(key);
+        Ok(self.try_lock_in(leaf.page(), table, key, (mode, absent)))
+    }
+
+    /// As `try_lock_current`, in the row's leaf.
+    pub(crate) fn try_lock_in(
+        &mut self,
+        leaf: page::PageRef<'_>,
+        table: &Table,
+        key: &[u8],
+        (mode, absent): (Mode, Absent),
+    ) -> Option<Locked> {
+        let (slot, found) = leaf.search(key);
         if !found {
             let granted = match absent {
                 Absent::Left => true,
                 Absent::Locked => self.try_lock_name(table.clustered.id, key, mode),
             };
-            return Ok(granted.then_some(Locked::Missing));
+            return granted.then_some(Locked::Missing);
         }
         let mut value = std::mem::take(&mut self.value);
         value.clear();
-        leaf.page().copy_value(slot, &mut value);
+        leaf.copy_value(slot, &mut value);
         let header = Header::of(&value);
         self.value = value;
         if !self.try_lock_row(table.clustered.id, key, header, mode) {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(if header.is_deleted() { Locked::Missing } else { Locked::Found }))
+        Some(if header.is_deleted() { Locked::Missing } else { Locked::Found })
     }
 
     /// Waits until a commit is durable, off the reactor.

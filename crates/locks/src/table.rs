@@ -1,8 +1,10 @@
 //! Record locks, queues and waits.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
 use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
 use sys::histogram::{Histogram, Summary};
@@ -240,10 +242,13 @@ const SHARDS: usize = sized(1024, 2);
 /// A waiting thread asks whether it was cancelled this often.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
+/// Locks by name.
+pub(crate) type Entries = HashMap<Box<[u8]>, Entry, foldhash::fast::FixedState>;
+
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Shard {
-    pub(crate) entries: Mutex<HashMap<Box<[u8]>, Entry>>,
+    pub(crate) entries: Mutex<Entries>,
     /// Entries in the shard: writers of rows that nobody locked take no mutex.
     pub(crate) count: AtomicUsize,
 }
@@ -381,14 +386,20 @@ impl LockTable {
             for name in names {
                 let shard = self.shard(&name);
                 let mut entries = shard.entries.lock();
-                let entry = entries.get_mut(&name);
                 // Since then somebody may have come to await it.
-                let Some(entry) = entry.filter(|entry| entry.mode_if_quiet(owner).is_some()) else {
+                let EntryRef::Occupied(mut entry) = entries.entry_ref(&*name) else {
                     kept.push(name);
                     continue;
                 };
-                entry.granted.retain(|grant| grant.owner.id != owner.id);
-                shard.drop_if_unused(&mut entries, &name);
+                if entry.get().mode_if_quiet(owner).is_none() {
+                    kept.push(name);
+                    continue;
+                }
+                entry.get_mut().granted.retain(|grant| grant.owner.id != owner.id);
+                if entry.get().is_unused() {
+                    entry.remove();
+                    shard.count.fetch_sub(1, Ordering::Release);
+                }
             }
         }
         let mut held = owner.held.lock();
@@ -677,17 +688,21 @@ impl LockTable {
 }
 
 impl Shard {
-    fn entry<'a>(&self, entries: &'a mut HashMap<Box<[u8]>, Entry>, name: &[u8]) -> &'a mut Entry {
-        if !entries.contains_key(name) {
-            self.count.fetch_add(1, Ordering::Release);
-            entries.insert(name.into(), Entry::default());
+    fn entry<'a>(&self, entries: &'a mut Entries, name: &[u8]) -> &'a mut Entry {
+        match entries.entry_ref(name) {
+            EntryRef::Occupied(entry) => entry.into_mut(),
+            EntryRef::Vacant(place) => {
+                self.count.fetch_add(1, Ordering::Release);
+                place.insert_with_key(name.into(), Entry::default())
+            }
         }
-        entries.get_mut(name).expect("inserted above")
     }
 
-    fn drop_if_unused(&self, entries: &mut HashMap<Box<[u8]>, Entry>, name: &[u8]) {
-        if entries.get(name).is_some_and(Entry::is_unused) {
-            entries.remove(name);
+    fn drop_if_unused(&self, entries: &mut Entries, name: &[u8]) {
+        if let EntryRef::Occupied(entry) = entries.entry_ref(name)
+            && entry.get().is_unused()
+        {
+            entry.remove();
             self.count.fetch_sub(1, Ordering::Release);
         }
     }

@@ -69,6 +69,8 @@ pub(crate) struct PreparedStatements {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_name: HashMap<String, Arc<PreparedText>>,
+    /// Those by name that run, the innermost last: none may run within itself.
+    running: Vec<Arc<PreparedText>>,
     /// At the slot's position modulo their number; empty until something is executed.
     hot: Vec<Option<Box<HotPlan>>>,
 }
@@ -130,6 +132,7 @@ impl PreparedStatements {
 
     pub(crate) fn clear(&mut self, server: &Server) {
         self.hot = Vec::new();
+        self.running = Vec::new();
         self.free = Vec::new();
         let open = std::mem::take(&mut self.slots).into_iter().filter_map(|slot| slot.text);
         let named = std::mem::take(&mut self.by_name).into_values();
@@ -645,8 +648,14 @@ impl Session {
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }
+        if self.prepared.running.iter().any(|running| Arc::ptr_eq(running, &text)) {
+            bail!(PS_NO_RECURSION);
+        }
         let mut returning = Returning { inner: sink, using, values: Vec::new() };
-        self.run_prepared_text(&text, &parameters, &mut returning)?;
+        self.prepared.running.push(text.clone());
+        let result = self.run_prepared_text(&text, &parameters, &mut returning);
+        self.prepared.running.pop();
+        result?;
         for (name, value, ty) in returning.values {
             self.services.set_user_variable(&name.text, value, ty);
         }

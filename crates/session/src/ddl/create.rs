@@ -353,7 +353,8 @@ impl Session {
         let mut view = self.view();
         let key = (table.schema.clone(), table.name.clone());
         Arc::make_mut(&mut view.temporary).insert(key, table.clone());
-        let planned = self.plan_in_view(&view, statement, running.source, None)?;
+        let types = self.parameter_types(running);
+        let planned = self.plan_in_view(&view, statement, running.source, types.as_deref())?;
         let timeout = self.settings.lock_wait_timeout;
         let uses: Vec<(TableId, catalog::Usage)> =
             planned.uses.iter().filter(|(id, _)| *id != table.id).copied().collect();
@@ -370,7 +371,8 @@ impl Session {
         running: &Running<'_>,
     ) -> Result<Vec<ColumnMeta>> {
         let statement = Statement::Query(Box::new(query.clone()));
-        let planned = self.plan_statement(&statement, running.source, None)?;
+        let types = self.parameter_types(running);
+        let planned = self.plan_statement(&statement, running.source, types.as_deref())?;
         if !planned.privileges.is_empty() {
             // The rights on what it reads are checked as for the SELECT itself.
             self.lock_plan(&planned)?;

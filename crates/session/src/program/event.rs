@@ -285,8 +285,8 @@ impl Session {
             definer,
             sql_mode: self.settings.sql_mode.0,
             time_zone: self.session_text("time_zone").into(),
-            created_micros: self.started_micros,
-            altered_micros: self.started_micros,
+            created_micros: self.statement_micros(),
+            altered_micros: self.statement_micros(),
             executed_micros: None,
             charset_client: self.session_text("character_set_client").into(),
             collation_connection: self.settings.collation_connection.name.into(),
@@ -317,9 +317,10 @@ impl Session {
         self.check_writable()?;
         let snapshot = self.server.catalog.snapshot();
         let old = snapshot.event(&schema, &name).ok_or_else(|| err!(EVENT_DOES_NOT_EXIST, name))?;
+        self.require_over_definer(&old.definer)?;
         let mut event = Event::clone(old);
         event.definer = self.definer_text(alter.definer.as_ref())?;
-        event.altered_micros = self.started_micros;
+        event.altered_micros = self.statement_micros();
         if let Some(schedule) = &alter.schedule {
             event.schedule = self.event_schedule(schedule, running)?;
             event.time_zone = self.session_text("time_zone").into();
@@ -383,6 +384,7 @@ impl Session {
             self.working.note(ErrorCode::SP_DOES_NOT_EXIST, &[&"Event", &name]);
             return self.send_ok(sink, OkInfo::default());
         };
+        self.require_over_definer(&known.definer)?;
         let over = Some(known.clone());
         self.commit_event(&[Edit::DropEvent { schema, name, over }], sink)
     }
@@ -417,12 +419,17 @@ impl Session {
     }
 
     fn is_past(&self, schedule: &EventSchedule) -> bool {
-        matches!(schedule, EventSchedule::At(at) if *at < self.this_second())
+        let last = match schedule {
+            EventSchedule::At(at) => Some(*at),
+            EventSchedule::Every { ends, .. } => *ends,
+        };
+        last.is_some_and(|last| last < self.this_second())
     }
 
     /// The running second, microseconds since 1970 UTC.
     fn this_second(&self) -> i64 {
-        self.started_micros - self.started_micros.rem_euclid(MICROS_PER_SECOND)
+        let now = self.statement_micros();
+        now - now.rem_euclid(MICROS_PER_SECOND)
     }
 
     fn event_schedule(
@@ -454,7 +461,7 @@ impl Session {
             ),
             None => None,
         };
-        if ends.is_some_and(|ends| ends <= starts || ends < self.this_second()) {
+        if ends.is_some_and(|ends| ends <= starts) {
             bail!(EVENT_ENDS_BEFORE_STARTS);
         }
         Ok(EventSchedule::Every { step, unit: unit.name.into(), starts, ends })

@@ -85,7 +85,7 @@ impl Session {
         let text = |span: ast::Span| {
             Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
         };
-        let now = self.started_micros;
+        let now = self.statement_micros();
         let options = &create.options;
         let routine = Routine {
             parameters: self.routine_parameters(create, known.default_collation)?,
@@ -118,6 +118,11 @@ impl Session {
         let edits: Vec<_> =
             [Edit::PutRoutine(Arc::new(routine))].into_iter().chain(grant).collect();
         self.commit_routine(&edits, sink)
+    }
+
+    /// The time that the statement goes by: the clock's, or what SET timestamp says.
+    fn statement_micros(&self) -> i64 {
+        self.services.fixed_now_micros.unwrap_or(self.started_micros)
     }
 
     /// The definer of a new program.
@@ -166,7 +171,7 @@ impl Session {
         if let Some(security) = security {
             routine.invoker = *security == SqlSecurity::Invoker;
         }
-        routine.altered_micros = self.started_micros;
+        routine.altered_micros = self.statement_micros();
         self.commit_routine(&[Edit::PutRoutine(Arc::new(routine))], sink)
     }
 

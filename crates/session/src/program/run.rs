@@ -312,6 +312,7 @@ impl Session {
             }
         }
         let values = frame.values.clone();
+        self.move_time();
         let origin = Origin::Program;
         let running = Running { source: &loaded.source, parameters: &values, origin, kept: None };
         let address = std::ptr::from_ref(expr) as usize;
@@ -383,6 +384,9 @@ impl Session {
         loaded: &Loaded,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if self.function_depth > 0 && matches!(statement.statement, Statement::Flush(_)) {
+            bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
+        }
         if self.function_depth > 0 && ends_transaction(&statement.statement) {
             bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
         }
@@ -403,6 +407,7 @@ impl Session {
 
     /// Before a statement of a program.
     fn begin_part(&mut self) {
+        self.move_time();
         let mut working = errors::Diagnostics::new(self.settings.max_error_count);
         working.set_notes_enabled(self.settings.sql_notes);
         self.working = working;
@@ -410,6 +415,13 @@ impl Session {
         self.services.error_count = self.diagnostics.error_count();
         self.services.statement_number += 1;
         self.services.last_insert_id_set = false;
+    }
+
+    /// The statements of a procedure have each its own time; a function and a trigger have that of the statement they are part of.
+    fn move_time(&mut self) {
+        if self.function_depth == 0 {
+            self.started_micros = self.server.now_micros();
+        }
     }
 
     /// After a statement of a program that succeeded.

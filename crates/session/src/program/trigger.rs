@@ -168,7 +168,7 @@ impl Session {
             body,
             definer,
             sql_mode: self.settings.sql_mode.0,
-            created_micros: self.started_micros,
+            created_micros: self.statement_micros(),
             charset_client: self.session_text("character_set_client").into(),
             collation_connection: self.settings.collation_connection.name.into(),
         };

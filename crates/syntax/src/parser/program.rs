@@ -557,6 +557,7 @@ impl<'a> Parser<'a> {
         let data_type = self.data_type_collate()?;
         let default = if self.eat(Kw::DEFAULT) { Some(self.expr()?) } else { None };
         let first_slot = self.declare_variables(&names)?;
+        self.note_type(first_slot, names.len() as u32, &data_type);
         Ok(Declaration::Variables { names, first_slot, data_type, default })
     }
 
@@ -565,7 +566,13 @@ impl<'a> Parser<'a> {
             Kw::SQLSTATE => {
                 self.bump();
                 self.eat(Kw::VALUE);
-                Ok(ConditionValue::SqlState(self.text()?))
+                let state = self.text()?;
+                let is_state = state.len() == 5
+                    && state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+                if !is_state || state.starts_with("00") {
+                    return self.fail_other(1407, format!("Bad SQLSTATE: '{state}'"));
+                }
+                Ok(ConditionValue::SqlState(state))
             }
             Kw::SQLWARNING => {
                 self.bump();

@@ -1,7 +1,7 @@
 //! What the names of a stored program mean while it is read: variables, conditions, cursors and labels are known by their blocks,
 //! so that every use is a number (or an error) when the text is understood.
 
-use super::{PResult, Parser};
+use super::{PResult, Parser, near};
 use crate::ast::*;
 
 /// The names of one block.
@@ -29,6 +29,8 @@ pub(super) struct ProgramScope {
     first_label: usize,
     variables: u32,
     cursors: u32,
+    /// Variables that hold no integers.
+    not_integers: Vec<u32>,
     kind: Option<ProgramKind>,
     returns: bool,
     row_columns: Vec<RowColumn>,
@@ -92,8 +94,12 @@ impl Parser<'_> {
         self.program = Some(Box::new(ProgramScope { kind, ..ProgramScope::default() }));
         self.enter_block();
         for param in params {
-            if self.declare_variable(&param.name).is_none() {
-                return self.fail_other(1330, format!("Duplicate parameter: {}", param.name.text));
+            match self.declare_variable(&param.name) {
+                Some(slot) => self.note_type(slot, 1, &param.data_type),
+                None => {
+                    let text = format!("Duplicate parameter: {}", param.name.text);
+                    return self.fail_other(1330, text);
+                }
             }
         }
         Ok(())
@@ -195,6 +201,31 @@ impl Parser<'_> {
         self.scope().variables += 1;
         self.names().variables.push((name.text.clone(), slot));
         Some(slot)
+    }
+
+    /// What type some variables have.
+    pub(super) fn note_type(&mut self, first: u32, count: u32, ty: &DataType) {
+        use TypeName::*;
+        if !matches!(ty.name, TinyInt | SmallInt | MediumInt | Int | BigInt | Bool) {
+            self.scope().not_integers.extend(first..first + count);
+        }
+    }
+
+    /// A variable that LIMIT counts by.
+    pub(super) fn limit_variable(&self, name: &Ident, start: u32) -> PResult<u32> {
+        let Some(slot) = self.local_variable(&name.text) else {
+            return self.fail_other(1327, format!("Undeclared variable: {}", name.text));
+        };
+        let scope = self.program.as_deref();
+        if scope.is_some_and(|scope| scope.not_integers.contains(&slot)) {
+            let (near, line) = near(self.src, start as usize);
+            let text = format!(
+                "The variable \"{}\" has a non-integer based type near '{near}' at line {line}",
+                name.text
+            );
+            return self.fail_other(1064, text);
+        }
+        Ok(slot)
     }
 
     /// DECLARE a, b: the number of the first. Their default is read before they are known.
@@ -379,6 +410,10 @@ impl Parser<'_> {
                 if is_function =>
             {
                 let text = "Dynamic SQL is not allowed in stored function or trigger";
+                return self.fail_other(1336, text);
+            }
+            Statement::Flush(_) if is_function => {
+                let text = "FLUSH is not allowed in stored function or trigger";
                 return self.fail_other(1336, text);
             }
             Statement::StartTransaction(_)

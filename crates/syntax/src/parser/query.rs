@@ -440,9 +440,9 @@ impl<'a> Parser<'a> {
             }
             Tok::Word | Tok::Quoted if self.at_ident() => {
                 let column = self.column_name()?;
-                match self.local_variable(&column.name.text) {
-                    Some(slot) if column.table.is_none() => ExprKind::Param(slot),
-                    _ => ExprKind::Column(Box::new(column)),
+                match column.table.is_none() && self.in_program {
+                    true => ExprKind::Param(self.limit_variable(&column.name, start)?),
+                    false => ExprKind::Column(Box::new(column)),
                 }
             }
             _ => return self.fail(),

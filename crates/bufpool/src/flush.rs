@@ -13,6 +13,8 @@ use crate::pool::Pool;
 
 /// Pages of one doublewrite batch.
 pub(crate) const BATCH_PAGES: usize = 256;
+/// Bytes of one write: the log's writes come in between (see `sys::ring`).
+const PIECE_BYTES: usize = 128 * 1024;
 /// The header block: magic, checksum of the rest, count, checksum of each page.
 const HEADER_BYTES: usize = 4096;
 const MAGIC: u32 = 0x5744_5153; // "SQDW"
@@ -84,6 +86,12 @@ impl PageWriter {
 fn crc(header: &[u8]) -> u32 {
     // The page checksum skips the first four bytes; so does this one, behind magic and checksum.
     checksum(&header[4..])
+}
+
+/// Bytes for a place in a file, cut into single writes.
+fn pieces(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let pieces = bytes.chunks(PIECE_BYTES).enumerate();
+    pieces.map(move |(at, piece)| (offset + (at * PIECE_BYTES) as u64, piece))
 }
 
 /// Copies a page that stands still.
@@ -186,7 +194,9 @@ impl Pool {
         writer.staging[HEADER_BYTES..filled].chunks_exact_mut(page_bytes).for_each(seal);
         let header = writer.header();
         writer.staging[..HEADER_BYTES].copy_from_slice(&header);
-        writer.doublewrite.write_at(&writer.staging[..filled], 0)?;
+        for (offset, piece) in pieces(0, &writer.staging[..filled]) {
+            writer.doublewrite.write_at(piece, offset)?;
+        }
         writer.doublewrite.sync().map_err(SyncFailed::wrap)?;
         writer.is_unfinished = true;
         self.finish_batch(writer)
@@ -196,10 +206,10 @@ impl Pool {
     fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
         let mut images = &writer.staging[HEADER_BYTES..writer.filled];
         let runs = writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0);
-        let runs = runs.map(|run| {
+        let runs = runs.flat_map(|run| {
             let (here, rest) = images.split_at(run.len() * writer.page_bytes);
             images = rest;
-            (u64::from(run[0].1.0) * writer.page_bytes as u64, here)
+            pieces(u64::from(run[0].1.0) * writer.page_bytes as u64, here)
         });
         self.file.write_parts(&runs.collect::<Vec<_>>())?;
         self.file.sync().map_err(SyncFailed::wrap)?;

@@ -243,7 +243,7 @@ const SHARDS: usize = sized(1024, 2);
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 /// Locks by name.
-pub(crate) type Entries = HashMap<Box<[u8]>, Entry, foldhash::fast::FixedState>;
+pub(crate) type Entries = HashMap<Box<[u8]>, Entry, foldhash::fast::RandomState>;
 
 #[derive(Default)]
 #[repr(align(128))]

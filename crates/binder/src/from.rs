@@ -93,6 +93,7 @@ impl Binder<'_> {
             Found::Table(table) => {
                 let id = self.add_instance(&table, alias.clone());
                 self.bind_hints(id, &table, &named.index_hints)?;
+                self.bind_partition_number(id, &table)?;
                 let get =
                     self.select_partitions(id, &table, &named.partitions, Logical::Get(id))?;
                 let privilege = self.require(&table.schema, &table.name, PrivilegeKind::Select);
@@ -151,6 +152,7 @@ impl Binder<'_> {
             all_columns: false,
             locking: RowLocking::None,
             hints: Vec::new(),
+            partition: None,
         });
         InstanceId(self.instances.len() as u32 - 1)
     }

@@ -2,7 +2,7 @@
 
 use catalog::Table;
 use errors::{Result, bail};
-use plan::{Expr, InstanceId, Logical, Register};
+use plan::{CastKind, Expr, InstanceId, Logical, Register};
 use syntax::ast::Ident;
 use types::{CollationId, Value};
 
@@ -10,6 +10,16 @@ use crate::Binder;
 use crate::block::column_read;
 
 impl Binder<'_> {
+    /// Tells the optimizer how a row's partition follows from its columns.
+    pub(crate) fn bind_partition_number(&mut self, id: InstanceId, table: &Table) -> Result<()> {
+        let Some(column) = table.partition_column() else { return Ok(()) };
+        let base = self.instance(id).base;
+        let Some(generated) = &table.columns[column].generated else { return Ok(()) };
+        let number = self.bind_text_over(&generated.expression, table, base)?;
+        self.instances[id.0 as usize].partition = Some(Box::new(number));
+        Ok(())
+    }
+
     /// Restricts a table reference to the partitions that it names.
     pub(crate) fn select_partitions(
         &mut self,
@@ -56,4 +66,25 @@ pub(crate) fn selected(table: &Table, names: &[Ident], base: Register) -> Result
         negated: false,
         collation: CollationId::BINARY,
     }))
+}
+
+/// In the number of a row's partition UNIX_TIMESTAMP of a column reads the moment itself, not local time: that does not tell every moment.
+pub(crate) fn read_moments(number: &mut Expr) {
+    if !matches!(number, Expr::Function { name, .. } if &**name == "PARTITION_NUMBER") {
+        return;
+    }
+    number.rewrite(&mut |node| {
+        let Expr::Function { name, args, .. } = node else { return false };
+        let moment = match &mut args[..] {
+            [Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. }]
+                if &**name == "UNIX_TIMESTAMP" =>
+            {
+                operand.clone()
+            }
+            _ => return false,
+        };
+        let (name, args) = ("PARTITION_SECONDS".into(), vec![*moment]);
+        *node = Expr::Function { name, args, ty: types::DataType::bigint() };
+        true
+    });
 }

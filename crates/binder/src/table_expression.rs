@@ -157,7 +157,10 @@ impl<'a> Binder<'a> {
         }
         let outer = std::mem::replace(&mut self.source, Cow::Owned(sql.into_bytes()));
         let insert_values = self.insert_values.take();
-        let bound = self.bind_in_scope(columns, expr);
+        let mut bound = self.bind_in_scope(columns, expr);
+        if let (Ok(bound), true) = (&mut bound, table.partitioning.is_some()) {
+            crate::partitions::read_moments(bound);
+        }
         self.insert_values = insert_values;
         self.source = outer;
         bound

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use engine_api::IndexId;
 use errors::Result;
-use types::partition::{Deal, Router, Rule, tuple_key};
+use types::partition::{Deal, Router, Rule, ValueKind, tuple_key};
 use types::{DataType, Value};
 
 use crate::codec::{read_value, write_value};
@@ -171,7 +171,9 @@ impl Partitioning {
             Some((_, unsigned)) => vec![integer_type(*unsigned)],
             None => {
                 let types = method.columns.iter().map(|name| type_of(name));
-                types.collect::<Option<_>>().ok_or_else(damaged)?
+                let types: Option<Vec<DataType>> = types.collect();
+                let types = types.ok_or_else(damaged)?;
+                types.iter().map(|ty| ValueKind::of(ty).key_type(ty)).collect()
             }
         };
         let key = |tuple: &[PartitionValue]| -> Option<Vec<u8>> {
@@ -210,9 +212,18 @@ impl Partitioning {
             let deal = deal(sub.linear, self.subpartitions());
             if sub.kind == PartitionKind::Hash { Rule::Hash(deal) } else { Rule::Key(deal) }
         });
-        let integers = method.expression.as_ref().map(|(_, unsigned)| *unsigned);
-        let values = if integers.is_some() { 1 } else { method.columns.len() };
-        Ok(Router { rule, values, integers, sub })
+        let mut kinds = Vec::new();
+        for method in [Some(method), self.sub.as_ref()].into_iter().flatten() {
+            if let Some((_, unsigned)) = &method.expression {
+                kinds.push(ValueKind::of(&integer_type(*unsigned)));
+            }
+            for column in &method.columns {
+                kinds.push(ValueKind::of(&type_of(column).ok_or_else(damaged)?));
+            }
+        }
+        let expression = method.expression.is_some();
+        let values = if expression { 1 } else { method.columns.len() };
+        Ok(Router { rule, values, expression, kinds, sub })
     }
 }
 

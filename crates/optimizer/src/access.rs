@@ -8,6 +8,7 @@ use plan::{
 
 use crate::Planner;
 use crate::predicate::{is_volatile, selectivity};
+use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
 /// Cost of finding the start of a range.
@@ -83,7 +84,9 @@ impl Planner<'_> {
     ) -> TablePlan {
         let table = self.table(id);
         let total = (self.input.statistics.rows(table.id.0) as f64).max(1.0);
-        let usable: Vec<&Sarg> = sargs.iter().filter(|sarg| live[sarg.predicate]).collect();
+        let mut usable: Vec<&Sarg> = sargs.iter().filter(|sarg| live[sarg.predicate]).collect();
+        let pruning = self.partition_sargs(id, &usable);
+        usable.extend(&pruning);
         let keeps: Vec<f64> = predicates
             .iter()
             .zip(live)
@@ -158,6 +161,8 @@ impl Planner<'_> {
         let mut nulls = false;
         let mut matched = 0;
         let mut lists = 1.0;
+        // The list that gave the numbers of partitions: its values go with them one by one.
+        let mut zipped: Option<(usize, usize)> = None;
         let parts = table.key_parts(index);
         for part in parts.iter() {
             let of = |sarg: &&&Sarg| sarg.column == part.column;
@@ -192,7 +197,20 @@ impl Planner<'_> {
                 }
                 _ => None,
             });
+            if let Some((sarg, values)) = list
+                && zipped == Some((sarg.predicate, values.len()))
+            {
+                for (range, value) in pinned.ranges.iter_mut().zip(values) {
+                    range.equal.push(source(value, false));
+                }
+                pinned.note(sarg, whole);
+                matched += 1;
+                continue;
+            }
             if let Some((sarg, values)) = list {
+                if is_number(table, part.column) {
+                    zipped = Some((sarg.predicate, values.len()));
+                }
                 let before = std::mem::take(&mut pinned.ranges);
                 for range in before {
                     for value in values {

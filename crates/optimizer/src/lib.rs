@@ -11,6 +11,7 @@ mod finish;
 mod graph;
 mod join;
 mod predicate;
+mod pruning;
 mod push;
 mod sargable;
 mod unnest;

@@ -63,6 +63,8 @@ pub struct TableInstance {
     pub locking: RowLocking,
     /// Index hints.
     pub hints: Vec<IndexHint>,
+    /// Of a partitioned table: the number of a row's partition, over the row's registers.
+    pub partition: Option<Box<Expr>>,
 }
 
 impl TableInstance {

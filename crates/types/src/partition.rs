@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use stdx::bytes::{Reader, put_blob, put_u16, put_u32};
 
 use crate::key::encode_part;
-use crate::{DataType, Value};
+use crate::{DataType, TypeKind, Value};
 
 /// No partition has this number: what a probe gets for a value that no partition takes.
 pub const NO_PARTITION: u16 = u16::MAX;
@@ -50,6 +50,58 @@ impl Deal {
     }
 }
 
+/// Whether rows with the very values count for the end of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// They do.
+    Included,
+    /// Only smaller ones.
+    Excluded,
+}
+
+/// As what a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// As a signed BIGINT, whatever its width.
+    Signed,
+    /// As an unsigned one.
+    Unsigned,
+    /// As its own type.
+    Own,
+}
+
+impl ValueKind {
+    /// The kind of values of a type.
+    pub fn of(ty: &DataType) -> ValueKind {
+        let is_whole = ty.is_integer() || matches!(ty.kind, TypeKind::Year | TypeKind::Bit);
+        match (is_whole, ty.unsigned || !ty.is_integer()) {
+            (true, true) => ValueKind::Unsigned,
+            (true, false) => ValueKind::Signed,
+            (false, _) => ValueKind::Own,
+        }
+    }
+
+    /// The type under which keys are formed.
+    pub fn key_type(self, ty: &DataType) -> DataType {
+        match self {
+            ValueKind::Signed => DataType::bigint(),
+            ValueKind::Unsigned => DataType::bigint_unsigned(),
+            ValueKind::Own => ty.clone(),
+        }
+    }
+
+    /// The value of the kind; what is out of its range becomes its nearest.
+    fn value(self, value: &Value) -> Value {
+        match (self, value) {
+            (ValueKind::Signed, Value::UInt(number)) => {
+                Value::Int(i64::try_from(*number).unwrap_or(i64::MAX))
+            }
+            (ValueKind::Unsigned, Value::Int(number)) => Value::UInt((*number).max(0) as u64),
+            _ => value.clone(),
+        }
+    }
+}
+
 /// Finds the numbers of partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Router {
@@ -57,8 +109,10 @@ pub struct Router {
     pub rule: Rule,
     /// How many values it reads: what stands behind them belongs to subpartitions.
     pub values: usize,
-    /// The value is that of an integer expression, unsigned or not, and not of columns.
-    pub integers: Option<bool>,
+    /// The rule reads an expression and not columns.
+    pub expression: bool,
+    /// Of each value, those of subpartitions included.
+    pub kinds: Vec<ValueKind>,
     /// HASH or KEY of subpartitions.
     pub sub: Option<Rule>,
 }
@@ -181,10 +235,19 @@ impl Router {
         self.sub.as_ref().map_or(1, Rule::count).max(1)
     }
 
+    /// Values and types as keys are formed of them.
+    fn compared(&self, values: &[Value], types: &[DataType]) -> (Vec<Value>, Vec<DataType>) {
+        let kind = |at: usize| self.kinds.get(at).copied().unwrap_or(ValueKind::Own);
+        let values = values.iter().enumerate().map(|(at, value)| kind(at).value(value));
+        let types = types.iter().enumerate().map(|(at, ty)| kind(at).key_type(ty));
+        (values.collect(), types.collect())
+    }
+
     /// The number of the partition, or of the subpartition, that takes a row; `None` when none does.
     pub fn leaf(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
+        let (values, types) = self.compared(values, types);
         let at = self.values.min(values.len());
-        let partition = self.partition(&values[..at], &types[..at])?;
+        let partition = self.rule.find(&values[..at], &types[..at])?;
         let sub = match &self.sub {
             Some(rule) => rule.find(&values[at..], &types[at..])?,
             None => 0,
@@ -192,47 +255,45 @@ impl Router {
         Some(partition * self.subpartitions() + sub)
     }
 
-    fn partition(&self, values: &[Value], types: &[DataType]) -> Option<u16> {
-        match (self.integers, values.first()) {
-            (Some(unsigned), Some(value)) => {
-                let mut ty = DataType::bigint();
-                ty.unsigned = unsigned;
-                let number = match value {
-                    Value::Null => Value::Null,
-                    value if unsigned => Value::UInt(integer(value) as u64),
-                    value => Value::Int(integer(value)),
-                };
-                self.rule.find(&[number], &[ty])
-            }
-            _ => self.rule.find(values, types),
-        }
-    }
-
-    /// First and last number of the partition that takes these values, without those of subpartitions. Fewer values than the rule reads
-    /// are the beginning of a tuple: from the first partition that may hold such a tuple, to the last.
-    pub fn span(&self, values: &[Value], types: &[DataType]) -> Option<(u16, u16)> {
+    /// First and last number of the partition that takes these values, with all its subpartitions. Fewer values than the rule reads
+    /// are the beginning of a tuple: from the first partition that may hold such a tuple, to the last. `below`: the last one that
+    /// may hold a smaller tuple.
+    pub fn span(&self, values: &[Value], types: &[DataType], below: Below) -> Option<(u16, u16)> {
         let count = self.subpartitions();
         let leaves = |first: u16, last: u16| (first * count, last * count + (count - 1));
-        if values.len() >= self.values {
-            let at = self.partition(&values[..self.values], &types[..self.values])?;
-            return Some(leaves(at, at));
-        }
-        let Rule::Range(bounds) = &self.rule else { return None };
-        let key = tuple_key(values.iter().zip(types));
+        let at = self.values.min(values.len());
+        let (values, types) = self.compared(&values[..at], &types[..at]);
+        let Rule::Range(bounds) = &self.rule else {
+            let number = (at == self.values).then(|| self.rule.find(&values, &types))??;
+            return Some(leaves(number, number));
+        };
+        let key = tuple_key(values.iter().zip(&types));
         let number = |at: usize| bounds.get(at).map(|(_, number)| *number);
-        let first =
-            bounds.partition_point(|(bound, _)| bound.as_ref().is_some_and(|bound| *bound <= key));
-        let last = bounds.partition_point(|(bound, _)| {
-            bound.as_ref().is_some_and(|bound| *bound <= key || bound.starts_with(&key))
-        });
+        let place = |is_before: &dyn Fn(&[u8]) -> bool| {
+            bounds.partition_point(|(bound, _)| bound.as_ref().is_some_and(|own| is_before(own)))
+        };
+        let first = place(&|bound| *bound <= *key);
+        let last = match below {
+            Below::Excluded => place(&|bound| *bound < *key),
+            Below::Included if at < self.values => {
+                place(&|bound| *bound <= *key || bound.starts_with(&key))
+            }
+            Below::Included => first,
+        };
+        // Beyond all bounds there is nothing, but what is smaller may be anywhere.
         let last = last.min(bounds.len().checked_sub(1)?);
-        Some(leaves(number(first)?, number(last)?))
+        Some(leaves(number(first).unwrap_or(NO_PARTITION / count), number(last)?))
     }
 
     /// The written form.
     pub fn write(&self) -> Vec<u8> {
-        let integers = self.integers.map_or(0, |unsigned| 1 + u8::from(unsigned));
-        let mut out = vec![FORMAT, self.values as u8, integers];
+        let mut out = vec![FORMAT, self.values as u8, u8::from(self.expression)];
+        out.push(self.kinds.len() as u8);
+        out.extend(self.kinds.iter().map(|kind| match kind {
+            ValueKind::Own => 0,
+            ValueKind::Signed => 1,
+            ValueKind::Unsigned => 2,
+        }));
         self.rule.write(&mut out);
         if let Some(sub) = &self.sub {
             sub.write(&mut out);
@@ -247,13 +308,17 @@ impl Router {
             return None;
         }
         let values = usize::from(reader.u8()?);
-        let integers = match reader.u8()? {
-            0 => None,
-            kind => Some(kind == 2),
-        };
+        let expression = reader.u8()? != 0;
+        let count = usize::from(reader.u8()?);
+        let kinds = reader.take(count)?.iter().map(|kind| match kind {
+            1 => ValueKind::Signed,
+            2 => ValueKind::Unsigned,
+            _ => ValueKind::Own,
+        });
+        let kinds = kinds.collect();
         let rule = Rule::read(&mut reader)?;
         let sub = if reader.is_empty() { None } else { Some(Rule::read(&mut reader)?) };
-        Some(Router { rule, values, integers, sub })
+        Some(Router { rule, values, expression, kinds, sub })
     }
 }
 
@@ -275,7 +340,8 @@ mod tests {
         let router = Router {
             rule: Rule::Range(bounds),
             values: 1,
-            integers: Some(false),
+            expression: true,
+            kinds: vec![ValueKind::Signed; 2],
             sub: Some(Rule::Hash(Deal { count: 2, linear: false })),
         };
         assert_eq!(Router::read(&router.write()).as_ref(), Some(&router));
@@ -284,7 +350,9 @@ mod tests {
         assert_eq!(leaf(Value::Int(9), -4), Some(6));
         assert_eq!(leaf(Value::Int(10), 0), Some(10));
         assert_eq!(leaf(Value::Int(20), 0), Some(18));
-        assert_eq!(router.span(&[Value::Int(12)], &[int()]), Some((10, 11)));
+        let before = |a: i64| router.span(&[Value::Int(a)], &[int()], Below::Excluded);
+        assert_eq!((before(10).map(|s| s.1), before(11).map(|s| s.1)), (Some(7), Some(11)));
+        assert_eq!(router.span(&[Value::UInt(12)], &[int()], Below::Included), Some((10, 11)));
     }
 
     #[test]
@@ -292,13 +360,19 @@ mod tests {
         let pair =
             |a: i64, b: i64| Some(tuple_key([(&Value::Int(a), &int()), (&Value::Int(b), &int())]));
         let bounds = vec![(pair(1, 5), 0), (pair(2, 1), 1), (pair(2, 7), 2), (pair(9, 0), 3)];
-        let router = Router { rule: Rule::Range(bounds), values: 2, integers: None, sub: None };
-        let span = |a: i64| router.span(&[Value::Int(a)], &[int()]);
+        let router = Router {
+            rule: Rule::Range(bounds),
+            values: 2,
+            expression: false,
+            kinds: vec![ValueKind::Signed; 2],
+            sub: None,
+        };
+        let span = |a: i64| router.span(&[Value::Int(a)], &[int()], Below::Included);
         assert_eq!(span(0), Some((0, 0)));
         assert_eq!(span(1), Some((0, 1)));
         assert_eq!(span(2), Some((1, 3)));
         assert_eq!(span(9), Some((3, 3)));
-        assert_eq!(span(10), None);
+        assert_eq!(span(10), Some((NO_PARTITION, 3)));
     }
 
     #[test]

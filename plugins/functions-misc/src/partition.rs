@@ -4,7 +4,7 @@
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::scalar;
 use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, ScalarFunction};
-use types::partition::{NO_PARTITION, Router};
+use types::partition::{Below, NO_PARTITION, Router};
 use types::{DataType, TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -32,6 +32,24 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "PARTITION_LAST(router, value, ...)\nThe number of the last partition that can hold rows with these values or smaller ones.",
         |_, args| bind(args, Asked::Last),
     ),
+    scalar(
+        "PARTITION_BEFORE",
+        Arity::at_least(2),
+        "PARTITION_BEFORE(router, value, ...)\nThe number of the last partition that can hold rows with smaller values.",
+        |_, args| bind(args, Asked::Before),
+    ),
+    scalar(
+        "PARTITION_SECONDS",
+        Arity::exactly(1),
+        "PARTITION_SECONDS(moment)\nUNIX_TIMESTAMP of a moment in UTC: what a partition depends on must not depend on the time zone.",
+        |_, _| {
+            Ok(BoundFunction::new(DataType::bigint(), vec![Coercion::AsIs], |_, args| {
+                let Value::DateTime(moment) = &args[0] else { return Ok(Value::Null) };
+                let micros = if moment.is_zero() { Some(0) } else { moment.to_unix_micros() };
+                Ok(micros.map_or(Value::Null, |micros| Value::Int(micros.div_euclid(1_000_000))))
+            }))
+        },
+    ),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +58,7 @@ enum Asked {
     Probe,
     First,
     Last,
+    Before,
 }
 
 fn bind(args: &[ArgInfo], asked: Asked) -> Result<BoundFunction> {
@@ -57,7 +76,7 @@ fn bind(args: &[ArgInfo], asked: Asked) -> Result<BoundFunction> {
     let mut ty = DataType::new(TypeKind::SmallInt, 5, 0);
     ty.unsigned = true;
     // A probe for NULL in a range finds nothing.
-    ty.nullable = matches!(asked, Asked::First | Asked::Last);
+    ty.nullable = matches!(asked, Asked::First | Asked::Last | Asked::Before);
     let bound = BoundFunction::new(ty, vec![Coercion::AsIs], move |_, args| {
         let values = &args[1..];
         let number = match asked {
@@ -66,11 +85,21 @@ fn bind(args: &[ArgInfo], asked: Asked) -> Result<BoundFunction> {
                 None => return Err(no_partition(&router, &values[0], &types[0])),
             },
             Asked::Probe => router.leaf(values, &types).unwrap_or(NO_PARTITION),
-            Asked::First | Asked::Last if values.iter().any(Value::is_null) => {
+            Asked::First | Asked::Last | Asked::Before if values.iter().any(Value::is_null) => {
                 return Ok(Value::Null);
             }
-            Asked::First => router.span(values, &types).map_or(NO_PARTITION, |span| span.0),
-            Asked::Last => router.span(values, &types).map_or(NO_PARTITION - 1, |span| span.1),
+            Asked::First | Asked::Last | Asked::Before => {
+                let below = match asked {
+                    Asked::Before => Below::Excluded,
+                    _ => Below::Included,
+                };
+                let span = router.span(values, &types, below);
+                match (asked, span) {
+                    (_, None) => return Ok(Value::Null),
+                    (Asked::First, Some((first, _))) => first,
+                    (_, Some((_, last))) => last,
+                }
+            }
         };
         Ok(Value::UInt(u64::from(number)))
     });
@@ -81,7 +110,7 @@ fn bind(args: &[ArgInfo], asked: Asked) -> Result<BoundFunction> {
 fn no_partition(router: &Router, value: &Value, ty: &DataType) -> Error {
     let mut text = Vec::new();
     match value {
-        _ if router.integers.is_none() => text.extend_from_slice(b"from column_list"),
+        _ if !router.expression => text.extend_from_slice(b"from column_list"),
         Value::Null => text.extend_from_slice(b"NULL"),
         value => types::to_text(value, ty, &mut text),
     }

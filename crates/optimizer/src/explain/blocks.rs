@@ -282,13 +282,13 @@ impl Blocks<'_, '_> {
             .map(|column| table::key_length(&column.ty, None))
             .sum();
         let keyed = line.key.is_some();
-        let mut members: Members = vec![
-            ("table_name", Json::Text(line.table.unwrap_or_default())),
-            ("access_type", Json::text(line.access.unwrap_or("ALL"))),
-        ];
+        let mut members: Members = vec![("table_name", Json::Text(line.table.unwrap_or_default()))];
+        members.extend(list(line.partitions).map(|names| ("partitions", names)));
+        members.push(("access_type", Json::text(line.access.unwrap_or("ALL"))));
         members.extend(list(line.possible_keys).map(|keys| ("possible_keys", keys)));
         members.extend(text(line.key).map(|key| ("key", key)));
         if keyed {
+            let path = &*super::partitions::without_numbers(context.table(access), path);
             let parts = Json::texts(context.key_columns(access, path));
             members.push(("used_key_parts", parts));
         }

@@ -3,6 +3,7 @@
 mod blocks;
 mod cost;
 mod json;
+mod partitions;
 mod table;
 mod tree;
 

@@ -12,6 +12,7 @@ pub(super) struct Line {
     id: Option<u32>,
     select_type: String,
     pub(super) table: Option<String>,
+    pub(super) partitions: Option<String>,
     pub(super) access: Option<&'static str>,
     pub(super) possible_keys: Option<String>,
     pub(super) key: Option<String>,
@@ -137,7 +138,7 @@ fn cells(line: Line) -> Vec<Value> {
         line.id.map_or(Value::Null, |id| Value::UInt(u64::from(id))),
         Value::text(&line.select_type),
         text(line.table),
-        Value::Null,
+        text(line.partitions),
         line.access.map_or(Value::Null, Value::text),
         text(line.possible_keys),
         text(line.key),
@@ -355,9 +356,12 @@ impl<'a> Lines<'a, '_> {
     fn scan(&mut self, access: &TableAccess, path: &Access, filter: Option<&Expr>, place: &Place) {
         let context = self.context;
         let table = context.table(access);
+        let partitions = super::partitions::read(table, path);
+        let path = &*super::partitions::without_numbers(table, path);
         let total = context.statistics.rows(table.id.0).max(1);
         let mut line = self.line(place);
         line.table = Some(access.alias.to_string());
+        line.partitions = partitions;
         let mut fetched = access.estimated_rows.max(1);
         match path {
             Access::Unique { index, key } => {

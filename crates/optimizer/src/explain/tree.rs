@@ -420,6 +420,7 @@ fn set_word(operation: SetOperation) -> &'static str {
 /// A scan: where it reads, by what, and which columns.
 fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) -> Node {
     let definition = context.table(table);
+    let access = &*super::partitions::without_numbers(definition, access);
     let alias = &table.alias;
     let reverse = |backward: bool| if backward { " (reverse)" } else { "" };
     let covers = |index: u32| context.covers(table, index);

@@ -7,7 +7,7 @@ use engine_api::{Direction, KeyRange, RowBatch, RowLock, ScanSpec, WaitPolicy};
 use errors::{Error, Result};
 use exec::TransactionSource;
 use plugin_api::{ColumnMeta, ResultSink};
-use syntax::ast::{MaintenanceKind, TableMaintenance};
+use syntax::ast::{MaintenanceKind, PartitionAction, PartitionNames, TableMaintenance};
 use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
@@ -15,6 +15,26 @@ use crate::sink::send_rows;
 
 /// Rows read at a time by CHECKSUM.
 const FETCH_ROWS: usize = 256;
+
+fn operation_of(kind: MaintenanceKind) -> &'static str {
+    match kind {
+        MaintenanceKind::Analyze => "analyze",
+        MaintenanceKind::Check => "check",
+        MaintenanceKind::Optimize => "optimize",
+        MaintenanceKind::Repair => "repair",
+        MaintenanceKind::Checksum => "checksum",
+    }
+}
+
+fn outcome_columns() -> [ColumnMeta; 4] {
+    let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
+    [
+        ColumnMeta::computed("Table", text(128)),
+        ColumnMeta::computed("Op", text(10)),
+        ColumnMeta::computed("Msg_type", text(10)),
+        ColumnMeta::computed("Msg_text", text(1024)),
+    ]
+}
 
 impl Session {
     /// Runs the statement.
@@ -29,13 +49,7 @@ impl Session {
         if maintenance.kind == MaintenanceKind::Checksum {
             return self.checksum_tables(maintenance, sink);
         }
-        let operation = match maintenance.kind {
-            MaintenanceKind::Analyze => "analyze",
-            MaintenanceKind::Check => "check",
-            MaintenanceKind::Optimize => "optimize",
-            MaintenanceKind::Repair => "repair",
-            MaintenanceKind::Checksum => "checksum",
-        };
+        let operation = operation_of(maintenance.kind);
         let mut rows = Vec::new();
         for name in &maintenance.tables {
             let (schema, table) = self.qualify(name)?;
@@ -84,15 +98,75 @@ impl Session {
                 }
             }
         }
-        let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
-        let columns = [
-            ColumnMeta::computed("Table", text(128)),
-            ColumnMeta::computed("Op", text(10)),
-            ColumnMeta::computed("Msg_type", text(10)),
-            ColumnMeta::computed("Msg_text", text(1024)),
-        ];
         let state = self.state_info();
-        send_rows(sink, &columns, &rows, &state)
+        send_rows(sink, &outcome_columns(), &rows, &state)
+    }
+
+    /// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: as of the whole table, once the names are known. `None` for other actions.
+    pub(crate) fn maintain_partitions(
+        &mut self,
+        name: &syntax::ast::ObjectName,
+        action: &PartitionAction,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<()>> {
+        let (kind, names) = match action {
+            PartitionAction::Analyze { names, .. } => (MaintenanceKind::Analyze, names),
+            PartitionAction::Check { names, .. } => (MaintenanceKind::Check, names),
+            PartitionAction::Optimize { names, .. } => (MaintenanceKind::Optimize, names),
+            PartitionAction::Repair { names, .. } => (MaintenanceKind::Repair, names),
+            _ => return None,
+        };
+        Some(self.maintain_named_partitions(name, kind, names, sink))
+    }
+
+    fn maintain_named_partitions(
+        &mut self,
+        name: &syntax::ast::ObjectName,
+        kind: MaintenanceKind,
+        names: &PartitionNames,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (schema, table) = self.qualify(name)?;
+        let found = self.find_table(&schema, &table)?;
+        let full = format!("{schema}.{table}");
+        let fault = match (&found.partitioning, names) {
+            (None, _) => Some(errors::err!(PARTITION_MGMT_ON_NONPARTITIONED)),
+            (Some(own), PartitionNames::List(names)) => {
+                let is_unknown = |name: &syntax::ast::Ident| own.named(&name.text).is_none();
+                let unknown = names.iter().any(is_unknown);
+                unknown.then(|| errors::err!(DROP_PARTITION_NON_EXISTENT, full))
+            }
+            (Some(_), PartitionNames::All) => None,
+        };
+        let operation = operation_of(kind);
+        let row = |kind: &str, text: &str| {
+            [full.as_str(), operation, kind, text].map(Value::text).to_vec()
+        };
+        let rows = match (&fault, kind) {
+            (Some(error), _) => {
+                vec![row("Error", error.message()), row("status", "Operation failed")]
+            }
+            (None, MaintenanceKind::Optimize) => {
+                self.maintain_one(kind, &schema, &table)?;
+                let text = "Table does not support optimize on partitions. All partitions will \
+                            be rebuilt and analyzed.";
+                vec![row("note", text), row("status", "OK")]
+            }
+            (None, _) => match self.maintain_one(kind, &schema, &table) {
+                Ok(findings) if findings.is_empty() => vec![row("status", "OK")],
+                Ok(findings) => {
+                    let mut rows: Vec<_> =
+                        findings.iter().map(|finding| row("error", finding)).collect();
+                    rows.push(row("status", "Corrupt"));
+                    rows
+                }
+                Err(error) => {
+                    vec![row("Error", error.message()), row("status", "Operation failed")]
+                }
+            },
+        };
+        let state = self.state_info();
+        send_rows(sink, &outcome_columns(), &rows, &state)
     }
 
     /// Tables that are computed: they can be checked, and nothing else can be done to them.

@@ -15,13 +15,14 @@ use crate::session::Session;
 use crate::statement::{Origin, Running};
 
 impl Session {
-    /// Copies the rows of `old` into a table defined as `new`.
+    /// Copies the rows of `old` into a table defined as `new`: all, or those of some partitions.
     pub(crate) fn alter_by_copy(
         &mut self,
         old: &Arc<Table>,
         mut new: Table,
         origins: &[Option<usize>],
         next: Option<u64>,
+        partitions: Option<&[ast::Ident]>,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
         new.id = self.server.catalog.new_table_id()?;
         new.definition.id = new.id;
@@ -44,7 +45,7 @@ impl Session {
         copy.redirect_foreign_keys(own_name, old_name);
         copy.name = format!("#copy-{}", new.id.0).into();
         let copy = Arc::new(copy);
-        let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins));
+        let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins, partitions));
         let copied = match copied {
             Ok(count) => count,
             Err(error) => {
@@ -79,7 +80,11 @@ impl Session {
         old: &Arc<Table>,
         copy: &Arc<Table>,
         origins: &[Option<usize>],
+        partitions: Option<&[ast::Ident]>,
     ) -> Result<u64> {
+        if partitions.is_some_and(<[_]>::is_empty) {
+            return Ok(0);
+        }
         let (mut targets, mut items) = (Vec::new(), Vec::new());
         for (column, origin) in copy.columns.iter().zip(origins) {
             if column.generated.is_some() || is_hidden(column) {
@@ -101,7 +106,8 @@ impl Session {
             schema: Some(ast::Ident::new(&table.schema)),
             name: ast::Ident::new(&table.name),
         };
-        let from = ast::NamedTable { name: object(old), ..ast::NamedTable::default() };
+        let partitions = partitions.map_or_else(Vec::new, <[_]>::to_vec);
+        let from = ast::NamedTable { name: object(old), partitions, ..ast::NamedTable::default() };
         let select = ast::Select {
             items,
             from: vec![ast::TableFactor::Table(Box::new(from))],

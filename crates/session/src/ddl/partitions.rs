@@ -22,7 +22,7 @@ use crate::show_create::{literal, quote};
 use crate::statement::{Origin, Running};
 
 /// Most partitions of a table, subpartitions included.
-const PARTITIONS_MAX: u64 = 8192;
+pub(crate) const PARTITIONS_MAX: u64 = 8192;
 /// Most columns of KEY and COLUMNS.
 const COLUMNS_MAX: usize = 16;
 /// Longest comment of a partition, characters.
@@ -55,7 +55,7 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// The word of a method in messages.
-fn word(kind: PartitionKind) -> &'static str {
+pub(crate) fn word(kind: PartitionKind) -> &'static str {
     match kind {
         PartitionKind::Range => "RANGE",
         PartitionKind::List => "LIST",
@@ -507,7 +507,7 @@ fn in_partition_function(error: &Error) -> Error {
 }
 
 /// A partition without values.
-fn unnamed(name: String) -> Partition {
+pub(crate) fn unnamed(name: String) -> Partition {
     Partition {
         number: 0,
         name: name.into(),

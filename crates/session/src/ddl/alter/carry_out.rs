@@ -70,6 +70,7 @@ impl Session {
         let needs_copy = reference_copies(table, &new, &origins);
         let counts_rows = request.algorithm == Algorithm::Copy
             || request.orders
+            || request.repartitions
             || adds_checks
             || adds_keys && self.settings.foreign_key_checks
             || needs_copy;
@@ -78,7 +79,8 @@ impl Session {
         }
         check_demands(request, needs_copy, copies)?;
         if copies {
-            let (rows, commit) = self.alter_by_copy(table, new, &origins, next)?;
+            let (rows, commit) =
+                self.alter_by_copy(table, new, &origins, next, request.kept.as_deref())?;
             return Ok((if counts_rows { rows } else { 0 }, commit));
         }
         let changes = way.unwrap_or_default();
@@ -99,7 +101,8 @@ impl Session {
                         "ALGORITHM=COPY/INPLACE"
                     );
                 }
-                let (rows, commit) = self.alter_by_copy(table, new, &origins, next)?;
+                let (rows, commit) =
+                    self.alter_by_copy(table, new, &origins, next, request.kept.as_deref())?;
                 return Ok((if counts_rows { rows } else { 0 }, commit));
             }
             Err(EngineError::DuplicateKey { index, locator }) => {

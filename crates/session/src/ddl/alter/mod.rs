@@ -4,6 +4,7 @@
 mod actions;
 mod carry_out;
 mod order;
+mod partitions;
 mod way;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use catalog::{ColumnDefault, PrivilegeSet, Table, same_name};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
-use syntax::ast::{AlterAction, AlterTable, Ident};
+use syntax::ast::{AlterAction, AlterTable, Ident, PartitionAction};
 
 use self::actions::{column_of, find_check, place_for, rename_column};
 use super::check_table_name;
@@ -70,6 +71,10 @@ struct Request {
     rebuild: bool,
     /// ORDER BY: the reference copies, and says how many rows.
     orders: bool,
+    /// PARTITION BY and REMOVE PARTITIONING: likewise.
+    repartitions: bool,
+    /// Partitions whose rows stay; `None` for all of them.
+    kept: Option<Vec<Ident>>,
 }
 
 impl Session {
@@ -91,8 +96,10 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if alter.partitioning.is_some() {
-            return Err(Error::not_supported("PARTITION BY"));
+        if let [AlterAction::Partition(action)] = &alter.actions[..]
+            && let Some(done) = self.maintain_partitions(&alter.name, action, sink)
+        {
+            return done;
         }
         let (schema, name) = self.qualify(&alter.name)?;
         let found = self.find_table(&schema, &name);
@@ -118,6 +125,8 @@ impl Session {
             rename: None,
             rebuild: false,
             orders: false,
+            repartitions: false,
+            kept: None,
         };
         if let [action] = &alter.actions[..] {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
@@ -126,12 +135,25 @@ impl Session {
                 self.apply_action(&mut draft, &table, action, &mut request, running)?;
             }
         }
+        if let Some(written) = &alter.partitioning {
+            if table.temporary {
+                bail!(PARTITION_NO_TEMPORARY);
+            }
+            draft.partitioning = None;
+            draft.partitioning = Some(self.build_partitioning(&draft, written, running)?);
+            request.rebuild = true;
+            request.repartitions = true;
+        }
         let outcome = self.carry_out(&table, draft, &request, &mut guard)?;
         drop(guard);
         let (affected_rows, commit) = outcome;
-        let only_renames = !alter.actions.is_empty()
-            && alter.actions.iter().all(|action| matches!(action, AlterAction::RenameTable(_)));
-        let info = if only_renames {
+        // Renames say nothing of rows, and TRUNCATE does not count them.
+        let is_silent = |action: &AlterAction| match action {
+            AlterAction::RenameTable(_) => true,
+            AlterAction::Partition(action) => matches!(**action, PartitionAction::Truncate(_)),
+            _ => false,
+        };
+        let info = if !alter.actions.is_empty() && alter.actions.iter().all(is_silent) {
             String::new()
         } else {
             let warnings = self.working.warning_count();
@@ -277,10 +299,9 @@ impl Session {
                 Ok(())
             }
             AlterAction::Validation(_) => Ok(()),
-            AlterAction::Partition(_) if draft.partitioning.is_some() => {
-                Err(Error::not_supported("ALTER TABLE of partitions"))
+            AlterAction::Partition(action) => {
+                self.alter_partitions(draft, action, request, running)
             }
-            AlterAction::Partition(_) => Err(err!(PARTITION_MGMT_ON_NONPARTITIONED)),
             AlterAction::DiscardTablespace | AlterAction::ImportTablespace => {
                 Err(Error::not_supported("DISCARD and IMPORT TABLESPACE"))
             }

@@ -1,0 +1,261 @@
+//! What ALTER TABLE does to partitions: edits the draft's partitioning and says which partitions' rows stay.
+//!
+//! ADD of RANGE and LIST changes the definition only; everything else writes the rows that stay anew.
+
+use catalog::{Partition, PartitionKind, PartitionMethod, Partitioning, same_name};
+use errors::{Error, Result, bail, err};
+use syntax::ast::{Ident, PartitionAction, PartitionDef, PartitionNames};
+use types::partition::NO_PARTITION;
+
+use super::Request;
+use crate::ddl::draft::Draft;
+use crate::ddl::partitions::{
+    PARTITIONS_MAX, check_names, check_values, name_subpartitions, unnamed,
+};
+use crate::session::Session;
+use crate::statement::Running;
+
+impl Session {
+    /// Applies one action on partitions.
+    pub(super) fn alter_partitions(
+        &mut self,
+        draft: &mut Draft,
+        action: &PartitionAction,
+        request: &mut Request,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let Some(mut partitioning) = draft.partitioning.clone() else {
+            bail!(PARTITION_MGMT_ON_NONPARTITIONED)
+        };
+        match action {
+            PartitionAction::Remove => {
+                draft.partitioning = None;
+                request.rebuild = true;
+                request.repartitions = true;
+                return Ok(());
+            }
+            PartitionAction::Add { partitions, count, .. } => {
+                self.add_partitions(draft, &mut partitioning, partitions, *count, running)?;
+                request.rebuild |=
+                    draft.partitioning.as_ref().is_some_and(|old| !partitioning.keeps_numbers(old));
+            }
+            PartitionAction::Drop { names, .. } => {
+                only_by_value(&partitioning.method, "DROP")?;
+                let places = places(&partitioning, names, "DROP")?;
+                if places.len() == partitioning.partitions.len() {
+                    bail!(DROP_LAST_PARTITION);
+                }
+                let is_kept = |at: &usize| !places.contains(at);
+                let kept = (0..partitioning.partitions.len()).filter(is_kept);
+                let kept: Vec<Partition> =
+                    kept.map(|at| partitioning.partitions[at].clone()).collect();
+                partitioning.partitions = kept;
+                let names = partitioning.partitions.iter();
+                request.kept = Some(names.map(|own| Ident::new(&own.name)).collect());
+                request.rebuild = true;
+            }
+            PartitionAction::Truncate(names) => {
+                request.kept = Some(untouched(&partitioning, names, &draft.name)?);
+                request.rebuild = true;
+                return Ok(());
+            }
+            PartitionAction::Coalesce { count, .. } => {
+                if is_by_value(&partitioning.method) {
+                    bail!(COALESCE_ONLY_ON_HASH_PARTITION);
+                }
+                if *count == 0 {
+                    bail!(COALESCE_PARTITION_NO_PARTITION);
+                }
+                let left = (partitioning.partitions.len() as u64).saturating_sub(*count);
+                if left == 0 {
+                    bail!(DROP_LAST_PARTITION);
+                }
+                partitioning.partitions.truncate(left as usize);
+                request.rebuild = true;
+            }
+            PartitionAction::Reorganize { names, into, .. } => {
+                self.reorganize(draft, &mut partitioning, names, into, running)?;
+                request.rebuild = true;
+            }
+            PartitionAction::Rebuild { names, .. } => {
+                if let PartitionNames::List(names) = names {
+                    places(&partitioning, names, "REBUILD")?;
+                }
+                request.rebuild = true;
+                return Ok(());
+            }
+            PartitionAction::Exchange { .. } => {
+                return Err(Error::not_supported("EXCHANGE PARTITION"));
+            }
+            PartitionAction::Discard(_) | PartitionAction::Import(_) => {
+                return Err(Error::not_supported("DISCARD and IMPORT PARTITION"));
+            }
+            PartitionAction::SecondaryLoad(_) | PartitionAction::SecondaryUnload(_) => {
+                return Err(Error::not_supported("SECONDARY_LOAD"));
+            }
+            PartitionAction::Analyze { .. }
+            | PartitionAction::Check { .. }
+            | PartitionAction::Optimize { .. }
+            | PartitionAction::Repair { .. } => {
+                return Err(Error::not_supported("maintenance of partitions with other changes"));
+            }
+        }
+        check_names(&partitioning)?;
+        check_values(draft, &partitioning)?;
+        if partitioning.leaves() as u64 > PARTITIONS_MAX {
+            bail!(TOO_MANY_PARTITIONS_ERROR);
+        }
+        draft.partitioning = Some(partitioning);
+        Ok(())
+    }
+
+    fn add_partitions(
+        &mut self,
+        draft: &Draft,
+        partitioning: &mut Partitioning,
+        written: &[PartitionDef],
+        count: Option<u64>,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let subs = partitioning.partitions.first().map_or(0, |own| own.subpartitions.len());
+        if is_by_value(&partitioning.method) {
+            if written.is_empty() {
+                let word = super::super::partitions::word(partitioning.method.kind);
+                bail!(PARTITIONS_MUST_BE_DEFINED_ERROR, word);
+            }
+            for definition in written {
+                let mut built = self.build_partition(draft, partitioning, definition, running)?;
+                let last = partitioning.partitions.iter().map(|own| own.number).max();
+                built.number = last.map_or(0, |last| last + 1);
+                partitioning.partitions.push(built);
+            }
+            let numbers = u64::from(partitioning.subpartitions())
+                * partitioning.partitions.last().map_or(0, |own| u64::from(own.number) + 1);
+            if numbers >= u64::from(NO_PARTITION) {
+                partitioning.renumber();
+            }
+            name_subpartitions(partitioning, subs);
+            return Ok(());
+        }
+        if count == Some(0) {
+            bail!(ADD_PARTITION_NO_NEW_PARTITION);
+        }
+        if count.is_some_and(|count| count > PARTITIONS_MAX) {
+            bail!(TOO_MANY_PARTITIONS_ERROR);
+        }
+        for definition in written {
+            let built = self.build_partition(draft, partitioning, definition, running)?;
+            partitioning.partitions.push(built);
+            partitioning.listed = true;
+        }
+        for _ in 0..count.unwrap_or(0) {
+            let name = format!("p{}", partitioning.partitions.len());
+            partitioning.partitions.push(unnamed(name));
+        }
+        partitioning.renumber();
+        Ok(())
+    }
+
+    /// REORGANIZE PARTITION .. INTO: the named ones become others.
+    fn reorganize(
+        &mut self,
+        draft: &Draft,
+        partitioning: &mut Partitioning,
+        names: &[Ident],
+        into: &[PartitionDef],
+        running: &Running<'_>,
+    ) -> Result<()> {
+        if names.is_empty() {
+            if is_by_value(&partitioning.method) {
+                bail!(REORG_NO_PARAM_ERROR);
+            }
+            return Ok(());
+        }
+        if !is_by_value(&partitioning.method) && names.len() != into.len() {
+            bail!(REORG_HASH_ONLY_ON_SAME_NO);
+        }
+        let mut places = places(partitioning, names, "REORGANIZE")?;
+        places.sort_unstable();
+        let first = places[0];
+        let is_range = partitioning.method.kind == PartitionKind::Range;
+        if is_range && places.iter().enumerate().any(|(at, place)| *place != first + at) {
+            bail!(CONSECUTIVE_REORG_PARTITIONS);
+        }
+        let subs = partitioning.partitions.first().map_or(0, |own| own.subpartitions.len());
+        let mut made = Vec::with_capacity(into.len());
+        for definition in into {
+            made.push(self.build_partition(draft, partitioning, definition, running)?);
+        }
+        let end = places[places.len() - 1];
+        let is_last = end + 1 == partitioning.partitions.len();
+        let bound = |own: Option<&Partition>| own.map(|own| own.values.clone());
+        let before = bound(partitioning.partitions.get(end));
+        if is_range && !is_last && before != bound(made.last()) {
+            bail!(REORG_OUTSIDE_RANGE);
+        }
+        let mut kept = Vec::with_capacity(partitioning.partitions.len() + made.len());
+        let mut made = Some(made);
+        for (at, own) in std::mem::take(&mut partitioning.partitions).into_iter().enumerate() {
+            if at == first {
+                kept.extend(made.take().into_iter().flatten());
+            }
+            if !places.contains(&at) {
+                kept.push(own);
+            }
+        }
+        partitioning.partitions = kept;
+        partitioning.listed = true;
+        name_subpartitions(partitioning, subs);
+        partitioning.renumber();
+        check_names(partitioning)
+    }
+}
+
+fn is_by_value(method: &PartitionMethod) -> bool {
+    matches!(method.kind, PartitionKind::Range | PartitionKind::List)
+}
+
+fn only_by_value(method: &PartitionMethod, what: &str) -> Result<()> {
+    if is_by_value(method) { Ok(()) } else { Err(err!(ONLY_ON_RANGE_LIST_PARTITION, what)) }
+}
+
+/// Places of partitions; 1507 for a name that none has.
+fn places(partitioning: &Partitioning, names: &[Ident], what: &str) -> Result<Vec<usize>> {
+    let place = |name: &Ident| {
+        let found = partitioning.partitions.iter().position(|own| same_name(&own.name, &name.text));
+        found.ok_or_else(|| err!(DROP_PARTITION_NON_EXISTENT, what))
+    };
+    names.iter().map(place).collect()
+}
+
+/// Partitions, or subpartitions of those that are named in part, that TRUNCATE leaves alone; 1735.
+fn untouched(
+    partitioning: &Partitioning,
+    names: &PartitionNames,
+    table: &str,
+) -> Result<Vec<Ident>> {
+    let PartitionNames::List(names) = names else { return Ok(Vec::new()) };
+    let mut gone: Vec<u16> = Vec::new();
+    for name in names {
+        match partitioning.named(&name.text) {
+            Some(numbers) => gone.extend(numbers),
+            None => bail!(UNKNOWN_PARTITION, name.text, table),
+        }
+    }
+    let count = partitioning.subpartitions();
+    let mut kept = Vec::new();
+    for own in &partitioning.partitions {
+        if own.subpartitions.is_empty() {
+            if !gone.contains(&own.number) {
+                kept.push(Ident::new(&own.name));
+            }
+            continue;
+        }
+        for (place, (name, _)) in own.subpartitions.iter().enumerate() {
+            if !gone.contains(&(own.number * count + place as u16)) {
+                kept.push(Ident::new(name));
+            }
+        }
+    }
+    Ok(kept)
+}

@@ -12,7 +12,7 @@ const BITS: usize = 64;
 pub(crate) struct DirtySet {
     words: Box<[AtomicU64]>,
     /// One look at a time: whoever looks takes bits away and may put them back.
-    look: Mutex<()>,
+    pub look: Mutex<()>,
 }
 
 impl DirtySet {

@@ -32,7 +32,7 @@ pub(crate) struct Partition {
     start: usize,
     count: usize,
     hand: AtomicUsize,
-    free: Mutex<Vec<u32>>,
+    pub free: Mutex<Vec<u32>>,
 }
 
 impl Partition {
@@ -61,9 +61,9 @@ pub(crate) fn divide(count: usize) -> Box<[Partition]> {
 /// What wakes the threads that serve the pool.
 #[derive(Default)]
 pub(crate) struct Service {
-    needs_frames: Mutex<bool>,
+    pub needs_frames: Mutex<bool>,
     frames: Condvar,
-    ahead: Mutex<VecDeque<PageNo>>,
+    pub ahead: Mutex<VecDeque<PageNo>>,
     pages: Condvar,
     /// Whether a thread reads ahead.
     reads_ahead: AtomicBool,

@@ -106,7 +106,7 @@ pub struct Pool {
     pub(crate) partitions: Box<[Partition]>,
     pub(crate) service: Service,
     /// Frames that `set_aside` took from the free ones.
-    aside: Mutex<Vec<u32>>,
+    pub(crate) aside: Mutex<Vec<u32>>,
     pub(crate) file: Arc<dyn File>,
     pub(crate) writer: Mutex<PageWriter>,
     log: OnceLock<Arc<Log>>,

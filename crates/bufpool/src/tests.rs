@@ -173,6 +173,29 @@ mod pages {
         assert!(pool.stats().evictions > 0 && pool.optimistic(PageNo(500)).is_err());
     }
 
+    /// B15: what would be found waiting, were there a lock that all uses of the pool share, is held here.
+    #[test]
+    fn a_resident_page_is_read_and_changed_while_every_mutex_of_the_pool_is_held() {
+        let pool = Arc::new(open(&SimDisk::new()));
+        put(&pool, 1, 7, 1).unwrap();
+        let _writer = pool.writer.lock();
+        let _aside = pool.aside.lock();
+        let _look = pool.marks.look.lock();
+        let _service = (pool.service.needs_frames.lock(), pool.service.ahead.lock());
+        let _free: Vec<_> = pool.partitions.iter().map(|part| part.free.lock()).collect();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let other = Arc::clone(&pool);
+        let thread = std::thread::spawn(move || {
+            assert!(other.optimistic(PageNo(1)).unwrap().validate());
+            other.exclusive(PageNo(1)).unwrap().mark_dirty(2);
+            drop(other.shared(PageNo(1)).unwrap());
+            done.send(()).unwrap();
+        });
+        // A bound for the failure only: the thread would wait for what this one holds.
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("nothing to wait for");
+        thread.join().unwrap();
+    }
+
     #[test]
     fn no_page_stays_torn_after_a_crash() {
         for seed in 0..150 {

@@ -11,7 +11,7 @@ use engine_api::CancelToken;
 use errors::{ErrorCode, Result, bail};
 use hashbrown::HashMap;
 use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, Traffic};
-use sys::sync::{Condvar, Mutex};
+use sys::sync::{Condvar, Mutex, MutexGuard};
 use types::temporal::MICROS_PER_SECOND;
 use types::{FixedOffset, Value, ZoneRules};
 
@@ -46,9 +46,16 @@ struct State {
 pub(crate) struct EventScheduler {
     state: Mutex<State>,
     changed: Condvar,
+    /// Held from looking at an event to the commit of its change, so that statements and runs do not undo each other's.
+    definitions: Mutex<()>,
 }
 
 impl EventScheduler {
+    /// Until the guard is dropped nobody else changes events. Whoever waits for it waits for a commit at most.
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
+        sys::blocking::blocking(|| self.definitions.lock())
+    }
+
     /// Events or the scheduler's variable have changed.
     pub(crate) fn wake(&self) {
         self.state.lock().woken = true;
@@ -227,6 +234,7 @@ impl Server {
 
     /// Writes when an event ran; after its last run it is disabled, or gone.
     fn settle_event(&self, event: &Arc<Event>, executed: Option<i64>, last: bool) -> Result<()> {
+        let _guard = self.events.changing();
         let over = Some(event.clone());
         let edit = if last && !event.preserve {
             Edit::DropEvent { schema: event.schema.clone(), name: event.name.clone(), over }

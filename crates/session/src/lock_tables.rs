@@ -205,7 +205,13 @@ impl Session {
             | Statement::DropDatabase(_)
             | Statement::CreateView(_)
             | Statement::AlterView(_)
-            | Statement::DropView(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),
+            | Statement::DropView(_)
+            | Statement::CreateRoutine(_)
+            | Statement::AlterRoutine(_)
+            | Statement::DropRoutine(_)
+            | Statement::CreateEvent(_)
+            | Statement::AlterEvent(_)
+            | Statement::DropEvent(_) => Err(err!(LOCK_OR_ACTIVE_TRANSACTION)),
             _ => Ok(()),
         }
     }

@@ -174,6 +174,8 @@ impl Session {
         let ids: Vec<_> = tables.iter().map(|table| table.id).collect();
         let expected: HashSet<_> = ids.iter().copied().collect();
         let _guard = self.lock_for_ddl(&ids)?;
+        let server = self.server.clone();
+        let _changing = server.events.changing();
         // A table made meanwhile would be left behind: look again under the locks.
         let snapshot = self.server.catalog.snapshot();
         snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;

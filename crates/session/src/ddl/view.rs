@@ -76,8 +76,12 @@ impl Session {
         self.lock_plan(&planned)?;
         self.raise_notices(&planned);
         let count = planned.program.columns().len();
+        let mut renamed = Vec::new();
         let columns: Vec<Arc<str>> = if create.columns.is_empty() {
-            planned.program.columns().iter().map(|meta| meta.name.clone()).collect()
+            let mut columns: Vec<Arc<str>> =
+                planned.program.columns().iter().map(|meta| meta.name.clone()).collect();
+            renamed = tell_apart(&create.query, &mut columns);
+            columns
         } else {
             create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
         };
@@ -103,7 +107,7 @@ impl Session {
             [] => create.query.span,
             _ => create.query_span,
         };
-        let definition = self.understood_query(&create.query, span, running.source)?;
+        let definition = self.understood_query(&create.query, span, running.source, &renamed)?;
         let view = View {
             schema: schema.clone(),
             name: name.clone(),
@@ -142,15 +146,24 @@ impl Session {
         query: &ast::Query,
         span: ast::Span,
         source: &[u8],
+        renamed: &[(usize, Arc<str>)],
     ) -> Result<String> {
         let statement = Statement::Query(Box::new(query.clone()));
         let changes = self.spelled_names(&statement, source)?;
         let text = apply(&changes, span, source);
         let parsed = syntax::parse_one(&text, &self.parse_options())
             .map_err(|error| crate::statement::parse_error(&error))?;
-        let Statement::Query(query) = parsed.0 else {
+        let Statement::Query(mut query) = parsed.0 else {
             return Err(errors::Error::internal("the query of a view is none"));
         };
+        let mut items = items_mut(&mut query.body);
+        for (position, name) in renamed {
+            if let Some(item) = items.as_mut().and_then(|items| items.get_mut(*position))
+                && let ast::SelectItemKind::Expr { alias, .. } = &mut item.kind
+            {
+                *alias = Some(ast::Ident::new(name));
+            }
+        }
         let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
         Ok(syntax::print_query(&query, &options))
     }
@@ -201,4 +214,52 @@ fn apply(changes: &[binder::Change], span: ast::Span, source: &[u8]) -> String {
         }
     }
     String::from_utf8_lossy(&text).trim().trim_end_matches(';').to_owned()
+}
+
+/// The select list that names the columns of a query.
+fn items_mut(body: &mut ast::SetExpr) -> Option<&mut Vec<ast::SelectItem>> {
+    match body {
+        ast::SetExpr::Select(select) => Some(&mut select.items),
+        ast::SetExpr::SetOp(chain) => items_mut(&mut chain.first),
+        ast::SetExpr::Query(query) => items_mut(&mut query.body),
+        ast::SetExpr::Table(_) | ast::SetExpr::Values(_) => None,
+    }
+}
+
+/// Gives expressions without a name of their own another one where theirs is taken; returns which were renamed.
+fn tell_apart(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
+    let mut body = query.body.clone();
+    let nameless: Vec<bool> = match items_mut(&mut body) {
+        Some(items) if items.len() == columns.len() => items
+            .iter()
+            .map(|item| match &item.kind {
+                ast::SelectItemKind::Expr { expr, alias } => {
+                    alias.is_none() && !matches!(expr.kind, ast::ExprKind::Column(_))
+                }
+                ast::SelectItemKind::Wildcard | ast::SelectItemKind::QualifiedWildcard(_) => false,
+            })
+            .collect(),
+        _ => return Vec::new(),
+    };
+    let written = columns.to_vec();
+    let mut renamed = Vec::new();
+    for position in 1..columns.len() {
+        for other in 0..position {
+            if !catalog::same_name(&columns[position], &columns[other]) {
+                continue;
+            }
+            let Some(at) = [position, other].into_iter().find(|at| nameless[*at]) else { continue };
+            let name = &written[at];
+            let candidates = (0..).map(|attempt| match attempt {
+                0 => format!("Name_exp_{name}"),
+                attempt => format!("Name_exp_{attempt}_{name}"),
+            });
+            let is_free =
+                |name: &String| !columns.iter().any(|taken| catalog::same_name(taken, name));
+            let Some(free) = candidates.take(columns.len() + 1).find(is_free) else { continue };
+            columns[at] = free.into();
+            renamed.push((at, columns[at].clone()));
+        }
+    }
+    renamed
 }

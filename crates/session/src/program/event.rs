@@ -24,6 +24,9 @@ use crate::statement::Running;
 /// Longest interval, in months or in seconds: the reference's.
 const STEP_MAX: u64 = 1_000_000_000;
 
+/// The last moment of a schedule, 3001-01-18 23:59:59 UTC: the reference's.
+const MOMENT_MAX: i64 = 32_536_771_199 * MICROS_PER_SECOND;
+
 /// A unit of intervals.
 struct Unit {
     unit: IntervalUnit,
@@ -262,6 +265,8 @@ impl Session {
         let (schema, name) = self.qualify(&create.name)?;
         self.check_event_name(&schema, &name)?;
         self.check_writable()?;
+        let server = self.server.clone();
+        let _guard = server.events.changing();
         let snapshot = self.server.catalog.snapshot();
         let known = snapshot.schema(&schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
         let old = snapshot.event(&schema, &name);
@@ -315,6 +320,8 @@ impl Session {
         let (schema, name) = self.qualify(&alter.name)?;
         self.require_on_schema(&schema, PrivilegeSet::EVENT)?;
         self.check_writable()?;
+        let server = self.server.clone();
+        let _guard = server.events.changing();
         let snapshot = self.server.catalog.snapshot();
         let old = snapshot.event(&schema, &name).ok_or_else(|| err!(EVENT_DOES_NOT_EXIST, name))?;
         self.require_over_definer(&old.definer)?;
@@ -376,6 +383,8 @@ impl Session {
         let (schema, name) = self.qualify(&drop.name)?;
         self.require_on_schema(&schema, PrivilegeSet::EVENT)?;
         self.check_writable()?;
+        let server = self.server.clone();
+        let _guard = server.events.changing();
         let snapshot = self.server.catalog.snapshot();
         let Some(known) = snapshot.event(&schema, &name) else {
             if !drop.if_exists {
@@ -480,7 +489,8 @@ impl Session {
         let moment = self.convert_variable(word, &value, &ty, &DataType::datetime(0));
         match moment.map_err(|_| bad())? {
             Value::DateTime(moment) if !moment.is_zero() => {
-                self.settings.time_zone.local_to_utc(moment).ok_or_else(bad)
+                let micros = self.settings.time_zone.local_to_utc(moment);
+                micros.filter(|micros| (1..=MOMENT_MAX).contains(micros)).ok_or_else(bad)
             }
             _ => Err(bad()),
         }

@@ -82,6 +82,11 @@ impl Diagnostics {
         self.counts = [0; 3];
     }
 
+    /// Whether further conditions are only counted.
+    pub fn is_full(&self) -> bool {
+        self.conditions.len() >= self.max_error_count as usize
+    }
+
     /// Adds a finished condition.
     pub fn push(&mut self, condition: Condition) {
         if condition.level == Level::Note && !self.notes_enabled {
@@ -89,15 +94,14 @@ impl Diagnostics {
         }
         let count = &mut self.counts[condition.level as usize];
         *count = count.saturating_add(1);
-        if self.conditions.len() < self.max_error_count as usize {
+        if !self.is_full() {
             self.conditions.push(condition);
         }
     }
 
     /// Adds a condition with the catalogue's wording. No text is built once the area is full.
     pub fn raise(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
-        let full = self.conditions.len() >= self.max_error_count as usize;
-        let message = if full { String::new() } else { fill_template(code, args) };
+        let message = if self.is_full() { String::new() } else { fill_template(code, args) };
         self.push(Condition { level, code, sqlstate: code.sqlstate(), message });
     }
 
@@ -117,7 +121,7 @@ impl Diagnostics {
             level,
             code: error.code(),
             sqlstate: error.sqlstate(),
-            message: error.message().to_owned(),
+            message: if self.is_full() { String::new() } else { error.message().to_owned() },
         });
     }
 

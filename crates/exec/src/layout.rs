@@ -175,4 +175,14 @@ impl Layout {
     pub(crate) fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
         Ok(self.record.encode(values, out)?)
     }
+
+    /// As `encode`, of `count` values that lie apart.
+    pub(crate) fn encode_from<'v>(
+        &self,
+        count: usize,
+        value_of: impl Fn(usize) -> &'v Value,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        Ok(self.record.encode_from(count, value_of, out)?)
+    }
 }

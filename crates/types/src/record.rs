@@ -271,14 +271,27 @@ impl RecordLayout {
 
     /// Appends the record of a row; there may be fewer values than columns, at the end.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<(), RecordError> {
+        self.encode_from(values.len(), |column| &values[column], out)
+    }
+
+    /// As `encode`, of `count` values that lie apart.
+    ///
+    /// # Errors
+    /// As `encode`.
+    pub fn encode_from<'v>(
+        &self,
+        count: usize,
+        value_of: impl Fn(usize) -> &'v Value,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordError> {
         let start = out.len();
-        if values.len() > self.types.len() || values.len() > usize::from(u16::MAX) {
+        if count > self.types.len() || count > usize::from(u16::MAX) {
             return Err(RecordError::WrongValue(self.types.len()));
         }
-        let result = match self.encode_sized(values, false, out) {
+        let result = match self.encode_sized(count, &value_of, false, out) {
             Err(RecordError::TooLong) => {
                 out.truncate(start);
-                self.encode_sized(values, true, out)
+                self.encode_sized(count, &value_of, true, out)
             }
             other => other,
         };
@@ -288,20 +301,21 @@ impl RecordLayout {
         result
     }
 
-    fn encode_sized(
+    fn encode_sized<'v>(
         &self,
-        values: &[Value],
+        count: usize,
+        value_of: &impl Fn(usize) -> &'v Value,
         wide: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), RecordError> {
-        let count = values.len();
         let frame = self.frame(count, wide).ok_or(RecordError::Corrupt)?;
         let start = out.len();
         out.push(if wide { FORMAT | WIDE } else { FORMAT });
         out.push(self.schema_version);
         out.extend_from_slice(&(count as u16).to_le_bytes());
         out.resize(start + frame.data, 0);
-        for (column, value) in values.iter().enumerate() {
+        for column in 0..count {
+            let value = value_of(column);
             if value.is_null() {
                 out[start + frame.nulls + column / 8] |= 1 << (column % 8);
             }

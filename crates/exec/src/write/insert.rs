@@ -584,6 +584,10 @@ impl<'p, 's> InsertState<'p, 's> {
                 Written::Duplicate { index, locator } => (index, locator),
             };
             match &program.mode {
+                // It will only be counted.
+                Mode::Ignore if run.function.diagnostics.is_full() && !run.program_failed => {
+                    return Err(Error::new(ErrorCode::DUP_ENTRY, ""));
+                }
                 Mode::Error | Mode::Ignore => return Err(table.duplicate(index, run)),
                 Mode::Replace => match self.delete_old(index, &locator, run)? {
                     Replaced::Same => {

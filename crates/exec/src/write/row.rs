@@ -180,7 +180,12 @@ impl WriteTable {
         Ok(())
     }
 
-    /// The row in the registers as a record.
+    /// Whether foreign keys look at the values of a row that is written.
+    pub(crate) fn has_foreign_keys(&self) -> bool {
+        !self.parents.is_empty() || !self.children.is_empty()
+    }
+
+    /// The row in the registers as a record; its values too, for foreign keys.
     pub(crate) fn encode(
         &self,
         values: &mut Vec<Value>,
@@ -188,9 +193,12 @@ impl WriteTable {
         run: &Run<'_>,
     ) -> Result<()> {
         values.clear();
-        values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
+        if self.has_foreign_keys() {
+            values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
+        }
         record.clear();
-        self.layout.encode(values, record)
+        let value_of = |at: usize| &run.regs[self.columns[at].register];
+        self.layout.encode_from(self.columns.len(), value_of, record)
     }
 
     /// Loads a record into the registers.

@@ -45,7 +45,8 @@ pub(crate) struct RecordBuffers {
     pub(crate) new_row: Vec<Value>,
 }
 
-/// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the old and new values and the record.
+/// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the record, and for foreign keys the old and
+/// new values.
 pub(crate) fn assign(
     table: &WriteTable,
     assignments: &[AssignmentCode],
@@ -54,9 +55,17 @@ pub(crate) fn assign(
     buffers: &mut RecordBuffers,
     run: &mut Run<'_>,
 ) -> Result<bool> {
-    buffers.old.clear();
-    buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
     let triggers = table.triggers.as_deref();
+    buffers.old.clear();
+    if triggers.is_some() || table.has_foreign_keys() {
+        buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
+    } else {
+        // Only what may change is looked at again.
+        buffers.old.resize(table.columns.len(), Value::Null);
+        for AssignmentCode { column, .. } in assignments {
+            buffers.old[*column].clone_from(&run.regs[table.columns[*column].register]);
+        }
+    }
     if triggers.is_some() {
         table.row(row, &mut buffers.old_row, run)?;
     }

@@ -581,9 +581,56 @@ fn check_function(expr: &Expr, in_moment: bool) -> Result<()> {
         } => each(&[left, right]),
         Expr::Function { name, args, .. } if FUNCTIONS.contains(&&**name) => {
             let in_moment = &**name == "UNIX_TIMESTAMP";
+            if !takes(name, args) {
+                bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
+            }
             args.iter().try_for_each(|arg| check_function(arg, in_moment))
         }
         _ => Err(err!(PARTITION_FUNCTION_IS_NOT_ALLOWED)),
+    }
+}
+
+/// Whether a function of time reads columns that have what it asks for: a text, or a date without a time, would be converted by the
+/// rules of the session.
+fn takes(name: &str, args: &[Expr]) -> bool {
+    let unit = args.iter().find_map(|arg| match arg {
+        Expr::Literal { value: Value::Bytes(text), .. } => std::str::from_utf8(text).ok(),
+        _ => None,
+    });
+    let (date, time) = match (name, unit) {
+        ("UNIX_TIMESTAMP", _) => (false, false),
+        (
+            "TO_DAYS" | "TO_SECONDS" | "DAYOFMONTH" | "DAYOFWEEK" | "DAYOFYEAR" | "MONTH"
+            | "QUARTER" | "WEEKDAY" | "YEAR" | "YEARWEEK" | "DATEDIFF",
+            _,
+        ) => (true, false),
+        ("HOUR" | "MINUTE" | "SECOND" | "MICROSECOND" | "TIME_TO_SEC", _) => (false, true),
+        ("EXTRACT", Some(unit)) => {
+            let unit = unit.to_ascii_uppercase();
+            let with_time = ["HOUR", "MINUTE", "SECOND", "MICROSECOND"];
+            let time = with_time.iter().any(|part| unit.contains(part));
+            (!time || unit.starts_with("DAY_"), time)
+        }
+        _ => return true,
+    };
+    args.iter().all(|arg| {
+        let Some(ty) = column_type_of(arg) else { return name != "DATEDIFF" };
+        match ty.kind {
+            TypeKind::Timestamp => name == "UNIX_TIMESTAMP",
+            TypeKind::DateTime => date || time,
+            TypeKind::Date => date && !time,
+            TypeKind::Time => time && !date,
+            _ => false,
+        }
+    })
+}
+
+/// The type of the column that an argument is, converted or not.
+fn column_type_of(expr: &Expr) -> Option<&DataType> {
+    match expr {
+        Expr::Column { ty, .. } => Some(ty),
+        Expr::Cast { operand, .. } => column_type_of(operand),
+        _ => None,
     }
 }
 

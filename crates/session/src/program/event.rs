@@ -331,7 +331,10 @@ impl Session {
         if let Some(schedule) = &alter.schedule {
             event.schedule = self.event_schedule(schedule, running)?;
             event.time_zone = self.session_text("time_zone").into();
-            event.executed_micros = None;
+            // A recurring event goes on from its last run, so that one that alters itself does not run without end.
+            if matches!(event.schedule, EventSchedule::At(_)) {
+                event.executed_micros = None;
+            }
         }
         if let Some(preserve) = alter.preserve {
             event.preserve = preserve;

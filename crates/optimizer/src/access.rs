@@ -12,11 +12,11 @@ use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
 /// Cost of finding the start of a range.
-const DESCENT_COST: f64 = 2.0;
+pub(crate) const DESCENT_COST: f64 = 2.0;
 /// Cost of a row of the clustered index, the unit.
-const ROW_COST: f64 = 1.0;
+pub(crate) const ROW_COST: f64 = 1.0;
 /// Cost of a row found through another index.
-const LOOKUP_COST: f64 = 2.0;
+pub(crate) const LOOKUP_COST: f64 = 2.0;
 /// Cost of a row of which an index's entry tells all: many fit a page.
 const ENTRY_COST: f64 = 0.4;
 /// Cost of finding a row's group when equal rows do not lie together.
@@ -28,9 +28,9 @@ const UNION_PIECE_SHARE: f64 = 0.02;
 /// Share of the rows in a range with one end.
 const HALF_OPEN_SHARE: f64 = 0.3333;
 /// Ranges that are expected to hold a smaller share of the rows are read without another look.
-const LOOK_SHARE_MIN: f64 = 0.02;
+pub(crate) const LOOK_SHARE_MIN: f64 = 0.02;
 /// The same in a table of fewer rows.
-const LOOK_ROWS_MIN: f64 = 100.0;
+pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
 /// Makes a full scan lose against a forced index.
 const FORCED: f64 = 1e6;
 
@@ -61,15 +61,15 @@ pub(crate) struct TablePlan {
 }
 
 /// The part of an index that predicates pin down.
-struct Pinned {
-    ranges: Vec<RangeSpec>,
-    consumed: Vec<usize>,
-    used: Vec<usize>,
+pub(crate) struct Pinned {
+    pub ranges: Vec<RangeSpec>,
+    pub consumed: Vec<usize>,
+    pub used: Vec<usize>,
     /// Parts with one equal value.
-    equal: usize,
+    pub equal: usize,
     /// Share of the table that the ranges hold.
-    rows: f64,
-    unique: bool,
+    pub rows: f64,
+    pub unique: bool,
 }
 
 impl Planner<'_> {
@@ -114,6 +114,11 @@ impl Planner<'_> {
             }
         }
         if best.as_ref().is_none_or(|plan| plan.cost > DESCENT_COST + ROW_COST) {
+            for plan in self.merged(id, predicates, &usable, live, &keeps, total, goal, &allowed) {
+                if best.as_ref().is_none_or(|before| plan.cost < before.cost) {
+                    best = Some(plan);
+                }
+            }
             let clustered = table.primary().filter(|_| allowed(0));
             let weight = if forced { FORCED } else { 1.0 };
             let full = self.scanned(id, 0, clustered, &keeps, total, goal, weight);
@@ -148,7 +153,13 @@ impl Planner<'_> {
     }
 
     /// What predicates pin down of an index; `None` when nothing.
-    fn pin(&self, table: &Table, index: &Index, sargs: &[&Sarg], total: f64) -> Option<Pinned> {
+    pub(crate) fn pin(
+        &self,
+        table: &Table,
+        index: &Index,
+        sargs: &[&Sarg],
+        total: f64,
+    ) -> Option<Pinned> {
         let mut pinned = Pinned {
             ranges: vec![RangeSpec::default()],
             consumed: Vec::new(),
@@ -330,7 +341,7 @@ impl Planner<'_> {
         (each * lists).min(total).max(1.0)
     }
 
-    fn ranged(
+    pub(crate) fn ranged(
         &self,
         id: InstanceId,
         index: &Index,
@@ -389,12 +400,6 @@ impl Planner<'_> {
         goal: &Goal,
     ) -> bool {
         let instance = self.instance(id);
-        let is_known = |source: &IndexKeySource| {
-            let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
-            !source.value.any(&mut |node| moves(node)) && !is_volatile(&source.value)
-        };
-        let knows_bound =
-            |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|b| is_known(&b.key));
         index.id.0 != 0
             && total >= LOOK_ROWS_MIN
             && pinned.rows > total * LOOK_SHARE_MIN
@@ -403,11 +408,7 @@ impl Planner<'_> {
             && instance.locking == plan::RowLocking::None
             && instance.locator.is_none()
             && !self.covers(id, index)
-            && pinned.ranges.iter().all(|range| {
-                range.equal.iter().all(is_known)
-                    && knows_bound(&range.lower)
-                    && knows_bound(&range.upper)
-            })
+            && pinned.ranges.iter().all(is_known)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -499,6 +500,17 @@ impl Planner<'_> {
     }
 }
 
+/// Whether a range's values are the same in the whole statement.
+pub(crate) fn is_known(range: &RangeSpec) -> bool {
+    let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
+    let is_known = |source: &IndexKeySource| {
+        !source.value.any(&mut |node| moves(node)) && !is_volatile(&source.value)
+    };
+    let knows_bound =
+        |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|bound| is_known(&bound.key));
+    range.equal.iter().all(is_known) && knows_bound(&range.lower) && knows_bound(&range.upper)
+}
+
 impl Pinned {
     /// A predicate is used; an exact one is answered, unless only a prefix is indexed.
     fn note(&mut self, sarg: &Sarg, whole: bool) {
@@ -510,14 +522,14 @@ impl Pinned {
 }
 
 /// Rows that are read when the rest may stop early.
-fn read_rows(fetched: f64, rows: f64, ordered: bool, goal: &Goal) -> f64 {
+pub(crate) fn read_rows(fetched: f64, rows: f64, ordered: bool, goal: &Goal) -> f64 {
     match goal.limit {
         Some(limit) if ordered && rows > limit => (fetched * limit / rows).max(limit),
         _ => fetched,
     }
 }
 
-fn sort_cost(rows: f64, ordered: bool, goal: &Goal) -> f64 {
+pub(crate) fn sort_cost(rows: f64, ordered: bool, goal: &Goal) -> f64 {
     if ordered || goal.order.is_empty() {
         return 0.0;
     }
@@ -525,7 +537,7 @@ fn sort_cost(rows: f64, ordered: bool, goal: &Goal) -> f64 {
     rows * SORT_COST * (kept + 2.0).log2()
 }
 
-fn group_cost(rows: f64, grouped: bool, goal: &Goal) -> f64 {
+pub(crate) fn group_cost(rows: f64, grouped: bool, goal: &Goal) -> f64 {
     if grouped || goal.group.is_empty() { 0.0 } else { rows * GROUP_COST }
 }
 

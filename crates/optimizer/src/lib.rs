@@ -9,6 +9,7 @@ mod covering;
 pub mod explain;
 mod finish;
 mod graph;
+mod index_merge;
 mod join;
 mod predicate;
 mod pruning;

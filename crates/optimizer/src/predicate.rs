@@ -47,7 +47,7 @@ fn split_or(predicate: Expr, into: &mut Vec<Vec<Expr>>) {
 }
 
 /// The alternatives of an OR, each as its conjuncts; `None` for what is no OR, or may not be taken apart.
-fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
+pub(crate) fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
     let is_or = matches!(predicate, Expr::Binary { op: BinaryOp::Or, .. });
     if !is_or || is_volatile(predicate) || has_subquery(predicate) {
         return None;

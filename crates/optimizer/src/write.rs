@@ -207,6 +207,8 @@ impl Planner<'_> {
         scans.iter().any(|access| {
             let index = match access {
                 Access::Unique { .. } => return false,
+                // A changed row could come again with another arm.
+                Access::Merge { .. } => return true,
                 Access::Ranges { index, .. } | Access::Full { index, .. } => *index,
             };
             let clustered = self.table(target.instance).primary();

@@ -23,8 +23,8 @@ pub use logical::{
     LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
 };
 pub use physical::{
-    Access, AggregateMode, CteId, EntryPart, EntryParts, IndexKeySource, JoinKind, Physical,
-    RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
+    Access, AggregateMode, CteId, EntryPart, EntryParts, IndexKeySource, JoinKind, MergeArm,
+    Physical, RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
 };
 pub use statement::{
     Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, InsertMode,

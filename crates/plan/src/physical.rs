@@ -113,8 +113,20 @@ pub enum Access {
     /// One or more ranges of an index (an IN list gives several), in index order, without duplicates.
     /// `or_all`: where they turn out to hold much of the table all of it is read instead, in its own order; the filter tells what belongs to them.
     Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool },
+    /// What is in any of several indexes' ranges, arm after arm. A row that is in more than one comes once: with the first arm whose
+    /// condition it fulfils. `or_all` as above.
+    Merge { arms: Vec<MergeArm>, or_all: bool },
     /// The whole index.
     Full { index: u32, backward: bool },
+}
+
+/// One of the indexes of [`Access::Merge`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeArm {
+    pub index: u32,
+    pub ranges: Vec<RangeSpec>,
+    /// The alternative that it answers: every row that fulfils it is in the ranges.
+    pub condition: Expr,
 }
 
 /// How two inputs combine.

@@ -439,6 +439,13 @@ fn access(access: &Access) -> String {
             let parts: Vec<_> = ranges.iter().map(range).collect();
             format!("ranges {index}{} {}", back(*backward), parts.join(" | "))
         }
+        Access::Merge { arms, .. } => {
+            let arm = |arm: &crate::MergeArm| {
+                let parts: Vec<_> = arm.ranges.iter().map(range).collect();
+                format!("{} {}", arm.index, parts.join(" | "))
+            };
+            format!("merge {}", arms.iter().map(arm).collect::<Vec<_>>().join(" or "))
+        }
         Access::Full { index, backward } => format!("full {index}{}", back(*backward)),
     }
 }

@@ -460,6 +460,12 @@ impl Access {
         match self {
             Access::Unique { key, .. } => key_sources(key, f),
             Access::Ranges { ranges, .. } => range_exprs(ranges, f),
+            Access::Merge { arms, .. } => {
+                for arm in arms {
+                    range_exprs(&arm.ranges, f);
+                    f(&arm.condition);
+                }
+            }
             Access::Full { .. } => {}
         }
     }

@@ -237,8 +237,12 @@ fn note_access(node: &Physical, inner: bool, counters: &mut Vec<Counter>) {
             (Access::Full { .. }, true) => counters.push(Counter::SELECT_FULL_JOIN),
             (Access::Ranges { ranges, .. }, _)
                 if ranges.iter().all(|range| range.lower.is_none() && range.upper.is_none()) => {}
-            (Access::Ranges { .. }, false) => counters.push(Counter::SELECT_RANGE),
-            (Access::Ranges { .. }, true) => counters.push(Counter::SELECT_FULL_RANGE_JOIN),
+            (Access::Ranges { .. } | Access::Merge { .. }, false) => {
+                counters.push(Counter::SELECT_RANGE)
+            }
+            (Access::Ranges { .. } | Access::Merge { .. }, true) => {
+                counters.push(Counter::SELECT_FULL_RANGE_JOIN);
+            }
             (Access::Unique { .. }, _) => {}
         },
         Physical::NestedLoop { outer, inner: right, .. }

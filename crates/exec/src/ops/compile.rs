@@ -17,7 +17,7 @@ use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
 use super::keys::{KeySource, RangeNode, Ranges};
 use super::materialize::RecursiveNode;
-use super::scan::{AccessNode, ScanNode, TableNode};
+use super::scan::{AccessNode, ArmNode, ScanNode, TableNode};
 use super::set::SetNode;
 use super::sort::{KeyCode, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
@@ -407,6 +407,9 @@ impl<'a> NodeCompiler<'a> {
                 &mut in_filter,
             );
         }
+        if let Access::Merge { arms, .. } = access {
+            arms.iter().for_each(|arm| arm.condition.add_registers(&|_| &[], &mut in_filter));
+        }
         let columns = table.columns.iter().map(|(column, register)| (*column, *register));
         let (first, rest): (Vec<_>, Vec<_>) =
             columns.partition(|(_, register)| in_filter.contains(*register));
@@ -439,6 +442,10 @@ impl<'a> NodeCompiler<'a> {
                     },
                     backward: *backward,
                 },
+                Access::Merge { arms, or_all } => AccessNode::Merge {
+                    arms: arms.iter().map(|arm| self.arm(arm)).collect::<Result<_>>()?,
+                    or_all: *or_all,
+                },
                 Access::Full { index, backward } => {
                     AccessNode::Full { index: IndexId(*index), backward: *backward }
                 }
@@ -446,6 +453,15 @@ impl<'a> NodeCompiler<'a> {
             filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
             measured: None,
             is_drained: false,
+        })
+    }
+
+    fn arm(&mut self, arm: &plan::MergeArm) -> Result<ArmNode> {
+        let ranges = arm.ranges.iter().map(|range| self.range(range)).collect::<Result<_>>()?;
+        Ok(ArmNode {
+            index: IndexId(arm.index),
+            ranges: Ranges { ranges },
+            condition: self.exprs.truth(&arm.condition)?,
         })
     }
 

@@ -7,6 +7,7 @@ use engine_api::{
     ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
+use hashbrown::HashSet;
 use types::{SqlBytes, Value};
 
 use super::{KeySource, Operator, Ranges};
@@ -35,7 +36,16 @@ pub(crate) struct TableNode {
 pub(crate) enum AccessNode {
     Unique { index: IndexId, key: Vec<KeySource> },
     Ranges { index: IndexId, ranges: Ranges, backward: bool, or_all: bool },
+    Merge { arms: Vec<ArmNode>, or_all: bool },
     Full { index: IndexId, backward: bool },
+}
+
+/// One of the indexes of a merge.
+pub(crate) struct ArmNode {
+    pub(crate) index: IndexId,
+    pub(crate) ranges: Ranges,
+    /// The alternative that it answers.
+    pub(crate) condition: Truth,
 }
 
 /// A scan in a program.
@@ -56,7 +66,7 @@ impl ScanNode {
         match &self.access {
             AccessNode::Full { backward: false, .. } => counts.read_first += 1,
             AccessNode::Full { backward: true, .. } => counts.read_last += 1,
-            AccessNode::Unique { .. } | AccessNode::Ranges { .. } => {}
+            AccessNode::Unique { .. } | AccessNode::Ranges { .. } | AccessNode::Merge { .. } => {}
         }
     }
 
@@ -70,6 +80,7 @@ impl ScanNode {
             }
             AccessNode::Full { backward: false, .. }
             | AccessNode::Ranges { backward: false, .. }
+            | AccessNode::Merge { .. }
             | AccessNode::Unique { .. } => counts.read_next += rows,
             AccessNode::Full { backward: true, .. } | AccessNode::Ranges { backward: true, .. } => {
                 counts.read_prev += rows;
@@ -178,6 +189,9 @@ pub(crate) struct ScanBuffers {
     is_used: bool,
 }
 
+/// Bytes of locators that a locking merge remembers; behind them the alternatives' conditions tell rows apart, as in plain reads.
+const GIVEN_BYTES_MAX: usize = 16 << 20;
+
 /// Rows of a table that are read in order in the time of one that is found through an index.
 const ROWS_PER_LOOKUP: u64 = 8;
 
@@ -209,6 +223,11 @@ pub(crate) struct Scan<'r> {
     node: &'r ScanNode,
     /// Ranges still to be read, the next one last.
     ranges: Vec<KeyRange>,
+    /// The arm of a merge that is read.
+    arm: usize,
+    /// Locators of rows that a locking read through a merge gave, and their bytes.
+    given: HashSet<Box<[u8]>, foldhash::fast::FixedState>,
+    given_bytes: usize,
     cursor: Option<CursorId>,
     buffers: ScanBuffers,
     at: usize,
@@ -234,6 +253,9 @@ impl<'r> Scan<'r> {
         Scan {
             node,
             ranges: Vec::new(),
+            arm: 0,
+            given: HashSet::default(),
+            given_bytes: 0,
             cursor: None,
             buffers: ScanBuffers::default(),
             at: 0,
@@ -272,12 +294,18 @@ impl<'r> Scan<'r> {
             let cursor = match self.cursor {
                 Some(cursor) => cursor,
                 None => {
-                    let Some(range) = self.ranges.pop() else { return Ok(false) };
+                    let Some(range) = self.ranges.pop() else {
+                        if self.next_arm(run)? {
+                            continue;
+                        }
+                        return Ok(false);
+                    };
                     let (index, backward) = match &self.node.access {
                         _ if self.reads_all => (IndexId::CLUSTERED, false),
                         AccessNode::Ranges { index, backward, .. }
                         | AccessNode::Full { index, backward } => (*index, *backward),
                         AccessNode::Unique { index, .. } => (*index, false),
+                        AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
                     };
                     let spec = ScanSpec {
                         table: self.node.table.table,
@@ -322,6 +350,45 @@ impl<'r> Scan<'r> {
         }
     }
 
+    /// Goes on with the next arm of a merge; false when there is none.
+    fn next_arm(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let AccessNode::Merge { arms, .. } = &self.node.access else { return Ok(false) };
+        let Some(arm) = arms.get(self.arm + 1).filter(|_| !self.reads_all) else {
+            return Ok(false);
+        };
+        self.arm += 1;
+        self.ranges = arm.ranges.evaluate(false, run)?;
+        self.ranges.reverse();
+        Ok(true)
+    }
+
+    /// Whether a row of the batch that passed the filter comes with another arm of a merge. Its lock stays, whichever arm gives it.
+    #[inline]
+    fn is_of_other_arm(&mut self, at: usize, run: &mut Run<'r>) -> Result<bool> {
+        let AccessNode::Merge { arms, .. } = &self.node.access else { return Ok(false) };
+        if self.reads_all {
+            return Ok(false);
+        }
+        // A row that is read as it is now may have been moved into an arm that was read before.
+        if self.node.table.effective_lock(run) != RowLock::None {
+            let locator = self.buffers.batch.row(at).locator;
+            if self.given.contains(locator) {
+                return Ok(true);
+            }
+            if self.given_bytes < GIVEN_BYTES_MAX {
+                self.given_bytes += locator.len();
+                self.given.insert(locator.into());
+                return Ok(false);
+            }
+        }
+        for arm in &arms[..self.arm] {
+            if arm.condition.holds(run)? {
+                return Ok(true);
+            }
+        }
+        Ok(!arms[self.arm].condition.holds(run)?)
+    }
+
     /// The last row of the batch matters: it comes again, locked.
     fn lock_peeked(&mut self, run: &mut Run<'r>) -> Result<()> {
         if let Some(cursor) = self.cursor {
@@ -349,6 +416,10 @@ impl<'r> Operator<'r> for Scan<'r> {
         }
         self.buffers.batch.clear();
         self.at = 0;
+        self.arm = 0;
+        self.given.clear();
+        self.given_bytes = 0;
+        self.reads_all = false;
         let lock = self.node.table.effective_lock(run);
         self.fetch = match lock {
             RowLock::None if self.node.is_drained => FIRST_FETCH_DRAINED,
@@ -378,6 +449,23 @@ impl<'r> Operator<'r> for Scan<'r> {
                     self.ranges.push(KeyRange::ALL);
                 }
             }
+            AccessNode::Merge { arms, or_all } => {
+                let table = &self.node.table;
+                if *or_all && lock == RowLock::None {
+                    for arm in arms {
+                        let ranges = arm.ranges.evaluate(false, run)?;
+                        self.reads_all |=
+                            hold_much(table.table, &table.engine, arm.index, &ranges, run)?;
+                    }
+                }
+                self.ranges.clear();
+                if self.reads_all {
+                    self.ranges.push(KeyRange::ALL);
+                } else if let Some(first) = arms.first() {
+                    self.ranges = first.ranges.evaluate(false, run)?;
+                    self.ranges.reverse();
+                }
+            }
             AccessNode::Full { .. } => {
                 self.ranges.clear();
                 self.ranges.push(KeyRange::ALL);
@@ -393,14 +481,21 @@ impl<'r> Operator<'r> for Scan<'r> {
         let node = self.node;
         loop {
             while self.at < self.buffers.batch.len() {
-                let row = self.buffers.batch.row(self.at);
+                let at = self.at;
                 self.at += 1;
+                let row = self.buffers.batch.row(at);
+                let passes = node.table.accept(node.filter.as_ref(), row, run)?;
+                if passes && self.is_of_other_arm(at, run)? {
+                    continue;
+                }
                 let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
-                match node.table.accept(node.filter.as_ref(), row, run)? {
+                match passes {
                     true if is_peeked => self.lock_peeked(run)?,
                     true => return Ok(true),
                     false if is_peeked => {}
-                    false => node.table.refuse(row.locator, run)?,
+                    false => {
+                        node.table.refuse(self.buffers.batch.row(at).locator, run)?;
+                    }
                 }
             }
             if !self.refill(run)? {
@@ -412,6 +507,7 @@ impl<'r> Operator<'r> for Scan<'r> {
     fn close(&mut self, run: &mut Run<'r>) {
         self.close_cursor(run);
         self.ranges.clear();
+        self.given = HashSet::default();
         self.at = 0;
         self.point = false;
         let mut buffers = std::mem::take(&mut self.buffers);
@@ -441,11 +537,16 @@ impl<'r> Scan<'r> {
                     None => true,
                 };
                 let is_peeked = self.is_peeked && self.at == self.buffers.batch.len();
+                if passes && self.is_of_other_arm(at, run)? {
+                    continue;
+                }
                 match passes {
                     true if is_peeked => self.lock_peeked(run)?,
                     true => return Ok(Some(self.buffers.batch.row(at))),
                     false if is_peeked => {}
-                    false => node.table.refuse(row.locator, run)?,
+                    false => {
+                        node.table.refuse(self.buffers.batch.row(at).locator, run)?;
+                    }
                 }
             }
             if !self.refill(run)? {

@@ -35,7 +35,10 @@ impl SortNode {
             node = match node {
                 Node::Filter { input, .. } | Node::Project { input, .. } => input,
                 Node::Measured { input, .. } => input,
-                Node::Scan(scan) => return matches!(scan.access, AccessNode::Ranges { .. }),
+                Node::Scan(scan) => {
+                    let access = &scan.access;
+                    return matches!(access, AccessNode::Ranges { .. } | AccessNode::Merge { .. });
+                }
                 _ => return false,
             };
         }

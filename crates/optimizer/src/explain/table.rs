@@ -386,6 +386,25 @@ impl<'a> Lines<'a, '_> {
                     line.extra.push("Backward index scan".into());
                 }
             }
+            Access::Merge { arms, .. } => {
+                line.access = Some("index_merge");
+                let mut shown = Vec::with_capacity(arms.len());
+                for arm in arms {
+                    self.key(&mut line, access, arm.index, &[], range_parts(&arm.ranges));
+                    let length = line.key_length.take().unwrap_or_default();
+                    shown.push((line.key.take().unwrap_or_default(), length));
+                }
+                let (keys, lengths): (Vec<String>, Vec<String>) = shown.into_iter().unzip();
+                line.key = Some(keys.join(","));
+                line.key_length = Some(lengths.join(","));
+                let word = if crate::index_merge::is_in_row_order(table, arms) {
+                    "union"
+                } else {
+                    "sort_union"
+                };
+                line.extra.push(format!("Using {word}({})", keys.join(",")));
+                line.possible_keys = possible_keys(access, table, filter, context);
+            }
             Access::Full { index, backward } => {
                 fetched = total;
                 line.access = Some(if *index == 0 && !*backward { "ALL" } else { "index" });
@@ -412,7 +431,9 @@ impl<'a> Lines<'a, '_> {
             line.extra.insert(0, "Using index".into());
         }
         if filter.is_some() {
-            line.extra.insert(0, "Using where".into());
+            // The reference names the indexes of a merge first.
+            let at = usize::from(line.access == Some("index_merge"));
+            line.extra.insert(at, "Using where".into());
         } else {
             line.filtered = Some(100.0);
         }
@@ -455,6 +476,14 @@ impl<'a> Lines<'a, '_> {
             line.reference = Some(references.join(","));
         }
     }
+}
+
+/// Parts of an index that ranges go by.
+fn range_parts(ranges: &[plan::RangeSpec]) -> usize {
+    let parts = |range: &plan::RangeSpec| {
+        range.equal.len() + usize::from(range.lower.is_some() || range.upper.is_some())
+    };
+    ranges.iter().map(parts).max().unwrap_or(0)
 }
 
 /// Indexes whose first column the filter mentions.

@@ -136,7 +136,8 @@ fn node(operator: &Physical, context: &Context<'_>) -> Node {
     }
     let mut inputs = Vec::new();
     operator.for_each_input(&mut |input| inputs.push(node(input, context)));
-    let mut shown = describe(operator, context).over(inputs);
+    let mut shown = describe(operator, context);
+    shown.inputs.append(&mut inputs);
     let estimate = context.estimate(operator);
     shown.estimate = Some(estimate);
     let actual = context.actual.map(|actual| actual(operator));
@@ -464,6 +465,7 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
                     .with("ranges", Json::texts(shown))
             }
         },
+        Access::Merge { arms, .. } => return merge_node(table, arms, context),
         Access::Full { index: 0, backward: false } => {
             Node::new(format!("Table scan on {alias}"), "table")
         }
@@ -485,6 +487,24 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
     node.with("schema_name", Json::text(&definition.schema))
         .with("table_name", Json::text(&definition.name))
         .with("used_columns", Json::texts(used))
+}
+
+/// The reference's names for a union of indexes. Here rows need no sorting: of a row that is in several arms one arm is known to give it.
+fn merge_node(table: &TableAccess, arms: &[plan::MergeArm], context: &Context<'_>) -> Node {
+    let inputs = arms.iter().map(|arm| {
+        let own = Access::Ranges {
+            index: arm.index,
+            ranges: arm.ranges.clone(),
+            backward: false,
+            or_all: false,
+        };
+        describe_scan(table, &own, context)
+    });
+    let (text, kind) = match crate::index_merge::is_in_row_order(context.table(table), arms) {
+        true => ("Deduplicate rows sorted by row ID", "rowid_union"),
+        false => ("Sort-deduplicate by row ID", "index_merge"),
+    };
+    Node::new(text, kind).over(inputs.collect())
 }
 
 fn lookup(

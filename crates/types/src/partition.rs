@@ -40,7 +40,7 @@ impl Deal {
     fn of(self, number: i64) -> u16 {
         let count = i64::from(self.count.max(1));
         let dealt = if self.linear {
-            let mask = self.count.max(1).next_power_of_two() as i64 - 1;
+            let mask = i64::from(u32::from(self.count.max(1)).next_power_of_two()) - 1;
             let low = number & mask;
             if low < count { low } else { number & (mask >> 1) }
         } else {
@@ -171,6 +171,16 @@ impl Rule {
             Rule::Range(bounds) => bounds.len() as u16,
             Rule::List(listed) => listed.len() as u16,
         }
+    }
+
+    /// One more than its largest number.
+    fn end(&self) -> u32 {
+        let largest = match self {
+            Rule::Range(bounds) => bounds.iter().map(|(_, number)| *number).max(),
+            Rule::List(listed) => listed.values().copied().max(),
+            Rule::Hash(deal) | Rule::Key(deal) => return deal.count.into(),
+        };
+        largest.map_or(0, |number| u32::from(number) + 1)
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -318,7 +328,10 @@ impl Router {
         let kinds = kinds.collect();
         let rule = Rule::read(&mut reader)?;
         let sub = if reader.is_empty() { None } else { Some(Rule::read(&mut reader)?) };
-        Some(Router { rule, values, expression, kinds, sub })
+        let router = Router { rule, values, expression, kinds, sub };
+        // Every number that it can give has room; the largest one is nobody's.
+        let end = router.rule.end() * u32::from(router.subpartitions());
+        (end <= u32::from(NO_PARTITION)).then_some(router)
     }
 }
 
@@ -373,6 +386,20 @@ mod tests {
         assert_eq!(span(2), Some((1, 3)));
         assert_eq!(span(9), Some((3, 3)));
         assert_eq!(span(10), Some((NO_PARTITION, 3)));
+    }
+
+    #[test]
+    fn numbers_without_room_are_refused() {
+        let sub = Some(Rule::Hash(Deal { count: 300, linear: false }));
+        let router = |number| Router {
+            rule: Rule::Range(vec![(None, number)]),
+            values: 1,
+            expression: true,
+            kinds: vec![ValueKind::Signed; 2],
+            sub: sub.clone(),
+        };
+        assert!(Router::read(&router(217).write()).is_some());
+        assert!(Router::read(&router(218).write()).is_none());
     }
 
     #[test]

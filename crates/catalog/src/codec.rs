@@ -203,10 +203,7 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     out.number(8, u64::from(table.collation.0));
     out.text(9, &table.comment);
     for (name, value) in &table.options {
-        let mut nested = FieldWriter::nested();
-        nested.text(1, name);
-        nested.text(2, value);
-        out.nest(10, nested);
+        out.nest(10, write_pair(name, value));
     }
     out.number(11, table.created_micros as u64);
     out.number(12, table.id.0);
@@ -549,7 +546,15 @@ fn read_check(bytes: &[u8]) -> Result<Check> {
     Ok(check)
 }
 
-fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
+/// Two texts, tags 1 and 2.
+pub(crate) fn write_pair(first: &str, second: &str) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.text(1, first);
+    out.text(2, second);
+    out
+}
+
+pub(crate) fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
     let mut pair = (String::new(), String::new());
     for field in nested_fields(bytes)? {
         match field.tag {

@@ -11,7 +11,7 @@ use errors::Result;
 use types::partition::{Deal, Router, Rule, ValueKind, tuple_key};
 use types::{DataType, Value};
 
-use crate::codec::{read_value, write_value};
+use crate::codec::{read_pair, read_value, write_pair, write_value};
 use crate::fields::{FieldWriter, damaged, nested_fields};
 use crate::{Index, IndexPart, Table, same_name};
 
@@ -325,31 +325,13 @@ fn partition_writer(partition: &Partition) -> FieldWriter {
         out.nest(3, values);
     }
     out.text(4, &partition.comment);
-    let mut pairs = |tag: u16, first: &str, second: &str| {
-        let mut nested = FieldWriter::nested();
-        nested.text(1, first);
-        nested.text(2, second);
-        out.nest(tag, nested);
-    };
     for (name, value) in &partition.options {
-        pairs(5, name, value);
+        out.nest(5, write_pair(name, value));
     }
     for (name, comment) in &partition.subpartitions {
-        pairs(6, name, comment);
+        out.nest(6, write_pair(name, comment));
     }
     out
-}
-
-fn read_pair(bytes: &[u8]) -> Result<(String, String)> {
-    let mut pair = (String::new(), String::new());
-    for field in nested_fields(bytes)? {
-        match field.tag {
-            1 => pair.0 = field.text()?.into(),
-            2 => pair.1 = field.text()?.into(),
-            _ => {}
-        }
-    }
-    Ok(pair)
 }
 
 fn read_tuple(bytes: &[u8]) -> Result<Vec<PartitionValue>> {

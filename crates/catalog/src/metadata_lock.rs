@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine_api::{CancelToken, TableId};
+use engine_api::{CancelToken, TableId, Wait};
 use errors::{Result, bail, err};
 use hashbrown::HashMap;
 use sys::model::breaks;
@@ -164,7 +164,9 @@ impl MetadataLocks {
         let mut waited = Duration::ZERO;
         let mut had_to_wait = false;
         loop {
-            let Some(circular) = self.conflict(slot, tables) else { return Ok(had_to_wait) };
+            let Some((circular, wait)) = self.conflict(slot, tables) else {
+                return Ok(had_to_wait);
+            };
             slot.held.lock().truncate(mark);
             if circular {
                 bail!(LOCK_DEADLOCK);
@@ -174,15 +176,15 @@ impl MetadataLocks {
             }
             cancel.check()?;
             had_to_wait = true;
-            sys::threads::sleep(POLL);
+            poll(cancel, wait);
             waited += POLL;
             slot.held.lock().extend_from_slice(tables);
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Whether another session's announcement forbids the use; `Some(true)` when that session waits for this one.
-    fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<bool> {
+    /// Whether another session's announcement forbids the use: `true` when that session waits for this one, and what this one waits for.
+    fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<(bool, Wait)> {
         let announcements = self.announcements.lock();
         let held = slot.held.lock();
         let earlier = &held[..held.len().saturating_sub(tables.len())];
@@ -207,7 +209,7 @@ impl MetadataLocks {
                         && announcement.mode.forbids(*usage)
                 })
         });
-        Some(circular)
+        Some((circular, wait_for(hit.table, hit.table)))
     }
 
     /// Locks tables (`None`: all tables) for session `owner` and waits until no other session uses them.
@@ -232,13 +234,15 @@ impl MetadataLocks {
         cancel: &CancelToken,
     ) -> Result<MetadataGuard> {
         let guard = self.announce(owner, tables, timeout, cancel)?;
+        let is_global = tables.iter().any(|(table, _)| table.is_none());
+        let wait = if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock };
         let mut waited = Duration::ZERO;
         while self.is_blocked(owner, tables) {
             if waited >= timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
             cancel.check()?;
-            sys::threads::sleep(POLL);
+            poll(cancel, wait);
             waited += POLL;
         }
         for announcement in self.announcements.lock().iter_mut() {
@@ -260,9 +264,10 @@ impl MetadataLocks {
         let mut waited = Duration::ZERO;
         loop {
             let mut announcements = self.announcements.lock();
-            let clash =
-                tables.iter().any(|(table, mode)| clashes(&announcements, owner, *table, *mode));
-            if !clash {
+            let clash = tables.iter().find_map(|(table, mode)| {
+                clash(&announcements, owner, *table, *mode).map(|other| wait_for(*table, other))
+            });
+            let Some(wait) = clash else {
                 announcements.extend(tables.iter().map(|(table, mode)| Announcement {
                     owner,
                     table: *table,
@@ -274,13 +279,13 @@ impl MetadataLocks {
                 // Pairs with the fence in `use_tables`.
                 fence(Ordering::SeqCst);
                 return Ok(MetadataGuard { locks: self.clone(), owner, tables: tables.to_vec() });
-            }
+            };
             drop(announcements);
             if waited >= timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
             cancel.check()?;
-            sys::threads::sleep(POLL);
+            poll(cancel, wait);
             waited += POLL;
         }
     }
@@ -298,7 +303,7 @@ impl MetadataLocks {
         loop {
             if !announced {
                 let mut announcements = self.announcements.lock();
-                if !clashes(&announcements, owner, table, LockMode::Exclusive) {
+                if clash(&announcements, owner, table, LockMode::Exclusive).is_none() {
                     change(&mut announcements, owner, table, (LockMode::Exclusive, true));
                     self.announced.fetch_add(1, Ordering::Relaxed);
                     announced = true;
@@ -323,7 +328,7 @@ impl MetadataLocks {
                 }
                 return given_up;
             }
-            sys::threads::sleep(POLL);
+            poll(cancel, wait_for(table, table));
             waited += POLL;
         }
     }
@@ -336,20 +341,33 @@ impl MetadataLocks {
     }
 }
 
-/// Whether another session's announcement excludes one of `mode`.
-fn clashes(
+/// What a session waits for that wants `table` where another has announced `other`; `None` stands for all tables.
+fn wait_for(table: Option<TableId>, other: Option<TableId>) -> Wait {
+    let is_global = table.is_none() || other.is_none();
+    if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock }
+}
+
+/// Sleeps until it is worth another look.
+fn poll(cancel: &CancelToken, wait: Wait) {
+    let _waiting = cancel.waiting(wait);
+    sys::threads::sleep(POLL);
+}
+
+/// The table of another session's announcement that excludes one of `mode`.
+fn clash(
     announcements: &[Announcement],
     owner: u64,
     table: Option<TableId>,
     mode: LockMode,
-) -> bool {
-    announcements.iter().any(|other| {
+) -> Option<Option<TableId>> {
+    let excluding = announcements.iter().find(|other| {
         let same = match (table, other.table) {
             (Some(table), Some(locked)) => table == locked,
             (None, _) | (_, None) => true,
         };
         other.owner != owner && same && mode.clashes(other.mode)
-    })
+    });
+    excluding.map(|other| other.table)
 }
 
 /// Gives an own announcement another mode, and says whether it waits.

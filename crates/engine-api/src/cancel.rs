@@ -1,11 +1,46 @@
-//! How a statement is told to stop: KILL, a time limit, or a client that went away.
+//! How a statement is told to stop (KILL, a time limit, or a client that went away), and what it waits for meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Shared by a connection, its running statement and whoever may cancel it. Cloning shares.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicU8>);
+pub struct CancelToken(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: AtomicU8,
+    /// A `Wait`, as its place in `WAITS` from 1 on; 0: none.
+    wait: AtomicU8,
+}
+
+/// What a statement can wait for until another session goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A row, or a gap before one, that another transaction has locked.
+    RowLock,
+    /// A table that others use or change.
+    MetadataLock,
+    /// FLUSH TABLES WITH READ LOCK, or those who keep it waiting.
+    GlobalReadLock,
+    /// GET_LOCK().
+    UserLock,
+    /// SLEEP().
+    Sleep,
+}
+
+const WAITS: [Wait; 5] =
+    [Wait::RowLock, Wait::MetadataLock, Wait::GlobalReadLock, Wait::UserLock, Wait::Sleep];
+
+/// Says that a statement waits, until it is dropped.
+#[derive(Debug)]
+pub struct Waiting<'token>(&'token CancelToken);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.0.wait.store(0, Ordering::Relaxed);
+    }
+}
 
 const RUNNING: u8 = 0;
 const QUERY_KILLED: u8 = 1;
@@ -20,29 +55,29 @@ impl CancelToken {
 
     /// KILL QUERY: the statement ends with 1317, the connection lives.
     pub fn kill_query(&self) {
-        self.0.fetch_max(QUERY_KILLED, Ordering::Release);
+        self.0.state.fetch_max(QUERY_KILLED, Ordering::Release);
     }
 
     /// `max_execution_time` ran out: the statement ends with 3024.
     pub fn time_out(&self) {
-        self.0.fetch_max(TIMED_OUT, Ordering::Release);
+        self.0.state.fetch_max(TIMED_OUT, Ordering::Release);
     }
 
     /// KILL CONNECTION, or the client is gone.
     pub fn kill_connection(&self) {
-        self.0.fetch_max(CONNECTION_KILLED, Ordering::Release);
+        self.0.state.fetch_max(CONNECTION_KILLED, Ordering::Release);
     }
 
     /// Whether the connection must end.
     #[inline]
     pub fn is_connection_killed(&self) -> bool {
-        self.0.load(Ordering::Acquire) == CONNECTION_KILLED
+        self.0.state.load(Ordering::Acquire) == CONNECTION_KILLED
     }
 
     /// Whether anything asked the statement to stop. One relaxed load: cheap enough for every batch of rows.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != RUNNING
+        self.0.state.load(Ordering::Relaxed) != RUNNING
     }
 
     /// The error that a cancelled statement ends with.
@@ -52,7 +87,7 @@ impl CancelToken {
     #[inline]
     pub fn check(&self) -> errors::Result<()> {
         use errors::{Error, ErrorCode};
-        match self.0.load(Ordering::Acquire) {
+        match self.0.state.load(Ordering::Acquire) {
             RUNNING => Ok(()),
             TIMED_OUT => Err(Error::with(ErrorCode::QUERY_TIMEOUT, &[])),
             _ => Err(Error::with(ErrorCode::QUERY_INTERRUPTED, &[])),
@@ -62,10 +97,23 @@ impl CancelToken {
     /// Forgets a cancelled statement before the next one starts. A killed connection stays killed.
     #[inline]
     pub fn reset_statement(&self) {
-        let state = self.0.load(Ordering::Acquire);
+        let state = self.0.state.load(Ordering::Acquire);
         if state != RUNNING && state != CONNECTION_KILLED {
             // A kill that arrives between the load and this store aimed at the statement that just ended.
-            let _ = self.0.compare_exchange(state, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+            let _ =
+                self.0.state.compare_exchange(state, RUNNING, Ordering::AcqRel, Ordering::Acquire);
         }
+    }
+
+    /// Lets others see what the statement waits for, as long as the value lives.
+    pub fn waiting(&self, wait: Wait) -> Waiting<'_> {
+        self.0.wait.store(wait as u8 + 1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    /// What the statement waits for.
+    pub fn waits_for(&self) -> Option<Wait> {
+        let place = self.0.wait.load(Ordering::Relaxed);
+        WAITS.get(usize::from(place).checked_sub(1)?).copied()
     }
 }

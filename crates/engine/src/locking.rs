@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use btree::Seek;
-use engine_api::{EngineError, EngineResult, TableId, WaitPolicy};
+use engine_api::{EngineError, EngineResult, TableId, Wait, WaitPolicy};
 use locks::{Mode, Owner, Patience, Tag, WaitError, lock_name};
 use sys::blocking::blocking;
 
@@ -157,6 +157,7 @@ impl Txn {
         let patience =
             Patience { timeout: self.lock_wait_timeout, is_cancelled: &|| cancel.is_cancelled() };
         let locks = &self.shared.system.locks;
+        let waiting = cancel.waiting(Wait::RowLock);
         let outcome = match obstacle {
             Obstacle::Row(name) => locks.wait_lock(&owner, &name, mode, &patience),
             Obstacle::Transactions(blockers) => locks.wait_end(&owner, &blockers, None, &patience),
@@ -164,6 +165,7 @@ impl Txn {
                 locks.wait_end(&owner, &blockers, Some(&name), &patience)
             }
         };
+        drop(waiting);
         match outcome {
             Ok(()) => Ok(()),
             Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_api::CancelToken;
+use engine_api::{CancelToken, Wait};
 use hashbrown::HashMap;
 use plugin_api::{ProcessView, Traffic};
 use sys::sync::Mutex;
@@ -71,6 +71,17 @@ impl SessionShared {
         if activity.info.capacity() > INFO_BYTES_KEPT {
             activity.info = Vec::new();
         }
+    }
+}
+
+/// The process list's word for a wait: the reference's, which has none for locks of rows.
+fn wait_name(wait: Wait) -> &'static str {
+    match wait {
+        Wait::RowLock => "Waiting for row lock",
+        Wait::MetadataLock => "Waiting for table metadata lock",
+        Wait::GlobalReadLock => "Waiting for global read lock",
+        Wait::UserLock => "User lock",
+        Wait::Sleep => "User sleep",
     }
 }
 
@@ -183,7 +194,7 @@ impl Sessions {
                 database: activity.database.as_ref().map(|name| name.to_string()),
                 command: activity.command,
                 seconds: elapsed_micros as u64 / 1_000_000,
-                state: activity.state,
+                state: session.cancel.waits_for().map_or(activity.state, wait_name),
                 info,
                 account: activity.account.clone(),
                 attributes: activity.attributes.clone(),

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine_api::Wait;
 use errors::Result;
 use hashbrown::HashMap;
 use plugin_api::SessionServices;
@@ -224,6 +225,7 @@ impl SessionServices for Services {
 
     fn sleep(&mut self, duration: Duration) -> bool {
         let cancel = self.shared.cancel.clone();
+        let _waiting = cancel.waiting(Wait::Sleep);
         sys::blocking::blocking(|| {
             let mut left = duration;
             while !left.is_zero() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine_api::CancelToken;
+use engine_api::{CancelToken, Wait};
 use errors::{Result, bail};
 use hashbrown::HashMap;
 use sys::sync::{Condvar, Mutex};
@@ -91,7 +91,9 @@ impl UserLocks {
             if step.is_zero() {
                 return Ok(false);
             }
+            let waiting = cancel.waiting(Wait::UserLock);
             state = self.released.wait_for(state, step);
+            drop(waiting);
             waited += step;
             cancel.check()?;
         }

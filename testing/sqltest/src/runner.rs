@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{Connection, Encryption, Options, Target};
 
 use crate::answer::{View, ask};
 use crate::script::{Item, Mode, USER, parse, print};
 
-/// What a background statement that waits for others has for an answer, and how long it may take before it has it.
+/// What a background statement that waits for others has for an answer, and how long it is given when the server does not say that it waits.
 const WAITS: &str = "waits";
 const BLOCKED_AFTER: Duration = Duration::from_millis(300);
+/// How often the server is asked whether such a statement waits, and how often in a row it must have said so.
+const LOOK_EVERY: Duration = Duration::from_millis(3);
+const LOOKS: usize = 3;
 /// How long any answer is waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// A connection with the thread that talks on it.
 struct Client {
+    connection_id: u32,
     statements: Sender<(String, View)>,
     answers: Receiver<String>,
 }
@@ -28,6 +32,7 @@ impl Client {
             true => open(address, name, None)?,
             false => open(address, "root", Some("test"))?,
         };
+        let connection_id = connection.connection_id;
         let (statements, requests) = channel::<(String, View)>();
         let (replies, answers) = channel();
         std::thread::spawn(move || {
@@ -37,12 +42,36 @@ impl Client {
                 }
             }
         });
-        Ok(Client { statements, answers })
+        Ok(Client { connection_id, statements, answers })
     }
 
     fn answer(&self, within: Duration) -> Option<String> {
         self.answers.recv_timeout(within).ok()
     }
+
+    /// The answer of a statement that should wait, or may: `WAITS` once `admin` sees it wait.
+    fn answer_or_wait(&self, admin: &mut Connection) -> String {
+        let deadline = Instant::now() + BLOCKED_AFTER;
+        let mut seen = 0;
+        while seen < LOOKS && Instant::now() < deadline {
+            if let Some(answer) = self.answer(LOOK_EVERY) {
+                return answer;
+            }
+            seen = if waits(admin, self.connection_id) { seen + 1 } else { 0 };
+        }
+        WAITS.into()
+    }
+}
+
+/// Whether the server lists connection `id` as waiting for others.
+fn waits(admin: &mut Connection, id: u32) -> bool {
+    let sql = format!(
+        "SELECT 'waits' FROM information_schema.processlist WHERE id = {id} \
+         AND (state LIKE 'Waiting%' OR state LIKE 'User %') UNION ALL \
+         SELECT 'waits' FROM information_schema.innodb_trx \
+         WHERE trx_mysql_thread_id = {id} AND trx_state = 'LOCK WAIT'"
+    );
+    ask(admin, &sql, &View::default()).lines().any(|line| line == WAITS)
 }
 
 fn open(address: &str, user: &str, schema: Option<&str>) -> Result<Connection, String> {
@@ -84,12 +113,18 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
         if !clients.contains_key(connection) {
             clients.insert(connection.clone(), Client::connect(address, connection)?);
         }
-        // Only what should wait, or may, has to be quick: machines can be slow.
-        let patience = match mode {
-            Mode::Background if update || expected == WAITS => BLOCKED_AFTER,
-            _ => ANSWER_WITHIN,
+        let watcher = match mode {
+            Mode::Background if update || expected == WAITS => Some(&mut admin),
+            Mode::Stop => {
+                let kill = format!("KILL QUERY {}", clients[connection].connection_id);
+                admin
+                    .query(kill.as_bytes(), &mut ())
+                    .map_err(|error| format!("{kill}: {error}"))?;
+                None
+            }
+            _ => None,
         };
-        let actual = step(&clients[connection], *mode, sql, std::mem::take(&mut view), patience);
+        let actual = step(&clients[connection], *mode, sql, std::mem::take(&mut view), watcher);
         if actual != *expected {
             if update {
                 *expected = actual;
@@ -116,12 +151,22 @@ fn direct(line: &str, view: &mut View) {
     }
 }
 
-fn step(client: &Client, mode: Mode, sql: &str, mut view: View, patience: Duration) -> String {
+/// Sends a statement. Its answer is waited for as long as machines can be slow, but for one that may wait for others: `watcher` says whether it does.
+fn step(
+    client: &Client,
+    mode: Mode,
+    sql: &str,
+    mut view: View,
+    watcher: Option<&mut Connection>,
+) -> String {
     const NONE: &str = "no answer";
     view.prepared = mode == Mode::Prepared;
-    if mode != Mode::Reap && client.statements.send((sql.to_owned(), view)).is_err() {
+    let is_new = !matches!(mode, Mode::Reap | Mode::Stop);
+    if is_new && client.statements.send((sql.to_owned(), view)).is_err() {
         return NONE.into();
     }
-    let late = if mode == Mode::Background { WAITS } else { NONE };
-    client.answer(patience).unwrap_or_else(|| late.into())
+    match watcher {
+        Some(admin) => client.answer_or_wait(admin),
+        None => client.answer(ANSWER_WITHIN).unwrap_or_else(|| NONE.into()),
+    }
 }

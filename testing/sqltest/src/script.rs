@@ -11,6 +11,8 @@ pub enum Mode {
     Background,
     /// `>= `: the answer of the statement that was sent before.
     Reap,
+    /// `>!`: KILL QUERY for the statement that was sent before, and its answer.
+    Stop,
 }
 
 /// A piece of a script.
@@ -100,6 +102,7 @@ fn prompt(line: &str) -> Option<(String, Mode, String)> {
         [b'p', b' ', ..] => (Mode::Prepared, 2),
         [b'&', b' ', ..] => (Mode::Background, 2),
         [b'='] => (Mode::Reap, 1),
+        [b'!'] => (Mode::Stop, 1),
         _ => return None,
     };
     let connection = if name.is_empty() { "c1" } else { name };

@@ -16,6 +16,7 @@ mod config;
 mod cursor;
 mod ddl;
 mod dictionary;
+mod difference;
 mod engine;
 mod entries;
 mod entry_reader;

@@ -12,8 +12,8 @@ use crate::dictionary::{definition_key, io_error};
 use crate::engine::Shared;
 use crate::entries::{Entry, RemoveEntry, remove_entry};
 use crate::read::some_version_has_key;
-use crate::row::{BlobRef, Header, UndoEntry, append_record, body};
-use crate::table::Table;
+use crate::row::{BlobRef, Gone, Header, UndoEntry, append_record, body};
+use crate::table::{Index, Table};
 use crate::undo::damaged;
 
 /// Changes of one transaction that are purged once the engine stops. More are left to its next run: where each needs pages read, so many
@@ -26,6 +26,14 @@ enum Purged {
     Whole,
     /// The engine stops: the rest is left to its next run.
     InPart,
+}
+
+/// The entries that a change noted, with those of their indexes that are still there.
+fn gone_of<'t>(table: &'t Table, gone: Gone<'t>) -> impl Iterator<Item = (&'t Index, &'t [u8])> {
+    gone.iter().filter_map(|(id, sql)| {
+        let index = table.indexes.iter().find(|index| u64::from(index.def.id.0) == id);
+        index.map(|index| (index, sql))
+    })
 }
 
 /// Changes whose pages are asked for together.
@@ -98,6 +106,12 @@ impl Shared {
                 Ok(table) => self.purge_change(core, pointer, &table, key, before, horizon),
                 Err(_) => Ok(()),
             },
+            UndoEntry::Update { gone, .. } if gone.is_empty() => Ok(()),
+            UndoEntry::Update { table, key, gone, .. } => match self.dictionary.get(TableId(table))
+            {
+                Ok(table) => self.purge_gone(&table, key, gone, horizon),
+                Err(_) => Ok(()),
+            },
             UndoEntry::DropTree { root, tree, has_blobs } => {
                 let tree = Tree { root: PageNo(root), id: tree };
                 self.purge_tree(core, pointer, tree, has_blobs)
@@ -131,6 +145,13 @@ impl Shared {
         for pointer in entries {
             core.read_undo(*pointer, &mut payload).ok_or_else(damaged)?;
             let entry = UndoEntry::decode(&payload).ok_or_else(damaged)?;
+            if let UndoEntry::Update { table, key, gone, .. } = entry
+                && !gone.is_empty()
+                && let Ok(table) = self.dictionary.get(TableId(table))
+            {
+                add(table.clustered, key.to_vec());
+                gone_of(&table, gone).for_each(|(index, sql)| add(index.tree, [sql, key].concat()));
+            }
             let UndoEntry::Change { table, key, before } = entry else { continue };
             let Ok(table) = self.dictionary.get(TableId(table)) else { continue };
             add(table.clustered, key.to_vec());
@@ -208,6 +229,32 @@ impl Shared {
             }
         }
         Ok(header)
+    }
+
+    /// As `purge_entries`, for the entries that the change noted (E22).
+    fn purge_gone(
+        &self,
+        table: &Table,
+        locator: &[u8],
+        gone: Gone<'_>,
+        horizon: u64,
+    ) -> EngineResult<()> {
+        let pool = &self.system.pool;
+        let leaf = table.clustered.shared_leaf(pool, Seek::At(locator)).map_err(io_error)?;
+        let (slot, found) = leaf.page().search(locator);
+        let mut current = Vec::new();
+        if found {
+            leaf.page().copy_value(slot, &mut current);
+        }
+        for (index, sql) in gone_of(table, gone) {
+            let needed = found
+                && some_version_has_key(&self.system, horizon, &index.keys, current.clone(), sql)?;
+            if !needed {
+                let key = [sql, locator].concat();
+                remove_entry(pool, index.tree, &key, RemoveEntry::Marked).map_err(io_error)?;
+            }
+        }
+        Ok(())
     }
 
     fn remove_row(&self, table: &Table, key: &[u8], id: u64) -> EngineResult<()> {

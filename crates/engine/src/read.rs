@@ -56,7 +56,7 @@ pub(crate) fn committed_version(
     system: &TxnSystem,
     value: &mut Vec<u8>,
 ) -> EngineResult<(bool, u64)> {
-    let mut payload = Vec::new();
+    let (mut payload, mut older) = (Vec::new(), Vec::new());
     loop {
         let header = Header::of(value);
         let Some(core) = system.find(header.id()) else { return Ok((!header.is_deleted(), 0)) };
@@ -64,14 +64,18 @@ pub(crate) fn committed_version(
             return Ok((!header.is_deleted(), ticket));
         }
         core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
-        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
-            UndoEntry::Change { before, .. } => {
-                value.clear();
-                value.extend_from_slice(before);
-            }
-            _ => return Ok((false, 0)),
+        if !step_back(&payload, value, &mut older)? {
+            return Ok((false, 0));
         }
     }
+}
+
+/// Replaces `value` with the version before it, as its undo entry says. False: there is none.
+fn step_back(entry: &[u8], value: &mut Vec<u8>, older: &mut Vec<u8>) -> EngineResult<bool> {
+    let entry = UndoEntry::decode(entry).ok_or_else(damaged)?;
+    let is_there = entry.before(value, older).ok_or_else(damaged)?;
+    std::mem::swap(value, older);
+    Ok(is_there)
 }
 
 fn walk_back(
@@ -82,15 +86,11 @@ fn walk_back(
     mut core: std::sync::Arc<txn::Core>,
     value: &mut Vec<u8>,
 ) -> EngineResult<bool> {
-    let mut payload = Vec::new();
+    let (mut payload, mut older) = (Vec::new(), Vec::new());
     loop {
         core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
-        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
-            UndoEntry::Change { before, .. } => {
-                value.clear();
-                value.extend_from_slice(before);
-            }
-            _ => return Ok(false),
+        if !step_back(&payload, value, &mut older)? {
+            return Ok(false);
         }
         header = Header::of(value);
         match system.visibility(snapshot, header.id(), own) {
@@ -108,7 +108,8 @@ pub(crate) fn some_version_has_key(
     mut value: Vec<u8>,
     sql: &[u8],
 ) -> EngineResult<bool> {
-    let (mut record, mut key, mut payload) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut record, mut key) = (Vec::new(), Vec::new());
+    let (mut payload, mut older) = (Vec::new(), Vec::new());
     loop {
         let header = Header::of(&value);
         if !header.is_deleted() {
@@ -125,9 +126,8 @@ pub(crate) fn some_version_has_key(
             return Ok(false);
         }
         core.read_undo(UndoPointer(header.undo), &mut payload).ok_or_else(damaged)?;
-        match UndoEntry::decode(&payload).ok_or_else(damaged)? {
-            UndoEntry::Change { before, .. } => value = before.to_vec(),
-            _ => return Ok(false),
+        if !step_back(&payload, &mut value, &mut older)? {
+            return Ok(false);
         }
     }
 }

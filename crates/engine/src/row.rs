@@ -4,7 +4,10 @@ use btree::{free_blob_page, read_blob};
 use bufpool::Pool;
 use page::PageNo;
 use std::io;
-use stdx::bytes::{Reader, put_blob, put_u32, put_u64};
+use stdx::bytes::{Reader, put_blob, put_short_blob, put_u32, put_u64, put_varint};
+
+use crate::difference::apply_difference;
+use crate::entries::Entry;
 
 /// Flag of a deleted row.
 const DELETED: u64 = 1 << 56;
@@ -136,6 +139,28 @@ pub(crate) fn append_record(pool: &Pool, value: &[u8], out: &mut Vec<u8>) -> io:
 /// The subject of changes of definitions. No table has this id.
 pub(crate) const DEFINITIONS: u64 = u64::MAX;
 
+/// Secondary entries of a version that the next one does not have (E22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone<'a>(pub &'a [u8]);
+
+impl<'a> Gone<'a> {
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an entry of an index.
+    pub fn put(index: u32, entry: &Entry, out: &mut Vec<u8>) {
+        put_varint(out, u64::from(index));
+        put_short_blob(out, entry.sql_key());
+    }
+
+    /// Ids of indexes, and the bytes of the entries' columns. Ends early when damaged.
+    pub fn iter(self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let mut reader = Reader::new(self.0);
+        std::iter::from_fn(move || Some((reader.varint()?, reader.short_blob()?)))
+    }
+}
+
 /// An undo entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UndoEntry<'a> {
@@ -143,6 +168,8 @@ pub(crate) enum UndoEntry<'a> {
     Insert { table: u64, key: &'a [u8] },
     /// A row that was there as `before`, deleted or not.
     Change { table: u64, key: &'a [u8], before: &'a [u8] },
+    /// A row that was and is in place: what makes the version before of the one that the change made.
+    Update { table: u64, key: &'a [u8], before: Header, difference: &'a [u8], gone: Gone<'a> },
     /// Pages of a value out of line, the first in the chain last.
     Blob { pages: &'a [u8] },
     /// A tree.
@@ -178,6 +205,15 @@ impl<'a> UndoEntry<'a> {
                 put_u64(out, table);
                 put_blob(out, key);
                 put_blob(out, before);
+            }
+            UndoEntry::Update { table, key, before, difference, gone } => {
+                out.push(9);
+                put_varint(out, table);
+                put_short_blob(out, key);
+                put_varint(out, before.word);
+                put_varint(out, before.undo);
+                put_short_blob(out, difference);
+                out.extend_from_slice(gone.0);
             }
             UndoEntry::Blob { pages } => {
                 out.push(3);
@@ -215,9 +251,9 @@ impl<'a> UndoEntry<'a> {
     /// The row that it changed: table and key.
     pub fn row(self) -> Option<(u64, &'a [u8])> {
         match self {
-            UndoEntry::Insert { table, key } | UndoEntry::Change { table, key, .. } => {
-                Some((table, key))
-            }
+            UndoEntry::Insert { table, key }
+            | UndoEntry::Change { table, key, .. }
+            | UndoEntry::Update { table, key, .. } => Some((table, key)),
             UndoEntry::Blob { .. }
             | UndoEntry::TreePages { .. }
             | UndoEntry::TreeFilled { .. }
@@ -227,10 +263,36 @@ impl<'a> UndoEntry<'a> {
         }
     }
 
+    /// Replaces `out` with the version before `version`, which the change made. False: there was none. `None`: the entry is damaged.
+    pub fn before(self, version: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+        match self {
+            UndoEntry::Change { before, .. } => {
+                out.clear();
+                out.extend_from_slice(before);
+            }
+            UndoEntry::Update { before, difference, .. } => {
+                before.write(&[], out);
+                apply_difference(difference, body(version), out)?;
+            }
+            UndoEntry::Insert { .. }
+            | UndoEntry::Blob { .. }
+            | UndoEntry::TreePages { .. }
+            | UndoEntry::TreeFilled { .. }
+            | UndoEntry::CreateTree { .. }
+            | UndoEntry::DropTree { .. }
+            | UndoEntry::Define { .. } => return Some(false),
+        }
+        Some(true)
+    }
+
     /// What an entry with these bytes is about: a table, `DEFINITIONS`, or 0 when that need not be known (E10).
     pub fn subject(bytes: &[u8]) -> u64 {
         match UndoEntry::decode(bytes) {
-            Some(UndoEntry::Insert { table, .. } | UndoEntry::Change { table, .. }) => table,
+            Some(
+                UndoEntry::Insert { table, .. }
+                | UndoEntry::Change { table, .. }
+                | UndoEntry::Update { table, .. },
+            ) => table,
             Some(UndoEntry::Blob { .. }) => 0,
             // What cannot be read is met, and answered for, before the engine opens.
             None => DEFINITIONS,
@@ -264,6 +326,13 @@ impl<'a> UndoEntry<'a> {
             6 => UndoEntry::Define { table: reader.u64()?, before: reader.blob()? },
             7 => UndoEntry::TreePages { tree: reader.u64()?, pages: reader.blob()? },
             8 => UndoEntry::TreeFilled { root: reader.u32()?, tree: reader.u64()? },
+            9 => UndoEntry::Update {
+                table: reader.varint()?,
+                key: reader.short_blob()?,
+                before: Header::from_words(reader.varint()?, reader.varint()?),
+                difference: reader.short_blob()?,
+                gone: Gone(reader.rest()),
+            },
             _ => return None,
         })
     }

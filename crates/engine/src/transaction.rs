@@ -76,6 +76,9 @@ pub(crate) struct Txn {
     /// Scratch: a row's value before a change, and an undo entry.
     pub(crate) before: Vec<u8>,
     pub(crate) payload: Vec<u8>,
+    /// Scratch: parts of an undo entry.
+    pub(crate) difference: Vec<u8>,
+    pub(crate) gone: Vec<u8>,
 }
 
 struct LogWait {
@@ -153,6 +156,8 @@ impl Txn {
             name: Vec::new(),
             before: Vec::new(),
             payload: Vec::new(),
+            difference: Vec::new(),
+            gone: Vec::new(),
         }
     }
 

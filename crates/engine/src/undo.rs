@@ -72,11 +72,10 @@ impl Shared {
         marked: Option<Vec<(usize, Entry)>>,
     ) -> EngineResult<()> {
         match entry {
-            UndoEntry::Insert { table, key } => {
-                self.undo_row(core, table, (key, None), left, keep, marked)
-            }
-            UndoEntry::Change { table, key, before } => {
-                self.undo_row(core, table, (key, Some(before)), left, keep, marked)
+            UndoEntry::Insert { table, key }
+            | UndoEntry::Change { table, key, .. }
+            | UndoEntry::Update { table, key, .. } => {
+                self.undo_row(core, (table, key), entry, left, keep, marked)
             }
             UndoEntry::Blob { pages } => {
                 self.free_pages(core, pages, left, |page| page.kind() == Kind::Blob)
@@ -108,8 +107,8 @@ impl Shared {
     fn undo_row(
         &self,
         core: &Core,
-        table: u64,
-        (key, before): (&[u8], Option<&[u8]>),
+        (table, key): (u64, &[u8]),
+        entry: UndoEntry<'_>,
         left: UndoPointer,
         keep: KeepLocks,
         marked: Option<Vec<(usize, Entry)>>,
@@ -123,11 +122,14 @@ impl Shared {
             lock_name(table.clustered.id, key, &mut name);
             self.system.locks.make_explicit(&core.owner, &name);
         }
-        let mut current = Vec::new();
+        let (mut current, mut before) = (Vec::new(), Vec::new());
         let pool = &self.system.pool;
         let is_undone = marked.is_some();
         let mut marked = marked.unwrap_or_default();
-        if table.clustered.get(pool, key, &mut current).map_err(io_error)? {
+        let found = table.clustered.get(pool, key, &mut current).map_err(io_error)?;
+        let had = entry.before(&current, &mut before).ok_or_else(damaged)?;
+        let before = had.then_some(&before[..]);
+        if found {
             if !is_undone {
                 marked = self.undo_entries(core.id, &table, key, &current, before)?;
             }

@@ -207,9 +207,10 @@ impl Shared {
         sorters: &mut Sorters<'_>,
         window: &mut Window,
     ) -> EngineResult<bool> {
-        let (id, key, before) = match entry {
-            UndoEntry::Insert { table, key } => (table, key, None),
-            UndoEntry::Change { table, key, before } => (table, key, Some(before)),
+        let (id, key) = match entry {
+            UndoEntry::Insert { table, key }
+            | UndoEntry::Change { table, key, .. }
+            | UndoEntry::Update { table, key, .. } => (table, key),
             UndoEntry::Blob { .. } => return Ok(true),
             UndoEntry::TreePages { .. }
             | UndoEntry::TreeFilled { .. }
@@ -233,6 +234,9 @@ impl Shared {
             // A later change of the row is not undone yet.
             return Ok(false);
         }
+        let mut before = Vec::new();
+        let had = entry.before(current, &mut before).ok_or_else(damaged)?;
+        let before = had.then_some(&before[..]);
         self.add_entries(&table, key, current, before, at, sorters, window)?;
         Ok(true)
     }

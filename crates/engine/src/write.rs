@@ -12,9 +12,10 @@ use page::PageNo;
 use txn::Core;
 
 use crate::dictionary::io_error;
+use crate::difference::write_difference;
 use crate::entries::{Entry, entries_of};
 use crate::locking::{Locked, Obstacle};
-use crate::row::{BlobRef, HEADER_BYTES, Header, Place, UndoEntry, append_record};
+use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
 use crate::table::Table;
 use crate::transaction::Txn;
 
@@ -30,6 +31,13 @@ enum Attempt {
     Missing,
     /// Names of unique keys must be locked first.
     Claim(Vec<u8>),
+}
+
+/// What a change leaves to purge.
+enum Leaves {
+    /// The old version's entries are the new one's, and nothing of it is elsewhere.
+    Nothing,
+    Work,
 }
 
 impl Txn {
@@ -424,17 +432,49 @@ impl Txn {
             locks::lock_name(table.clustered.id, locator, &mut self.name);
             shared.system.locks.forget_implied(owner, &self.name);
         }
-        let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
-        entry.write(&mut self.payload);
-        // The old version's entries are the new one's, and nothing of it is elsewhere. An index that is being built may have others.
-        let is_clean = new.is_some_and(|new| new == old.as_slice())
-            && !header.is_out_of_line()
-            && table.builds.is_empty();
-        match is_clean {
-            true => shared.system.log_clean_change(&core, mtr, &self.payload),
-            false => shared.system.log_change(&core, mtr, &self.payload),
+        match self.note_before(table, locator, (place, body), new, old) {
+            Leaves::Nothing => shared.system.log_clean_change(&core, mtr, &self.payload),
+            Leaves::Work => shared.system.log_change(&core, mtr, &self.payload),
         };
         Ok(Attempt::Done)
+    }
+
+    /// Writes the undo entry of a change to the scratch memory: whole versions only where purge needs them (E22).
+    fn note_before(
+        &mut self,
+        table: &Table,
+        locator: &[u8],
+        (place, body): (Place, &[u8]),
+        new: Option<&[Entry]>,
+        old: &[Entry],
+    ) -> Leaves {
+        let before = Header::of(&self.before);
+        // What is elsewhere is for purge to free, and an index that is being built may have entries of any version.
+        let is_plain =
+            place == Place::Inline && !before.is_out_of_line() && table.builds.is_empty();
+        let Some(new) = new.filter(|_| is_plain) else {
+            let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
+            entry.write(&mut self.payload);
+            return Leaves::Work;
+        };
+        let (difference, gone) = (&mut self.difference, &mut self.gone);
+        difference.clear();
+        gone.clear();
+        write_difference(row::body(&self.before), body, difference);
+        for ((index, old), new) in table.indexes.iter().zip(old).zip(new) {
+            if old != new {
+                Gone::put(index.def.id.0, old, gone);
+            }
+        }
+        let entry = UndoEntry::Update {
+            table: table.id.0,
+            key: locator,
+            before,
+            difference,
+            gone: Gone(gone),
+        };
+        entry.write(&mut self.payload);
+        if gone.is_empty() { Leaves::Nothing } else { Leaves::Work }
     }
 
     /// Marks the entries that go and puts those that come, or sees to it that this is done later (E20).

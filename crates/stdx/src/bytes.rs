@@ -55,6 +55,27 @@ impl<'a> Reader<'a> {
         self.take(count as usize)
     }
 
+    /// Next number of 7 bits a byte, lowest first; the top bit says that more come.
+    #[inline]
+    pub fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Bytes behind a length of 7 bits a byte.
+    #[inline]
+    pub fn short_blob(&mut self) -> Option<&'a [u8]> {
+        let count = self.varint()?;
+        self.take(usize::try_from(count).ok()?)
+    }
+
     /// What is left.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
@@ -71,6 +92,23 @@ impl<'a> Reader<'a> {
 /// Appends `bytes` behind a 4-byte length.
 pub fn put_blob(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a number of 7 bits a byte.
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value > 0x7F {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends `bytes` behind a length of 7 bits a byte.
+#[inline]
+pub fn put_short_blob(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

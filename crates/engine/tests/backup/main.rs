@@ -345,7 +345,7 @@ fn every_commit_behind_a_backup_can_be_restored_to_over_crashes_and_runs() {
 fn a_time_is_a_moment_too() {
     let (disk, archive_disk) = (SimDisk::new(), SimDisk::new());
     let engine = open_archived(&disk, &dynamic(&archive_disk));
-    let world = Mutex::new(worked(&engine, 4));
+    let world = Mutex::new(worked(&engine, 5));
     let (backup, _) = back_up(&world, &engine);
     let mut world = world.into_inner().unwrap();
     let mut moments = Vec::new();

@@ -1,6 +1,7 @@
 //! Large memory regions of words that several threads read and write with atomic accesses only, buffers that a device can fill directly,
 //! and what the allocator is to be told.
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::io;
 use std::sync::atomic::AtomicU64;
 
@@ -16,6 +17,71 @@ unsafe extern "C" {
 /// is needed. Where another allocator is in use nothing happens.
 pub fn give_back_freed() {
     mi_collect(true);
+}
+
+/// Blocks from here on are advised to use huge pages: what a query fills with rows, not what a connection keeps.
+const HUGE_FROM_BYTES: usize = 4 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// An allocator whose large blocks lie in huge pages, and nothing else does.
+///
+/// Each thread's heap touches a little of many pages: as huge pages they made a server with 64 busy connections four times as large as
+/// what it used. Without any, queries that fill memory took a fifth more time, for their page faults.
+pub struct Allocator<A>(pub A);
+
+impl<A> Allocator<A> {
+    /// Advises the huge pages that lie wholly in the block.
+    #[inline]
+    fn advise(start: *mut u8, size_bytes: usize) {
+        if size_bytes >= HUGE_FROM_BYTES && !start.is_null() {
+            Self::advise_large(start, size_bytes);
+        }
+    }
+
+    #[cold]
+    fn advise_large(start: *mut u8, size_bytes: usize) {
+        let before = start.align_offset(HUGE_PAGE_BYTES);
+        let inside = size_bytes.saturating_sub(before) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+        // SAFETY: the range lies in a block that was just allocated, and advice for huge pages changes no byte of it. That it may fail changes
+        // nothing either.
+        unsafe {
+            let first = start.add(before.min(size_bytes));
+            let _ = rustix::mm::madvise(first.cast(), inside, rustix::mm::Advice::LinuxHugepage);
+        }
+    }
+}
+
+// SAFETY: every call goes to `A`, whose blocks are returned as they are.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let start = unsafe { self.0.alloc(layout) };
+        Self::advise(start, layout.size());
+        start
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.dealloc(start, layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let start = unsafe { self.0.alloc_zeroed(layout) };
+        Self::advise(start, layout.size());
+        start
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size_bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let start = unsafe { self.0.realloc(start, layout, size_bytes) };
+        Self::advise(start, size_bytes);
+        start
+    }
 }
 
 /// Zeroed words, page-aligned, mapped for the life of the value and advised to use huge pages.

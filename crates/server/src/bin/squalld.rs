@@ -1,7 +1,7 @@
 //! The server program.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::mem::Allocator<mimalloc::MiMalloc> = sys::mem::Allocator(mimalloc::MiMalloc);
 
 fn main() -> std::process::ExitCode {
     server::run(std::env::args().skip(1))

@@ -229,3 +229,29 @@ fn values_out_of_line() {
     }
     check(&pool, tree, &BTreeMap::new());
 }
+
+#[test]
+fn a_leaf_tried_by_its_number_is_the_one_that_a_descent_finds() {
+    let (pool, tree) = setup(&SimDisk::new(), 512);
+    let mut mtr = Mtr::new(&pool);
+    let other = create_tree(&mut mtr, 78).unwrap();
+    mtr.commit(1, &[]);
+    let (mut random, mut near) = (SplitMix::new(5), NearLeaf::default());
+    for round in 0..4000_u64 {
+        // Runs of neighbours, so that the last leaf is tried, among changes that split, merge and free leaves.
+        let start = random.below(600);
+        for number in start..start + random.below(8) {
+            let key = format!("{number:04}").into_bytes();
+            let tree = if number % 50 == 0 { other } else { tree };
+            let found = tree.exclusive_leaf_near(&pool, &key, &mut near).unwrap();
+            let (number, page) = (found.number(), found.page());
+            assert!(page.tree() == tree.id && page.level() == 0 && page.covers(&key));
+            drop(found);
+            assert_eq!(number, tree.exclusive_leaf(&pool, &key).unwrap().number());
+            match random.below(3) == round / 2000 {
+                true => drop(tree.remove(&pool, &key).unwrap()),
+                false => assert!(tree.put(&pool, &key, &[7; 40]).unwrap()),
+            }
+        }
+    }
+}

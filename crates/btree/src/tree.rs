@@ -251,6 +251,34 @@ impl Tree {
         }
     }
 
+    /// As `exclusive_leaf`, for callers who often come back to the same leaf (T11).
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn exclusive_leaf_near<'p>(
+        self,
+        pool: &'p Pool,
+        key: &[u8],
+        near: &mut NearLeaf,
+    ) -> io::Result<Exclusive<'p>> {
+        if near.came_back
+            && let Some(look) = pool.try_optimistic(near.number)?
+        {
+            let page = look.page();
+            let is_own = page.kind() == Kind::Node && page.level() == 0 && page.tree() == self.id;
+            if is_own
+                && page.covers(key)
+                && let Some(exclusive) = look.upgrade()
+            {
+                return Ok(exclusive);
+            }
+        }
+        let exclusive = self.exclusive_leaf(pool, key)?;
+        near.came_back = near.number == exclusive.number();
+        near.number = exclusive.number();
+        Ok(exclusive)
+    }
+
     /// Inserts or replaces, for trees whose caller does its own locking. False when the record is too large.
     ///
     /// # Errors
@@ -295,6 +323,19 @@ impl Tree {
             crate::merge_if_small(pool, self, key)?;
         }
         Ok(true)
+    }
+}
+
+/// The leaf that a caller had last. It is tried first when it was the one before, too: looking at a leaf in vain costs more than an inner node.
+#[derive(Clone, Copy, Debug)]
+pub struct NearLeaf {
+    number: PageNo,
+    came_back: bool,
+}
+
+impl Default for NearLeaf {
+    fn default() -> Self {
+        NearLeaf { number: PageNo::META, came_back: false }
     }
 }
 

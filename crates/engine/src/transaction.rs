@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use btree::NearLeaf;
 use engine_api::{
     CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
     IndexDef, IndexId, IsolationLevel, KeyContent, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
@@ -69,6 +70,8 @@ pub(crate) struct Txn {
     pub(crate) made_public: bool,
     /// Memory for copies of leaves, from closed cursors.
     pub(crate) leaves: Vec<btree::LeafCopy>,
+    /// The clustered leaf changed last.
+    pub(crate) near: NearLeaf,
     /// Scratch: a row's value.
     pub(crate) value: Vec<u8>,
     /// Scratch: a lock's name.
@@ -152,6 +155,7 @@ impl Txn {
             building: None,
             made_public: false,
             leaves: Vec::new(),
+            near: NearLeaf::default(),
             value: Vec::new(),
             name: Vec::new(),
             before: Vec::new(),

@@ -229,7 +229,8 @@ impl Txn {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let mut mtr = Mtr::new(pool);
-        let leaf = mtr.add(table.clustered.exclusive_leaf(pool, locator).map_err(io_error)?);
+        let leaf = table.clustered.exclusive_leaf_near(pool, locator, &mut self.near);
+        let leaf = mtr.add(leaf.map_err(io_error)?);
         let (slot, found) = mtr.page(leaf).search(locator);
         self.before.clear();
         if found {
@@ -387,7 +388,8 @@ impl Txn {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let mut mtr = Mtr::new(pool);
-        let leaf = mtr.add(table.clustered.exclusive_leaf(pool, locator).map_err(io_error)?);
+        let leaf = table.clustered.exclusive_leaf_near(pool, locator, &mut self.near);
+        let leaf = mtr.add(leaf.map_err(io_error)?);
         let (slot, found) = mtr.page(leaf).search(locator);
         if !found {
             return Ok(Attempt::Missing);

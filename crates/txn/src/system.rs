@@ -175,7 +175,11 @@ impl TxnSystem {
     }
 
     fn enqueue(&self, core: &Core) {
-        let bytes = core.undo.lock().bytes.len() + CORE_BYTES;
+        let bytes = {
+            let mut undo = core.undo.lock();
+            undo.trim();
+            undo.bytes.len() + CORE_BYTES
+        };
         let mut queue = self.queue.lock();
         queue.bytes += bytes;
         queue.ended.push_back(Ended { id: core.id, at: ended_at(core), bytes });

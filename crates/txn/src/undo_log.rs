@@ -191,8 +191,16 @@ impl UndoLog {
 
     /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
     pub fn spill_if_large(&mut self) {
-        if self.bytes.len() > self.space.memory_bytes {
-            self.spill();
+        if self.bytes.len() > self.space.memory_bytes && self.copy_to_file() {
+            // The memory is for what comes next.
+            self.bytes.clear();
+        }
+    }
+
+    /// Gives back what memory no entry is in.
+    pub fn trim(&mut self) {
+        if self.file.is_some() {
+            self.bytes.shrink_to_fit();
         }
     }
 
@@ -204,18 +212,26 @@ impl UndoLog {
 
     /// Moves what is in memory to the transaction's own file. When that fails it stays in memory.
     pub fn spill(&mut self) {
+        if self.copy_to_file() {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// True: what is in memory is in the file now, and is to be forgotten.
+    fn copy_to_file(&mut self) -> bool {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => match self.space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
                 Ok(file) => self.file.insert(file).clone(),
-                Err(_) => return,
+                Err(_) => return false,
             },
         };
         let base = self.base;
-        if file.write_at(self.sealed(), base).is_ok() {
+        let is_written = file.write_at(self.sealed(), base).is_ok();
+        if is_written {
             self.base += self.bytes.len() as u64;
-            self.bytes = Vec::new();
         }
+        is_written
     }
 
     /// `length` bytes from `start`, wherever they are.

@@ -96,36 +96,49 @@ pub(crate) fn coerce(
     coercion: &Coercion,
     run: &mut Run<'_>,
 ) -> Result<Value> {
+    coerce_in(value, from, coercion, &mut context(run))
+}
+
+/// As `coerce`, on any thread.
+pub(crate) fn coerce_in(
+    value: Value,
+    from: &DataType,
+    coercion: &Coercion,
+    ctx: &mut CastContext<'_>,
+) -> Result<Value> {
     if value.is_null() {
         return Ok(Value::Null);
     }
-    let mode = run.function.sql_mode.temporal();
+    let mode = ctx.sql_mode.temporal();
     Ok(match coercion {
         Coercion::AsIs => value,
         Coercion::Integer => match value {
             Value::Int(_) | Value::UInt(_) => value,
-            value => Value::Int(types::to_i64(&value, from, &mut context(run))),
+            value => Value::Int(types::to_i64(&value, from, ctx)),
         },
-        Coercion::Double => Value::Double(to_double(&value, from, run)?),
-        Coercion::Decimal => Value::Decimal(to_decimal(&value, from, run)?),
+        Coercion::Double => match value {
+            Value::Double(_) => value,
+            Value::Int(number) => Value::Double(number as f64),
+            value => Value::Double(types::to_f64(&value, from, ctx)),
+        },
+        Coercion::Decimal => match value {
+            Value::Decimal(_) => value,
+            Value::Int(number) => Value::Decimal(Decimal::from_i64(number)),
+            value => Value::Decimal(types::to_decimal(&value, from, ctx)),
+        },
         Coercion::Text => text_value(value, from),
-        Coercion::Date => {
-            let date = types::to_date(&value, from, mode, &mut context(run));
-            date.map_or(Value::Null, Value::Date)
-        }
+        Coercion::Date => types::to_date(&value, from, mode, ctx).map_or(Value::Null, Value::Date),
         Coercion::DateTime => {
-            let moment = types::to_datetime(&value, from, 6, mode, &mut context(run));
-            moment.map_or(Value::Null, Value::DateTime)
+            types::to_datetime(&value, from, 6, mode, ctx).map_or(Value::Null, Value::DateTime)
         }
         Coercion::Time => {
-            let time = types::to_time(&value, from, 6, mode, &mut context(run));
-            time.map_or(Value::Null, Value::Time)
+            types::to_time(&value, from, 6, mode, ctx).map_or(Value::Null, Value::Time)
         }
         Coercion::Json => {
             let ty = DataType::new(TypeKind::Json, u32::MAX, 0);
-            types::cast(&value, from, &ty, &mut context(run))?
+            types::cast(&value, from, &ty, ctx)?
         }
-        Coercion::To(ty) => types::cast(&value, from, ty, &mut context(run))?,
+        Coercion::To(ty) => types::cast(&value, from, ty, ctx)?,
     })
 }
 

@@ -347,7 +347,7 @@ fn random_predicate(random: &mut Random, depth: usize) -> String {
         };
     }
     let number = random.below(12);
-    match random.below(13) {
+    match random.below(16) {
         0 => format!("t1.a = {number}"),
         1 => format!("t1.b {} {}", random.pick(&["<", ">=", "<>", "="]), number * 5),
         2 => format!("t1.a between {} and {}", number / 2, number),
@@ -360,6 +360,12 @@ fn random_predicate(random: &mut Random, depth: usize) -> String {
         9 => "t1.a > (select min(t2.a) from t2 where t2.b = t1.b)".into(),
         10 => format!("t1.c like '%{}%'", random.pick(&["o", "t", "1", ""])),
         11 => format!("t1.b <=> {}", random.pick(&["null", "10", "t1.a * 10"])),
+        12 => format!(
+            "t1.b {} (select t2.b from t2 where t2.a > t1.a)",
+            random.pick(&["> all", "<= any", "<> all", "= any"])
+        ),
+        13 => "t1.b not in (select x from t3 where x >= t1.a or x is null and t1.a > 7)".into(),
+        14 => "exists (select 1 from t2 join t3 on t3.x = t2.b where t2.b = t1.b)".into(),
         _ => format!("t1.a % 3 = {}", number % 3),
     }
 }
@@ -375,6 +381,9 @@ fn random_query(random: &mut Random) -> String {
         "join t3 on t3.x = t1.b left join t2 on t2.a = t1.a",
         "left join (t2 join t3 on t3.x = t2.b) on t2.a = t1.a",
         "join (select b, count(*) n from t2 group by b) d on d.b = t1.b",
+        "join t2 on t2.b = t1.b join t3 on t3.x = t2.b",
+        "join t2 on t2.b = t1.b and t2.a = t1.b join t3 on t3.x = t1.b",
+        "join t2 x2 on x2.b = t1.b join t3 on t3.x = x2.b join t2 on t2.a = t3.x and t2.b = t1.b",
     ]);
     match random.below(6) {
         0 => format!(
@@ -468,6 +477,19 @@ const BATCHED: &[&str] = &[
     "select count(distinct c), sum(distinct b), avg(distinct a % 50), max(distinct c) from t1",
     "select c, count(distinct b), count(*) from t1 where a < 700 group by c",
     "select count(distinct upper(c)), count(distinct case when b > 10 then b / 2 end) from t1 where a > 90000",
+    "select b, count(*), sum(a), min(c) from t1 group by b with rollup",
+    "select c, b, a % 3, count(*), avg(a), max(c), grouping(b) from t1 group by c, b, a % 3 with rollup",
+    "select c, b, count(distinct a % 9), sum(distinct a % 5) from t1 group by c, b with rollup having count(*) > 9",
+    "select c, count(*), sum(a) from t1 where a > 90000 group by c with rollup",
+    "select length(c), sum(a + 0e0) from t1 group by length(c) with rollup",
+    "select count(*) from t1 where b in (0, 5, 10, 99, 98, 97, 96) and a not in (1, 2, 3, 5, 8, 13, 21)",
+    "select count(*), count(b in (1, 2, 3, 4, 5, 6, null)), sum(b not in (1, 2, 3, 4, 5, 6, null)) from t1",
+    "select c, count(*) from t1 where c in ('ONE', 'two ', 'E', 'x', 'y', 'z', 'w') group by c",
+    "select count(*) from t1 where concat(c, '-', a) like '%1-1%'",
+    "select concat(a % 4, c, b / 2), count(*) from t1 group by 1",
+    "select b, max(cast(a as char)), sum(cast(b / 4 as signed)), min(cast(c as char(2))) from t1 group by b",
+    "select b, sum(cast(c as signed)) from t1 group by b",
+    "select left(c, b / 20), count(*) from t1 group by 1",
 ];
 
 fn many_rows(sql: &mut Sql) {

@@ -13,7 +13,8 @@ use super::env::Env;
 use super::expr::{Batch, BatchExpr, Operand};
 use super::groups::Grouped;
 use super::pipeline::{Pipeline, PipelineCompiler, Sink};
-use super::states::{StateKind, StateResult};
+use super::rollup::{Line, Rollup};
+use super::states::{StateKind, StateResult, States};
 use super::{Fit, Unfit};
 use crate::ops::{AggregateNode, CallKind, NodeCompiler, Operator, build_row_aggregate};
 use crate::run::Run;
@@ -68,13 +69,19 @@ impl BatchAggregateNode {
         aggregates: &[AggregateCall],
         row: &AggregateNode,
     ) -> Option<BatchAggregateNode> {
-        if row.rollup {
-            return None;
-        }
+        let input = match input {
+            // Levels are formed of the groups, and those are put in order here.
+            Physical::Sort { input, limit: None, .. } if row.rollup => input,
+            input => input,
+        };
         let mut kinds = Vec::with_capacity(aggregates.len());
         for (call, node) in aggregates.iter().zip(&row.calls) {
             let coercions: Vec<_> = node.args.iter().map(|(_, _, c)| c.clone()).collect();
-            kinds.push(state_kind(call, &coercions)?);
+            let kind = state_kind(call, &coercions)?;
+            if row.rollup && kind == StateKind::SumDouble {
+                return None;
+            }
+            kinds.push(kind);
         }
         let (mut compiler, parts) = PipelineCompiler::new(nodes).pipeline(input)?;
         let keys_of = |compiler: &mut PipelineCompiler<'_, '_>| {
@@ -183,8 +190,10 @@ pub(crate) struct BatchAggregate<'r> {
     node: &'r AggregateNode,
     batch: &'r BatchAggregateNode,
     grouped: Option<Grouped>,
-    /// Groups in the order of their first rows.
-    order: Vec<u32>,
+    /// WITH ROLLUP: for each number of live keys the states of its groups.
+    levels: Vec<Vec<States>>,
+    /// Groups in the order of their first rows; with those of higher levels in the order of keys.
+    order: Vec<Line>,
     at: usize,
     bytes: usize,
     /// The row program, when it has to do the work.
@@ -196,13 +205,23 @@ impl<'r> BatchAggregate<'r> {
         node: &'r AggregateNode,
         batch: &'r BatchAggregateNode,
     ) -> BatchAggregate<'r> {
-        BatchAggregate { node, batch, grouped: None, order: Vec::new(), at: 0, bytes: 0, row: None }
+        BatchAggregate {
+            node,
+            batch,
+            grouped: None,
+            levels: Vec::new(),
+            order: Vec::new(),
+            at: 0,
+            bytes: 0,
+            row: None,
+        }
     }
 
     fn clear(&mut self, run: &mut Run<'r>) {
         run.memory.release(self.bytes);
         self.bytes = 0;
         self.grouped = None;
+        self.levels.clear();
         self.order.clear();
         self.at = 0;
     }
@@ -212,26 +231,47 @@ impl<'r> BatchAggregate<'r> {
         let bytes = grouped.heap_bytes();
         run.memory.charge(bytes).map_err(|_| run.memory.release(bytes)).map_err(|()| Unfit)?;
         self.bytes = bytes;
-        self.order = (0..grouped.first.len() as u32).collect();
-        self.order.sort_unstable_by_key(|group| grouped.first[*group as usize]);
+        if self.node.rollup {
+            let rollup = Rollup::new(&grouped, &self.batch.collations)?;
+            self.levels = rollup.states(&grouped, &self.batch.kinds())?;
+            self.order = rollup.lines;
+            let bytes = self.levels.iter().flatten().map(States::heap_bytes).sum::<usize>()
+                + size_of_val(&self.order[..]);
+            self.bytes += bytes;
+            run.memory.charge(bytes).map_err(|_| Unfit)?;
+        } else {
+            let live_keys = self.node.keys.len();
+            let line = |group| Line { group, at: group, live_keys };
+            self.order = (0..grouped.first.len() as u32).map(line).collect();
+            self.order.sort_unstable_by_key(|line| grouped.first[line.group as usize]);
+        }
         self.grouped = Some(grouped);
         Ok(())
     }
 
     /// Puts a group into the registers; `None`: the one group of no rows.
-    fn emit(&self, group: Option<usize>, run: &mut Run<'r>) -> Result<()> {
+    fn emit(&self, line: Option<Line>, run: &mut Run<'r>) -> Result<()> {
         let Some(grouped) = &self.grouped else { return Ok(()) };
+        let key_count = self.node.keys.len();
+        let live_keys = match line {
+            Some(line) => line.live_keys,
+            None if self.node.rollup => 0,
+            None => key_count,
+        };
         let keys = self.node.keys.iter().map(|(register, _, _)| *register);
         for (at, register) in keys.chain(self.node.carried.iter().copied()).enumerate() {
-            run.regs[register] = match group {
-                Some(group) => grouped.kept(at, group).map_err(|_| damaged())?,
-                None => Value::Null,
+            run.regs[register] = match line {
+                Some(line) if at < live_keys || at >= key_count => {
+                    grouped.kept(at, line.group as usize).map_err(|_| damaged())?
+                }
+                _ => Value::Null,
             };
         }
-        self.node.set_grouping(self.node.keys.len(), run);
+        self.node.set_grouping(live_keys, run);
+        let states = self.levels.get(live_keys).unwrap_or(&grouped.states);
         for (at, call) in self.node.calls.iter().enumerate() {
-            let result = match group {
-                Some(group) => grouped.states[at].result(group).map_err(|_| damaged())?,
+            let result = match line {
+                Some(line) => states[at].result(line.at as usize).map_err(|_| damaged())?,
                 None if self.batch.calls[at].0.counts() => StateResult::Count(0),
                 None => StateResult::Best(None),
             };
@@ -274,15 +314,15 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
         if let Some(row) = &mut self.row {
             return row.next(run);
         }
-        let is_scalar = self.node.mode == AggregateMode::Scalar;
-        if self.order.is_empty() && is_scalar && self.at == 0 {
+        let has_total = self.node.mode == AggregateMode::Scalar || self.node.rollup;
+        if self.order.is_empty() && has_total && self.at == 0 {
             self.at = 1;
             self.emit(None, run)?;
             return Ok(true);
         }
-        let Some(group) = self.order.get(self.at) else { return Ok(false) };
+        let Some(line) = self.order.get(self.at).copied() else { return Ok(false) };
         self.at += 1;
-        self.emit(Some(*group as usize), run)?;
+        self.emit(Some(line), run)?;
         Ok(true)
     }
 

@@ -1,15 +1,19 @@
 //! What expressions of a pipeline may use on any thread: constants, and functions of their arguments alone.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use errors::{Diagnostics, Error, Result};
-use plugin_api::{BoundFunction, FunctionContext, SessionServices};
-use types::{DataType, DateTime, SqlMode, Value, ZoneRules};
+use hashbrown::HashMap;
+use plugin_api::{BoundFunction, Coercion, FunctionContext, SessionServices};
+use types::{CastContext, DataType, DateTime, SqlMode, Value, ZoneRules};
 
 use super::column::Column;
+use super::in_set::InSet;
 use super::{Fit, Unfit};
+use crate::convert;
 use crate::run::Run;
 
 /// Facts of the session that kernels see on every thread.
@@ -41,12 +45,14 @@ impl<'e> Facts<'e> {
 pub(crate) struct Env<'e> {
     pub(crate) constants: &'e [Column],
     pub(crate) services: RefCell<Services<'e>>,
+    /// By the place of its first constant: a list of IN made ready for look-ups, where that is of use.
+    pub(crate) sets: RefCell<HashMap<usize, Option<Rc<InSet>>>>,
 }
 
 impl<'e> Env<'e> {
     pub(crate) fn new(constants: &'e [Column], facts: Facts<'e>) -> Env<'e> {
         let services = Services { facts, diagnostics: Diagnostics::new(1), session: NoSession };
-        Env { constants, services: RefCell::new(services) }
+        Env { constants, services: RefCell::new(services), sets: RefCell::default() }
     }
 }
 
@@ -77,6 +83,43 @@ impl Services<'_> {
             _ => Err(Unfit),
         }
     }
+
+    /// A value converted; an error or a warning is for the row program.
+    pub(crate) fn convert(&mut self, value: Value, conversion: &Conversion) -> Fit<Value> {
+        let facts = self.facts;
+        let mut ctx = CastContext {
+            sql_mode: facts.sql_mode,
+            diagnostics: &mut self.diagnostics,
+            time_zone: facts.time_zone,
+            today: facts.now.date(),
+            column: "",
+            row: 1,
+        };
+        let result = match (conversion, value) {
+            (Conversion::Argument(from, coercion), value) => {
+                convert::coerce_in(value, from, coercion, &mut ctx)
+            }
+            (Conversion::Cast(from, to), value) => types::cast(&value, from, to, &mut ctx),
+            (Conversion::Local, Value::DateTime(moment)) => {
+                Ok(Value::DateTime(convert::to_local(moment, facts.time_zone)))
+            }
+            (Conversion::Local, _) => return Err(Unfit),
+        };
+        match result {
+            Ok(value) if self.diagnostics.is_empty() => Ok(value),
+            _ => Err(Unfit),
+        }
+    }
+}
+
+/// What is made of values before they are used.
+pub(crate) enum Conversion {
+    /// Values of the type as a function wants them.
+    Argument(DataType, Coercion),
+    /// Values of the first type as the second.
+    Cast(DataType, DataType),
+    /// Stored moments as local time.
+    Local,
 }
 
 /// For functions of their arguments alone, which ask nothing of a session.

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use charset::Collation;
-use plan::{BinaryOp, Expr, UnaryOp};
-use plugin_api::{BindContext, BoundFunction, Coercion, NullRule, Registry, Volatility};
+use plan::{BinaryOp, CastKind, Expr, UnaryOp};
+use plugin_api::{BindContext, BoundFunction, Coercion, Registry, Volatility};
 use types::{CollationId, ComparisonKind, DataType, Date, Decimal, TypeKind, Value};
 
+use super::call::{call, convert};
 use super::column::{Column, Data};
-use super::env::Env;
+use super::env::{Conversion, Env};
+use super::in_set::in_set;
 use super::{Fit, Unfit};
 use crate::expr::{Numbers, answers, arg_infos, trimmed};
 
@@ -86,7 +88,12 @@ pub(crate) enum BatchExpr {
         otherwise: Option<Box<BatchExpr>>,
         unified: Unified,
     },
-    /// A function whose arguments need no conversion, called for each row.
+    /// Values converted one by one.
+    Convert {
+        operand: Box<BatchExpr>,
+        conversion: Conversion,
+    },
+    /// A function, called for each row.
     Call {
         function: BoundFunction,
         args: Vec<BatchExpr>,
@@ -112,6 +119,12 @@ pub(crate) struct ExprCompiler<'a> {
 
 fn is_number(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::Decimal) || ty.is_integer()
+}
+
+/// Whether a type's values are in columns what they are elsewhere, and conversions need nothing but them and their type.
+fn is_plain(ty: &DataType) -> bool {
+    let is_moment = matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Time);
+    is_number(ty) || ty.is_string() || is_moment || ty.kind == TypeKind::Double
 }
 
 /// Whether values of a type are compared as a kind without any conversion that could warn.
@@ -191,9 +204,22 @@ impl ExprCompiler<'_> {
             Expr::Case { operand: None, branches, otherwise, ty, .. } => {
                 self.case(branches, otherwise.as_deref(), ty)?
             }
+            Expr::Cast { operand, kind, ty } => self.cast(operand, *kind, ty)?,
             Expr::Function { name, args, .. } => self.call(name, args)?,
             _ => return None,
         })
+    }
+
+    fn cast(&mut self, operand: &Expr, kind: CastKind, ty: &DataType) -> Option<BatchExpr> {
+        let from = operand.ty();
+        let conversion = match kind {
+            CastKind::TimestampToLocal if from.kind == TypeKind::Timestamp => Conversion::Local,
+            CastKind::Explicit | CastKind::Implicit if is_plain(&from) && is_plain(ty) => {
+                Conversion::Cast(from, ty.clone())
+            }
+            _ => return None,
+        };
+        Some(BatchExpr::Convert { operand: self.boxed(operand)?, conversion })
     }
 
     /// A function of its arguments alone: it may run on any thread.
@@ -204,10 +230,17 @@ impl ExprCompiler<'_> {
         let function = (self.registry.function(name)?.bind)(self.bind, &arg_infos(args)).ok()?;
         let mut compiled = Vec::with_capacity(args.len());
         for (at, arg) in args.iter().enumerate() {
-            if trimmed(function.coercion(at).clone(), &arg.ty()) != Coercion::AsIs {
-                return None;
-            }
-            compiled.push(self.expr(arg)?);
+            let from = arg.ty();
+            let operand = self.expr(arg)?;
+            compiled.push(match trimmed(function.coercion(at).clone(), &from) {
+                Coercion::AsIs => operand,
+                Coercion::Json | Coercion::To(_) => return None,
+                coercion if is_plain(&from) => BatchExpr::Convert {
+                    operand: Box::new(operand),
+                    conversion: Conversion::Argument(from, coercion),
+                },
+                _ => return None,
+            });
         }
         Some(BatchExpr::Call { function, args: compiled })
     }
@@ -331,7 +364,7 @@ impl Operand<'_> {
     }
 
     /// Steps from row to row: 0 for a single value.
-    fn step(&self) -> usize {
+    pub(super) fn step(&self) -> usize {
         match self {
             Operand::Column(_) => 1,
             Operand::Single(_) => 0,
@@ -348,9 +381,9 @@ impl Operand<'_> {
 }
 
 /// Truth of a row.
-const FALSE: u8 = 0;
-const TRUE: u8 = 1;
-const UNKNOWN: u8 = 2;
+pub(super) const FALSE: u8 = 0;
+pub(super) const TRUE: u8 = 1;
+pub(super) const UNKNOWN: u8 = 2;
 
 impl BatchExpr {
     /// The values for every row of the batch.
@@ -372,6 +405,9 @@ impl BatchExpr {
                     otherwise.as_ref().map(|other| other.eval(batch, env)).transpose()?;
                 let column = choose(&truths, &then, otherwise.as_ref(), *unified)?;
                 Operand::Column(Cow::Owned(column))
+            }
+            BatchExpr::Convert { operand, conversion } => {
+                Operand::Column(Cow::Owned(convert(operand, conversion, batch, env)?))
             }
             BatchExpr::Call { function, args } => {
                 Operand::Column(Cow::Owned(call(function, args, batch, env)?))
@@ -442,6 +478,9 @@ impl BatchExpr {
             }
             BatchExpr::InList { operand, list, negated: not, kind } => {
                 let operand = operand.eval(batch, env)?;
+                if let Some(truths) = in_set(&operand, list, *kind, *not, batch.rows, env)? {
+                    return Ok(truths);
+                }
                 let mut truths = vec![FALSE; batch.rows];
                 for item in list {
                     let item = item.eval(batch, env)?;
@@ -497,27 +536,6 @@ fn either_null(left: &Operand<'_>, right: &Operand<'_>, rows: usize) -> Option<V
     }
     let (step_a, step_b) = (left.step(), right.step());
     Some((0..rows).map(|row| a.is_null(row * step_a) || b.is_null(row * step_b)).collect())
-}
-
-/// A function's values row by row, by the kernel that the row program calls too.
-fn call(function: &BoundFunction, args: &[BatchExpr], batch: &Batch, env: &Env<'_>) -> Fit<Column> {
-    let args = args.iter().map(|arg| arg.eval(batch, env)).collect::<Fit<Vec<_>>>()?;
-    let mut services = env.services.borrow_mut();
-    let mut out = Column::empty(&function.ty)?;
-    let mut values = Vec::with_capacity(args.len());
-    for row in 0..batch.rows {
-        values.clear();
-        for arg in &args {
-            values.push(arg.source().value(row * arg.step())?);
-        }
-        let result =
-            match function.nulls == NullRule::Propagate && values.iter().any(Value::is_null) {
-                true => Value::Null,
-                false => services.call(function, &values)?,
-            };
-        out.push(&result)?;
-    }
-    Ok(out)
 }
 
 /// Exact numbers of an operand with their scale.

@@ -8,13 +8,16 @@
 //! Columns are vectors of our own, not Arrow's: see ARCHITECTURE.md.
 
 mod aggregate;
+mod call;
 mod column;
 mod decode;
 mod env;
 mod expr;
 mod groups;
+mod in_set;
 mod keys;
 mod pipeline;
+mod rollup;
 mod states;
 
 pub(crate) use aggregate::{BatchAggregate, BatchAggregateNode};

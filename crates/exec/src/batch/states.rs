@@ -194,17 +194,30 @@ impl States {
 
     /// Takes in other states; `into`: for each of their groups the one here.
     pub(crate) fn take_in(&mut self, other: &States, into: &[u32]) -> Fit<()> {
+        self.take_in_ranked(other, into, |from| match other {
+            States::Extreme { best, .. } => best.at.get(from).copied().unwrap_or(0),
+            _ => 0,
+        })
+    }
+
+    /// As `take_in`; of best values that are equal the one of the group with the lowest rank stays.
+    pub(crate) fn take_in_ranked(
+        &mut self,
+        other: &States,
+        into: &[u32],
+        rank: impl Fn(usize) -> u64,
+    ) -> Fit<()> {
         if let (States::Distinct(own), States::Distinct(other)) = (&mut *self, other) {
             return own.take_in(other, into);
         }
         for (from, into) in into.iter().enumerate() {
-            self.merge(*into as usize, other, from)?;
+            self.merge(*into as usize, other, from, rank(from))?;
         }
         Ok(())
     }
 
-    /// Takes in group `from` of other states.
-    fn merge(&mut self, into: usize, other: &States, from: usize) -> Fit<()> {
+    /// Takes in group `from` of other states, whose best value is from a row at `at`.
+    fn merge(&mut self, into: usize, other: &States, from: usize, at: u64) -> Fit<()> {
         match (self, other) {
             (States::Count(counts), States::Count(others)) => counts[into] += others[from],
             (
@@ -229,7 +242,7 @@ impl States {
                 if others[from] {
                     let column = Column::single(&other.value(from)?)?;
                     best.take_kind(&column.data, has.len())?;
-                    let (group, at) = ([into as u32], other.at.get(from).copied().unwrap_or(0));
+                    let group = [into as u32];
                     let groups = Groups::Each(&group);
                     best.update((*wanted, *collation), has, groups, &column, 1, at)?;
                 }

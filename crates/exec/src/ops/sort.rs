@@ -1,5 +1,7 @@
 //! Sorting by key bytes, stable, with a bounded number of rows when only the first are wanted.
 
+use std::cmp::Ordering;
+
 use errors::Result;
 
 use super::merge::{Merge, SpilledRuns};
@@ -99,6 +101,40 @@ impl Sorter {
         let bytes = self.key_bytes.len() - start + size_of::<usize>();
         self.charged += bytes;
         run.memory.charge(bytes)
+    }
+
+    /// As `push_key`, unless the key is not below `bound`: false then, and nothing is kept. Keys are computed as far as they decide.
+    fn push_key_below(
+        &mut self,
+        keys: &[KeyCode],
+        bound: &[u8],
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let start = self.key_bytes.len();
+        let mut rest = keys;
+        loop {
+            let Some((key, others)) = rest.split_first() else {
+                self.key_bytes.truncate(start);
+                return Ok(false);
+            };
+            append_keys(std::slice::from_ref(key), run, &mut self.key_bytes)?;
+            rest = others;
+            let own = &self.key_bytes[start..];
+            match own.cmp(&bound[..own.len().min(bound.len())]) {
+                Ordering::Less => break,
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    self.key_bytes.truncate(start);
+                    return Ok(false);
+                }
+            }
+        }
+        append_keys(rest, run, &mut self.key_bytes)?;
+        self.key_ends.push(self.key_bytes.len());
+        let bytes = self.key_bytes.len() - start + size_of::<usize>();
+        self.charged += bytes;
+        run.memory.charge(bytes)?;
+        Ok(true)
     }
 
     fn key(&self, row: usize) -> &[u8] {
@@ -207,6 +243,8 @@ pub(crate) struct Sort<'r> {
     sorter: Sorter,
     /// The keys that have come to a distinct sort of many rows, as far as there is memory for them.
     seen: Option<Seen>,
+    /// The key of a row behind which no row is wanted: later ones with the same key are not either.
+    bound: Option<Vec<u8>>,
     /// What did not fit memory, while more comes.
     runs: Option<SpilledRuns>,
     order: Vec<u32>,
@@ -226,6 +264,7 @@ impl<'r> Sort<'r> {
             input,
             sorter: Sorter::new(node.columns.len()),
             seen: None,
+            bound: None,
             runs: None,
             order: Vec::new(),
             at: 0,
@@ -286,7 +325,13 @@ impl<'r> Sort<'r> {
 
     /// Keeps the present row, of which only the first `limit` are wanted.
     fn take_row(&mut self, limit: usize, run: &mut Run<'r>) -> Result<()> {
-        self.sorter.push_key(&self.node.keys, run)?;
+        match &self.bound {
+            Some(bound) if !self.sorter.push_key_below(&self.node.keys, bound, run)? => {
+                return Ok(());
+            }
+            Some(_) => {}
+            None => self.sorter.push_key(&self.node.keys, run)?,
+        }
         if !self.is_new(run)? {
             self.sorter.forget_key(run);
             return Ok(());
@@ -297,6 +342,9 @@ impl<'r> Sort<'r> {
         }
         if self.sorter.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK_ROWS) {
             self.sorter.shrink(self.order(), limit, run)?;
+            if let Some(last) = limit.checked_sub(1).filter(|last| *last < self.sorter.rows.len()) {
+                self.bound = Some(self.sorter.key(last).to_vec());
+            }
         }
         if self.sorter.bytes() > run.settings.operator_memory_bytes {
             let order = self.order();
@@ -343,7 +391,7 @@ impl<'r> Sort<'r> {
         }
         self.order.clear();
         self.at = 0;
-        (self.runs, self.merge) = (None, None);
+        (self.runs, self.merge, self.bound) = (None, None, None);
     }
 
     /// Moves to the next row of the merged runs that counts; false at the end.

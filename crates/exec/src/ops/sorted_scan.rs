@@ -4,6 +4,7 @@
 use engine_api::RowBatch;
 use errors::Result;
 
+use super::simple::row_count;
 use super::sort::{SortNode, key_head};
 use super::{Node, Operator, Scan, ScanNode};
 use crate::run::Run;
@@ -13,6 +14,9 @@ const ROWS_MAX: usize = 4096;
 /// A distinct sort of more rows looks their keys up as they come.
 const DISTINCT_ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;
+/// Of so many rows that are read one may be wanted for only the wanted ones to be kept: each time that they are put in order as many come
+/// anew.
+const BOUNDED_SHARE: usize = 4;
 /// What was larger than this is freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
@@ -31,6 +35,8 @@ pub(crate) struct SortedRows {
     records: RowBatch,
     keys: Vec<u8>,
     places: Vec<Place>,
+    /// The key of a row behind which no row is wanted.
+    bound: Option<Vec<u8>>,
     charged: usize,
 }
 
@@ -50,8 +56,8 @@ impl SortNode {
 }
 
 impl SortedRows {
-    /// Reads a scan; `columns` are those of the sort keys. False when there are more rows: those behind the kept ones are still to be
-    /// read.
+    /// Reads a scan; `columns` are those of the sort keys. Where few rows are wanted only those are kept. False when there are more
+    /// rows: those behind the kept ones are still to be read.
     pub(crate) fn read<'r>(
         &mut self,
         (node, columns): (&SortNode, &[usize]),
@@ -60,6 +66,9 @@ impl SortedRows {
     ) -> Result<bool> {
         let rows_max = if node.distinct { DISTINCT_ROWS_MAX } else { ROWS_MAX };
         let bytes_max = BYTES_MAX.min(run.settings.operator_memory_bytes);
+        let limit = row_count(node.limit.as_ref(), u64::MAX, run)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let is_bounded = !node.distinct && limit > 0 && limit <= rows_max / BOUNDED_SHARE;
         scan.open(run)?;
         while let Some(row) = scan.next_record(run)? {
             let start = self.keys.len();
@@ -72,6 +81,10 @@ impl SortedRows {
                     &mut self.keys,
                 )?;
             }
+            if self.bound.as_deref().is_some_and(|bound| self.keys[start..] >= *bound) {
+                self.keys.truncate(start);
+                continue;
+            }
             let place = Place {
                 head: key_head(&self.keys[start..]),
                 key_start: start as u32,
@@ -81,12 +94,37 @@ impl SortedRows {
             self.places.push(place);
             self.records.push(&[], row.record);
             if self.places.len() == rows_max || self.bytes() > bytes_max {
+                if is_bounded {
+                    self.shrink(limit);
+                    if self.bytes() <= bytes_max / 2 {
+                        continue;
+                    }
+                }
                 self.charge(run)?;
                 return Ok(false);
             }
         }
         self.charge(run)?;
         Ok(true)
+    }
+
+    /// Keeps the first `limit` rows, in order; of later ones only those before the last of them count.
+    fn shrink(&mut self, limit: usize) {
+        self.sort(false);
+        self.places.truncate(limit);
+        let mut kept = SortedRows::default();
+        for (row, place) in (0..).zip(&self.places) {
+            let key = &self.keys[place.key_start as usize..place.key_end as usize];
+            let start = kept.keys.len() as u32;
+            kept.keys.extend_from_slice(key);
+            kept.records.push(&[], self.records.row(place.row as usize).record);
+            let key_end = kept.keys.len() as u32;
+            kept.places.push(Place { head: place.head, key_start: start, key_end, row });
+            if row as usize + 1 == limit {
+                kept.bound = Some(key.to_vec());
+            }
+        }
+        *self = kept;
     }
 
     fn bytes(&self) -> usize {
@@ -129,5 +167,6 @@ impl SortedRows {
         self.records.clear();
         self.keys.clear();
         self.places.clear();
+        self.bound = None;
     }
 }

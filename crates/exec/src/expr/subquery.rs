@@ -97,7 +97,9 @@ impl SubqueryCode {
         let same = state.answer.is_some()
             && outer.iter().zip(&state.outer_values).all(|(r, value)| run.regs[*r] == *value);
         if !same {
-            state.answer = None;
+            if let Some(Answer::Rows(rows)) = state.answer.take() {
+                run.memory.release(rows.bytes());
+            }
             state.outer_values.clear();
             state.outer_values.extend(outer.iter().map(|register| run.regs[*register].clone()));
         }
@@ -231,14 +233,11 @@ impl SubqueryCode {
         values: &[Value],
         run: &mut Run<'_>,
     ) -> Result<Option<bool>> {
-        let rows = self.remembered_rows(run)?;
         let mut unknown = false;
-        for at in 0..rows.len() {
-            run.tick()?;
+        let is_found = self.find_row(run, &mut |row, run| {
             let mut equal = Some(true);
-            for (column, (_, domain)) in left.iter().enumerate() {
-                let right = &rows.row(at)[column];
-                match order_values(domain.comparator(), &values[column], right, run)? {
+            for ((right, value), (_, domain)) in row.iter().zip(values).zip(left) {
+                match order_values(domain.comparator(), value, right, run)? {
                     None => equal = None,
                     Some(order) if order.is_ne() => {
                         equal = Some(false);
@@ -247,13 +246,47 @@ impl SubqueryCode {
                     Some(_) => {}
                 }
             }
-            match equal {
-                Some(true) => return Ok(Some(true)),
-                None => unknown = true,
-                Some(false) => {}
+            unknown |= equal.is_none();
+            Ok(equal == Some(true))
+        })?;
+        Ok(match is_found {
+            false if unknown => None,
+            is_found => Some(is_found),
+        })
+    }
+
+    /// Whether there is a row that `is_wanted`; rows behind it need not be computed.
+    fn find_row(
+        &self,
+        run: &mut Run<'_>,
+        is_wanted: &mut dyn FnMut(&[Value], &mut Run<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let node = &run.body.subqueries[self.id];
+        if node.outer.is_empty() || self.refresh(run) {
+            let rows = self.remembered_rows(run)?;
+            for at in 0..rows.len() {
+                run.tick()?;
+                if is_wanted(rows.row(at), run)? {
+                    return Ok(true);
+                }
             }
+            return Ok(false);
         }
-        Ok(if unknown { None } else { Some(false) })
+        // Only all rows are worth remembering: the next outer values may be the same.
+        let (mut rows, mut is_found) = (Rows::new(node.outputs.len()), false);
+        let outcome = self.rows(run, &mut |run, outputs| {
+            run.tick()?;
+            rows.push_codes(outputs, run)?;
+            is_found = is_wanted(rows.row(rows.len() - 1), run)?;
+            Ok(!is_found)
+        });
+        match outcome {
+            Ok(()) if !is_found => {
+                run.subqueries[self.id].answer = Some(Answer::Rows(Rc::new(rows)));
+            }
+            _ => rows.clear(run),
+        }
+        outcome.map(|()| is_found)
     }
 
     fn remembered_rows(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
@@ -273,17 +306,17 @@ impl SubqueryCode {
     ) -> Result<Option<bool>> {
         let [(code, domain)] = left else { return self.compare_row(left, op, run) };
         let value = code.eval(run)?;
-        let rows = self.remembered_rows(run)?;
         let mut unknown = false;
-        for at in 0..rows.len() {
-            run.tick()?;
-            match order_values(domain.comparator(), &value, &rows.row(at)[0], run)? {
-                None => unknown = true,
-                Some(order) if answers(op, order) != all => return Ok(Some(!all)),
-                Some(_) => {}
-            }
-        }
-        Ok(if unknown { None } else { Some(all) })
+        let is_decided = self.find_row(run, &mut |row, run| {
+            let order = order_values(domain.comparator(), &value, &row[0], run)?;
+            unknown |= order.is_none();
+            Ok(order.is_some_and(|order| answers(op, order) != all))
+        })?;
+        Ok(match is_decided {
+            true => Some(!all),
+            false if unknown => None,
+            false => Some(all),
+        })
     }
 }
 

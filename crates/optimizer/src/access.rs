@@ -17,6 +17,8 @@ pub(crate) const DESCENT_COST: f64 = 2.0;
 pub(crate) const ROW_COST: f64 = 1.0;
 /// Cost of a row found through another index.
 pub(crate) const LOOKUP_COST: f64 = 2.0;
+/// The same for all rows of a table: they lie anywhere.
+const SCATTERED_COST: f64 = 6.0;
 /// Cost of a row of which an index's entry tells all: many fit a page.
 const ENTRY_COST: f64 = 0.4;
 /// Cost of finding a row's group when equal rows do not lie together.
@@ -424,7 +426,10 @@ impl Planner<'_> {
     ) -> TablePlan {
         let rows = total * keeps.iter().product::<f64>();
         let (ordered, grouped, backward) = self.order_of(id, index, 0, goal);
-        let per_row = self.row_cost(id, index.filter(|_| number != 0));
+        let per_row = match index.filter(|_| number != 0) {
+            Some(index) if !self.covers(id, index) => SCATTERED_COST,
+            index => self.row_cost(id, index),
+        };
         let cost = DESCENT_COST
             + weight * per_row * read_rows(total, rows, ordered, goal)
             + sort_cost(rows, ordered, goal)

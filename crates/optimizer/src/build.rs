@@ -241,8 +241,7 @@ impl Planner<'_> {
             RelationKind::Semi => JoinKind::Semi,
             RelationKind::Anti => JoinKind::Anti,
         };
-        let live: Vec<bool> =
-            candidate.masks.iter().map(|mask| mask & !own & !placed == 0).collect();
+        let live = graph.live(&candidate.predicates, &candidate.masks, own, placed);
         let alone: Vec<bool> = candidate.masks.iter().map(|mask| mask & !own == 0).collect();
         let between: Vec<Expr> = candidate
             .predicates

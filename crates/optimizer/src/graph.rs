@@ -8,6 +8,10 @@ use crate::predicate::{self, is_volatile, rejects_null, split, substitute};
 /// Relations that fit one bit mask.
 pub(crate) const RELATIONS_MAX: usize = 61;
 
+/// Relations whose columns one class may have for equalities to be added: more would multiply the orders that are tried, and gain
+/// little.
+const CLASS_RELATIONS_MAX: u32 = 4;
+
 /// How a relation joins those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelationKind {
@@ -51,12 +55,50 @@ pub(crate) struct Graph {
     pub projected: Vec<(Register, Expr)>,
     /// Predicates that need computed columns.
     pub late: Vec<Expr>,
+    /// Columns of several relations that are equal in all rows: each pair has its predicate, and of those that a step of the join
+    /// could check one says as much as all.
+    pub classes: Vec<RegisterSet>,
     /// No row can come out.
     pub empty: bool,
     straight: bool,
 }
 
 impl Graph {
+    /// The class of a predicate that compares two of a class's columns.
+    fn class_of(&self, predicate: &Expr) -> Option<usize> {
+        let Expr::Binary { op: plan::BinaryOp::Equal, left, right, .. } = predicate else {
+            return None;
+        };
+        let (left, right) = (left.as_column()?, right.as_column()?);
+        self.classes.iter().position(|class| class.contains(left) && class.contains(right))
+    }
+
+    /// Which predicates are to be checked when the relations of `own` join those of `placed`. Of several that compare a class's columns
+    /// the first says as much as all.
+    pub(crate) fn live(
+        &self,
+        predicates: &[Expr],
+        masks: &[u64],
+        own: u64,
+        placed: u64,
+    ) -> Vec<bool> {
+        let mut live: Vec<bool> = masks.iter().map(|mask| mask & !own & !placed == 0).collect();
+        if self.classes.is_empty() {
+            return live;
+        }
+        let mut said = vec![false; self.classes.len()];
+        for ((predicate, mask), live) in predicates.iter().zip(masks).zip(&mut live) {
+            if *live
+                && mask & own != 0
+                && mask & !own != 0
+                && let Some(class) = self.class_of(predicate)
+            {
+                *live = !std::mem::replace(&mut said[class], true);
+            }
+        }
+        live
+    }
+
     /// Whether relation `one` cannot come before `other`.
     fn needs(&self, one: usize, other: usize) -> bool {
         let (mut reached, mut seen) = (self.relations[one].after | 1 << one, 0);
@@ -241,7 +283,7 @@ impl Planner<'_> {
                 None => predicate::factor(predicate, &mut predicates),
             }
         }
-        self.derive_equalities(&mut predicates);
+        self.derive_equalities(graph, &mut predicates);
         for index in 0..graph.relations.len() {
             self.place_conditions(graph, index);
         }
@@ -299,8 +341,9 @@ impl Planner<'_> {
         })
     }
 
-    /// `a = b AND b = 5` also means `a = 5`: what is equal to a constant passes it on.
-    fn derive_equalities(&self, predicates: &mut Vec<Expr>) {
+    /// `a = b AND b = 5` also means `a = 5`: what is equal to a constant passes it on. `a = b AND b = c` also means `a = c`, so that
+    /// two relations can be joined before the one that both were compared with.
+    fn derive_equalities(&self, graph: &mut Graph, predicates: &mut Vec<Expr>) {
         let mut fixed: Vec<(Register, Expr)> = Vec::new();
         let mut linked: Vec<(Expr, Expr)> = Vec::new();
         for predicate in predicates.iter() {
@@ -343,7 +386,64 @@ impl Planner<'_> {
                 }
             }
         }
+        // Classes with a value are filtered by it, each relation alone.
+        linked.retain(|(left, _)| left.as_column().is_some_and(|column| !done.contains(column)));
+        for class in equality_classes(&linked) {
+            self.complete_class(graph, &class, &linked, predicates);
+        }
     }
+
+    /// Adds the equalities between a class's columns that nobody wrote.
+    fn complete_class(
+        &self,
+        graph: &mut Graph,
+        class: &[Expr],
+        linked: &[(Expr, Expr)],
+        predicates: &mut Vec<Expr>,
+    ) {
+        let masks: Vec<u64> =
+            class.iter().map(|column| mask_of(&graph.relations, &self.reads(column))).collect();
+        let all = masks.iter().fold(0, |all: u64, mask| all | mask);
+        let is_inner = |index: usize| graph.relations[index].kind == RelationKind::Inner;
+        let fits = masks.iter().all(|mask| mask.count_ones() == 1)
+            && all.count_ones() <= CLASS_RELATIONS_MAX
+            && (0..graph.relations.len()).all(|index| all >> index & 1 == 0 || is_inner(index));
+        if class.len() < 3 || !fits {
+            return;
+        }
+        for (at, left) in class.iter().enumerate() {
+            for right in &class[at + 1..] {
+                let is_pair =
+                    |(a, b): &(Expr, Expr)| (a, b) == (left, right) || (a, b) == (right, left);
+                if !linked.iter().any(is_pair) {
+                    predicates.push(equal(left.clone(), right.clone()));
+                }
+            }
+        }
+        graph.classes.push(class.iter().filter_map(Expr::as_column).collect());
+    }
+}
+
+/// Columns that equalities make equal to one another, each class once.
+fn equality_classes(linked: &[(Expr, Expr)]) -> Vec<Vec<Expr>> {
+    let mut classes: Vec<Vec<Expr>> = Vec::new();
+    for (left, right) in linked {
+        let place = |classes: &[Vec<Expr>], column: &Expr| {
+            classes.iter().position(|class| class.contains(column))
+        };
+        match (place(&classes, left), place(&classes, right)) {
+            (None, None) => classes.push(vec![left.clone(), right.clone()]),
+            (Some(class), None) => classes[class].push(right.clone()),
+            (None, Some(class)) => classes[class].push(left.clone()),
+            (Some(one), Some(other)) if one != other => {
+                let (one, other) = (one.min(other), one.max(other));
+                let more = classes.swap_remove(other);
+                classes[one].extend(more);
+            }
+            _ => {}
+        }
+    }
+    classes
 }
 
 fn equal(left: Expr, right: Expr) -> Expr {

@@ -299,13 +299,14 @@ impl Search<'_, '_> {
         let candidate = &self.candidates[index];
         let relation = &self.graph.relations[index];
         let own = 1u64 << index;
-        let live: Vec<bool> = candidate.masks.iter().map(|mask| mask & !own & !set == 0).collect();
+        let live = self.graph.live(&candidate.predicates, &candidate.masks, own, set);
         let joined: f64 = candidate
             .predicates
             .iter()
             .zip(&candidate.masks)
-            .filter(|(_, mask)| *mask & !own != 0 && *mask & !own & !set == 0)
-            .map(|(predicate, _)| self.join_selectivity(predicate, candidate.rows))
+            .zip(&live)
+            .filter(|((_, mask), live)| *mask & !own != 0 && **live)
+            .map(|((predicate, _), _)| self.join_selectivity(predicate, candidate.rows))
             .product();
         let mut factor = candidate.rows * joined;
         let mut choice = if relation.lateral {
@@ -325,13 +326,16 @@ impl Search<'_, '_> {
             }
         };
         if let Source::Table(id) = &relation.source {
-            let plan = self.planner.table_plan(
-                *id,
-                &candidate.predicates,
-                &candidate.sargs,
-                &live,
-                &Goal::default(),
-            );
+            let wanted = |goal: &Goal| {
+                let (predicates, sargs) = (&candidate.predicates, &candidate.sargs);
+                self.planner.table_plan(*id, predicates, sargs, &live, goal)
+            };
+            let mut plan = wanted(&Goal::default());
+            let is_one_enough = matches!(relation.kind, RelationKind::Semi | RelationKind::Anti);
+            if is_one_enough && (0..live.len()).all(|at| !live[at] || plan.consumed.contains(&at)) {
+                // The first row that is found is a match.
+                plan = wanted(&Goal { limit: Some(1.0), ..Goal::default() });
+            }
             let looks_up = !matches!(plan.access, plan::Access::Full { .. });
             let cost = |price: &Price| price.fixed + outer_rows * price.per_row;
             if looks_up {

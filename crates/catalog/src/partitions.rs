@@ -127,9 +127,13 @@ impl Partitioning {
 
     /// Numbers of all leaves in order.
     pub fn numbers(&self) -> Vec<u16> {
-        let count = self.subpartitions();
-        let leaves = |own: &Partition| own.number * count..(own.number + 1) * count;
-        self.partitions.iter().flat_map(leaves).collect()
+        (0..self.partitions.len()).flat_map(|at| self.numbers_of(at)).collect()
+    }
+
+    /// Numbers of the partition at a place: its subpartitions', or its own.
+    pub fn numbers_of(&self, at: usize) -> std::ops::Range<u16> {
+        let (count, number) = (self.subpartitions(), self.partitions[at].number);
+        number * count..(number + 1) * count
     }
 
     /// Columns named by COLUMNS and KEY, of the partitions and of the subpartitions.

@@ -65,7 +65,11 @@ impl Session {
             catalog.check_constraint_names(&new, Some(table.id))?;
         }
         let way = choose_way(table, &mut new);
-        let must_copy = way.is_none() || request.rebuild || adds_keys || adds_checks;
+        let must_copy = way.is_none()
+            || request.rebuild
+            || adds_keys
+            || adds_checks
+            || self.copies_what_stays(table, &request.gone)?;
         let copies = must_copy || request.algorithm == Algorithm::Copy;
         let needs_copy = reference_copies(table, &new, &origins);
         let counts_rows = request.algorithm == Algorithm::Copy
@@ -91,7 +95,8 @@ impl Session {
             let reason = "indexes over columns added by the same statement are built with a lock";
             bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
         }
-        match self.alter_in_place(table, &new, &changes, guard) {
+        let emptied = self.empty_partitions(table, &request.gone);
+        match emptied.and_then(|()| self.alter_in_place(table, &new, &changes, guard)) {
             Err(EngineError::Other(error)) if error.code() == ErrorCode::NOT_SUPPORTED_YET => {
                 self.transactions.rollback()?;
                 if request.algorithm == Algorithm::Instant {

@@ -3,6 +3,7 @@
 
 mod actions;
 mod carry_out;
+mod gone;
 mod order;
 mod partitions;
 mod way;
@@ -75,6 +76,8 @@ struct Request {
     repartitions: bool,
     /// Partitions whose rows stay; `None` for all of them.
     kept: Option<Vec<Ident>>,
+    /// Numbers of those whose rows go.
+    gone: Vec<u16>,
 }
 
 impl Session {
@@ -127,6 +130,7 @@ impl Session {
             orders: false,
             repartitions: false,
             kept: None,
+            gone: Vec::new(),
         };
         if let [action] = &alter.actions[..] {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;

@@ -1,6 +1,7 @@
 //! What ALTER TABLE does to partitions: edits the draft's partitioning and says which partitions' rows stay.
 //!
-//! ADD of RANGE and LIST changes the definition only; everything else writes the rows that stay anew.
+//! ADD of RANGE and LIST changes the definition only, DROP and TRUNCATE may delete what goes (`gone`); everything else writes the rows that
+//! stay anew.
 
 use catalog::{Partition, PartitionKind, PartitionMethod, Partitioning, same_name};
 use errors::{Error, Result, bail, err};
@@ -45,6 +46,7 @@ impl Session {
                 if places.len() == partitioning.partitions.len() {
                     bail!(DROP_LAST_PARTITION);
                 }
+                request.gone.extend(places.iter().flat_map(|at| partitioning.numbers_of(*at)));
                 let is_kept = |at: &usize| !places.contains(at);
                 let kept = (0..partitioning.partitions.len()).filter(is_kept);
                 let kept: Vec<Partition> =
@@ -52,11 +54,10 @@ impl Session {
                 partitioning.partitions = kept;
                 let names = partitioning.partitions.iter();
                 request.kept = Some(names.map(|own| Ident::new(&own.name)).collect());
-                request.rebuild = true;
             }
             PartitionAction::Truncate(names) => {
-                request.kept = Some(untouched(&partitioning, names, &draft.name)?);
-                request.rebuild = true;
+                request.gone = named(&partitioning, names, &draft.name)?;
+                request.kept = Some(untouched(&partitioning, &request.gone));
                 return Ok(());
             }
             PartitionAction::Coalesce { count, .. } => {
@@ -228,34 +229,39 @@ fn places(partitioning: &Partitioning, names: &[Ident], what: &str) -> Result<Ve
     names.iter().map(place).collect()
 }
 
-/// Partitions, or subpartitions of those that are named in part, that TRUNCATE leaves alone; 1735.
-fn untouched(
-    partitioning: &Partitioning,
-    names: &PartitionNames,
-    table: &str,
-) -> Result<Vec<Ident>> {
-    let PartitionNames::List(names) = names else { return Ok(Vec::new()) };
-    let mut gone: Vec<u16> = Vec::new();
+/// Numbers of the partitions and subpartitions that TRUNCATE names; 1735.
+fn named(partitioning: &Partitioning, names: &PartitionNames, table: &str) -> Result<Vec<u16>> {
+    let PartitionNames::List(names) = names else {
+        return Ok(partitioning.numbers());
+    };
+    let mut gone = Vec::new();
     for name in names {
         match partitioning.named(&name.text) {
             Some(numbers) => gone.extend(numbers),
             None => bail!(UNKNOWN_PARTITION, name.text, table),
         }
     }
-    let count = partitioning.subpartitions();
+    gone.sort_unstable();
+    gone.dedup();
+    Ok(gone)
+}
+
+/// Partitions, or subpartitions of those that are named in part, that keep their rows.
+fn untouched(partitioning: &Partitioning, gone: &[u16]) -> Vec<Ident> {
     let mut kept = Vec::new();
-    for own in &partitioning.partitions {
+    for (at, own) in partitioning.partitions.iter().enumerate() {
+        let numbers = partitioning.numbers_of(at);
         if own.subpartitions.is_empty() {
             if !gone.contains(&own.number) {
                 kept.push(Ident::new(&own.name));
             }
             continue;
         }
-        for (place, (name, _)) in own.subpartitions.iter().enumerate() {
-            if !gone.contains(&(own.number * count + place as u16)) {
+        for (number, (name, _)) in numbers.zip(&own.subpartitions) {
+            if !gone.contains(&number) {
                 kept.push(Ident::new(name));
             }
         }
     }
-    Ok(kept)
+    kept
 }

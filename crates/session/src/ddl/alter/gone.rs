@@ -1,0 +1,86 @@
+//! DROP and TRUNCATE PARTITION: the rows that go are deleted, or the others copied, whichever are fewer.
+
+use catalog::Table;
+use engine_api::{
+    Direction, EngineError, EngineResult, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, TableId,
+    Transaction, WaitPolicy,
+};
+use errors::Result;
+use exec::TransactionSource;
+use types::Value;
+
+use crate::session::Session;
+
+/// Rows that are looked for together.
+const FETCH_ROWS: usize = 256;
+
+impl Session {
+    /// Whether more rows go than stay, as far as the engine can tell without counting.
+    pub(super) fn copies_what_stays(&mut self, table: &Table, gone: &[u16]) -> Result<bool> {
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        let engine = self.transactions.engine(&table.engine)?;
+        let cancel = &self.shared.cancel;
+        let word = |error: EngineError| error.into_error(cancel);
+        let all = engine.table_stats(table.id).map_err(word)?.rows;
+        let mut rows: u64 = 0;
+        for number in gone {
+            let Some(range) = range_of(table, *number) else { return Ok(true) };
+            let found = engine.estimate_range(table.id, IndexId::CLUSTERED, &range);
+            rows = rows.saturating_add(found.map_err(word)?.rows);
+        }
+        Ok(rows > all.saturating_sub(rows))
+    }
+
+    /// Deletes the rows of partitions, which nobody else uses.
+    pub(super) fn empty_partitions(&mut self, table: &Table, gone: &[u16]) -> EngineResult<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let cancel = self.shared.cancel.clone();
+        sys::blocking::blocking(|| {
+            // What others committed before the lock was granted must be seen.
+            self.server.catalog.settle(&cancel)?;
+            let txn = self.transactions.transaction(&table.engine)?;
+            for range in gone.iter().filter_map(|number| range_of(table, *number)) {
+                delete_range(txn, table.id, range)?;
+                cancel.check()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Where the rows of a partition are in the clustered index. `None`: they are not together.
+fn range_of(table: &Table, number: u16) -> Option<KeyRange> {
+    let column = &table.columns[table.partition_column()?];
+    let first = table.definition.primary()?.parts.first()?;
+    if column.stored != Some(first.column) {
+        return None;
+    }
+    let mut key = Vec::new();
+    let number = Value::UInt(u64::from(number));
+    types::key::encode_part(&number, &column.ty, None, first.descending, &mut key);
+    Some(KeyRange::prefix(key))
+}
+
+fn delete_range(txn: &mut dyn Transaction, table: TableId, range: KeyRange) -> EngineResult<()> {
+    let cursor = txn.open_cursor(&ScanSpec {
+        table,
+        index: IndexId::CLUSTERED,
+        range,
+        direction: Direction::Forward,
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    })?;
+    let mut batch = RowBatch::new();
+    while txn.fetch(cursor, FETCH_ROWS, &mut batch)? > 0 {
+        for row in batch.iter() {
+            txn.delete(table, row.locator)?;
+        }
+        batch.clear();
+    }
+    txn.close_cursor(cursor);
+    Ok(())
+}

@@ -4,6 +4,7 @@ use std::io;
 
 use bufpool::{Exclusive, Pool};
 use page::{Kind, PageMut, PageNo, PageRef};
+use stdx::Few;
 
 /// Words of the meta page's body. The free list hangs on its link.
 const META_PAGE_COUNT: usize = 0;
@@ -17,7 +18,7 @@ const PLACES_MAX: usize = 64;
 /// Pages latched exclusively and the log of their edits.
 pub struct Mtr<'p> {
     pool: &'p Pool,
-    pages: Vec<Exclusive<'p>>,
+    pages: Few<Exclusive<'p>>,
     changed: u64,
     ops: Vec<u8>,
     meta: Option<usize>,
@@ -26,7 +27,7 @@ pub struct Mtr<'p> {
 impl<'p> Mtr<'p> {
     /// Nothing latched.
     pub fn new(pool: &'p Pool) -> Mtr<'p> {
-        Mtr { pool, pages: Vec::with_capacity(4), changed: 0, ops: Vec::new(), meta: None }
+        Mtr { pool, pages: Few::default(), changed: 0, ops: Vec::new(), meta: None }
     }
 
     /// Takes over a latch; returns the page's place.

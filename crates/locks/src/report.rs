@@ -155,7 +155,7 @@ impl LockTable {
                     return;
                 }
                 let (first, place) = (out.report.locks.len(), Place::Record(name.clone()));
-                for grant in &entry.granted {
+                for grant in &*entry.granted {
                     out.push(&grant.owner, place.clone(), grant.mode, false);
                 }
                 for (owner, mode) in &entry.waiting {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
+use stdx::Few;
 use sys::blocking::blocking;
 use sys::clock::{Clock as _, RealClock};
 use sys::histogram::{Histogram, Summary};
@@ -93,7 +94,7 @@ pub(crate) struct Grant {
 
 #[derive(Default)]
 pub(crate) struct Entry {
-    pub(crate) granted: Vec<Grant>,
+    pub(crate) granted: Few<Grant>,
     pub(crate) waiting: VecDeque<(Arc<Owner>, Mode)>,
 }
 
@@ -239,6 +240,10 @@ impl Entry {
 
 /// A power of two.
 const SHARDS: usize = sized(1024, 2);
+/// Low bits of the last byte of keys that share a shard.
+const NEAR_BITS: u32 = 4;
+/// Room of a shard with an entry: for all of some neighbours.
+const ENTRIES_MIN: usize = 1 << NEAR_BITS;
 /// A waiting thread asks whether it was cancelled this often.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
@@ -332,7 +337,6 @@ impl LockTable {
 
     /// Keys that differ only in the low bits of their last byte share a shard: who locks or writes row after row finds its memory near.
     fn shard(&self, name: &[u8]) -> &Shard {
-        const NEAR_BITS: u32 = 5;
         let (last, group) = name.split_last().unwrap_or((&0, &[]));
         let hash = stdx::hash_bytes(u64::from(last >> NEAR_BITS), group);
         &self.shards[hash as usize & (SHARDS - 1)]
@@ -402,7 +406,7 @@ impl LockTable {
                 entry.get_mut().granted.retain(|grant| grant.owner.id != owner.id);
                 if entry.get().is_unused() {
                     entry.remove();
-                    shard.count.fetch_sub(1, Ordering::Release);
+                    shard.note_removed(&mut entries);
                 }
             }
         }
@@ -654,7 +658,7 @@ impl LockTable {
         let is_alone = |entry: &Entry| entry.mode_if_alone(owner).is_some();
         if entries.get(name).is_some_and(is_alone) && owner.held.lock().forget(name) {
             entries.remove(name);
-            shard.count.fetch_sub(1, Ordering::Release);
+            shard.note_removed(&mut entries);
         } else if let Some(entry) = entries.get_mut(name) {
             entry.note_written(owner);
         }
@@ -693,6 +697,9 @@ impl LockTable {
 
 impl Shard {
     fn entry<'a>(&self, entries: &'a mut Entries, name: &[u8]) -> &'a mut Entry {
+        if entries.capacity() == 0 {
+            entries.reserve(ENTRIES_MIN);
+        }
         match entries.entry_ref(name) {
             EntryRef::Occupied(entry) => entry.into_mut(),
             EntryRef::Vacant(place) => {
@@ -702,12 +709,21 @@ impl Shard {
         }
     }
 
+    /// An entry is gone. An empty shard keeps no memory: the next one that is locked gets what was used just now, which is in the
+    /// processor's caches.
+    fn note_removed(&self, entries: &mut Entries) {
+        self.count.fetch_sub(1, Ordering::Release);
+        if entries.is_empty() {
+            *entries = Entries::with_hasher(entries.hasher().clone());
+        }
+    }
+
     fn drop_if_unused(&self, entries: &mut Entries, name: &[u8]) {
         if let EntryRef::Occupied(entry) = entries.entry_ref(name)
             && entry.get().is_unused()
         {
             entry.remove();
-            self.count.fetch_sub(1, Ordering::Release);
+            self.note_removed(entries);
         }
     }
 }

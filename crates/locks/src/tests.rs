@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sys::sync::Arc;
 
-use crate::{LockTable, Mode, Owner, Patience, Place, Tag, WaitError};
+use crate::{LockTable, Mode, Owner, Patience, Place, Tag, WaitError, lock_name};
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 const SHORT: Patience<'static> =
@@ -331,4 +331,25 @@ fn the_latest_deadlock_is_told_and_none_without_a_search() {
     let record = |name: &[u8]| Place::Record(name.into());
     assert_eq!(members, [(a.id, record(b"2")), (b.id, record(b"1"))]);
     assert_eq!(deadlock.victim, b.id);
+}
+
+#[test]
+fn shards_without_locks_keep_no_memory() {
+    let table = LockTable::new();
+    let owner = table.new_owner();
+    let names = || (0..2000_u32).map(|key| key.to_be_bytes());
+    let mut name = Vec::new();
+    for key in names() {
+        lock_name(7, &key, &mut name);
+        assert!(table.try_lock(&owner, &name, Mode::Exclusive));
+    }
+    assert_eq!(table.events().entries, 2000);
+    for key in names().take(1000) {
+        lock_name(7, &key, &mut name);
+        table.forget_implied(&owner, &name);
+    }
+    assert_eq!(table.events().entries, 1000);
+    table.release_all(&owner);
+    assert_eq!(table.events().entries, 0);
+    assert!(table.shards.iter().all(|shard| shard.entries.lock().capacity() == 0));
 }

@@ -284,6 +284,14 @@ impl<'a> PageMut<'a> {
             self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
             return true;
         }
+        if bytes < old {
+            // In its place: what is behind it is for the next compaction.
+            self.set_word(at.offset / 8, value.len() as u64);
+            self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
+            let (count, heap) = (self.page().count(), self.page().heap_start());
+            self.update_space(count, heap, self.page().garbage() + old - bytes);
+            return true;
+        }
         if bytes > self.page().free_bytes() + old {
             return false;
         }

@@ -129,3 +129,27 @@ fn a_leaf_has_its_golden_bytes() {
     assert_eq!(value, b"one");
     assert_eq!((view.tree(), view.count(), view.lsn()), (9, 2, 0x1122_3344));
 }
+
+#[test]
+fn a_shorter_value_stays_in_its_place() {
+    let page = private_page(1024);
+    let mut ops = Vec::new();
+    let mut edit = PageMut::new(&page, &mut ops, 0);
+    edit.format_node(PageNo(7), 0, 9, &Fences::default());
+    for slot in 0..4 {
+        assert!(edit.insert(slot, &[slot as u8], &[7; 100]));
+    }
+    let (offset, free) = (edit.page().slot(1).offset, edit.page().free_bytes());
+    assert!(edit.replace_value(1, &[7; 10]));
+    assert_eq!(edit.page().slot(1).offset, offset);
+    assert_eq!(edit.page().free_bytes(), free + 104 - 16);
+    assert_eq!(edit.page().check_node(), Vec::<String>::new());
+    // All room there is: what the shorter value left behind is used again.
+    let room = edit.page().free_bytes() - 8 - 8 - 8;
+    assert!(edit.insert(4, &[4], &vec![1; room]));
+    assert!(!edit.replace_value(1, &[7; 17]));
+    assert_eq!(edit.page().check_node(), Vec::<String>::new());
+    let copy = private_page(1024);
+    assert!(apply_ops(&copy, &ops, 0).is_some());
+    assert_eq!(words(&copy), words(&page));
+}

@@ -1,10 +1,12 @@
-//! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash.
+//! Small helpers that every layer may use: internal-error checks, little-endian reading and writing, a fast stable hash, short lists.
 //!
 //! Knows nothing of the project. No allocation beyond what a caller's `Vec` needs.
 
 pub mod bytes;
+mod few;
 mod hash;
 
+pub use few::Few;
 pub use hash::{hash_bytes, mix};
 
 /// For a bug that may end one statement but not the server: panics in debug builds, else returns the given error.

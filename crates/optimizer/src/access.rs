@@ -213,8 +213,11 @@ impl Planner<'_> {
             if let Some((sarg, values)) = list
                 && zipped == Some((sarg.predicate, values.len()))
             {
-                for (range, value) in pinned.ranges.iter_mut().zip(values) {
-                    range.equal.push(source(value, false));
+                // Lists of parts in between have made several ranges of each.
+                let ranges_each = pinned.ranges.len() / values.len().max(1);
+                let ranges = pinned.ranges.chunks_mut(ranges_each.max(1));
+                for (ranges, value) in ranges.zip(values) {
+                    ranges.iter_mut().for_each(|range| range.equal.push(source(value, false)));
                 }
                 pinned.note(sarg, whole);
                 matched += 1;

@@ -71,7 +71,9 @@ impl Planner<'_> {
         let mut ranges = 0;
         for conjuncts in alternatives {
             let sargs = self.sargs(id, &conjuncts);
-            let sargs: Vec<&Sarg> = sargs.iter().collect();
+            let mut sargs: Vec<&Sarg> = sargs.iter().collect();
+            let pruning = self.partition_sargs(id, &sargs);
+            sargs.extend(&pruning);
             let mut best: Option<(f64, Arm<'_>)> = None;
             for (position, index) in table.indexes.iter().enumerate() {
                 if !allowed(position) {

@@ -13,6 +13,8 @@ use crate::sargable::{Ends, Sarg, SargKind};
 
 /// Partitions that are looked into one by one where each has a range of the primary key to offer.
 const LOOKED_INTO_MAX: usize = 64;
+/// In the place of the predicate that a condition follows from: a list of all numbers goes with every value of the key, not one with one.
+const NO_PREDICATE: usize = usize::MAX;
 
 /// Functions of a date that never fall while it grows, and whether a date that is none makes NULL of them.
 const GROWING: [(&str, bool); 4] =
@@ -57,18 +59,15 @@ impl Planner<'_> {
             let nulls = (first * count, first * count + (count - 1));
             found.extend(self.by_range(id, &routed, usable, nulls));
         }
-        // A range of the key within each partition is worth more than whole partitions.
+        // Values or a range of the key within each partition are worth more than whole partitions.
         let key = primary.parts.first().map(|part| part.column);
-        let is_bounded = |sarg: &&&Sarg| {
-            Some(sarg.column) == key
-                && !matches!(sarg.kind, SargKind::In(_) | SargKind::Equal { .. })
-        };
+        let is_bounded = |sarg: &&Sarg| Some(sarg.column) == key;
         let numbers = partitioning.numbers();
         let has_point =
             |sarg: &Sarg| !matches!(sarg.kind, SargKind::Range { .. } | SargKind::Ranges(_));
         if !found.iter().any(has_point)
             && numbers.len() <= LOOKED_INTO_MAX
-            && let Some(bounded) = usable.iter().find(is_bounded)
+            && usable.iter().any(is_bounded)
         {
             let literal =
                 |number: u16| Expr::literal(Value::UInt(number.into()), routed.ty.clone());
@@ -78,7 +77,7 @@ impl Planner<'_> {
                 column,
                 kind: SargKind::In(numbers.into_iter().map(literal).collect()),
                 exact: false,
-                predicate: bounded.predicate,
+                predicate: NO_PREDICATE,
                 reads: RegisterSet::new(),
             }];
         }

@@ -68,7 +68,8 @@ fn check_size(ctx: &FunctionContext<'_>, bytes: usize) -> Result<()> {
 
 struct Array {
     ty: DataType,
-    elements: Option<Vec<JsonValue>>,
+    /// An array, kept as the value that it becomes.
+    elements: Option<JsonValue>,
     bytes: usize,
 }
 
@@ -76,13 +77,16 @@ impl Accumulator for Array {
     fn update(&mut self, ctx: &mut FunctionContext<'_>, args: &[Value]) -> Result<()> {
         self.bytes += value_bytes(&args[0]);
         check_size(ctx, self.bytes)?;
-        self.elements.get_or_insert_default().push(kit::json_value(&args[0], &self.ty));
+        let elements = self.elements.get_or_insert_with(|| JsonValue::Array(Vec::new()));
+        if let JsonValue::Array(elements) = elements {
+            elements.push(kit::json_value(&args[0], &self.ty));
+        }
         Ok(())
     }
     fn result(&mut self, _: &mut FunctionContext<'_>) -> Result<Value> {
         match &self.elements {
             None => Ok(Value::Null),
-            Some(elements) => kit::json_document(&JsonValue::Array(elements.clone())),
+            Some(elements) => kit::json_document(elements),
         }
     }
     fn reset(&mut self) {

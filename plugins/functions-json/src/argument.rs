@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{ArgInfo, kit};
-use types::json::{self, JsonRef};
+use types::json::{self, JsonParseError, JsonRef};
 use types::{DataType, JsonPath, JsonValue, SqlBytes, Value};
 
 /// What is known of a call at bind time: its name, the types of its arguments, and its constant paths.
@@ -51,17 +51,31 @@ impl Call {
         }
     }
 
-    /// The document in argument `index` as a tree, where it is text: only then a tree costs less.
+    /// What the path in argument `path` leads to in argument `index`, where that is text: only what is asked for is made of it. `None`
+    /// where it is no text, or the path needs the whole document.
     ///
     /// # Errors
-    /// 3141.
-    pub(crate) fn text_tree(&self, args: &[Value], index: usize) -> Result<Option<JsonValue>> {
-        match &args[index] {
-            Value::Bytes(text) if !self.types[index].is_binary() => {
-                self.parse(text, index).map(Some)
-            }
-            _ => Ok(None),
+    /// 3141, and those of `path`.
+    pub(crate) fn in_text(
+        &self,
+        args: &[Value],
+        index: usize,
+        path: usize,
+    ) -> Result<Option<Option<JsonValue>>> {
+        let Value::Bytes(text) = &args[index] else { return Ok(None) };
+        if self.types[index].is_binary() {
+            return Ok(None);
         }
+        // What is wrong with the document is said first.
+        let path = match self.path(args, path, Wildcards::Allowed) {
+            Ok(Some(path)) => path,
+            other => {
+                json::check(text).map_err(|error| self.no_document(error, index))?;
+                return other.map(|_| Some(None));
+            }
+        };
+        let found = json::parse_at(text, &path).transpose();
+        found.map_err(|error| self.no_document(error, index))
     }
 
     /// The same as a tree.
@@ -77,16 +91,18 @@ impl Call {
     }
 
     fn parse(&self, text: &[u8], index: usize) -> Result<JsonValue> {
-        json::parse(text).map_err(|error| {
-            if error.too_deep {
-                return Error::with(ErrorCode::JSON_DOCUMENT_TOO_DEEP, &[]);
-            }
-            if error.name_too_long {
-                return Error::with(ErrorCode::JSON_KEY_TOO_BIG, &[]);
-            }
-            let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
-            Error::with(code, &[&(index + 1), &self.name, &error.message, &error.position])
-        })
+        json::parse(text).map_err(|error| self.no_document(error, index))
+    }
+
+    fn no_document(&self, error: JsonParseError, index: usize) -> Error {
+        if error.too_deep {
+            return Error::with(ErrorCode::JSON_DOCUMENT_TOO_DEEP, &[]);
+        }
+        if error.name_too_long {
+            return Error::with(ErrorCode::JSON_KEY_TOO_BIG, &[]);
+        }
+        let code = ErrorCode::INVALID_JSON_TEXT_IN_PARAM;
+        Error::with(code, &[&(index + 1), &self.name, &error.message, &error.position])
     }
 
     /// The path in argument `index`; `None` for NULL.

@@ -159,14 +159,9 @@ fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let call = Call::new("json_extract", args, rest_are_paths);
     Ok(BoundFunction::new(json_type(), path_coercions(args), move |_, args| {
         if args.len() == 2
-            && let Some(tree) = call.text_tree(args, 0)?
+            && let Some(found) = call.in_text(args, 0, 1)?
         {
-            let path = call.path(args, 1, Wildcards::Allowed)?;
-            return match path {
-                None => Ok(Value::Null),
-                Some(path) if path.has_wildcard() => extract(&call, &tree.to_binary(), args),
-                Some(path) => Ok(tree.get_path(&path).map_or(Value::Null, JsonValue::to_value)),
-            };
+            return Ok(found.map_or(Value::Null, |value| value.to_value()));
         }
         let Some(document) = call.document(args, 0)? else { return Ok(Value::Null) };
         extract(&call, &document, args)
@@ -198,6 +193,6 @@ fn bind_valid(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let text = args[0].ty.is_text();
     let json = args[0].ty.kind == TypeKind::Json;
     Ok(BoundFunction::new(kit::integer_type(21, true), vec![Coercion::AsIs], move |_, args| {
-        Ok(Value::bool(json || (text && json::parse(kit::bytes(&args[0])).is_ok())))
+        Ok(Value::bool(json || (text && json::check(kit::bytes(&args[0])).is_ok())))
     }))
 }

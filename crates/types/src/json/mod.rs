@@ -13,7 +13,7 @@ mod tree;
 
 pub use binary::{ArrayIter, JsonRef, ObjectIter};
 pub use compare::{compare, hash, write_key};
-pub use parse::{JsonParseError, parse};
+pub use parse::{JsonParseError, check, parse, parse_at};
 pub use path::{ArrayIndex, JsonPath, PathLeg};
 pub use text::{quote, write_pretty, write_text};
 pub use tree::{JsonObject, JsonValue, SetMode};

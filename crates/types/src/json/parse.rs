@@ -1,9 +1,11 @@
 //! JSON text to a tree.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::MAX_DEPTH;
 use super::binary::NAME_LIMIT;
+use super::path::{JsonPath, PathLeg};
 use super::tree::{JsonObject, JsonValue};
 
 /// Why a text is no JSON.
@@ -27,12 +29,35 @@ impl fmt::Display for JsonParseError {
 
 /// Parses a whole text.
 pub fn parse(text: &[u8]) -> Result<JsonValue, JsonParseError> {
+    whole(text, |parser| parser.value::<true>(0))
+}
+
+/// Whether a whole text is JSON: says what `parse` says, and makes nothing.
+pub fn check(text: &[u8]) -> Result<(), JsonParseError> {
+    whole(text, |parser| parser.value::<false>(0).map(drop))
+}
+
+/// Parses a whole text and makes only what a path leads to. `None`: the path asks for more than names and places counted from the start.
+pub fn parse_at(text: &[u8], path: &JsonPath) -> Option<Result<Option<JsonValue>, JsonParseError>> {
+    let is_plain = |leg: &PathLeg| match leg {
+        PathLeg::Member(_) => true,
+        PathLeg::Cell(index) => !index.from_end,
+        _ => false,
+    };
+    let legs = path.legs();
+    legs.iter().all(is_plain).then(|| whole(text, |parser| parser.find(0, legs)))
+}
+
+fn whole<'a, T>(
+    text: &'a [u8],
+    root: impl FnOnce(&mut Parser<'a>) -> Result<T, JsonParseError>,
+) -> Result<T, JsonParseError> {
     let mut parser = Parser { text, at: 0 };
     parser.skip_blanks();
     if parser.at >= text.len() {
         return parser.fail("The document is empty.");
     }
-    let value = parser.value(0)?;
+    let value = root(&mut parser)?;
     parser.skip_blanks();
     if parser.at < text.len() {
         return parser.fail("The document root must not be followed by other values.");
@@ -40,12 +65,15 @@ pub fn parse(text: &[u8]) -> Result<JsonValue, JsonParseError> {
     Ok(value)
 }
 
+/// A whole number of so many digits is no infinite double.
+const DIGITS_SAFE: usize = 300;
+
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn fail<T>(&self, message: &'static str) -> Result<T, JsonParseError> {
         self.fail_at(message, self.at)
     }
@@ -64,15 +92,19 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+    /// The next value; `null` in its place unless `BUILD`.
+    fn value<const BUILD: bool>(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
         match self.peek() {
-            Some(b'{') => self.object(depth + 1),
-            Some(b'[') => self.array(depth + 1),
-            Some(b'"') => Ok(JsonValue::String(self.string()?)),
+            Some(b'{') => self.object::<BUILD>(depth + 1),
+            Some(b'[') => self.array::<BUILD>(depth + 1),
+            Some(b'"') => {
+                let text = self.string::<BUILD>()?;
+                Ok(if BUILD { JsonValue::String(text.into_owned()) } else { JsonValue::Null })
+            }
             Some(b't') => self.word(b"true", JsonValue::Bool(true)),
             Some(b'f') => self.word(b"false", JsonValue::Bool(false)),
             Some(b'n') => self.word(b"null", JsonValue::Null),
-            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'-' | b'0'..=b'9') => self.number::<BUILD>(),
             _ => self.fail("Invalid value."),
         }
     }
@@ -95,17 +127,33 @@ impl Parser<'_> {
         Err(JsonParseError { message, position: self.at, too_deep: true, name_too_long: false })
     }
 
-    fn array(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+    fn array<const BUILD: bool>(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+        let mut elements = Vec::new();
+        self.elements(depth, |parser, _| {
+            let element = parser.value::<BUILD>(depth)?;
+            if BUILD {
+                elements.push(element);
+            }
+            Ok(())
+        })?;
+        Ok(JsonValue::Array(elements))
+    }
+
+    /// Gives the place of each element to `element`, which reads it.
+    fn elements(
+        &mut self,
+        depth: usize,
+        mut element: impl FnMut(&mut Self, u32) -> Result<(), JsonParseError>,
+    ) -> Result<(), JsonParseError> {
         self.check_depth(depth)?;
         self.at += 1;
-        let mut elements = Vec::new();
         self.skip_blanks();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(JsonValue::Array(elements));
+            return Ok(());
         }
-        loop {
-            elements.push(self.value(depth)?);
+        for place in 0.. {
+            element(self, place)?;
             self.skip_blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -115,24 +163,44 @@ impl Parser<'_> {
             self.skip_blanks();
         }
         self.at += 1;
-        Ok(JsonValue::Array(elements))
+        Ok(())
     }
 
-    fn object(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+    fn object<const BUILD: bool>(&mut self, depth: usize) -> Result<JsonValue, JsonParseError> {
+        let mut members = Vec::new();
+        self.members(depth, |parser, name| {
+            let member = parser.value::<BUILD>(depth)?;
+            if BUILD {
+                members.push((name.into_owned(), member));
+            }
+            Ok(())
+        })?;
+        Ok(if BUILD {
+            JsonValue::Object(JsonObject::from_members(members))
+        } else {
+            JsonValue::Null
+        })
+    }
+
+    /// Gives the name of each member to `member`, which reads its value.
+    fn members(
+        &mut self,
+        depth: usize,
+        mut member: impl FnMut(&mut Self, Cow<'a, [u8]>) -> Result<(), JsonParseError>,
+    ) -> Result<(), JsonParseError> {
         self.check_depth(depth)?;
         self.at += 1;
-        let mut members = Vec::new();
         self.skip_blanks();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(JsonValue::Object(JsonObject::new()));
+            return Ok(());
         }
         loop {
             if self.peek() != Some(b'"') {
                 return self.fail("Missing a name for object member.");
             }
             let name_at = self.at;
-            let name = self.string()?;
+            let name = self.string::<true>()?;
             if name.len() > NAME_LIMIT {
                 let message = "The JSON object contains a key name that is too long.";
                 let position = name_at;
@@ -149,7 +217,7 @@ impl Parser<'_> {
             }
             self.at += 1;
             self.skip_blanks();
-            members.push((name, self.value(depth)?));
+            member(self, name)?;
             self.skip_blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -159,12 +227,51 @@ impl Parser<'_> {
             self.skip_blanks();
         }
         self.at += 1;
-        Ok(JsonValue::Object(JsonObject::from_members(members)))
+        Ok(())
     }
 
-    fn string(&mut self) -> Result<Vec<u8>, JsonParseError> {
+    /// Reads the next value and makes what a path of names and places leads to in it. What is no array is its own only element.
+    fn find(
+        &mut self,
+        depth: usize,
+        legs: &[PathLeg],
+    ) -> Result<Option<JsonValue>, JsonParseError> {
+        let Some((leg, rest)) = legs.split_first() else {
+            return self.value::<true>(depth).map(Some);
+        };
+        let mut found = None;
+        match (leg, self.peek()) {
+            (PathLeg::Member(wanted), Some(b'{')) => {
+                self.members(depth + 1, |parser, name| {
+                    if *name == **wanted {
+                        // Of members with one name the last counts.
+                        found = parser.find(depth + 1, rest)?;
+                    } else {
+                        parser.value::<false>(depth + 1)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            (PathLeg::Cell(wanted), Some(b'[')) => {
+                self.elements(depth + 1, |parser, place| {
+                    if place == wanted.index {
+                        found = parser.find(depth + 1, rest)?;
+                    } else {
+                        parser.value::<false>(depth + 1)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            (PathLeg::Cell(wanted), _) if wanted.index == 0 => return self.find(depth, rest),
+            _ => _ = self.value::<false>(depth)?,
+        }
+        Ok(found)
+    }
+
+    /// The text of a string, without escapes; nothing unless `BUILD`.
+    fn string<const BUILD: bool>(&mut self) -> Result<Cow<'a, [u8]>, JsonParseError> {
         self.at += 1;
-        let mut out = Vec::new();
+        let mut out = Cow::Borrowed(&[] as &[u8]);
         loop {
             let rest = &self.text[self.at..];
             let plain = rest
@@ -174,11 +281,16 @@ impl Parser<'_> {
             if let Err(error) = std::str::from_utf8(&rest[..plain]) {
                 return self.fail_at("Invalid encoding in string.", self.at + error.valid_up_to());
             }
-            out.extend_from_slice(&rest[..plain]);
+            match &mut out {
+                _ if !BUILD => {}
+                Cow::Borrowed(text) if text.is_empty() => *text = &rest[..plain],
+                out => out.to_mut().extend_from_slice(&rest[..plain]),
+            }
             self.at += plain;
             match self.peek() {
                 Some(b'"') => break,
-                Some(b'\\') => self.escape(&mut out)?,
+                Some(b'\\') if BUILD => self.escape(out.to_mut())?,
+                Some(b'\\') => self.escape(&mut Vec::new())?,
                 Some(_) => return self.fail("Invalid encoding in string."),
                 None => return self.fail("Missing a closing quotation mark in string."),
             }
@@ -251,7 +363,7 @@ impl Parser<'_> {
         self.at - start
     }
 
-    fn number(&mut self) -> Result<JsonValue, JsonParseError> {
+    fn number<const BUILD: bool>(&mut self) -> Result<JsonValue, JsonParseError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -278,6 +390,9 @@ impl Parser<'_> {
             if self.digits() == 0 {
                 return self.fail("Miss exponent in number.");
             }
+        }
+        if !BUILD && whole && self.at - start <= DIGITS_SAFE {
+            return Ok(JsonValue::Null);
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("0");
         if whole {

@@ -160,3 +160,46 @@ fn large_documents() {
     let path = JsonPath::parse(b"$[19999].k19999[1]").unwrap();
     assert_eq!(path.first(JsonRef::new(&document)).unwrap().as_i64(), Some(19_999));
 }
+
+#[test]
+fn what_a_path_leads_to_is_made_alone() {
+    let documents = [
+        r#"{"a": 1, "b": {"c": [1, {"d": "x\ny"}, []]}, "a": {"c": 2}}"#,
+        r#"[{"a": [0]}, "t", 5, null, [[1, 2], 3]]"#,
+        r#" {"\u0061": "escaped", "b\"": [true, false, 1.5e3]} "#,
+        r#""alone""#,
+        "17",
+        "{}",
+        "[]",
+        r#"{"a": {"b": 1}, "a": 2}"#,
+        r#"{"b": [1, 2"#,
+        r#"{"a": 1, "b": 1e999}"#,
+        r#"{"a": 1, "b": "\q"}"#,
+        r#"{"a" 1}"#,
+        "[1, 2] 3",
+        "",
+        "[tru]",
+    ];
+    let deep = format!("{{\"b\": {}1{}}}", "[".repeat(100), "]".repeat(100));
+    let long = format!("{{\"a\": {}}}", "9".repeat(400));
+    let paths =
+        ["$", "$.a", "$.b", "$.a.c", "$.b.c[1].d", "$[0]", "$[0].a", "$[4][0][1]", "$[0][0]"];
+    let more = ["$.a[0].b", r#"$."b\"""#, "$.b.c[7]", "$.a.b"];
+    let texts = documents.iter().copied().chain([deep.as_str(), long.as_str()]);
+    for text in texts {
+        let text = text.as_bytes();
+        let whole = parse(text);
+        assert_eq!(check(text), whole.as_ref().map(drop).map_err(|error| *error));
+        for path in paths.iter().chain(&more) {
+            let path = JsonPath::parse(path.as_bytes()).expect("a path");
+            let found = parse_at(text, &path).expect("a plain path");
+            let found = found.map(|value| value.map(|value| value.to_binary()));
+            let wanted = whole.as_ref().map(|tree| tree.get_path(&path).map(JsonValue::to_binary));
+            assert_eq!(found, wanted.map_err(|error| *error), "{path:?}");
+        }
+    }
+    for path in ["$[last]", "$.*", "$**.a", "$[0 to 1]", "$[*]"] {
+        let path = JsonPath::parse(path.as_bytes()).expect("a path");
+        assert!(parse_at(b"[1]", &path).is_none());
+    }
+}

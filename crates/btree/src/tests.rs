@@ -248,6 +248,9 @@ fn a_leaf_tried_by_its_number_is_the_one_that_a_descent_finds() {
             assert!(page.tree() == tree.id && page.level() == 0 && page.covers(&key));
             drop(found);
             assert_eq!(number, tree.exclusive_leaf(&pool, &key).unwrap().number());
+            let found = tree.shared_leaf_near(&pool, &key, &mut near).unwrap();
+            assert!(found.page().tree() == tree.id && found.page().covers(&key));
+            drop(found);
             match random.below(3) == round / 2000 {
                 true => drop(tree.remove(&pool, &key).unwrap()),
                 false => assert!(tree.put(&pool, &key, &[7; 40]).unwrap()),

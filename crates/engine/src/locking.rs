@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use btree::Seek;
 use engine_api::{EngineError, EngineResult, TableId, Wait, WaitPolicy};
 use locks::{Mode, Owner, Patience, Tag, WaitError, lock_name};
 use sys::blocking::blocking;
@@ -234,7 +233,8 @@ impl Txn {
     ) -> EngineResult<Option<Locked>> {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
-        let leaf = table.clustered.shared_leaf(pool, Seek::At(key)).map_err(io_error)?;
+        let leaf = table.clustered.shared_leaf_near(pool, key, &mut self.near);
+        let leaf = leaf.map_err(io_error)?;
         Ok(self.try_lock_in(leaf.page(), table, key, (mode, absent)))
     }
 

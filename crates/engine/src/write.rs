@@ -157,6 +157,16 @@ impl Txn {
         if own.is_deleted() && own.id() == self.own_id() {
             return Ok(());
         }
+        self.lock_duplicate_row(table, locator, mode)
+    }
+
+    /// As `refuse_duplicate_row`, when there was a live row a moment ago.
+    fn lock_duplicate_row(
+        &mut self,
+        table: &Table,
+        locator: &[u8],
+        mode: Mode,
+    ) -> EngineResult<()> {
         match self.lock_current(table, locator, mode, WaitPolicy::Wait)? {
             Locked::Found => Err(EngineError::DuplicateKey {
                 index: IndexId::CLUSTERED,
@@ -210,7 +220,7 @@ impl Txn {
                 Attempt::Done => return Ok(()),
                 Attempt::Full => self.make_room(table, locator)?,
                 Attempt::Blocked(obstacle) => self.wait_for(obstacle, Mode::Exclusive)?,
-                _ => self.refuse_duplicate_row(table, locator, mode)?,
+                _ => self.lock_duplicate_row(table, locator, mode)?,
             }
         }
     }

@@ -311,17 +311,16 @@ impl<'a> PageMut<'a> {
     fn write_changed(&mut self, offset: usize, bytes: &[u8]) {
         /// Equal words between two runs that cost less than the head of another write.
         const GAP_WORDS: usize = 1;
-        let word_at = |start: usize| {
-            let mut word = [0; 8];
-            let chunk = &bytes[start..bytes.len().min(start + 8)];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u64::from_le_bytes(word)
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let mut last_word = [0; 8];
+        last_word[..rest.len()].copy_from_slice(rest);
+        let tail = (!rest.is_empty()).then_some(&last_word);
+        let stored = &self.words[offset / 8..];
+        let changed = |(index, chunk): (usize, &[u8; 8])| {
+            (stored[index].load(Relaxed) != u64::from_le_bytes(*chunk)).then_some(index * 8)
         };
         let mut run: Option<(usize, usize)> = None;
-        for start in (0..bytes.len()).step_by(8) {
-            if self.page().word((offset + start) / 8) == word_at(start) {
-                continue;
-            }
+        for start in chunks.iter().chain(tail).enumerate().filter_map(changed) {
             let end = bytes.len().min(start + 8);
             run = match run {
                 Some((first, last)) if start <= last + GAP_WORDS * 8 => Some((first, end)),

@@ -342,14 +342,8 @@ impl Draft {
         if self.indexes.len() > INDEXES_MAX {
             bail!(TOO_MANY_KEYS, INDEXES_MAX);
         }
+        // Names are made as indexes come: one that was made is in the way of one that is given later.
         let mut taken: HashSet<String> = HashSet::new();
-        for index in &self.indexes {
-            if let Some(name) = &index.name
-                && !taken.insert(name.to_lowercase())
-            {
-                bail!(DUP_KEYNAME, name);
-            }
-        }
         for position in 0..self.indexes.len() {
             let index = &self.indexes[position];
             if let Some(name) = &index.name {
@@ -362,6 +356,13 @@ impl Draft {
                 if is_too_long(name) {
                     bail!(TOO_LONG_IDENT, name);
                 }
+                if !taken.insert(name.to_lowercase()) {
+                    bail!(DUP_KEYNAME, name);
+                }
+                continue;
+            }
+            if index.primary {
+                self.indexes[position].name = Some("PRIMARY".into());
                 continue;
             }
             let part = index.parts.first().map_or("", |part| &part.column);

@@ -698,7 +698,6 @@ impl<'a> Parser<'a> {
         let known = matches!(
             kw,
             Kw::ENGINE
-                | Kw::TYPE
                 | Kw::SECONDARY_ENGINE
                 | Kw::AUTO_INCREMENT
                 | Kw::COMMENT
@@ -729,7 +728,7 @@ impl<'a> Parser<'a> {
         self.bump();
         self.opt_eq();
         Ok(Some(match kw {
-            Kw::ENGINE | Kw::TYPE => O::Engine(self.ident_or_text()?),
+            Kw::ENGINE => O::Engine(self.ident_or_text()?),
             Kw::SECONDARY_ENGINE => {
                 if self.eat(Kw::NULL) {
                     O::SecondaryEngine(None)

@@ -14,6 +14,13 @@ const META_FIELDS: usize = 2;
 
 /// Pages of one mini-transaction at most.
 const PLACES_MAX: usize = 64;
+/// Pages of most.
+const PLACES_USUAL: usize = 4;
+
+/// Bytes of a record in front of its operations: number of pages, their numbers, length of the operations.
+const fn head_bytes(pages: usize) -> usize {
+    1 + 4 * pages + 4
+}
 
 /// Pages latched exclusively and the log of their edits.
 pub struct Mtr<'p> {
@@ -144,7 +151,18 @@ impl<'p> Mtr<'p> {
         let log = self.pool.log().expect("changes are made after recovery connected the log");
         // B6: the floor is stored before the ticket is drawn.
         let floor = log.next_ticket();
-        let mut header = [0; 1 + 4 * PLACES_MAX + 4];
+        // Most records are of a page or two: clearing room for all that there may be would cost more than the rest of the head.
+        let (mut usual, mut most);
+        let header: &mut [u8] = match self.pages.len() <= PLACES_USUAL {
+            true => {
+                usual = [0; head_bytes(PLACES_USUAL)];
+                &mut usual
+            }
+            false => {
+                most = [0; head_bytes(PLACES_MAX)];
+                &mut most
+            }
+        };
         header[0] = self.pages.len() as u8;
         let mut end = 1;
         let mut put = |value: u32| {

@@ -258,6 +258,16 @@ pub(crate) struct Shard {
     pub(crate) count: AtomicUsize,
 }
 
+/// Whether two names share a shard because their keys are near each other.
+fn is_near(one: &[u8], other: &[u8]) -> bool {
+    match (one.split_last(), other.split_last()) {
+        (Some((one_last, one)), Some((other_last, other))) => {
+            one_last >> NEAR_BITS == other_last >> NEAR_BITS && one == other
+        }
+        _ => one == other,
+    }
+}
+
 /// All locks of an engine.
 pub struct LockTable {
     pub(crate) shards: Vec<Shard>,
@@ -377,12 +387,16 @@ impl LockTable {
         let (mut names, place) = owner.held.lock().take_older(keep, place);
         names.retain(|name| !name.is_empty());
         names.sort_unstable();
+        let mut modes = Vec::with_capacity(names.len());
+        for near in names.chunk_by(|one, other| is_near(one, other)) {
+            let entries = self.shard(&near[0]).entries.lock();
+            let mode =
+                |name| entries.get(name).and_then(|entry: &Entry| entry.mode_if_quiet(owner));
+            modes.extend(near.iter().map(|name| mode(&**name)));
+        }
         let mut groups = [(Mode::Shared, Vec::new()), (Mode::Exclusive, Vec::new())];
         let mut kept = Vec::new();
-        for name in names {
-            let entries = self.shard(&name).entries.lock();
-            let mode = entries.get(&name).and_then(|entry| entry.mode_if_quiet(owner));
-            drop(entries);
+        for (name, mode) in names.into_iter().zip(modes) {
             match mode {
                 Some(Mode::Shared) => groups[0].1.push(name),
                 Some(Mode::Exclusive) => groups[1].1.push(name),
@@ -391,22 +405,23 @@ impl LockTable {
         }
         for (mode, names) in groups {
             self.packed.add(owner, &names, mode);
-            for name in names {
-                let shard = self.shard(&name);
+            for near in names.chunk_by(|one, other| is_near(one, other)) {
+                let shard = self.shard(&near[0]);
                 let mut entries = shard.entries.lock();
-                // Since then somebody may have come to await it.
-                let EntryRef::Occupied(mut entry) = entries.entry_ref(&*name) else {
-                    kept.push(name);
-                    continue;
-                };
-                if entry.get().mode_if_quiet(owner).is_none() {
-                    kept.push(name);
-                    continue;
-                }
-                entry.get_mut().granted.retain(|grant| grant.owner.id != owner.id);
-                if entry.get().is_unused() {
-                    entry.remove();
-                    shard.note_removed(&mut entries);
+                for name in near {
+                    // Since then somebody may have come to await it.
+                    match entries.entry_ref(&**name) {
+                        EntryRef::Occupied(mut entry)
+                            if entry.get().mode_if_quiet(owner).is_some() =>
+                        {
+                            entry.get_mut().granted.retain(|grant| grant.owner.id != owner.id);
+                            if entry.get().is_unused() {
+                                entry.remove();
+                                shard.note_removed(&mut entries);
+                            }
+                        }
+                        EntryRef::Occupied(_) | EntryRef::Vacant(_) => kept.push(name.clone()),
+                    }
                 }
             }
         }

@@ -378,7 +378,9 @@ impl Planner<'_> {
         } else {
             let serves_order =
                 ordered && !goal.order.is_empty() || grouped && !goal.group.is_empty();
-            let or_all = !serves_order && self.may_read_all(id, index, &pinned, total, goal);
+            let or_all = !serves_order
+                && (goal.limit.is_none() || !ordered)
+                && self.may_read_all(id, index, &pinned, total);
             if or_all {
                 pinned.consumed.clear();
             }
@@ -396,19 +398,11 @@ impl Planner<'_> {
 
     /// Whether it is worth a look, when the values are known, how many rows the ranges really hold. A look costs a plan that is
     /// surely good more than it helps.
-    fn may_read_all(
-        &self,
-        id: InstanceId,
-        index: &Index,
-        pinned: &Pinned,
-        total: f64,
-        goal: &Goal,
-    ) -> bool {
+    fn may_read_all(&self, id: InstanceId, index: &Index, pinned: &Pinned, total: f64) -> bool {
         let instance = self.instance(id);
         index.id.0 != 0
             && total >= LOOK_ROWS_MIN
             && pinned.rows > total * LOOK_SHARE_MIN
-            && goal.limit.is_none()
             && instance.hints.is_empty()
             && instance.locking == plan::RowLocking::None
             && instance.locator.is_none()

@@ -134,7 +134,7 @@ impl Planner<'_> {
         let is_known = |arm: &Arm<'_>| arm.pinned.ranges.iter().all(is_known);
         let or_all = total >= LOOK_ROWS_MIN
             && fetched > total * LOOK_SHARE_MIN
-            && goal.limit.is_none()
+            && (goal.limit.is_none() || !ordered)
             && instance.hints.is_empty()
             && instance.locking == RowLocking::None
             && instance.locator.is_none()

@@ -121,6 +121,10 @@ fn is_number(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::Decimal) || ty.is_integer()
 }
 
+/// Functions that keep what they compiled between calls: several threads would wait for one another, and need twice the time
+/// (1 M rows, two threads: 0.65 s of CPU instead of 0.31).
+const CONTENDED: [&str; 4] = ["REGEXP_LIKE", "REGEXP_INSTR", "REGEXP_SUBSTR", "REGEXP_REPLACE"];
+
 /// Whether a type's values are in columns what they are elsewhere, and conversions need nothing but them and their type.
 fn is_plain(ty: &DataType) -> bool {
     let is_moment = matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Time);
@@ -224,7 +228,8 @@ impl ExprCompiler<'_> {
 
     /// A function of its arguments alone: it may run on any thread.
     fn call(&mut self, name: &str, args: &[Expr]) -> Option<BatchExpr> {
-        if self.registry.function(name)?.volatility != Volatility::Immutable {
+        let is_free = self.registry.function(name)?.volatility == Volatility::Immutable;
+        if !is_free || CONTENDED.contains(&name) {
             return None;
         }
         let function = (self.registry.function(name)?.bind)(self.bind, &arg_infos(args)).ok()?;

@@ -378,21 +378,9 @@ impl Draft {
             taken.insert(name.to_lowercase());
             self.indexes[position].name = Some(name.into());
         }
-        // The reference lists unique keys before others.
         let primary = usize::from(self.indexes.first().is_some_and(|index| index.primary));
         let columns = &self.columns;
-        self.indexes[primary..].sort_by_key(|index| {
-            let nullable = index.parts.iter().any(|part| {
-                columns.iter().any(|column| {
-                    same_name(&column.column.name, &part.column) && column.column.ty.nullable
-                })
-            });
-            match (index.unique, nullable) {
-                (true, false) => 0,
-                (true, true) => 1,
-                (false, _) => 2,
-            }
-        });
+        self.indexes[primary..].sort_by_cached_key(|index| listing_rank(columns, index));
         Ok(())
     }
 
@@ -642,6 +630,26 @@ impl Draft {
             columns: stored.into_iter().map(|(_, column)| column).collect(),
             indexes: indexes.iter().filter_map(engine_index).collect(),
         }
+    }
+}
+
+/// The reference's order of indexes behind the primary key: unique ones first, of these NOT NULL ones, then those of whole columns; plain columns
+/// before virtual ones.
+fn listing_rank(columns: &[DraftColumn], index: &DraftIndex) -> (u8, bool, bool) {
+    let (mut nullable, mut prefix, mut is_virtual) = (false, false, false);
+    for part in &index.parts {
+        let of = |column: &&DraftColumn| same_name(&column.column.name, &part.column);
+        let Some(DraftColumn { column, .. }) = columns.iter().find(of) else { continue };
+        nullable |= column.ty.nullable;
+        prefix |= part
+            .prefix_length
+            .is_some_and(|length| column.ty.is_blob() || length < u64::from(column.ty.length));
+        is_virtual |= column.generated.as_ref().is_some_and(|generated| !generated.stored);
+    }
+    match (index.unique, nullable) {
+        (true, false) => (0, prefix, is_virtual),
+        (true, true) => (1, prefix, is_virtual),
+        (false, _) => (2, false, is_virtual),
     }
 }
 

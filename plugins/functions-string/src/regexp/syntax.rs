@@ -65,6 +65,21 @@ fn simple(code: ErrorCode) -> Error {
     Error::with(code, &[])
 }
 
+/// What precedes a place in a bracket expression.
+#[derive(Clone, Copy)]
+enum SetItem {
+    /// Nothing that a hyphen could act on.
+    Begin,
+    /// A character, which may begin a range.
+    Character,
+    /// A range's hyphen.
+    Range,
+    /// A class such as `\d`.
+    Class,
+    /// A nested set or `[:class:]`.
+    Set,
+}
+
 impl Translator<'_> {
     fn peek(&self, ahead: usize) -> Option<char> {
         self.source.get(self.at + ahead).copied()
@@ -264,22 +279,28 @@ impl Translator<'_> {
     fn set(&mut self) -> Result<()> {
         let unclosed = || simple(ErrorCode::REGEXP_MISSING_CLOSE_BRACKET);
         let mut depth = 0;
+        let mut last = SetItem::Begin;
         loop {
             let c = self.peek(0).ok_or_else(unclosed)?;
             match c {
-                '[' if self.peek(1) == Some(':') => self.posix_class()?,
+                '[' if self.peek(1) == Some(':') => {
+                    self.posix_class()?;
+                    last = SetItem::Set;
+                }
                 '[' => {
                     depth += 1;
                     if depth > DEPTH_MAX {
                         return Err(simple(ErrorCode::REGEXP_STACK_OVERFLOW));
                     }
                     self.copy(1);
+                    last = SetItem::Begin;
                     if self.peek(0) == Some('^') {
                         self.copy(1);
                     }
                     if self.peek(0) == Some(']') {
                         self.out.push('\\');
                         self.copy(1);
+                        last = SetItem::Character;
                     }
                 }
                 ']' => {
@@ -289,21 +310,64 @@ impl Translator<'_> {
                         self.operand = true;
                         return Ok(());
                     }
+                    last = SetItem::Set;
                 }
+                '-' => last = self.set_hyphen(last)?,
                 '\\' => {
                     let is_class = self.peek(1).is_some_and(|c| "dDsSwWhHvpP".contains(c));
                     self.escape(true)?;
-                    // A class begins no range.
-                    if is_class && self.peek(0) == Some('-') {
+                    last = match (is_class, last) {
+                        (true, _) => SetItem::Class,
+                        (false, SetItem::Range) => SetItem::Begin,
+                        (false, _) => SetItem::Character,
+                    };
+                }
+                _ => {
+                    if c == '~' {
                         self.out.push('\\');
-                        self.copy(1);
                     }
-                }
-                '~' => {
-                    self.out.push('\\');
                     self.copy(1);
+                    last = match last {
+                        SetItem::Range => SetItem::Begin,
+                        _ => SetItem::Character,
+                    };
                 }
-                _ => self.copy(1),
+            }
+        }
+    }
+
+    /// A hyphen in a set: a range behind a character, a difference of sets, or itself.
+    fn set_hyphen(&mut self, last: SetItem) -> Result<SetItem> {
+        let next = self.peek(1);
+        if next == Some('-') && !matches!(last, SetItem::Begin | SetItem::Range) {
+            self.copy(2);
+            return Ok(SetItem::Begin);
+        }
+        match (last, next) {
+            (SetItem::Set, Some('[')) => {
+                self.out.push('-');
+                self.copy(1);
+                Ok(SetItem::Begin)
+            }
+            // A class begins no range, and a set ends none.
+            (SetItem::Class, _) | (SetItem::Character, Some('[')) => {
+                self.out.push('\\');
+                self.copy(1);
+                Ok(SetItem::Begin)
+            }
+            (SetItem::Character, Some('\\'))
+                if self.peek(2).is_some_and(|c| "dDsSwW".contains(c)) =>
+            {
+                self.at += 2;
+                Err(self.syntax_error())
+            }
+            (SetItem::Character, _) => {
+                self.copy(1);
+                Ok(SetItem::Range)
+            }
+            _ => {
+                self.copy(1);
+                Ok(SetItem::Begin)
             }
         }
     }

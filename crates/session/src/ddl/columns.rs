@@ -10,7 +10,9 @@ use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, TypeKind, Value};
 
 use super::column_type::{TypeContext, column_type};
-use super::draft::{Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, is_too_long};
+use super::draft::{
+    Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, is_hidden, is_too_long,
+};
 use crate::query::Reader;
 use crate::session::Session;
 use crate::statement::Running;
@@ -351,7 +353,7 @@ impl Session {
             }
         }
         for check in checks {
-            self.add_check(draft, check)?;
+            self.add_check(draft, check, Some(name))?;
         }
         if let Some(references) = references {
             let key = foreign_key(None, std::slice::from_ref(name), references, draft)?;
@@ -360,8 +362,13 @@ impl Session {
         Ok(())
     }
 
-    /// CHECK; its expression is bound when the table is complete.
-    pub(crate) fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckDef) -> Result<()> {
+    /// CHECK; its expression is bound when the table is complete. That of a `column` may read this column only.
+    pub(crate) fn add_check(
+        &mut self,
+        draft: &mut Draft,
+        check: &ast::CheckDef,
+        column: Option<&str>,
+    ) -> Result<()> {
         let name: Option<Arc<str>> = check.name.as_ref().map(|name| Arc::from(&*name.text));
         if let Some(name) = &name
             && is_too_long(name)
@@ -370,12 +377,22 @@ impl Session {
         }
         let expression = expression_text(&check.expr);
         let enforced = check.enforced.unwrap_or(true);
+        let own = column.and_then(|name| draft.column(name)).map(|at| &draft.columns[at]);
+        let reads_others = own.is_some_and(|own| {
+            let bound = self.bind_over_columns(std::slice::from_ref(own), &expression);
+            bound.is_err_and(|error| error.code() == ErrorCode::BAD_FIELD_ERROR)
+        });
         draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
-        if !syntax::is_predicate(&check.expr) {
+        let shown = |draft: &Draft| -> Result<Arc<str>> {
             let mut named = draft.clone();
             named.name_constraints(None)?;
-            let shown = named.checks.pop().and_then(|(name, _)| name).unwrap_or_default();
-            bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown);
+            Ok(named.checks.pop().and_then(|(name, _)| name).unwrap_or_default())
+        };
+        if reads_others {
+            bail!(COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN, shown(draft)?);
+        }
+        if !syntax::is_predicate(&check.expr) {
+            bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown(draft)?);
         }
         Ok(())
     }
@@ -417,7 +434,11 @@ impl Session {
         for (position, column) in draft.columns.iter().enumerate() {
             let column = &column.column;
             if let Some(generated) = &column.generated {
-                let bound = self.bind_over_columns(&draft.columns, &generated.expression)?;
+                let bound = self.bind_over_columns(&draft.columns, &generated.expression);
+                let is_of_index = is_hidden(column);
+                let place =
+                    if is_of_index { "functional index" } else { "generated column function" };
+                let bound = bound.map_err(|error| in_place(&error, place))?;
                 if let Some(disallowed) = &bound.disallowed {
                     return Err(not_allowed(disallowed, &column.name, &OF_GENERATED));
                 }
@@ -432,7 +453,8 @@ impl Session {
                 }
             }
             if let ColumnDefault::Expression(text) = &column.default {
-                let bound = self.bind_over_columns(&draft.columns, text)?;
+                let bound = self.bind_over_columns(&draft.columns, text);
+                let bound = bound.map_err(|error| in_place(&error, "default value expression"))?;
                 if let Some(disallowed @ (Disallowed::Variable | Disallowed::Other)) =
                     &bound.disallowed
                 {
@@ -455,7 +477,7 @@ impl Session {
             let shown = name.clone().unwrap_or_else(|| check.name.clone());
             let bound =
                 self.bind_over_columns(&draft.columns, &check.expression).map_err(|error| {
-                    if error.code() == errors::ErrorCode::BAD_FIELD_ERROR {
+                    if error.code() == ErrorCode::BAD_FIELD_ERROR {
                         let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
                         return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
                     }
@@ -538,6 +560,17 @@ pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
         no_backslash_escapes: false,
     };
     syntax::print_expr(expr, &options).into()
+}
+
+/// 1054 names the place where the column was looked for.
+pub(crate) fn in_place(error: &Error, place: &str) -> Error {
+    let mut message = error.message().to_owned();
+    if error.code() == ErrorCode::BAD_FIELD_ERROR {
+        for general in ["where clause", "field list"] {
+            message = message.replace(general, place);
+        }
+    }
+    Error::with_sqlstate(error.code(), error.sqlstate(), message)
 }
 
 /// A foreign key as a statement writes it.

@@ -8,22 +8,33 @@ use errors::{Error, Result};
 use exec::TransactionSource;
 use syntax::Statement;
 use syntax::ast;
-use types::{DataType, SqlMode, TypeKind};
+use types::{DataType, SqlMode, TypeKind, Value};
 
 use super::draft::is_hidden;
 use crate::session::Session;
 use crate::statement::{Origin, Running};
 
+/// What a copy takes over.
+pub(crate) struct Copied<'a> {
+    /// Each new column's place in the old table.
+    pub origins: &'a [Option<usize>],
+    /// AUTO_INCREMENT as the statement gives it.
+    pub next: Option<u64>,
+    /// Partitions whose rows are copied; `None`: all.
+    pub partitions: Option<&'a [ast::Ident]>,
+    /// Dates that the SQL mode forbids are errors even where they stay what they are.
+    pub checks_dates: bool,
+}
+
 impl Session {
-    /// Copies the rows of `old` into a table defined as `new`: all, or those of some partitions.
+    /// Copies rows of `old` into a table defined as `new`.
     pub(crate) fn alter_by_copy(
         &mut self,
         old: &Arc<Table>,
         mut new: Table,
-        origins: &[Option<usize>],
-        next: Option<u64>,
-        partitions: Option<&[ast::Ident]>,
+        what: &Copied<'_>,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
+        let Copied { origins, next, partitions, checks_dates } = *what;
         new.id = self.server.catalog.new_table_id()?;
         new.definition.id = new.id;
         for column in &mut new.definition.columns {
@@ -45,7 +56,16 @@ impl Session {
         copy.redirect_foreign_keys(own_name, old_name);
         copy.name = format!("#copy-{}", new.id.0).into();
         let copy = Arc::new(copy);
+        let mode = self.settings.sql_mode;
+        let fills_dates = copy.columns.iter().zip(origins).any(|(column, origin)| {
+            origin.is_none() && needs_value(column) && column.ty.has_date()
+        });
+        if !checks_dates && !fills_dates {
+            let kept = mode.0 & !(SqlMode::NO_ZERO_DATE.0 | SqlMode::NO_ZERO_IN_DATE.0);
+            self.settings.sql_mode = SqlMode(kept | SqlMode::ALLOW_INVALID_DATES.0);
+        }
         let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins, partitions));
+        self.settings.sql_mode = mode;
         let copied = match copied {
             Ok(count) => count,
             Err(error) => {
@@ -99,6 +119,22 @@ impl Session {
             targets.push(column_name(&column.name));
             let span = ast::Span::default();
             let expr = ast::Expr { kind, span };
+            let kind = ast::SelectItemKind::Expr { expr, alias: None };
+            items.push(ast::SelectItem { kind, span });
+        }
+        if items.is_empty() {
+            // No old column stays: each row still becomes one.
+            let is_null = |column: &&Column| {
+                matches!(column.default, ColumnDefault::None | ColumnDefault::Constant(Value::Null))
+                    && column.ty.nullable
+                    && column.generated.is_none()
+            };
+            let Some(column) = copy.columns.iter().find(is_null) else {
+                return Err(Error::not_supported("replacing every column by others with values"));
+            };
+            targets.push(column_name(&column.name));
+            let span = ast::Span::default();
+            let expr = ast::Expr { kind: ast::ExprKind::Literal(ast::Literal::Null), span };
             let kind = ast::SelectItemKind::Expr { expr, alias: None };
             items.push(ast::SelectItem { kind, span });
         }

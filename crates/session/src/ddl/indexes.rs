@@ -12,7 +12,7 @@ use syntax::ast::{
 };
 use types::TypeKind;
 
-use super::columns::{expression_text, foreign_key};
+use super::columns::{expression_text, foreign_key, in_place};
 use super::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
 use crate::session::Session;
 use crate::statement::Running;
@@ -36,7 +36,7 @@ impl Session {
                 let index_name = key.name.as_ref().map(|name| Arc::from(&*name.text));
                 draft.add_foreign_key(made, index_name)
             }
-            TableConstraint::Check(check) => self.add_check(draft, check),
+            TableConstraint::Check(check) => self.add_check(draft, check, None),
         }
     }
 
@@ -137,7 +137,8 @@ impl Session {
             bail!(FUNCTIONAL_INDEX_ON_FIELD);
         }
         let text = expression_text(expr);
-        let bound = self.bind_over_columns(&draft.columns, &text)?;
+        let bound = self.bind_over_columns(&draft.columns, &text);
+        let bound = bound.map_err(|error| in_place(&error, "functional index"))?;
         let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
         match bound.disallowed {
             Some(Disallowed::Variable) => bail!(DEFAULT_VAL_GENERATED_VARIABLES, shown),

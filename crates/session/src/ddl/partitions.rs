@@ -8,14 +8,14 @@ use catalog::{
     Column, ColumnDefault, Generated, PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod,
     PartitionValue, Partitioning, same_name,
 };
-use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
+use errors::{Diagnostics, Error, Level, Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, Ident, PartitionDef, PartitionOption, PartitionValues};
 use types::convert::{CastContext, StoreMode, store};
 use types::partition::tuple_key;
 use types::{DataType, TypeKind, Value};
 
-use super::columns::expression_text;
+use super::columns::{expression_text, in_place};
 use super::draft::{Draft, DraftColumn, is_too_long};
 use crate::session::Session;
 use crate::show_create::{literal, quote};
@@ -179,7 +179,7 @@ impl Session {
     fn partition_expression(&self, draft: &Draft, expr: &ast::Expr) -> Result<(Arc<str>, bool)> {
         let text = expression_text(expr);
         let bound = match self.bind_over_columns(&draft.columns, &text) {
-            Err(error) => return Err(in_partition_function(&error)),
+            Err(error) => return Err(in_place(&error, "partition function")),
             Ok(bound) => bound,
         };
         let on_moment = matches!(
@@ -312,7 +312,7 @@ impl Session {
             evaluated.push(match value {
                 Some(expr) => {
                     let found = self.evaluate(expr, running);
-                    Some(found.map_err(|error| in_partition_function(&error))?)
+                    Some(found.map_err(|error| in_place(&error, "partition function"))?)
                 }
                 None => None,
             });
@@ -493,17 +493,6 @@ impl Session {
         }
         Ok(used)
     }
-}
-
-/// 1054 names the place where the column was looked for.
-fn in_partition_function(error: &Error) -> Error {
-    let mut message = error.message().to_owned();
-    if error.code() == ErrorCode::BAD_FIELD_ERROR {
-        for place in ["where clause", "field list"] {
-            message = message.replace(place, "partition function");
-        }
-    }
-    Error::with_sqlstate(error.code(), error.sqlstate(), message)
 }
 
 /// A partition without values.

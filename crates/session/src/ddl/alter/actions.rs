@@ -86,9 +86,6 @@ impl Session {
         if_exists: bool,
     ) -> Result<()> {
         let Some(at) = draft.column(name) else { return self.missing(name, if_exists) };
-        if draft.columns.len() == 1 {
-            bail!(CANT_REMOVE_ALL_FIELDS);
-        }
         let in_key = draft
             .foreign_keys
             .iter()

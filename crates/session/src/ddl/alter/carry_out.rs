@@ -13,6 +13,7 @@ use types::Value;
 
 use super::way::{IndexChanges, builds_online, check_demands, choose_way, reference_copies};
 use super::{Algorithm, Lock, Request};
+use crate::ddl::copy::Copied;
 use crate::ddl::create::materialise_indexed_columns;
 use crate::ddl::draft::Draft;
 use crate::session::Session;
@@ -64,7 +65,7 @@ impl Session {
             let catalog = self.server.catalog.snapshot();
             catalog.check_constraint_names(&new, Some(table.id))?;
         }
-        let way = choose_way(table, &mut new);
+        let way = choose_way(table, &mut new, &origins);
         let must_copy = way.is_none()
             || request.rebuild
             || adds_keys
@@ -82,9 +83,15 @@ impl Session {
             bail!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
         }
         check_demands(request, needs_copy, copies)?;
+        // Where the reference rebuilds in place it looks at no value.
+        let copied = Copied {
+            origins: &origins,
+            next,
+            partitions: request.kept.as_deref(),
+            checks_dates: counts_rows,
+        };
         if copies {
-            let (rows, commit) =
-                self.alter_by_copy(table, new, &origins, next, request.kept.as_deref())?;
+            let (rows, commit) = self.alter_by_copy(table, new, &copied)?;
             return Ok((if counts_rows { rows } else { 0 }, commit));
         }
         let changes = way.unwrap_or_default();
@@ -106,8 +113,7 @@ impl Session {
                         "ALGORITHM=COPY/INPLACE"
                     );
                 }
-                let (rows, commit) =
-                    self.alter_by_copy(table, new, &origins, next, request.kept.as_deref())?;
+                let (rows, commit) = self.alter_by_copy(table, new, &copied)?;
                 return Ok((if counts_rows { rows } else { 0 }, commit));
             }
             Err(EngineError::DuplicateKey { index, locator }) => {

@@ -17,7 +17,7 @@ use syntax::ast::{AlterAction, AlterTable, Ident, PartitionAction};
 
 use self::actions::{column_of, find_check, place_for, rename_column};
 use super::check_table_name;
-use super::draft::Draft;
+use super::draft::{Draft, is_hidden};
 use crate::session::Session;
 use crate::statement::Running;
 
@@ -138,6 +138,9 @@ impl Session {
             for action in &self.ordered_actions(&mut draft, &alter.actions)? {
                 self.apply_action(&mut draft, &table, action, &mut request, running)?;
             }
+        }
+        if draft.columns.iter().all(|column| is_hidden(&column.column)) {
+            bail!(CANT_REMOVE_ALL_FIELDS);
         }
         if let Some(written) = &alter.partitioning {
             if table.temporary {

@@ -1,6 +1,6 @@
 //! Which way an ALTER TABLE may go, from the old and the new definition alone: nothing here reads a row or changes anything.
 
-use catalog::{ColumnDefault, Table};
+use catalog::{Column, ColumnDefault, Table};
 use engine_api::{IndexDef, IndexId};
 use errors::{Result, bail};
 use types::Value;
@@ -15,15 +15,24 @@ pub(super) struct IndexChanges {
 }
 
 /// What an in-place change does to indexes, or `None` when the rows must be written anew. Gives new columns their instant default.
-pub(super) fn choose_way(old: &Table, new: &mut Table) -> Option<IndexChanges> {
+/// `origins` says which old column each new one was.
+pub(super) fn choose_way(
+    old: &Table,
+    new: &mut Table,
+    origins: &[Option<usize>],
+) -> Option<IndexChanges> {
     let before = old.definition.columns.len();
     if new.definition.columns.len() < before {
         return None;
     }
     for (place, column) in old.definition.columns.iter().enumerate() {
-        // A stored column must be the same one, at its place.
-        let was = old.columns.iter().find(|column| column.stored == Some(place))?;
-        let now = new.columns.iter().find(|column| column.stored == Some(place))?;
+        // A stored column must be the same one, at its place: another may have come for one that went.
+        let at = |columns: &[Column]| columns.iter().position(|known| known.stored == Some(place));
+        let (was, now) = (at(&old.columns)?, at(&new.columns)?);
+        if origins.get(now) != Some(&Some(was)) {
+            return None;
+        }
+        let (was, now) = (&old.columns[was], &new.columns[now]);
         let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
             == now.generated.as_ref().map(|generated| &generated.expression);
         let same_expression = same_expression || keeps_partitions(old, new, &was.name);

@@ -77,7 +77,7 @@ fn kind(word: &str) -> Option<TypeKind> {
         "MediumText" => TypeKind::MediumText,
         "LongText" => TypeKind::LongText,
         "LongBlob" => TypeKind::LongBlob,
-        "Json" => TypeKind::LongText,
+        "Json" => TypeKind::Json,
         _ => return None,
     })
 }

@@ -8,6 +8,7 @@ mod columns;
 mod constraints;
 mod definition;
 mod dictionary;
+mod extensions;
 mod locks;
 mod roles;
 mod routines;
@@ -106,6 +107,10 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "COLUMNS") => columns::columns,
         ("information_schema", "STATISTICS") => columns::statistics,
         ("information_schema", "TABLE_CONSTRAINTS") => constraints::table_constraints,
+        ("information_schema", "SCHEMATA_EXTENSIONS") => extensions::schemata,
+        ("information_schema", "TABLES_EXTENSIONS") => extensions::tables,
+        ("information_schema", "COLUMNS_EXTENSIONS") => extensions::columns,
+        ("information_schema", "TABLE_CONSTRAINTS_EXTENSIONS") => extensions::table_constraints,
         ("information_schema", "KEY_COLUMN_USAGE") => constraints::key_column_usage,
         ("information_schema", "REFERENTIAL_CONSTRAINTS") => constraints::referential,
         ("information_schema", "CHECK_CONSTRAINTS") => constraints::checks,
@@ -181,6 +186,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 79);
+        assert_eq!(produced.count(), 83);
     }
 }

@@ -29,7 +29,7 @@ pub fn visit_tables(
 }
 
 /// Our own schema of facts, which is found by name: dump programs leave out only the schemas that they know.
-const UNLISTED: &str = "data_dictionary";
+pub(crate) const UNLISTED: &str = "data_dictionary";
 
 /// `SCHEMATA`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {

@@ -237,6 +237,10 @@ impl Session {
             };
             return Ok(());
         };
+        if !parenthesised && matches!(expr.kind, ExprKind::Literal(ast::Literal::Null)) {
+            // As if NULL were written.
+            built.column.null_written.get_or_insert(true);
+        }
         let name = column.name.clone();
         if column.auto_increment {
             bail!(INVALID_DEFAULT, name);

@@ -63,10 +63,8 @@ impl Session {
         }
         let name = built.column.column.name.clone();
         draft.columns[at] = built.column;
-        if position.is_some() {
-            let moved = draft.columns.remove(at);
-            let to = place_for(draft, position, None)?;
-            draft.columns.insert(to, moved);
+        if let Some(position) = position {
+            move_column(draft, &name, position)?;
         }
         self.add_column_extras(
             draft,
@@ -286,6 +284,16 @@ pub(super) fn place_for(
             column_of(draft, &name.text, &draft.name).map(|at| at + 1)
         }
     }
+}
+
+/// Takes a column from its place and puts it to another; a column that is not there (IF EXISTS) stays away.
+pub(super) fn move_column(draft: &mut Draft, name: &str, position: &ColumnPosition) -> Result<()> {
+    if let Some(at) = draft.column(name) {
+        let moved = draft.columns.remove(at);
+        let to = place_for(draft, Some(position), None)?;
+        draft.columns.insert(to, moved);
+    }
+    Ok(())
 }
 
 /// Gives a column another name in everything that names it.

@@ -15,7 +15,8 @@ use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{AlterAction, AlterTable, Ident, PartitionAction};
 
-use self::actions::{column_of, find_check, place_for, rename_column};
+use self::actions::{column_of, find_check, move_column, place_for, rename_column};
+use self::order::Step;
 use super::check_table_name;
 use super::draft::{Draft, is_hidden};
 use crate::session::Session;
@@ -135,8 +136,13 @@ impl Session {
         if let [action] = &alter.actions[..] {
             self.apply_action(&mut draft, &table, action, &mut request, running)?;
         } else {
-            for action in &self.ordered_actions(&mut draft, &alter.actions)? {
-                self.apply_action(&mut draft, &table, action, &mut request, running)?;
+            for step in &self.ordered_actions(&mut draft, &alter.actions)? {
+                match step {
+                    Step::Action(action) => {
+                        self.apply_action(&mut draft, &table, action, &mut request, running)?;
+                    }
+                    Step::Move(name, position) => move_column(&mut draft, &name.text, position)?,
+                }
             }
         }
         if draft.columns.iter().all(|column| is_hidden(&column.column)) {

@@ -1,11 +1,15 @@
-//! Several actions of one ALTER TABLE: all name the columns of the table as it was, and what is dropped makes room for what comes.
+//! Several actions of one ALTER TABLE: all name the columns of the table as it was, what is dropped makes room for what comes, and columns
+//! find their places last, in the order of the statement.
 
 use errors::{Result, bail};
-use syntax::ast::{AlterAction, Ident};
+use syntax::ast::{AlterAction, ColumnPosition, Ident};
 
 use super::actions::{column_of, rename_column};
 use crate::ddl::draft::Draft;
 use crate::session::Session;
+
+/// The rank of what comes last.
+const LAST: u8 = 4;
 
 /// Which actions come first. Indexes go before their columns, foreign keys before their indexes.
 fn rank(action: &AlterAction) -> u8 {
@@ -19,7 +23,26 @@ fn rank(action: &AlterAction) -> u8 {
         AlterAction::RenameColumn { .. }
         | AlterAction::ChangeColumn { .. }
         | AlterAction::ModifyColumn { .. } => 3,
-        _ => 4,
+        _ => LAST,
+    }
+}
+
+/// A part of a statement's work.
+pub(super) enum Step {
+    Action(AlterAction),
+    /// A column that is changed already goes to its place.
+    Move(Ident, ColumnPosition),
+}
+
+/// The place that a changed column goes to, under its new name.
+fn taken_move(action: &mut AlterAction) -> Option<Step> {
+    match action {
+        AlterAction::ModifyColumn { column, position, .. }
+        | AlterAction::ChangeColumn { column, position, .. } => {
+            let position = position.take()?;
+            Some(Step::Move(column.name.clone(), position))
+        }
+        _ => None,
     }
 }
 
@@ -33,17 +56,25 @@ fn renamed(action: &mut AlterAction) -> Option<(&mut Ident, &Ident)> {
 }
 
 impl Session {
-    /// The actions in the order in which they are applied. Columns that get another name have one meanwhile that
+    /// The steps in the order in which they are taken. Columns that get another name have one meanwhile that
     /// nobody can write, so that names may be exchanged.
     pub(super) fn ordered_actions(
         &self,
         draft: &mut Draft,
         actions: &[AlterAction],
-    ) -> Result<Vec<AlterAction>> {
-        let mut actions = actions.to_vec();
-        actions.sort_by_key(rank);
+    ) -> Result<Vec<Step>> {
+        let mut steps = Vec::with_capacity(actions.len());
+        for action in actions {
+            let (mut action, rank) = (action.clone(), rank(action));
+            let moved = taken_move(&mut action);
+            steps.push((rank, Step::Action(action)));
+            steps.extend(moved.map(|moved| (LAST, moved)));
+        }
+        steps.sort_by_key(|(rank, _)| *rank);
+        let mut steps: Vec<Step> = steps.into_iter().map(|(_, step)| step).collect();
         let mut places: Vec<(usize, String)> = Vec::new();
-        for (number, action) in actions.iter_mut().enumerate() {
+        for (number, step) in steps.iter_mut().enumerate() {
+            let Step::Action(action) = step else { continue };
             let conditional = matches!(action, AlterAction::ChangeColumn { if_exists: true, .. });
             let Some((old, new)) = renamed(action) else { continue };
             if old.text == new.text || conditional && draft.column(&old.text).is_none() {
@@ -61,6 +92,6 @@ impl Session {
         for (at, meanwhile) in places {
             rename_column(draft, at, &meanwhile);
         }
-        Ok(actions)
+        Ok(steps)
     }
 }

@@ -182,8 +182,8 @@ fn show_create_table_is_the_references_text() {
   PRIMARY KEY (`a`),
   UNIQUE KEY `u` (`e` DESC),
   KEY `k` (`g`(10)),
-  KEY `f` ((upper(`e`))),
   KEY `fk` (`p`),
+  KEY `f` ((upper(`e`))),
   CONSTRAINT `fk` FOREIGN KEY (`p`) REFERENCES `p` (`a`) ON DELETE CASCADE,
   CONSTRAINT `t1_chk_1` CHECK ((`c` > 0))
 ) ENGINE=Squall AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='a table'";

@@ -222,6 +222,10 @@ fn find_cut(
         }
         wanted.cut = Some(position.saturating_add(1));
     }
+    // Nobody may have committed while the backup was made: what was before is in it all the same.
+    if matches!(until, RestoreUntil::Micros(limit) if limit < manifest.started_micros) {
+        return Err(too_early());
+    }
     let mut is_too_early = false;
     let block_bytes = manifest.block_bytes as usize;
     each_commit(logs, checkpoint, block_bytes, |ticket, micros| {

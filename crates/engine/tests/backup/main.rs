@@ -345,7 +345,7 @@ fn every_commit_behind_a_backup_can_be_restored_to_over_crashes_and_runs() {
 fn a_time_is_a_moment_too() {
     let (disk, archive_disk) = (SimDisk::new(), SimDisk::new());
     let engine = open_archived(&disk, &dynamic(&archive_disk));
-    let world = Mutex::new(worked(&engine, 5));
+    let world = Mutex::new(worked(&engine, 4));
     let (backup, _) = back_up(&world, &engine);
     let mut world = world.into_inner().unwrap();
     let mut moments = Vec::new();
@@ -366,6 +366,29 @@ fn a_time_is_a_moment_too() {
     assert!(error.contains("use an earlier backup"), "{error}");
     let far = RestoreUntil::Micros(u64::MAX >> 2);
     assert!(!restored(&backup, Some(&archive_disk), far).unwrap().1.is_reached);
+}
+
+#[test]
+fn a_moment_before_a_backup_beside_which_nobody_commits_is_refused() {
+    let (disk, archive_disk) = (SimDisk::new(), SimDisk::new());
+    let engine = open_archived(&disk, &dynamic(&archive_disk));
+    let mut world = worked(&engine, 4);
+    world.go_on();
+    let before = sys::clock::wall().as_micros() as u64;
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let target = Busy { disk: SimDisk::new(), world: None, cancel: None };
+    let summary = engine.backup(&target, &CancelToken::new()).expect("a backup");
+    target.disk.sync_dir().unwrap();
+    let history = world.history;
+    engine.shutdown().unwrap();
+    for micros in [1, before] {
+        let until = RestoreUntil::Micros(micros);
+        let error = refusal(&target.disk, Some(&archive_disk), until);
+        assert!(error.contains("use an earlier backup"), "{error}");
+    }
+    let until = RestoreUntil::Micros(summary.end_micros);
+    let (disk, _) = restored(&target.disk, Some(&archive_disk), until).unwrap();
+    assert_eq!(Some(&state_of(&disk, &history)), history.states.last());
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
             CastKind::Implicit
             | CastKind::Compared(_)
             | CastKind::BesideDate
+            | CastKind::NumberBeside(_)
             | CastKind::BesideYear
             | CastKind::TimestampToLocal
             | CastKind::TimestampToUtc => match coercibility(operand) {

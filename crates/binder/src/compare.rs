@@ -215,7 +215,9 @@ impl Binder<'_> {
                 self.temporal_constant(ty, constant)
             }
             TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp if from.is_integer() => {
-                beside_date(constant)
+                let beside = DataType::new(TypeKind::DateTime, width(19, 6), 6).with_nullable(true);
+                let kind = CastKind::NumberBeside(ty.kind);
+                Expr::Cast { operand: Box::new(constant), kind, ty: beside }
             }
             TypeKind::Year => year_constant(constant),
             TypeKind::Enum if equality && crate::grouping::plain_register(column).is_some() => {

@@ -17,6 +17,18 @@ use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, 
 use crate::query::BoundQuery;
 use crate::{BLOCK_TABLES_MAX, Binder, PrivilegeKind, Reference, VIEW_DEPTH_MAX};
 
+/// Tables of `information_schema` that the reference is about to drop, and what it says of them.
+const DEPRECATED_TABLES: &[(&str, &str)] = &[
+    (
+        "PROCESSLIST",
+        "'INFORMATION_SCHEMA.PROCESSLIST' is deprecated and will be removed in a future release. Please use performance_schema.processlist instead",
+    ),
+    (
+        "PROFILING",
+        "'INFORMATION_SCHEMA.PROFILING' is deprecated and will be removed in a future release. Please use Performance Schema instead",
+    ),
+];
+
 impl Binder<'_> {
     /// Binds a FROM list into the current block.
     pub(crate) fn bind_from(&mut self, factors: &[ast::TableFactor]) -> Result<Logical> {
@@ -237,6 +249,12 @@ impl Binder<'_> {
         self.uncacheable = true;
         let shown: Arc<str> = Arc::from(info.name());
         let shown_schema: Arc<str> = Arc::from(info.schema());
+        if let Some((_, text)) = DEPRECATED_TABLES
+            .iter()
+            .find(|(table, _)| *table == &*shown && &*shown_schema == "information_schema")
+        {
+            self.deprecate(text);
+        }
         let base = self.new_registers(info.columns().len());
         let mut columns = Vec::with_capacity(info.columns().len());
         let mut scope = Vec::with_capacity(info.columns().len());

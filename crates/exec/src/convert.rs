@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plan::CastKind;
 use plugin_api::Coercion;
+use types::temporal::{TemporalMode, place_among_dates, place_among_moments};
 use types::{
     CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TypeKind, Value, ZoneRules,
     to_text,
@@ -203,6 +204,28 @@ pub(crate) fn cast(
                 _ => Value::DateTime(DateTime::ZERO),
             })
         }
+        (CastKind::NumberBeside(kind), Value::Int(_) | Value::UInt(_)) => {
+            let of_dates = kind == TypeKind::Date;
+            // A day that the month lacks keeps its place, and so does the zero date.
+            let mode = TemporalMode {
+                no_zero_in_date: true,
+                allow_invalid_dates: true,
+                ..TemporalMode::default()
+            };
+            let moment = types::to_datetime(&value, from, 6, mode, &mut context(run));
+            let digits = match value {
+                Value::UInt(number) => i64::try_from(number).unwrap_or(i64::MAX),
+                Value::Int(number) => number,
+                _ => 0,
+            };
+            Ok(Value::DateTime(match moment {
+                Some(moment) if of_dates => moment.date().at_midnight(),
+                Some(moment) => moment,
+                None if of_dates => place_among_dates(digits),
+                None => place_among_moments(digits),
+            }))
+        }
+        (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(run)),
         (CastKind::BesideYear, _) => Ok(year(types::cast(&value, from, to, &mut context(run))?)),
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
             types::cast(&value, from, to, &mut context(run))

@@ -86,6 +86,8 @@ pub enum CastKind {
     Compared(TypeKind),
     /// Text of rows, or a number, beside a date: what is none compares as the zero date, with a warning.
     BesideDate,
+    /// A whole number beside a value of this temporal type: what is no date counts by its digits.
+    NumberBeside(TypeKind),
     /// A constant beside a YEAR: 1 to 99 mean 1970 to 2069.
     BesideYear,
     /// `TIMESTAMP` column read: UTC to session time zone.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
-use errors::{Error, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{ColumnMeta, CommandOutcome, OkInfo, ResultSink, RewriteContext};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
@@ -81,8 +81,7 @@ impl Session {
                 | FlushItem::Logs
                 | FlushItem::OptimizerCosts
                 | FlushItem::RelayLogs { .. }
-                | FlushItem::SlowLogs
-                | FlushItem::Hosts => {}
+                | FlushItem::SlowLogs => {}
                 FlushItem::UserResources => self.server.usages.reset(),
             }
         }
@@ -144,6 +143,15 @@ impl Session {
                     | ShowKind::ErrorCount
             ) {
                 self.keeps_diagnostics = true;
+            }
+            let old = match show.kind {
+                ShowKind::Profiles => Some("SHOW PROFILES"),
+                ShowKind::Profile { .. } => Some("SHOW PROFILE"),
+                _ => None,
+            };
+            if let Some(old) = old {
+                let words: [&dyn std::fmt::Display; 2] = [&old, &"Performance Schema"];
+                self.working.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &words);
             }
             if let Some(done) = self.show_directly(&show.kind, sink)? {
                 return Ok(done);

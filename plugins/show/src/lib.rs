@@ -161,8 +161,7 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::ReplicaStatus { .. } => server::replica_status(),
         ShowKind::BinlogEvents { .. } => server::binlog_events(),
         // These need more than a SELECT, or what they show does not exist yet: the session answers.
-        ShowKind::Authors
-        | ShowKind::CreateFunction(_)
+        ShowKind::CreateFunction(_)
         | ShowKind::CreateLibrary(_)
         | ShowKind::CreateProcedure(_)
         | ShowKind::CreateSequence(_)

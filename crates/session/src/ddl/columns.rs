@@ -555,13 +555,15 @@ fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
     }
 }
 
-/// The stored text of an expression: the reference's spelling, independent of the session's modes.
+/// The stored text of an expression: the reference's spelling, independent of the session's modes. Whatever table its columns
+/// are qualified with, they are those of the table that is defined.
 pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
     let options = syntax::PrintOptions {
         canonical: true,
         introducer: Some("utf8mb4"),
         cast_charset: Some("utf8mb4"),
         no_backslash_escapes: false,
+        unqualified: true,
     };
     syntax::print_expr(expr, &options).into()
 }

@@ -344,7 +344,6 @@ pub enum ShowFilter {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ShowKind {
-    Authors,
     BinaryLogs,
     BinaryLogStatus,
     BinlogEvents {
@@ -535,7 +534,6 @@ pub enum FlushItem {
     SlowLogs,
     Status,
     UserResources,
-    Hosts,
     Tables { tables: Vec<ObjectName>, mode: FlushTablesMode },
 }
 
@@ -555,7 +553,6 @@ pub enum FlushTablesMode {
 pub enum ResetItem {
     BinaryLogsAndGtids { to: Option<u64> },
     Replica { all: bool, channel: Option<Box<str>> },
-    QueryCache,
 }
 
 /// `CACHE INDEX`, `LOAD INDEX INTO CACHE`.

@@ -147,7 +147,6 @@ impl<'a> Parser<'a> {
             Kw::OPTIMIZER_COSTS => FlushItem::OptimizerCosts,
             Kw::STATUS => FlushItem::Status,
             Kw::USER_RESOURCES | Kw::RESOURCES => FlushItem::UserResources,
-            Kw::HOSTS => FlushItem::Hosts,
             _ => return self.fail(),
         };
         self.bump();
@@ -175,24 +174,16 @@ impl<'a> Parser<'a> {
 
     fn reset_item(&mut self) -> PResult<ResetItem> {
         match self.kw() {
-            Kw::REPLICA | Kw::SLAVE => {
+            Kw::REPLICA => {
                 self.bump();
                 let all = self.eat(Kw::ALL);
                 Ok(ResetItem::Replica { all, channel: self.opt_channel()? })
             }
-            Kw::BINARY | Kw::MASTER => {
-                let old = self.at(Kw::MASTER);
+            Kw::BINARY => {
                 self.bump();
-                if !old {
-                    self.expect_all(&[Kw::LOGS, Kw::AND, Kw::GTIDS])?;
-                }
+                self.expect_all(&[Kw::LOGS, Kw::AND, Kw::GTIDS])?;
                 let to = if self.eat(Kw::TO) { Some(self.number()?) } else { None };
                 Ok(ResetItem::BinaryLogsAndGtids { to })
-            }
-            Kw::QUERY => {
-                self.bump();
-                self.expect(Kw::CACHE)?;
-                Ok(ResetItem::QueryCache)
             }
             _ => self.fail(),
         }
@@ -200,10 +191,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn purge(&mut self) -> PResult<Statement> {
         self.bump();
-        if self.eat_one_of(&[Kw::BINARY, Kw::MASTER]).is_none() {
-            return self.fail();
-        }
-        self.expect(Kw::LOGS)?;
+        self.expect_all(&[Kw::BINARY, Kw::LOGS])?;
         if self.eat(Kw::TO) {
             return Ok(Statement::PurgeBinaryLogs { to: Some(self.text()?), before: None });
         }

@@ -8,17 +8,12 @@ use crate::lexer::Tok;
 impl<'a> Parser<'a> {
     pub(super) fn change(&mut self) -> PResult<Statement> {
         self.bump();
-        let replication = if self.eat(Kw::MASTER) {
-            self.expect(Kw::TO)?;
-            self.change_source()?
+        self.expect(Kw::REPLICATION)?;
+        let replication = if self.eat(Kw::FILTER) {
+            self.change_filter()?
         } else {
-            self.expect(Kw::REPLICATION)?;
-            if self.eat(Kw::FILTER) {
-                self.change_filter()?
-            } else {
-                self.expect_all(&[Kw::SOURCE, Kw::TO])?;
-                self.change_source()?
-            }
+            self.expect_all(&[Kw::SOURCE, Kw::TO])?;
+            self.change_source()?
         };
         Ok(Statement::Replication(Box::new(replication)))
     }
@@ -117,7 +112,7 @@ impl<'a> Parser<'a> {
             let start = Replication::StartGroup { options };
             return Ok(Statement::Replication(Box::new(start)));
         }
-        self.expect_replica()?;
+        self.expect(Kw::REPLICA)?;
         let threads = self.replica_threads()?;
         let mut until = Vec::new();
         if self.eat(Kw::UNTIL) {
@@ -145,10 +140,6 @@ impl<'a> Parser<'a> {
         Ok((word, self.text()?))
     }
 
-    fn expect_replica(&mut self) -> PResult<()> {
-        if self.eat(Kw::REPLICA) || self.eat(Kw::SLAVE) { Ok(()) } else { self.fail() }
-    }
-
     fn replica_threads(&mut self) -> PResult<Vec<Ident>> {
         if !matches!(self.kw(), Kw::IO_THREAD | Kw::SQL_THREAD | Kw::RELAY_THREAD) {
             return Ok(Vec::new());
@@ -166,7 +157,7 @@ impl<'a> Parser<'a> {
         let stop = if self.eat(Kw::GROUP_REPLICATION) {
             Replication::StopGroup
         } else {
-            self.expect_replica()?;
+            self.expect(Kw::REPLICA)?;
             let threads = self.replica_threads()?;
             Replication::Stop { threads, channel: self.opt_channel()? }
         };

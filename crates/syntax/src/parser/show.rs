@@ -182,7 +182,6 @@ impl<'a> Parser<'a> {
     /// Behind the first word of a SHOW without LIKE and WHERE.
     fn show_plain(&mut self, kw: Kw) -> PResult<ShowKind> {
         Ok(match kw {
-            Kw::AUTHORS => ShowKind::Authors,
             Kw::BINARY => {
                 if self.eat(Kw::LOGS) {
                     return Ok(ShowKind::BinaryLogs);
@@ -190,11 +189,6 @@ impl<'a> Parser<'a> {
                 self.expect_all(&[Kw::LOG, Kw::STATUS])?;
                 ShowKind::BinaryLogStatus
             }
-            Kw::MASTER => match self.eat_one_of(&[Kw::STATUS, Kw::LOGS]) {
-                Some(Kw::STATUS) => ShowKind::BinaryLogStatus,
-                Some(_) => ShowKind::BinaryLogs,
-                None => return self.fail(),
-            },
             Kw::BINLOG | Kw::RELAYLOG => {
                 self.expect(Kw::EVENTS)?;
                 let log = if self.eat(Kw::IN) { Some(self.text()?) } else { None };
@@ -249,10 +243,7 @@ impl<'a> Parser<'a> {
             Kw::PROFILES => ShowKind::Profiles,
             Kw::PROFILE => self.show_profile()?,
             Kw::REPLICAS => ShowKind::Replicas,
-            Kw::REPLICA | Kw::SLAVE => {
-                if kw == Kw::SLAVE && self.eat(Kw::HOSTS) {
-                    return Ok(ShowKind::Replicas);
-                }
+            Kw::REPLICA => {
                 self.expect(Kw::STATUS)?;
                 ShowKind::ReplicaStatus { channel: self.opt_channel()? }
             }

@@ -23,6 +23,8 @@ pub struct PrintOptions<'a> {
     pub cast_charset: Option<&'a str>,
     /// Strings are written for `NO_BACKSLASH_ESCAPES`.
     pub no_backslash_escapes: bool,
+    /// Columns are written without their table: in a table's own definition it says nothing.
+    pub unqualified: bool,
 }
 
 /// The text of an expression.
@@ -145,6 +147,9 @@ impl<'a> Printer<'a> {
     }
 
     fn column(&mut self, column: &ColumnName) {
+        if self.options.unqualified {
+            return self.ident(&column.name);
+        }
         let schema = column.schema.as_ref().filter(|schema| !self.is_home(schema));
         for part in [schema, column.table.as_ref()].into_iter().flatten() {
             self.ident(part);

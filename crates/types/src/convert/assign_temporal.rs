@@ -8,7 +8,7 @@ use super::numbers::trim;
 use super::temporal::{apply_offset, parse_duration, parse_moment, time_on_today, warn_delimiters};
 use super::{CastContext, text_for_message, to_date, to_datetime, to_time};
 use crate::text::fsp_of;
-use crate::{DataType, Date, DateTime, Decimal, Time, TypeKind, Value};
+use crate::{DataType, Date, DateTime, Decimal, TemporalMode, Time, TypeKind, Value};
 
 impl Target<'_, '_, '_> {
     /// 1292 with the words for a column.
@@ -57,7 +57,10 @@ impl Target<'_, '_, '_> {
             _ => false,
         };
         let Some(moment) = moment else {
+            let zero_too = TemporalMode { no_zero_date: false, ..mode };
+            let is_zero = parse_moment(value, fsp, zero_too).value == Some(DateTime::ZERO);
             let out_of_range = match value {
+                _ if is_zero => true,
                 Value::Int(number) => !(0..=99_999_999_999_999).contains(number),
                 Value::UInt(number) => *number > 99_999_999_999_999,
                 Value::Double(number) => !(0.0..=99_999_999_999_999.0).contains(number),
@@ -65,7 +68,7 @@ impl Target<'_, '_, '_> {
                     number.is_negative() || *number > Decimal::from_i64(99_999_999_999_999)
                 }
                 Value::Bytes(text) => {
-                    let lax = crate::TemporalMode { allow_invalid_dates: true, ..mode };
+                    let lax = TemporalMode { allow_invalid_dates: true, ..TemporalMode::default() };
                     trim(text) == b"0"
                         || parsed.out_of_range
                         || crate::temporal::parse_datetime(text, fsp, lax).value.is_some()

@@ -1,6 +1,6 @@
 //! Dates, times and durations from text and numbers, by the reference's rules.
 
-use super::packed::{Date, DateTime, Time};
+use super::packed::{Date, DateTime, MICROS_PER_DAY, Time};
 use super::{days_in_month, fsp_unit};
 use crate::Decimal;
 
@@ -476,6 +476,39 @@ pub fn datetime_from_number(number: i64, mode: TemporalMode) -> ParsedTemporal<D
         .filter(|date| date_is_accepted(*date, mode))
         .and_then(|date| DateTime::new(date, clock / 10_000, clock / 100 % 100, clock % 100, 0));
     parsed
+}
+
+/// Where a number that is no date stands among dates: at the end of the last one that is written with a smaller number.
+pub fn place_among_dates(number: i64) -> DateTime {
+    end_of(date_until(number))
+}
+
+/// As `place_among_dates`, among moments.
+pub fn place_among_moments(number: i64) -> DateTime {
+    let (days, clock) = (number.max(0) / 1_000_000, (number.max(0) % 1_000_000) as u32);
+    let date = date_until(days);
+    let is_date = i64::from(date.year() * 10_000 + date.month() * 100 + date.day()) == days;
+    let (hour, minute, second) = match (clock / 10_000, clock / 100 % 100, clock % 100) {
+        _ if !is_date => return end_of(date),
+        (24.., _, _) => return end_of(date),
+        (hour, 60.., _) => (hour, 59, 59),
+        (hour, minute, second) => (hour, minute, second.min(59)),
+    };
+    DateTime::new(date, hour, minute, second, 0).unwrap_or_else(|| end_of(date))
+}
+
+/// The last date whose digits are no greater number.
+fn date_until(number: i64) -> Date {
+    let number = number.clamp(0, 99_991_231) as u32;
+    let (month, day) = match (number / 100 % 100, number % 100) {
+        (13.., _) => (12, 31),
+        (month, day) => (month, day.min(31)),
+    };
+    Date::new(number / 10_000, month, day).unwrap_or(Date::ZERO)
+}
+
+fn end_of(date: Date) -> DateTime {
+    DateTime::from_date_and_micros(date, MICROS_PER_DAY - 1).unwrap_or_else(|| date.at_midnight())
 }
 
 /// TIME from a number like `235959`, or from a full date and time.

@@ -15,7 +15,7 @@ use types::DataType;
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal};
 use crate::query::BoundQuery;
-use crate::{BLOCK_TABLES_MAX, Binder, PrivilegeKind, Reference, VIEW_DEPTH_MAX};
+use crate::{BLOCK_TABLES_MAX, Binder, NamedView, PrivilegeKind, Reference, VIEW_DEPTH_MAX};
 
 /// Tables of `information_schema` that the reference is about to drop, and what it says of them.
 const DEPRECATED_TABLES: &[(&str, &str)] = &[
@@ -296,6 +296,11 @@ impl Binder<'_> {
         let checks = self.view_checks.len();
         let (instances, subqueries) = (self.instances.len(), self.subqueries.len());
         let bound = self.bind_view_query(view, &query)?;
+        if self.view_depth == 0 {
+            let instances = instances..self.instances.len();
+            let (schema, name) = (view.schema.clone(), view.name.clone());
+            self.named_views.push(NamedView { schema, name, alias: alias.clone(), instances });
+        }
         let shown = self.shown_view(view, &query, &bound, instances, subqueries);
         self.add_view_checks(view, &query, &bound.plan, checks);
         if !view.columns.is_empty() && view.columns.len() != bound.outputs.len() {

@@ -14,6 +14,7 @@ use types::SqlMode;
 use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, names_equal};
 use crate::from::Found;
 use crate::table_write::WriteKind;
+use crate::update::Written;
 use crate::view_check::{ViewWrite, first_register, moved};
 use crate::{Binder, PrivilegeKind, Reference};
 
@@ -45,6 +46,7 @@ impl Binder<'_> {
         if insert.replace {
             self.require(&table.schema, &table.name, PrivilegeKind::Delete);
         }
+        let view = self.named_views.first().cloned();
         let base = self.new_registers(table.columns.len());
         let changes = insert.replace || !insert.on_duplicate.is_empty();
         let kind = if changes { WriteKind::InsertOrChange } else { WriteKind::Insert };
@@ -55,8 +57,26 @@ impl Binder<'_> {
             let name = table.columns[*column].name.clone();
             self.privileges[privilege].columns.push(name);
         }
+        let subqueries = self.subqueries.len();
+        self.is_change = !matches!(insert.source, ast::InsertSource::Query(_));
         let (targets, source) = self.bind_insert_source(insert, &table, base, &columns)?;
+        self.is_change = false;
         let mode = self.bind_insert_mode(insert, &table, base)?;
+        // The rows of a query are there before the first is written.
+        if matches!(source, LogicalInsertSource::Values(_)) {
+            let inside = view.as_ref().and_then(|view| {
+                let mut inside = view.instances.clone().map(|id| &self.instances[id]);
+                inside.find(|instance| self.tables[instance.table].id == table.id)
+            });
+            let alias = inside.map_or(&table.name, |instance| &instance.alias);
+            let written = Written {
+                table: &table,
+                name: view.as_ref().map_or(&table.name, |view| &view.alias),
+                view: view.as_ref(),
+                alias: Some(alias),
+            };
+            self.refuse_reads(subqueries, &written, "INSERT")?;
+        }
         let returning = self.bind_returning(&insert.returning, &table, base)?;
         Ok(LogicalInsert { target, targets, source, mode, ignore: insert.ignore, returning })
     }

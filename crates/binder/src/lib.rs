@@ -97,6 +97,23 @@ pub struct Bound {
     pub programs: Vec<StoredProgram>,
 }
 
+/// A view that a statement names.
+#[derive(Clone)]
+pub(crate) struct NamedView {
+    pub(crate) schema: Arc<str>,
+    pub(crate) name: Arc<str>,
+    /// The name that it has in the statement.
+    pub(crate) alias: Arc<str>,
+    /// The references to tables inside it.
+    pub(crate) instances: Range<usize>,
+}
+
+impl NamedView {
+    pub(crate) fn is_same(&self, other: &NamedView) -> bool {
+        (&self.schema, &self.name) == (&other.schema, &other.name)
+    }
+}
+
 /// A table or a view as a statement names it; LOCK TABLES looks at aliases.
 #[derive(Clone, Debug)]
 pub struct Reference {
@@ -119,6 +136,8 @@ pub struct Binder<'a> {
     pub(crate) subqueries: Vec<LogicalSubquery>,
     /// Which subqueries stand inside derived tables that are computed before the statement writes anything.
     pub(crate) computed_before: Vec<Range<usize>>,
+    /// Views that the statement itself names, and which table references stand inside them.
+    pub(crate) named_views: Vec<NamedView>,
     pub(crate) ctes: Vec<LogicalCte>,
     pub(crate) next_cte: u32,
     pub(crate) privileges: Vec<RequiredPrivilege>,
@@ -189,6 +208,7 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             subqueries: Vec::new(),
             computed_before: Vec::new(),
+            named_views: Vec::new(),
             selections: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,

@@ -14,7 +14,17 @@ use crate::grouping::plain_register;
 use crate::table_write::WriteKind;
 use crate::view_check::ViewWrite;
 use crate::view_write::ShownView;
-use crate::{Binder, PrivilegeKind};
+use crate::{Binder, NamedView, PrivilegeKind};
+
+/// The table that a statement writes, for telling whether it reads it too.
+pub(crate) struct Written<'a> {
+    pub(crate) table: &'a Table,
+    /// The name that it, or the view that it is written through, has in the statement.
+    pub(crate) name: &'a str,
+    pub(crate) view: Option<&'a NamedView>,
+    /// Only reads under this alias count: INSERT may read its table under another.
+    pub(crate) alias: Option<&'a str>,
+}
 
 /// What an assignment writes.
 struct Assigned {
@@ -202,27 +212,70 @@ impl Binder<'_> {
         self.table_write(&table, base, kind)
     }
 
-    /// 1093: a subquery of the statement reads the table that is written. What is computed before counts not.
     fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {
-        let table = self.instance(target).table;
-        for (index, subquery) in self.subqueries.iter().enumerate() {
+        let instance = self.instance(target);
+        let view = self.view_around(target);
+        let written = Written {
+            table: &self.tables[instance.table],
+            name: view.map_or(&instance.alias, |view| &view.alias),
+            view,
+            alias: None,
+        };
+        self.refuse_reads(0, &written, what)
+    }
+
+    /// 1093, 1443: a subquery of the statement, of those from `first` on, reads the table that is written, by itself or through a
+    /// view. What is computed before counts not.
+    pub(crate) fn refuse_reads(
+        &self,
+        first: usize,
+        written: &Written<'_>,
+        what: &str,
+    ) -> Result<()> {
+        let name = written.name;
+        for (index, subquery) in self.subqueries.iter().enumerate().skip(first) {
             if self.computed_before.iter().any(|range| range.contains(&index)) {
                 continue;
             }
-            if self.reads_table(&subquery.root, table) {
-                bail!(UPDATE_TABLE_USED, self.instance(target).alias, what);
+            let read = self.read_of(&subquery.root, written.table, written.alias);
+            let Some(read) = read else { continue };
+            match (written.view, self.view_around(read)) {
+                (None, None) => bail!(UPDATE_TABLE_USED, name),
+                (Some(written), Some(read)) if written.is_same(read) => {
+                    bail!(UPDATE_TABLE_USED, name)
+                }
+                (_, Some(read)) => bail!(VIEW_PREVENT_UPDATE, read.alias, what, name),
+                (Some(_), None) => bail!(VIEW_PREVENT_UPDATE, name, what, name),
             }
         }
         Ok(())
     }
 
-    pub(crate) fn reads_table(&self, node: &Logical, table: usize) -> bool {
+    /// The view of the statement that a table reference stands in.
+    fn view_around(&self, id: InstanceId) -> Option<&NamedView> {
+        self.named_views.iter().find(|view| view.instances.contains(&(id.0 as usize)))
+    }
+
+    /// The first reference to a table among the inputs of a node, under any alias or under one.
+    pub(crate) fn read_of(
+        &self,
+        node: &Logical,
+        table: &Table,
+        alias: Option<&str>,
+    ) -> Option<InstanceId> {
         match node {
-            Logical::Get(id) => self.instance(*id).table == table,
-            Logical::Derived { .. } | Logical::CteScan { .. } => false,
+            Logical::Get(id) => {
+                let instance = self.instance(*id);
+                let is_read = self.tables[instance.table].id == table.id
+                    && alias.is_none_or(|alias| *alias == *instance.alias);
+                is_read.then_some(*id)
+            }
+            Logical::Derived { .. } | Logical::CteScan { .. } => None,
             _ => {
-                let mut found = false;
-                node.for_each_input(&mut |input| found |= self.reads_table(input, table));
+                let mut found = None;
+                node.for_each_input(&mut |input| {
+                    found = found.or_else(|| self.read_of(input, table, alias));
+                });
                 found
             }
         }

@@ -62,7 +62,10 @@ impl Binder<'_> {
         });
         // A subquery of the view would read what is written.
         let reads_itself = self.subqueries[subqueries..].iter().any(|subquery| {
-            written.iter().any(|id| self.reads_table(&subquery.root, self.instance(*id).table))
+            written.iter().any(|id| {
+                let table = &self.tables[self.instance(*id).table];
+                self.read_of(&subquery.root, table, None).is_some()
+            })
         });
         if !is_plain || !has_column || reads_itself {
             written.clear();

@@ -73,6 +73,13 @@ impl Session {
         if !planned.parameters.is_empty() {
             bail!(VIEW_SELECT_VARIABLE);
         }
+        // A view that is made anew must not read itself, not through others either.
+        let reads_itself = planned.privileges.iter().any(|needed| {
+            catalog::same_name(&needed.schema, schema) && catalog::same_name(&needed.table, name)
+        });
+        if reads_itself {
+            bail!(NO_SUCH_TABLE, schema, name);
+        }
         self.lock_plan(&planned)?;
         self.raise_notices(&planned);
         let count = planned.program.columns().len();

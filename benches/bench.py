@@ -6,8 +6,8 @@
 
 For each workload and thread count it prints queries per second and server CPU microseconds per query of each server
 (utime + stime from /proc), their medians over the rounds, and the ratios. Without `--squall` it builds Squall and the floor server
-and runs them itself. The floor answers every packet with a canned reply on the same reactor: what a query costs when nothing is
-computed. `--layers` adds where Squall's time goes, by `perf`. The load is sysbench; `select_1` is a script of our own. Both
+and runs them itself. The floor answers every packet with a canned reply on the same reactor, and writes one block durably for each
+commit: what a query costs when nothing is computed. `--layers` adds where Squall's time goes, by `perf`. The load is sysbench; `select_1` is a script of our own. Both
 servers get the same data, loaded in the same run.
 """
 
@@ -26,6 +26,8 @@ import layers
 HERE = pathlib.Path(__file__).parent
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROGRESS = re.compile(r"qps: ([\d.]+)")
+# What the floor has answers for.
+CANNED = ("select_1", "point_select", "insert", "update_", "write_only")
 DEFAULT = "select_1,select_1:text,point_select,point_select:text"
 
 
@@ -58,7 +60,7 @@ def start(directory, options):
     ports = {"squall": free_port(), "floor": free_port()}
     commands = {
         "squall": [built / "squalld", f"--datadir={directory}/data", f"--port={ports['squall']}", "--insecure-root"],
-        "floor": [built / "examples" / "floor", str(ports["floor"])],
+        "floor": [built / "examples" / "floor", str(ports["floor"]), "0", f"{directory}/floor"],
     }
     processes = {}
     for label, command in commands.items():
@@ -179,7 +181,7 @@ def compare(own, peer, options, directory):
             figures = {server.label: [] for server in servers}
             for turn in range(options.rounds):
                 for server in servers if turn % 2 == 0 else reversed(servers):
-                    if server.label == "floor" and not workload.startswith(("select_1", "point_select")):
+                    if server.label == "floor" and not workload.startswith(CANNED):
                         continue
                     figures[server.label].append(measure(server, workload, threads, options))
             median = lambda label, field: statistics.median(x[field] for x in figures[label]) if figures.get(label) else float("nan")

@@ -8,6 +8,7 @@ mod dependencies;
 mod layers;
 mod lines;
 mod models;
+mod release;
 mod run;
 mod tidy;
 mod tour;
@@ -22,6 +23,7 @@ Usage: cargo xtask <task>
   tidy    layers, file headers, banned calls, names in documents
   compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
+  release the server, laid out by what a load runs: some minutes, some percent faster
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text
 ";
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(),
         "compat" => compat::write(),
         "size" => lines::size(),
+        "release" => release::release(),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -1,8 +1,8 @@
 //! The floor server: the real listener and reactors over canned results. What it needs per query is what no
 //! SQL layer can save.
 //!
-//! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS]]`; users: root without a
-//! password, app with `secret`.
+//! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS [LOG_DIRECTORY]]]`; users: root without a
+//! password, app with `secret`. With a directory for a log, each change that is committed writes one block there, durably.
 
 #[path = "../tests/canned/mod.rs"]
 mod canned;
@@ -28,6 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut canned = canned::Canned::new(accounts);
     canned.globals.insert("max_connections", 100_000);
     canned.commits.make_durable();
+    if let Some(log) = arguments.next() {
+        canned.log = Some(Arc::new(canned::BlockLog::create(log.as_ref())?));
+    }
     let directory = std::env::temp_dir().join(format!("squall-floor-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     let running = MysqlProtocol::default().start(ListenerContext {

@@ -37,9 +37,8 @@ impl TextHash {
         for chunk in &mut chunks {
             self.mix(word(&chunk[..8]), word(&chunk[8..]));
         }
-        let rest = chunks.remainder();
-        let (low, high) = rest.split_at(rest.len().min(8));
-        self.mix(word(low), word(high) ^ (bytes.len() as u64) << 48);
+        let (low, high) = ends(chunks.remainder());
+        self.mix(low, high ^ (bytes.len() as u64).wrapping_mul(K2));
     }
 
     /// Takes a small number.
@@ -57,8 +56,47 @@ impl TextHash {
 
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
-    match <[u8; 8]>::try_from(bytes) {
-        Ok(full) => u64::from_le_bytes(full),
-        Err(_) => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Two words that tell apart texts of one length below 16: they overlap instead of being put together byte by byte, and most tokens
+/// are that short.
+#[inline]
+fn ends(bytes: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into());
+    }
+    match *bytes {
+        [] => (0, 0),
+        [one] => (one.into(), 0),
+        [one, two] => (one.into(), two.into()),
+        [one, two, .., last] => (u64::from(one) << 8 | u64::from(two), last.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_text_and_its_length_count() {
+        let of = |bytes: &[u8]| {
+            let mut hash = TextHash::new(7);
+            hash.text(bytes);
+            hash.finish()
+        };
+        let mut seen = std::collections::HashSet::new();
+        for length in 0..40 {
+            let mut text = vec![b'a'; length];
+            assert!(seen.insert(of(&text)), "length {length}");
+            for at in 0..length {
+                text[at] = b'b';
+                assert!(seen.insert(of(&text)), "byte {at} of {length}");
+                text[at] = b'a';
+            }
+        }
     }
 }

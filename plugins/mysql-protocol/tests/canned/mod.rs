@@ -14,6 +14,8 @@ use plugin_api::{
     ConnectionKind, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource,
     SessionFactory, SessionHandle, StateChange,
 };
+use sys::disk::{Disk as _, File, OpenMode, RealDisk, SyncPolicy};
+use sys::mem::AlignedBytes;
 use types::{CollationId, DataType, TypeKind, Value};
 
 /// Settings, and what the sessions saw.
@@ -25,6 +27,8 @@ pub struct Canned {
     pub killed: Mutex<Vec<u64>>,
     pub open: AtomicU64,
     pub commits: Arc<Commits>,
+    /// Gets a block for each change that is committed.
+    pub log: Option<Arc<BlockLog>>,
     pub attributes: Mutex<Vec<(String, String)>>,
 }
 
@@ -43,6 +47,7 @@ impl Canned {
             killed: Mutex::new(Vec::new()),
             open: AtomicU64::new(0),
             commits: Arc::new(Commits::default()),
+            log: None,
             attributes: Mutex::new(Vec::new()),
         }
     }
@@ -52,6 +57,43 @@ type Wake = Box<dyn FnOnce() + Send>;
 
 /// Prepared SELECTs are numbered from here, others from 1; parameters are added.
 const FIRST_SELECT: u32 = 1000;
+/// Prepared changes are numbered from here when there is a log; parameters are added.
+const FIRST_CHANGE: u32 = 2000;
+const BEGIN: u32 = 3000;
+const COMMIT: u32 = 3001;
+
+/// A file that is written a block at a time, round and round, past the page cache and durably, as a log is.
+pub struct BlockLog {
+    file: Arc<dyn File>,
+    next: AtomicU64,
+}
+
+impl BlockLog {
+    const BLOCK_BYTES: usize = 4096;
+    const BLOCKS: u64 = 16_384;
+
+    /// Makes the file anew; its blocks are written once, so that none is allocated later.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn create(directory: &std::path::Path) -> std::io::Result<BlockLog> {
+        let disk = RealDisk::open(directory, SyncPolicy::Device, Arc::default())?;
+        let file = disk.open_log("floor.log", OpenMode::OrCreate)?;
+        let zeros = AlignedBytes::new(Self::BLOCK_BYTES * 256);
+        for at in (0..Self::BLOCKS).step_by(256) {
+            file.write_at(&zeros, at * Self::BLOCK_BYTES as u64)?;
+        }
+        file.sync()?;
+        Ok(BlockLog { file, next: AtomicU64::new(0) })
+    }
+
+    fn write_block(&self) -> Result<()> {
+        let block = AlignedBytes::new(Self::BLOCK_BYTES);
+        let at = self.next.fetch_add(1, Ordering::Relaxed) % Self::BLOCKS;
+        let written = self.file.write_at(&block, at * Self::BLOCK_BYTES as u64);
+        written.map_err(|error| err!(UNKNOWN_ERROR, error.to_string()))
+    }
+}
 
 /// A log whose progress the test decides.
 #[derive(Default)]
@@ -153,6 +195,7 @@ struct Session {
     point: Arc<[ColumnMeta]>,
     point_row: [Value; 1],
     cursor_at: u64,
+    in_transaction: bool,
 }
 
 impl Session {
@@ -161,7 +204,16 @@ impl Session {
         let point = vec![ColumnMeta::computed("c", text)].into();
         let point_row = [Value::text("68487932199-96439406143-93774651418-41631865787")];
         let (user, database) = (request.user.clone(), request.database.clone());
-        Session { canned, info, user, database, point, point_row, cursor_at: 0 }
+        Session {
+            canned,
+            info,
+            user,
+            database,
+            point,
+            point_row,
+            cursor_at: 0,
+            in_transaction: false,
+        }
     }
 
     /// What a query by a key gives.
@@ -169,6 +221,35 @@ impl Session {
         sink.shared_columns(&self.point)?;
         sink.row(&Row(&self.point_row))?;
         sink.end(&self.state())?;
+        Ok(CommandOutcome::Continue)
+    }
+
+    /// The number of a prepared statement that matters to the log.
+    fn logged_statement(&self, sql: &[u8]) -> Option<u32> {
+        self.canned.log.as_ref()?;
+        let word = sql.split(|byte| !byte.is_ascii_alphabetic()).next();
+        match word {
+            Some(b"INSERT" | b"UPDATE" | b"DELETE") => Some(FIRST_CHANGE),
+            Some(b"BEGIN") => Some(BEGIN),
+            Some(b"COMMIT") => Some(COMMIT),
+            _ => None,
+        }
+    }
+
+    /// Says OK to a statement of these, durably where it commits.
+    fn run_logged(&mut self, statement: u32, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
+        let commits = match statement {
+            BEGIN => {
+                self.in_transaction = true;
+                false
+            }
+            COMMIT => std::mem::take(&mut self.in_transaction),
+            _ => !self.in_transaction,
+        };
+        if commits && let Some(log) = &self.canned.log {
+            log.write_block()?;
+        }
+        sink.ok(&self.state_with(|ok| ok.affected_rows = 1))?;
         Ok(CommandOutcome::Continue)
     }
 
@@ -270,6 +351,9 @@ impl SessionHandle for Session {
         attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
+        if let Some(statement) = self.logged_statement(sql) {
+            return self.run_logged(statement, sink);
+        }
         let text = String::from_utf8_lossy(sql);
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         match word {
@@ -335,12 +419,18 @@ impl SessionHandle for Session {
         let parameters = sql.iter().filter(|byte| **byte == b'?').count();
         let parameter = ColumnMeta::computed("?", DataType::new(TypeKind::VarChar, 0, 0));
         let is_select = sql.starts_with(b"SELECT");
-        let first = if is_select { FIRST_SELECT } else { 1 };
+        let logged = self.logged_statement(sql);
+        let first = logged.unwrap_or(if is_select { FIRST_SELECT } else { 1 });
         let number = ColumnMeta::computed("n", DataType::bigint());
+        let columns = match logged {
+            Some(_) => Vec::new(),
+            None if is_select => self.point.to_vec(),
+            None => vec![number],
+        };
         Ok(PreparedInfo {
             statement_id: parameters as u32 + first,
             parameters: vec![parameter; parameters],
-            columns: if is_select { self.point.to_vec() } else { vec![number] },
+            columns,
             warnings: 0,
         })
     }
@@ -349,6 +439,8 @@ impl SessionHandle for Session {
         match statement_id {
             1..=100 => Ok(statement_id as usize - 1),
             FIRST_SELECT..=1100 => Ok((statement_id - FIRST_SELECT) as usize),
+            FIRST_CHANGE..=2100 => Ok((statement_id - FIRST_CHANGE) as usize),
+            BEGIN | COMMIT => Ok(0),
             _ => Err(err!(UNKNOWN_STMT_HANDLER, statement_id, "mysqld_stmt_execute")),
         }
     }
@@ -359,6 +451,9 @@ impl SessionHandle for Session {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
+        if request.statement_id >= FIRST_CHANGE {
+            return self.run_logged(request.statement_id, sink);
+        }
         if request.statement_id >= FIRST_SELECT {
             return self.point(sink);
         }

@@ -429,6 +429,7 @@ catalog! {
     WARN_DEPRECATED_COLLATION = 4079, "HY000", "'{}' is a collation of the deprecated character set {}. Please consider using {} with an appropriate collation instead.";
     WARN_SF_UDF_NAME_COLLISION = 4084, "HY000", "This function '{}' has the same name as a loadable function (UDF). To invoke the stored function, it is necessary to qualify it with the schema name.";
     TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: {}. Maximum allowed is {}. Use named windows to share windows between window functions.";
+    XA_TEMP_TABLE = 4091, "HY000", "XA: Temporary tables cannot be accessed inside XA transactions when xa_detach_on_prepare=ON";
     WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '{}' in position {} in datetime value '{}' at row {} is deprecated. Prefer the standard '{}'.";
     WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '{}' in position {} in datetime value '{}' at row {} is superfluous and is deprecated. Please remove.";
     WARN_TRG_ALREADY_EXISTS = 4099, "HY000", "Trigger '{}' already exists on the table '{}'.'{}'.";

@@ -40,6 +40,7 @@ mod transaction;
 mod transaction_statements;
 mod user_locks;
 mod variables;
+mod xa;
 
 pub use server::{RootAccount, Server, ServerConfig, ZoneFinder};
 pub use variables::{StartOption, parse_size, start_options};

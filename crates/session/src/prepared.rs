@@ -223,6 +223,7 @@ fn is_preparable(statement: &Statement) -> bool {
             | Statement::Use(_)
             | Statement::Empty
             | Statement::Program(_)
+            | Statement::Xa(_)
             | Statement::CreateTrigger(_)
             | Statement::CreateRoutine(_)
             | Statement::CreateEvent(_)

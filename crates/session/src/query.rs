@@ -302,6 +302,7 @@ impl Session {
         if self.locked.tables.is_some() {
             self.check_locked_tables(planned)?;
         }
+        self.check_branch_tables(planned)?;
         if planned.uses.is_empty() && !planned.programs.is_empty()
             || self.function_depth > 0 && self.slot.holds(&planned.uses)
         {

@@ -26,6 +26,7 @@ use crate::session::Session;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
+use crate::xa::XaBranches;
 
 /// Finds the rules of a named time zone.
 pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;
@@ -84,6 +85,7 @@ pub struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) counters: ServerCounters,
     pub(crate) user_locks: UserLocks,
+    pub(crate) xa_branches: Arc<XaBranches>,
     /// Threads of all large scans besides those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
     pub(crate) usages: Usages,
@@ -162,6 +164,7 @@ impl Server {
             sessions: Sessions::default(),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
+            xa_branches: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
             usages: Usages::default(),
             plan_cache,

@@ -123,6 +123,8 @@ pub(crate) struct Session {
     pub(crate) tables_above: Vec<Arc<[engine_api::TableId]>>,
     /// Stored programs that were parsed.
     pub(crate) programs: crate::program::Programs,
+    /// The XA branch that it is in.
+    pub(crate) branch: Option<crate::xa::Branch>,
 }
 
 impl Session {
@@ -212,6 +214,7 @@ impl Session {
             function_depth: 0,
             tables_above: Vec::new(),
             programs: crate::program::Programs::default(),
+            branch: None,
             server: server.clone(),
         };
         // From here on `Drop` gives back what the session holds.
@@ -465,6 +468,7 @@ impl Session {
     /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
     fn reset(&mut self) -> Result<()> {
         let rolled_back = self.transactions.rollback();
+        self.branch = None;
         self.slot.release_to(0);
         self.locked = LockedTables::default();
         self.server.user_locks.release_all(self.shared.id);

@@ -121,6 +121,7 @@ impl Session {
                 self.scratch = Default::default();
                 let _ = self.transactions.rollback();
                 self.slot.release_to(0);
+                self.branch_rolled_back(ErrorCode::XA_RBROLLBACK);
                 Err(Error::internal(format!("a statement failed unexpectedly: {text}")))
             }
         }
@@ -238,6 +239,7 @@ impl Session {
         if let Some(counter) = counter_of(statement) {
             self.shared.counters.add(counter, 1);
         }
+        self.check_branch(statement)?;
         if commits_implicitly(statement) {
             self.count_use(Resource::Updates)?;
             self.check_lock_mode(statement)?;
@@ -412,6 +414,14 @@ fn counter_of(statement: &Statement) -> Option<Counter> {
         Statement::Savepoint(_) => Counter::SAVEPOINT,
         Statement::RollbackTo(_) => Counter::ROLLBACK_TO,
         Statement::ReleaseSavepoint(_) => Counter::RELEASE_SAVEPOINT,
+        Statement::Xa(xa) => match xa {
+            syntax::ast::Xa::Start { .. } => Counter::XA_START,
+            syntax::ast::Xa::End { .. } => Counter::XA_END,
+            syntax::ast::Xa::Prepare(_) => Counter::XA_PREPARE,
+            syntax::ast::Xa::Commit { .. } => Counter::XA_COMMIT,
+            syntax::ast::Xa::Rollback(_) => Counter::XA_ROLLBACK,
+            syntax::ast::Xa::Recover { .. } => Counter::XA_RECOVER,
+        },
         Statement::Set(_) | Statement::SetTransaction(_) => Counter::SET_OPTION,
         Statement::SetPassword(_) => Counter::SET_PASSWORD,
         Statement::SetRole(_) | Statement::SetDefaultRole { .. } => Counter::SET_ROLE,

@@ -3,7 +3,7 @@
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, bail};
 use plugin_api::{CommandOutcome, OkInfo, ResultSink};
-use syntax::ast::{Completion, Isolation, SetTransaction, StartTransaction, VarScope, Xa};
+use syntax::ast::{Completion, Isolation, SetTransaction, StartTransaction, VarScope};
 use types::Value;
 
 use crate::session::Session;
@@ -65,6 +65,7 @@ impl Session {
                 // The victim's whole transaction is undone, in every engine.
                 let _ = self.transactions.rollback();
                 self.slot.release_to(0);
+                self.branch_rolled_back(ErrorCode::XA_RBDEADLOCK);
             }
             return;
         }
@@ -120,7 +121,7 @@ impl Session {
             // BEGIN releases LOCK TABLES.
             self.release_locked_tables();
         }
-        self.begin_explicit(start.read_only)?;
+        self.begin_explicit(start.read_only);
         if start.consistent_snapshot {
             let engine = self.server.default_engine.name();
             self.transactions.take_snapshot(engine)?;
@@ -129,14 +130,13 @@ impl Session {
         self.send_ok(sink, OkInfo::default())
     }
 
-    fn begin_explicit(&mut self, read_only: Option<bool>) -> Result<()> {
+    pub(crate) fn begin_explicit(&mut self, read_only: Option<bool>) {
         self.begin_transaction_scope();
         if let Some(read_only) = read_only {
             self.transactions.characteristics.read_only = read_only;
         }
         self.transactions.explicit = true;
         self.next_characteristics = None;
-        Ok(())
     }
 
     /// COMMIT.
@@ -285,33 +285,14 @@ impl Session {
         if before || !self.settings.autocommit {
             return Ok(None);
         }
+        if let Err(error) = self.check_branch_goes_on() {
+            self.store_session("autocommit", Value::Int(0));
+            self.refresh_settings();
+            return Err(error);
+        }
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         handle.map(to_wait_for)
-    }
-
-    /// XA: only the question which transactions are prepared has an answer.
-    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
-        match xa {
-            Xa::Recover { .. } => {
-                self.require_dynamic("XA_RECOVER_ADMIN")?;
-                let number = types::DataType::bigint();
-                let text = types::DataType::varchar(64, types::CollationId::UTF8MB4_0900_AI_CI);
-                let columns = [
-                    plugin_api::ColumnMeta::computed("formatID", number.clone()),
-                    plugin_api::ColumnMeta::computed("gtrid_length", number.clone()),
-                    plugin_api::ColumnMeta::computed("bqual_length", number),
-                    plugin_api::ColumnMeta::computed("data", text),
-                ];
-                let state = self.state_info();
-                crate::sink::send_rows(sink, &columns, &[], &state)
-            }
-            Xa::Start { .. }
-            | Xa::End { .. }
-            | Xa::Prepare(_)
-            | Xa::Commit { .. }
-            | Xa::Rollback(_) => Err(Error::not_supported("XA transactions")),
-        }
     }
 }
 

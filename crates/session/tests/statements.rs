@@ -32,7 +32,24 @@ fn rows_go_in_and_come_out() {
         ("SELEC 1", 1064),
         ("", 1065),
         ("HANDLER t1 OPEN", 1235),
-        ("XA START 'a'", 1235),
+    ]);
+}
+
+#[test]
+fn a_branch_ends_with_its_connection() {
+    let harness = Harness::new();
+    let mut root = harness.root();
+    root.setup("CREATE TABLE t1 (a INT PRIMARY KEY)");
+    let mut other = harness.root();
+    other.check(&[("XA START 'a'", "ok 0"), ("INSERT INTO t1 VALUES (1)", "ok 1")]);
+    root.refuse(&[("XA START 'a'", 1440)]);
+    drop(other);
+    root.check(&[
+        ("XA START 'a'", "ok 0"),
+        ("INSERT INTO t1 VALUES (1)", "ok 1"),
+        ("XA END 'a'", "ok 0"),
+        ("XA COMMIT 'a' ONE PHASE", "ok 0"),
+        ("SELECT * FROM t1", "1"),
     ]);
 }
 

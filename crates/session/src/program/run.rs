@@ -436,5 +436,5 @@ impl Session {
 /// Statements that a function must not run, because they would end the transaction of its caller.
 fn ends_transaction(statement: &Statement) -> bool {
     crate::statement::commits_implicitly(statement)
-        || matches!(statement, Statement::Commit(_) | Statement::Rollback(_))
+        || matches!(statement, Statement::Commit(_) | Statement::Rollback(_) | Statement::Xa(_))
 }

@@ -49,7 +49,7 @@ pub enum Xa {
 }
 
 /// `gtrid [, bqual [, format]]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Xid {
     pub gtrid: Box<[u8]>,

@@ -261,15 +261,22 @@ impl<'a> Parser<'a> {
     }
 
     fn xid(&mut self) -> PResult<Xid> {
-        let gtrid = self.bytes_or_hex()?;
+        let gtrid = self.xid_part()?;
         let (mut bqual, mut format) = (Box::default(), 1);
         if self.eat_tok(Tok::Comma) {
-            bqual = self.bytes_or_hex()?;
+            bqual = self.xid_part()?;
             if self.eat_tok(Tok::Comma) {
                 format = self.number()?;
             }
         }
         Ok(Xid { gtrid, bqual, format })
+    }
+
+    fn xid_part(&mut self) -> PResult<Box<[u8]>> {
+        /// Of the X/Open specification: either part of a branch's name.
+        const BYTES_MAX: usize = 64;
+        let part = self.bytes_or_hex()?;
+        if part.len() > BYTES_MAX { self.fail() } else { Ok(part) }
     }
 
     // --- prepared statements

@@ -172,7 +172,9 @@ impl Session {
             Some(branch) => return Err(branch.state.refusal()),
             None => {}
         }
-        if self.locked.tables.is_some() || self.has_open_transaction() {
+        // What calls a function is outside.
+        let is_outside = self.function_depth > 0 || self.has_open_transaction();
+        if is_outside || self.locked.tables.is_some() {
             bail!(XAER_OUTSIDE);
         }
         let taken = Taken::new(&self.server.xa_branches, xid)?;

@@ -7,6 +7,7 @@ use plugin_api::ResultSink;
 use syntax::Statement;
 use syntax::ast::{
     BinaryOp, Block, Declaration, Expr, ExprKind, Ident, Program, ProgramStatement, SetItem, Span,
+    Xa,
 };
 use types::{DataType, Value};
 
@@ -436,5 +437,10 @@ impl Session {
 /// Statements that a function must not run, because they would end the transaction of its caller.
 fn ends_transaction(statement: &Statement) -> bool {
     crate::statement::commits_implicitly(statement)
-        || matches!(statement, Statement::Commit(_) | Statement::Rollback(_) | Statement::Xa(_))
+        || match statement {
+            Statement::Commit(_) | Statement::Rollback(_) => true,
+            // It begins one, or is refused in its own words.
+            Statement::Xa(xa) => !matches!(xa, Xa::Start { .. }),
+            _ => false,
+        }
 }

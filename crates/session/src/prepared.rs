@@ -233,6 +233,10 @@ fn is_preparable(statement: &Statement) -> bool {
 impl Session {
     /// Reads a text that is to be prepared.
     fn new_prepared(&mut self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+        // What ends a statement may stand there many times; a comment behind it is the parser's.
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+        let length = sql.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        let sql = &sql[..length];
         let source: Box<[u8]> = if self.settings.charset_client.is_utf8() {
             sql.into()
         } else {
@@ -270,12 +274,8 @@ impl Session {
     /// The one statement of a text.
     fn parse_prepared(&self, source: &[u8]) -> Result<Statement> {
         let options = syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
-        let (statement, consumed) =
-            syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
-        if source[consumed..].iter().any(|byte| !byte.is_ascii_whitespace() && *byte != b';') {
-            bail!(PARSE_ERROR, String::from_utf8_lossy(&source[consumed..]), 1);
-        }
-        Ok(statement)
+        let parsed = syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
+        Ok(parsed.0)
     }
 
     /// The settings that decide how a text is read: equal texts are shared only when they are read alike.

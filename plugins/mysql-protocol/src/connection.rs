@@ -197,6 +197,8 @@ pub(crate) struct Connection {
     pub(crate) close_request: Option<CloseReason>,
     /// Until when, and for how many bytes, it lingers.
     pub(crate) linger: Option<(Instant, usize)>,
+    /// Counted among the open ones.
+    is_counted: bool,
     /// Counted among those that have not logged in.
     pub(crate) half_open: bool,
     /// More can be done at once.
@@ -246,6 +248,7 @@ impl Connection {
             awaits_wake: false,
             close_request: None,
             linger: None,
+            is_counted: true,
             half_open: true,
             wants_turn: false,
             commands: 0,
@@ -580,8 +583,22 @@ impl Connection {
 
     /// Ends the session (rollback and all) and the socket.
     fn end(&mut self) {
+        if self.session.is_none() {
+            // Before the client hears of it: whoever comes next must find the place given once, not twice.
+            self.leave();
+        }
         self.transport.close();
         self.end_session();
+    }
+
+    /// Gives up its place among the connections.
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.half_open) {
+            self.server.half_open.fetch_sub(1, Ordering::Relaxed);
+        }
+        if std::mem::take(&mut self.is_counted) {
+            self.server.connections.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn end_session(&mut self) {
@@ -597,10 +614,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.server.connections.fetch_sub(1, Ordering::Relaxed);
-        if self.half_open {
-            self.server.half_open.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.leave();
         let sessions = &self.server.sessions;
         let (received, sent) = self.transport.traffic.counts();
         sessions.count_status("Bytes_received", received);

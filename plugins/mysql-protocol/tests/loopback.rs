@@ -368,6 +368,36 @@ fn limits_on_connections_and_time() {
     assert!(waited < Duration::from_secs(10), "cut after {waited:?}");
 }
 
+/// First byte of an error, where a greeting has its version.
+const ERR_PACKET: u8 = 0xff;
+
+#[test]
+fn the_place_of_one_that_was_pushed_out_is_given_once() {
+    let server = start_with(
+        |canned| {
+            canned.globals.insert("max_connections", 2);
+        },
+        2,
+    );
+    for round in 0..100 {
+        // Those of the round before may still be on their way out.
+        let mut silent = loop {
+            let mut client = Client::raw(server.address);
+            if client.read_packet().is_some_and(|packet| packet[0] != ERR_PACKET) {
+                break client;
+            }
+        };
+        let inside = [server.connect(), server.connect()];
+        assert!(silent.read_packet().is_none());
+        let next = Client::connect(server.address, &Options::default());
+        assert_eq!(next.err().map(|error| error.code), Some(1040), "round {round}");
+        for mut client in inside {
+            assert!(client.query("quit x").is_ok());
+            assert!(client.read_packet().is_none());
+        }
+    }
+}
+
 #[test]
 fn what_failed_for_one_client_is_not_told_to_the_next() {
     let server = start();

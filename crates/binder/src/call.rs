@@ -125,7 +125,7 @@ impl Binder<'_> {
                 self.comparison(BinaryOp::Equal, left, right)
             }
             ExprKind::Grouping(args) => self.bind_grouping(args),
-            ExprKind::Match(_) => Err(Error::not_supported("FULLTEXT search")),
+            ExprKind::Match(found) => self.bind_match(found),
             ExprKind::NextValue(_) | ExprKind::PreviousValue(_) => {
                 Err(Error::not_supported("sequences"))
             }

@@ -60,6 +60,7 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
         Expr::SystemVariable { .. } => Coercibility::SystemConstant,
         Expr::Column { .. }
         | Expr::Stored { .. }
+        | Expr::Match { .. }
         | Expr::UserVariable { .. }
         | Expr::AssignUserVariable { .. }
         | Expr::Subquery { .. }

@@ -10,6 +10,7 @@ mod collation;
 mod compare;
 mod expr;
 mod from;
+mod fulltext;
 mod generated_match;
 mod grouping;
 pub mod hints;
@@ -45,6 +46,7 @@ use plan::{
 use plugin_api::{BindContext, Registry};
 use types::DataType;
 
+pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use reader::{
     BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege,
     StoredProgram, VariableTypes,

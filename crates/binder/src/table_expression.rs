@@ -50,9 +50,10 @@ impl<'a> Binder<'a> {
         let mut found = None;
         expr.any(&mut |node| {
             let here = match node {
-                Expr::Subquery { .. } | Expr::Parameter { .. } | Expr::Stored { .. } => {
-                    Some(Disallowed::Other)
-                }
+                Expr::Subquery { .. }
+                | Expr::Parameter { .. }
+                | Expr::Stored { .. }
+                | Expr::Match { .. } => Some(Disallowed::Other),
                 Expr::UserVariable { .. }
                 | Expr::AssignUserVariable { .. }
                 | Expr::SystemVariable { .. } => Some(Disallowed::Variable),

@@ -138,6 +138,8 @@ impl Binder<'_> {
                 (index.id.0, name, parts)
             })
             .collect();
+        let fulltext: Vec<_> =
+            table.fulltext.iter().map(|index| crate::fulltext_write(table, index)).collect();
         Ok(TableWrite {
             table: table.id.0,
             engine: table.engine.clone(),
@@ -150,6 +152,8 @@ impl Binder<'_> {
             selected: None,
             view: None,
             triggers: None,
+            key: if fulltext.is_empty() { Vec::new() } else { crate::key_columns(table) },
+            fulltext,
             indexes,
             last_unique: table.indexes.iter().rfind(|index| index.unique).map(|index| index.id.0),
             parents: Vec::new(),
@@ -262,6 +266,8 @@ impl Binder<'_> {
                 selected: None,
                 view: None,
                 triggers: None,
+                fulltext: Vec::new(),
+                key: Vec::new(),
                 indexes: Vec::new(),
                 last_unique: None,
                 parents: Vec::new(),

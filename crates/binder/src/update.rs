@@ -414,6 +414,8 @@ fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
         selected: None,
         view: None,
         triggers: None,
+        fulltext: Vec::new(),
+        key: Vec::new(),
         indexes: Vec::new(),
         last_unique: None,
         parents: Vec::new(),

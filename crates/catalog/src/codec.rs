@@ -11,9 +11,9 @@ use types::{
 use crate::fields::{Field, FieldWriter, damaged, nested_fields, object_fields};
 use crate::partitions::{partitioning_writer, read_partitioning};
 use crate::{
-    Account, AccountName, Check, Column, ColumnDefault, ForeignKey, Generated, Index, IndexPart,
-    PrivilegeSet, ReferenceAction, RoleGrant, RoutineKind, Schema, Table, TableGrant,
-    TlsRequirement, View,
+    Account, AccountName, Check, Column, ColumnDefault, ForeignKey, FulltextIndex, Generated,
+    Index, IndexPart, PrivilegeSet, ReferenceAction, RoleGrant, RoutineKind, Schema, Table,
+    TableGrant, TlsRequirement, View,
 };
 
 /// Numbers of the types. Never reused.
@@ -178,9 +178,13 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
 }
 
 /// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
-/// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16.
+/// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16, FULLTEXT index 17.
 pub(crate) fn write_table(table: &Table) -> Vec<u8> {
-    let mut out = FieldWriter::object();
+    // A version that does not know FULLTEXT indexes must not write the rows without their entries.
+    let mut out = match table.fulltext.is_empty() {
+        true => FieldWriter::object(),
+        false => FieldWriter::with_entries(),
+    };
     out.text(1, &table.schema);
     out.text(2, &table.name);
     out.text(3, &table.engine);
@@ -219,6 +223,9 @@ pub(crate) fn write_table(table: &Table) -> Vec<u8> {
     for index in &table.definition.indexes {
         out.nest(14, engine_index_writer(index));
     }
+    for index in &table.fulltext {
+        out.nest(17, fulltext_writer(index));
+    }
     out.text(15, &table.definition.name);
     if let Some(partitioning) = &table.partitioning {
         out.nest(16, partitioning_writer(partitioning));
@@ -235,6 +242,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
         temporary: false,
         columns: Vec::new(),
         indexes: Vec::new(),
+        fulltext: Vec::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
         collation: CollationId::BINARY,
@@ -267,6 +275,7 @@ pub(crate) fn read_table(bytes: &[u8]) -> Result<Table> {
             14 => table.definition.indexes.push(read_engine_index(field.bytes)?),
             15 => table.definition.name = field.text()?.into(),
             16 => table.partitioning = Some(Arc::new(read_partitioning(field.bytes)?)),
+            17 => table.fulltext.push(read_fulltext(field.bytes)?),
             _ => {}
         }
     }
@@ -426,6 +435,40 @@ fn read_index(bytes: &[u8]) -> Result<Index> {
             6 => index.comment = field.text()?.into(),
             7 => index.for_foreign_key = field.flag()?,
             8 => index.using_btree = field.flag()?,
+            _ => {}
+        }
+    }
+    Ok(index)
+}
+
+/// A FULLTEXT index: table of its entries 1, name 2, column 3, invisible 4, comment 5.
+fn fulltext_writer(index: &FulltextIndex) -> FieldWriter {
+    let mut out = FieldWriter::nested();
+    out.number(1, index.entries.0);
+    out.text(2, &index.name);
+    for column in &index.columns {
+        out.bytes(3, &(*column as u64).to_le_bytes());
+    }
+    out.flag(4, !index.visible);
+    out.text(5, &index.comment);
+    out
+}
+
+fn read_fulltext(bytes: &[u8]) -> Result<FulltextIndex> {
+    let mut index = FulltextIndex {
+        entries: TableId(0),
+        name: Arc::from(""),
+        columns: Vec::new(),
+        visible: true,
+        comment: String::new(),
+    };
+    for field in nested_fields(bytes)? {
+        match field.tag {
+            1 => index.entries = TableId(field.number()?),
+            2 => index.name = field.text()?.into(),
+            3 => index.columns.push(field.count()?),
+            4 => index.visible = !field.flag()?,
+            5 => index.comment = field.text()?.into(),
             _ => {}
         }
     }

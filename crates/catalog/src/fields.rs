@@ -9,6 +9,9 @@ use stdx::bytes::{Reader, put_blob, put_u16};
 /// Number of the frame's format.
 pub(crate) const FORMAT: u16 = 1;
 
+/// The same frame, of a table with FULLTEXT indexes.
+const FORMAT_ENTRIES: u16 = 2;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -17,6 +20,13 @@ impl FieldWriter {
     pub(crate) fn object() -> FieldWriter {
         let mut out = Vec::new();
         put_u16(&mut out, FORMAT);
+        FieldWriter(out)
+    }
+
+    /// A table with FULLTEXT indexes.
+    pub(crate) fn with_entries() -> FieldWriter {
+        let mut out = Vec::new();
+        put_u16(&mut out, FORMAT_ENTRIES);
         FieldWriter(out)
     }
 
@@ -87,7 +97,7 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT) => nested_fields(reader.rest()),
+        Some(FORMAT | FORMAT_ENTRIES) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }
 }

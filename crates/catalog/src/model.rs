@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine_api::{IndexId, TableDef, TableId};
+use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use types::{CollationId, DataType};
 
 use crate::routine::{Routine, RoutineKey};
@@ -63,6 +63,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Primary first.
     pub indexes: Vec<Index>,
+    /// FULLTEXT indexes. Nothing but MATCH uses them, so they are none of `indexes`.
+    pub fulltext: Vec<FulltextIndex>,
     /// Foreign keys of this table.
     pub foreign_keys: Vec<ForeignKey>,
     /// CHECK constraints.
@@ -162,6 +164,22 @@ pub struct IndexPart {
     pub descending: bool,
 }
 
+/// A FULLTEXT index. Its entries are the rows of an engine table of its own: a word's key, the locator of a row that has the word,
+/// and how often (`docs/format/fulltext.md`). They are written in the transaction that writes the row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FulltextIndex {
+    /// The table of its entries.
+    pub entries: TableId,
+    /// Name.
+    pub name: Arc<str>,
+    /// Indexes into `Table::columns`, all texts of one collation.
+    pub columns: Vec<usize>,
+    /// Not INVISIBLE.
+    pub visible: bool,
+    /// COMMENT.
+    pub comment: String,
+}
+
 /// What a foreign key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceAction {
@@ -243,9 +261,35 @@ impl Table {
         self.indexes.iter().find(|index| same_name(&index.name, name))
     }
 
+    /// What the engine has to be told of the table: itself, and the entries of its FULLTEXT indexes.
+    pub fn engine_tables(&self) -> Vec<TableDef> {
+        let entries = self.fulltext.iter().map(|index| index.definition(&self.definition.name));
+        std::iter::once(self.definition.clone()).chain(entries).collect()
+    }
+
     /// The primary key.
     pub fn primary(&self) -> Option<&Index> {
         self.indexes.iter().find(|index| index.id == IndexId::CLUSTERED)
+    }
+}
+
+impl FulltextIndex {
+    /// The table of the entries.
+    pub fn definition(&self, table: &str) -> TableDef {
+        let column = |name: &str, ty| ColumnDef { name: name.into(), ty, instant_default: None };
+        let part = |column| KeyPart { column, prefix_length: None, descending: false };
+        let [word, row, count] = types::fulltext::entry_types();
+        TableDef {
+            id: self.entries,
+            name: format!("{table}#{}", self.name),
+            columns: vec![column("word", word), column("row", row), column("count", count)],
+            indexes: vec![IndexDef {
+                id: IndexId::CLUSTERED,
+                name: "PRIMARY".into(),
+                unique: true,
+                parts: vec![part(0), part(1)],
+            }],
+        }
     }
 }
 

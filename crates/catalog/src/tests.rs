@@ -42,6 +42,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
             using_btree: true,
             comment: String::new(),
         }],
+        fulltext: Vec::new(),
         foreign_keys: vec![ForeignKey {
             name: "f".into(),
             columns: vec![0],
@@ -216,7 +217,19 @@ fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
 #[test]
 fn dictionary_entries_have_their_golden_bytes() {
     const TABLE: &str = include_str!("../tests/golden/table.hex");
+    const FULLTEXT: &str = include_str!("../tests/golden/table-fulltext.hex");
     const ACCOUNT: &str = include_str!("../tests/golden/account.hex");
+    let mut with_words = table(1024, "s", "t");
+    with_words.fulltext.push(FulltextIndex {
+        entries: TableId(1025),
+        name: "words".into(),
+        columns: vec![1],
+        visible: false,
+        comment: "of b".into(),
+    });
+    golden::check("table-fulltext.hex", &codec::write_table(&with_words), FULLTEXT);
+    let read = codec::read_table(&golden::bytes(FULLTEXT)).expect("readable");
+    assert_eq!(format!("{read:?}"), format!("{with_words:?}"));
     let stored = table(1024, "s", "t");
     golden::check("table.hex", &codec::write_table(&stored), TABLE);
     let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");

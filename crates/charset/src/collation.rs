@@ -214,6 +214,23 @@ impl Collation {
         }
     }
 
+    /// Whether `key`, which `write_key` made, is of a text that begins with `text`, compared letter by letter. What `write_key_prefix` gives is
+    /// only where such keys lie.
+    pub fn key_begins_with(&self, key: &[u8], text: &[u8]) -> bool {
+        let mut begin = Vec::new();
+        let (Rule::Unicode900(_) | Rule::Tailored(1.., _)) = self.rule else {
+            self.write_key_prefix(text, &mut begin);
+            return key.starts_with(&begin);
+        };
+        self.sort_key(text, &mut begin);
+        let levels = |key| {
+            let units: &[[u8; 2]] = <[u8]>::as_chunks(key).0;
+            units.split(|unit| *unit == [0, 0])
+        };
+        let mut key = levels(key);
+        levels(&begin).all(|level| key.next().is_some_and(|whole| whole.starts_with(level)))
+    }
+
     /// Whether sequences of characters may count as one.
     fn joins(&self) -> bool {
         matches!(self.rule, Rule::Tailored(_, slot) if tables::tailoring(slot).has_sequences())

@@ -7,6 +7,7 @@ mod batch;
 mod context;
 mod convert;
 mod expr;
+mod fulltext;
 mod key_set;
 mod layout;
 mod measure;
@@ -23,5 +24,6 @@ pub use context::{
     Around, ExecContext, ExecScratch, ExecSettings, ExecutionMode, Outcome, Programs, RowSink,
     TransactionSource, TriggerRows,
 };
+pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};
 pub use program::{Program, compile, compile_measured};

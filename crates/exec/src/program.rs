@@ -171,6 +171,7 @@ fn body(shared: &Shared<'_>, compiler: &mut NodeCompiler<'_>) -> Result<Body> {
     body.registers = compiler.exprs.registers;
     body.once_slots = compiler.exprs.once_slots;
     body.set_slots = compiler.exprs.set_slots;
+    body.match_slots = compiler.exprs.searches.len();
     body.measured = compiler.measured.as_ref().map_or(0, MeasuredNodes::len);
     Ok(body)
 }

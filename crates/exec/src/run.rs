@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use engine_api::{CancelToken, EngineError, EngineResult, Transaction};
+use engine_api::{CancelToken, EngineError, EngineResult, RowLock, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
@@ -14,6 +14,7 @@ use crate::context::{
     Around, ExecContext, ExecScratch, ExecSettings, Programs, TransactionSource, TriggerRows,
 };
 use crate::expr::{Code, InSet, SubqueryState};
+use crate::fulltext::Found;
 use crate::measure::{ExecCounts, Measures};
 use crate::ops::{KeptRows, Node, ScanBuffers};
 use crate::write::RecordBuffers;
@@ -43,6 +44,8 @@ pub(crate) struct Body {
     pub(crate) once_slots: usize,
     /// Sets of long IN lists.
     pub(crate) set_slots: usize,
+    /// Searches of MATCH.
+    pub(crate) match_slots: usize,
     /// Operators that are measured: none outside EXPLAIN ANALYZE.
     pub(crate) measured: usize,
 }
@@ -129,6 +132,9 @@ pub(crate) struct Run<'r> {
     pub(crate) memory: Memory,
     pub(crate) once: Vec<Option<Value>>,
     pub(crate) sets: Vec<Option<Rc<InSet>>>,
+    pub(crate) matches: Vec<Option<Rc<Found>>>,
+    /// How what MATCH reads is locked: a statement that changes the rows it finds must find them as they are now.
+    pub(crate) match_lock: RowLock,
     pub(crate) subqueries: Vec<SubqueryState<'r>>,
     pub(crate) ctes: Vec<CteState>,
     /// The statement changes data without IGNORE: in strict mode some warnings are errors.
@@ -185,6 +191,8 @@ impl<'r> Run<'r> {
             memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
             once: vec![None; body.once_slots],
             sets: vec![None; body.set_slots],
+            matches: vec![None; body.match_slots],
+            match_lock: RowLock::None,
             subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
             ctes: Vec::new(),
             is_rolled_back: Cell::new(false),

@@ -27,6 +27,8 @@ const GROUP_COST: f64 = 0.8;
 const SORT_COST: f64 = 0.2;
 /// Share of the rows in one of several OR-ed ranges with two ends: who lists ranges means small ones.
 const UNION_PIECE_SHARE: f64 = 0.02;
+/// Share of the rows that fit a MATCH.
+const MATCH_SHARE: f64 = 0.01;
 /// Share of the rows in a range with one end.
 const HALF_OPEN_SHARE: f64 = 0.3333;
 /// Ranges that are expected to hold a smaller share of the rows are read without another look.
@@ -101,6 +103,9 @@ impl Planner<'_> {
                 best = Some(plan);
             }
         };
+        if let Some(plan) = self.matched(id, predicates, live, &keeps, total, goal) {
+            consider(plan);
+        }
         for (position, index) in table.indexes.iter().enumerate() {
             if !allowed(position) {
                 continue;
@@ -129,6 +134,35 @@ impl Planner<'_> {
             }
         }
         best.expect("a full scan is always possible")
+    }
+
+    /// A MATCH that every row must fulfil gives the rows that do.
+    fn matched(
+        &self,
+        id: InstanceId,
+        predicates: &[Expr],
+        live: &[bool],
+        keeps: &[f64],
+        total: f64,
+        goal: &Goal,
+    ) -> Option<TablePlan> {
+        let is_own = |register: Register| self.instance(id).column_of(register).is_some();
+        let mut found = predicates.iter().enumerate().filter(|(at, _)| live[*at]);
+        let (at, (search, against)) = found.find_map(|(at, predicate)| {
+            let Expr::Match { search, key, against } = fitting(predicate)? else { return None };
+            let is_own = key.iter().all(|part| part.as_column().is_some_and(is_own));
+            is_own.then_some((at, (search, against)))
+        })?;
+        let fetched = (total * MATCH_SHARE).max(1.0);
+        let rest = keeps.iter().enumerate().filter(|(other, _)| *other != at);
+        let rows = fetched * rest.map(|(_, keeps)| keeps).product::<f64>();
+        let ordered = goal.order.is_empty();
+        let cost = DESCENT_COST
+            + LOOKUP_COST * read_rows(fetched, rows, ordered, goal)
+            + sort_cost(rows, ordered, goal)
+            + group_cost(rows, false, goal);
+        let access = Access::Fulltext { search: search.clone(), against: (**against).clone() };
+        Some(TablePlan { access, consumed: Vec::new(), rows, cost, ordered, grouped: false })
     }
 
     /// Which indexes hints leave, and whether one must be used.
@@ -499,6 +533,24 @@ impl Planner<'_> {
 
     fn has_nullable(&self, table: &Table, index: &Index) -> bool {
         index.parts.iter().any(|part| table.columns[part.column].ty.nullable)
+    }
+}
+
+/// The MATCH that must find a row for it to fulfil the predicate: alone, or with a rank above a number that is not negative.
+fn fitting(predicate: &Expr) -> Option<&Expr> {
+    match predicate {
+        Expr::Match { .. } => Some(predicate),
+        Expr::Binary { op: plan::BinaryOp::Greater, left, right, .. } => {
+            let is_low = match &**right {
+                Expr::Literal { value: types::Value::Int(low), .. } => *low >= 0,
+                Expr::Literal { value: types::Value::UInt(_), .. } => true,
+                Expr::Literal { value: types::Value::Decimal(low), .. } => low.to_f64() >= 0.0,
+                Expr::Literal { value: types::Value::Double(low), .. } => *low >= 0.0,
+                _ => false,
+            };
+            (is_low && matches!(**left, Expr::Match { .. })).then_some(&**left)
+        }
+        _ => None,
     }
 }
 

@@ -197,6 +197,8 @@ fn is_null_with(expr: &Expr, registers: &RegisterSet) -> bool {
         // Functions may turn NULL into something.
         Expr::Function { .. }
         | Expr::Stored { .. }
+        // A row that is made up fits nothing: 0.
+        | Expr::Match { .. }
         | Expr::Case { .. }
         | Expr::Subquery { .. }
         | Expr::Row(_)

@@ -209,6 +209,8 @@ impl Planner<'_> {
                 Access::Unique { .. } => return false,
                 // A changed row could come again with another arm.
                 Access::Merge { .. } => return true,
+                // All rows are found before the first is changed.
+                Access::Fulltext { .. } => return false,
                 Access::Ranges { index, .. } | Access::Full { index, .. } => *index,
             };
             let clustered = self.table(target.instance).primary();

@@ -150,10 +150,52 @@ pub enum Expr {
     /// A stored function, by its number among the statement's programs. Other calls with the same arguments give the same value when it
     /// is `deterministic`.
     Stored { program: u32, args: Vec<Expr>, deterministic: bool, ty: DataType },
+    /// MATCH: how well a row of a table fits a search. `key`: the columns of its primary key, which say what row it is.
+    Match { search: Arc<FulltextSearch>, key: Vec<Expr>, against: Box<Expr> },
     /// Row constructor; only as operand of comparisons, IN and BETWEEN.
     Row(Vec<Expr>),
     /// A subquery.
     Subquery { id: SubqueryId, kind: SubqueryKind, negated: bool, ty: DataType },
+}
+
+/// What a MATCH looks in: a FULLTEXT index of a table.
+#[derive(Debug, PartialEq)]
+pub struct FulltextSearch {
+    /// The engine's id of the table.
+    pub table: u64,
+    /// Engine that holds it.
+    pub engine: Arc<str>,
+    /// The engine's id of the table of the index's entries.
+    pub entries: u64,
+    /// Name of the index, for EXPLAIN.
+    pub name: Arc<str>,
+    /// The columns as EXPLAIN names them.
+    pub shown: Arc<str>,
+    /// IN BOOLEAN MODE.
+    pub boolean: bool,
+    /// Collation of the texts.
+    pub collation: CollationId,
+    /// The table's records, which phrases are looked for in.
+    pub layout: Arc<[DataType]>,
+    /// Values for records older than their columns.
+    pub missing: Arc<[Value]>,
+    /// Columns of the index in the record.
+    pub columns: Vec<usize>,
+    /// Parts of the primary key.
+    pub key: Vec<KeyColumn>,
+}
+
+/// A part of a primary key: what it takes to make a row's locator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyColumn {
+    /// Index in the record's layout.
+    pub column: usize,
+    /// Type.
+    pub ty: DataType,
+    /// Prefix length.
+    pub prefix_length: Option<u32>,
+    /// DESC.
+    pub descending: bool,
 }
 
 impl Expr {
@@ -213,6 +255,7 @@ impl Expr {
             | Expr::Subquery { ty, .. } => ty.clone(),
             Expr::AssignUserVariable { value, .. } => value.ty(),
             Expr::Between { .. } | Expr::InList { .. } | Expr::Like { .. } => DataType::boolean(),
+            Expr::Match { .. } => DataType::double().with_nullable(true),
             Expr::Row(items) => items.first().map_or_else(DataType::null, Expr::ty),
         }
     }

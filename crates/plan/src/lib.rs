@@ -14,8 +14,8 @@ mod statement;
 mod walk;
 
 pub use expr::{
-    AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, QuantifiedOp, Register,
-    SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
+    AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextSearch, KeyColumn,
+    QuantifiedOp, Register, SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
 };
 pub use logical::{
     ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,
@@ -27,8 +27,8 @@ pub use physical::{
     Physical, RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
 };
 pub use statement::{
-    Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, InsertMode,
-    InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags, QueryPlan, Subquery,
-    TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
+    Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, FulltextWrite,
+    InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags, QueryPlan,
+    Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
 };
 pub use walk::RegisterSet;

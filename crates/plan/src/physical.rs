@@ -116,6 +116,8 @@ pub enum Access {
     /// What is in any of several indexes' ranges, arm after arm. A row that is in more than one comes once: with the first arm whose
     /// condition it fulfils. `or_all` as above.
     Merge { arms: Vec<MergeArm>, or_all: bool },
+    /// What a MATCH finds, best first.
+    Fulltext { search: Arc<crate::FulltextSearch>, against: Expr },
     /// The whole index.
     Full { index: u32, backward: bool },
 }

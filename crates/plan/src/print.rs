@@ -149,6 +149,10 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
         Expr::Collate { operand, ty } => format!("({} collate {})", expr(operand), ty.collation.0),
         Expr::Function { name, args, .. } => format!("{name}({})", list(args)),
         Expr::Stored { program, args, .. } => format!("stored {program}({})", list(args)),
+        Expr::Match { search, against, .. } => {
+            let mode = if search.boolean { " in boolean mode" } else { "" };
+            format!("(match {} against ({}{mode}))", search.shown, expr(against))
+        }
         Expr::Row(items) => format!("({})", list(items)),
         Expr::Subquery { id, kind, negated, .. } => {
             let not = if *negated { "not " } else { "" };
@@ -445,6 +449,9 @@ fn access(access: &Access) -> String {
                 format!("{} {}", arm.index, parts.join(" | "))
             };
             format!("merge {}", arms.iter().map(arm).collect::<Vec<_>>().join(" or "))
+        }
+        Access::Fulltext { search, against } => {
+            format!("fulltext {} against {}", search.name, expr(against))
         }
         Access::Full { index, backward } => format!("full {index}{}", back(*backward)),
     }

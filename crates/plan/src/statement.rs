@@ -148,6 +148,17 @@ pub struct Triggers {
     pub after_delete: Vec<u32>,
 }
 
+/// A FULLTEXT index of a table that is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FulltextWrite {
+    /// The engine's id of the table of its entries.
+    pub entries: u64,
+    /// Columns in the record.
+    pub columns: Vec<usize>,
+    /// Their collation.
+    pub collation: types::CollationId,
+}
+
 /// A table that is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
@@ -169,6 +180,9 @@ pub struct TableWrite {
     pub view: Option<(Arc<str>, Arc<str>)>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
+    /// FULLTEXT indexes, and the parts of the primary key where there are some.
+    pub fulltext: Vec<FulltextWrite>,
+    pub key: Vec<crate::KeyColumn>,
     /// The unique index that is asked last.
     pub last_unique: Option<u32>,
     /// `None`: it has none that the statement fires.

@@ -147,6 +147,10 @@ macro_rules! expr_children {
                 Expr::Function { args, .. } | Expr::Stored { args, .. } => {
                     args.$each().for_each(f)
                 }
+                Expr::Match { key, against, .. } => {
+                    key.$each().for_each(&mut *f);
+                    f(against);
+                }
                 Expr::Row(items) => items.$each().for_each(f),
                 Expr::Subquery { kind, .. } => match kind {
                     SubqueryKind::Scalar(_) | SubqueryKind::Exists => {}
@@ -466,6 +470,7 @@ impl Access {
                     f(&arm.condition);
                 }
             }
+            Access::Fulltext { against, .. } => f(against),
             Access::Full { .. } => {}
         }
     }

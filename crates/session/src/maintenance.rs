@@ -236,8 +236,29 @@ impl Session {
         if self.view().table(schema, name).is_none_or(|now| now.id != table.id) {
             return Err(errors::err!(NO_SUCH_TABLE, schema, name));
         }
-        sys::blocking::blocking(|| engine.check_table(table.id))
-            .map_err(|error| error.into_error(&cancel))
+        let mut faults = Vec::new();
+        for part in table.engine_tables() {
+            let found = sys::blocking::blocking(|| engine.check_table(part.id));
+            faults.extend(found.map_err(|error| error.into_error(&cancel))?);
+        }
+        if table.fulltext.is_empty() {
+            return Ok(faults);
+        }
+        let (layout, missing) = binder::record_of(&table);
+        let index = |index: &catalog::FulltextIndex| {
+            (index.name.to_string(), binder::fulltext_write(&table, index))
+        };
+        let checked = exec::FulltextTable {
+            table: table.id.0,
+            layout,
+            missing,
+            key: binder::key_columns(&table),
+            indexes: table.fulltext.iter().map(index).collect(),
+        };
+        let txn = self.transactions.transaction(&table.engine)?;
+        let found = sys::blocking::blocking(|| exec::check_fulltext(&checked, txn, &cancel));
+        faults.extend(found?);
+        Ok(faults)
     }
 
     /// ANALYZE TABLE: statistics are made anew, and plans that were chosen by the old ones go: they are of a version of the table that

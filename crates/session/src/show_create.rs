@@ -115,6 +115,13 @@ pub(crate) fn create_table(
         .collect();
     lines
         .extend(table.indexes.iter().map(|index| format!("  {}", index_text(table, index, style))));
+    lines.extend(table.fulltext.iter().map(|index| {
+        let columns = index.columns.iter().map(|at| style.quote(&table.columns[*at].name));
+        let columns = columns.collect::<Vec<_>>().join(",");
+        let mut line = format!("  FULLTEXT KEY {} ({columns})", style.quote(&index.name));
+        push_index_options(&mut line, &index.comment, index.visible);
+        line
+    }));
     for key in &table.foreign_keys {
         lines.push(format!("  {}", style.requoted(&foreign_key_text(table, key))));
     }
@@ -306,13 +313,17 @@ fn index_text(table: &Table, index: &Index, style: Style) -> String {
     if index.using_btree {
         text.push_str(" USING BTREE");
     }
-    if !index.comment.is_empty() {
-        text.push_str(&format!(" COMMENT {}", literal(&index.comment)));
+    push_index_options(&mut text, &index.comment, index.visible);
+    text
+}
+
+fn push_index_options(text: &mut String, comment: &str, visible: bool) {
+    if !comment.is_empty() {
+        text.push_str(&format!(" COMMENT {}", literal(comment)));
     }
-    if !index.visible {
+    if !visible {
         text.push_str(" /*!80000 INVISIBLE */");
     }
-    text
 }
 
 fn action_text(clause: &str, action: ReferenceAction) -> String {

@@ -249,7 +249,7 @@ fn note_access(node: &Physical, inner: bool, counters: &mut Vec<Counter>) {
             (Access::Ranges { .. } | Access::Merge { .. }, true) => {
                 counters.push(Counter::SELECT_FULL_RANGE_JOIN);
             }
-            (Access::Unique { .. }, _) => {}
+            (Access::Unique { .. } | Access::Fulltext { .. }, _) => {}
         },
         Physical::NestedLoop { outer, inner: right, .. }
         | Physical::HashJoin { outer, inner: right, .. } => {

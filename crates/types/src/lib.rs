@@ -9,6 +9,7 @@ pub mod compare;
 pub mod convert;
 mod data_type;
 pub mod decimal;
+pub mod fulltext;
 pub mod json;
 pub mod key;
 pub mod partition;

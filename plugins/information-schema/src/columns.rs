@@ -162,7 +162,11 @@ pub fn statistics(
                     Value::text(&index.name),
                     Value::UInt(position as u64 + 1),
                     optional(column.as_deref()),
-                    Value::text(if *descending { "D" } else { "A" }),
+                    match (index.kind, *descending) {
+                        ("FULLTEXT", _) => Value::Null,
+                        (_, true) => Value::text("D"),
+                        (_, false) => Value::text("A"),
+                    },
                     Value::Int(*distinct as i64),
                     prefix.map_or(Value::Null, |length| Value::Int(length.into())),
                     Value::Null,

@@ -65,6 +65,11 @@ pub fn collation_character_sets(
     })
 }
 
+/// `INNODB_FT_DEFAULT_STOPWORD`: words that FULLTEXT indexes leave out.
+pub fn stopwords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
+    types::fulltext::STOPWORDS.iter().try_for_each(|word| emit(&[Value::text(word)]))
+}
+
 /// `ENGINES`.
 pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for (name, support, comment, transactions, xa, savepoints) in ctx.engines() {

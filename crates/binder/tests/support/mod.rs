@@ -121,6 +121,7 @@ pub fn table(
             .map(|(position, (name, ty))| column(name, ty.clone(), position))
             .collect(),
         indexes,
+        fulltext: Vec::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
         collation: COLLATION,

@@ -100,6 +100,7 @@ fn is_fixed(expr: &Expr, defined: &plan::RegisterSet, nodes: &NodeCompiler<'_>) 
         Expr::UserVariable { .. }
         | Expr::AssignUserVariable { .. }
         | Expr::Stored { .. }
+        | Expr::Match { .. }
         | Expr::Row(_) => true,
         Expr::Function { name, .. } => nodes
             .exprs

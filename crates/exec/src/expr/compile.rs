@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
-use plan::{BinaryOp, Expr, Subquery, SubqueryKind, UnaryOp};
+use plan::{BinaryOp, Expr, FulltextSearch, Subquery, SubqueryKind, UnaryOp};
 use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry, Volatility};
 use types::{CollationId, Comparator, ComparisonKind, DataType};
 
@@ -15,6 +15,7 @@ use super::{
     Arithmetic, BitOperation, Call, Code, Comparison, RowComparison, SubqueryCode, Truth,
     common_collation,
 };
+use crate::fulltext::{MatchCode, SearchCode};
 use crate::value_key::Domain;
 
 /// IN lists of constants from this length on are hashed.
@@ -30,6 +31,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) registers: usize,
     pub(crate) once_slots: usize,
     pub(crate) set_slots: usize,
+    /// Searches of MATCH: those that are the same search once.
+    pub(crate) searches: Vec<(Arc<FulltextSearch>, Expr, Arc<SearchCode>)>,
     /// Columns behind registers, for messages.
     pub(crate) names: Names,
     inside_once: bool,
@@ -54,6 +57,7 @@ impl<'a> Compiler<'a> {
             registers: registers as usize,
             once_slots: 0,
             set_slots: 0,
+            searches: Vec::new(),
             names: Names::new(),
             inside_once: false,
             depth: 0,
@@ -168,11 +172,34 @@ impl<'a> Compiler<'a> {
             // Same bytes under another collation; a number becomes text.
             Expr::Collate { operand, ty } => self.unified(operand, ty)?,
             Expr::Function { name, args, .. } => self.call(name, args)?,
+            Expr::Match { search, key, against } => Code::Match(Box::new(MatchCode {
+                key: self.exprs(key)?.into_iter().zip(search.key.iter().cloned()).collect(),
+                search: self.search(search, against)?,
+            })),
             Expr::Row(_) => return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&1])),
             Expr::Subquery { id, kind, negated, .. } => {
                 Code::Subquery(Box::new(self.subquery(id.0 as usize, kind, *negated)?))
             }
         })
+    }
+
+    /// The search of a MATCH.
+    pub(crate) fn search(
+        &mut self,
+        search: &Arc<FulltextSearch>,
+        against: &Expr,
+    ) -> Result<Arc<SearchCode>> {
+        let same = |(known, text, _): &&(Arc<FulltextSearch>, Expr, Arc<SearchCode>)| {
+            known == search && text == against
+        };
+        if let Some((.., code)) = self.searches.iter().find(same) {
+            return Ok(code.clone());
+        }
+        let text = self.expr(against)?;
+        let slot = self.searches.len();
+        let code = Arc::new(SearchCode::new(search, text, against.ty(), slot));
+        self.searches.push((search.clone(), against.clone(), code.clone()));
+        Ok(code)
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &Expr, ty: &DataType, whole: &Expr) -> Result<Code> {

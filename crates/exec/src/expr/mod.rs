@@ -17,6 +17,7 @@ use plugin_api::{BoundFunction, Coercion, NullRule};
 use types::{CollationId, DataType, Value};
 
 use crate::convert;
+use crate::fulltext::MatchCode;
 use crate::run::Run;
 
 pub(crate) use arithmetic::{Arithmetic, BitOperation, Numbers};
@@ -107,6 +108,7 @@ pub(crate) enum Code {
         to: DataType,
     },
     Call(Box<Call>),
+    Match(Box<MatchCode>),
     Subquery(Box<SubqueryCode>),
 }
 
@@ -300,6 +302,7 @@ impl Code {
                 convert::unify(value, from, to, run)
             }
             Code::Call(call) => call.eval(run),
+            Code::Match(code) => code.eval(run),
             Code::Subquery(subquery) => subquery.eval(run),
         }
     }

@@ -446,6 +446,9 @@ impl<'a> NodeCompiler<'a> {
                     arms: arms.iter().map(|arm| self.arm(arm)).collect::<Result<_>>()?,
                     or_all: *or_all,
                 },
+                Access::Fulltext { search, against } => {
+                    AccessNode::Fulltext { search: self.exprs.search(search, against)? }
+                }
                 Access::Full { index, backward } => {
                     AccessNode::Full { index: IndexId(*index), backward: *backward }
                 }

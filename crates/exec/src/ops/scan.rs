@@ -1,5 +1,6 @@
 //! Reading a stored table: batches of records, of which only the needed columns are decoded.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
@@ -12,6 +13,7 @@ use types::{SqlBytes, Value};
 
 use super::{KeySource, Operator, Ranges};
 use crate::expr::Truth;
+use crate::fulltext::{Found, SearchCode};
 use crate::layout::Layout;
 use crate::measure::ExecCounts;
 use crate::run::Run;
@@ -37,6 +39,7 @@ pub(crate) enum AccessNode {
     Unique { index: IndexId, key: Vec<KeySource> },
     Ranges { index: IndexId, ranges: Ranges, backward: bool, or_all: bool },
     Merge { arms: Vec<ArmNode>, or_all: bool },
+    Fulltext { search: Arc<SearchCode> },
     Full { index: IndexId, backward: bool },
 }
 
@@ -66,7 +69,10 @@ impl ScanNode {
         match &self.access {
             AccessNode::Full { backward: false, .. } => counts.read_first += 1,
             AccessNode::Full { backward: true, .. } => counts.read_last += 1,
-            AccessNode::Unique { .. } | AccessNode::Ranges { .. } | AccessNode::Merge { .. } => {}
+            AccessNode::Unique { .. }
+            | AccessNode::Ranges { .. }
+            | AccessNode::Merge { .. }
+            | AccessNode::Fulltext { .. } => {}
         }
     }
 
@@ -81,6 +87,7 @@ impl ScanNode {
             AccessNode::Full { backward: false, .. }
             | AccessNode::Ranges { backward: false, .. }
             | AccessNode::Merge { .. }
+            | AccessNode::Fulltext { .. }
             | AccessNode::Unique { .. } => counts.read_next += rows,
             AccessNode::Full { backward: true, .. } | AccessNode::Ranges { backward: true, .. } => {
                 counts.read_prev += rows;
@@ -238,6 +245,8 @@ pub(crate) struct Scan<'r> {
     reads_all: bool,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
+    /// What a MATCH found.
+    found: Option<Rc<Found>>,
 }
 
 impl<'r> Scan<'r> {
@@ -263,6 +272,7 @@ impl<'r> Scan<'r> {
             fetch: FIRST_FETCH,
             reads_all: false,
             point: false,
+            found: None,
         }
     }
 
@@ -280,6 +290,25 @@ impl<'r> Scan<'r> {
             return Ok(true);
         }
         table.refuse(&self.buffers.row.locator, run)?;
+        Ok(false)
+    }
+
+    /// The next row that a MATCH found.
+    fn next_found(&mut self, run: &mut Run<'r>) -> Result<bool> {
+        let Some(found) = self.found.clone() else { return Ok(false) };
+        let table = &self.node.table;
+        while let Some(locator) = found.rows.get(self.at) {
+            run.tick()?;
+            self.at += 1;
+            if !table.get(IndexId::CLUSTERED, locator, &mut self.buffers.row, run)? {
+                continue;
+            }
+            self.node.note_examined(1, run);
+            if table.accept(self.node.filter.as_ref(), self.buffers.row.as_row(), run)? {
+                return Ok(true);
+            }
+            table.refuse(&self.buffers.row.locator, run)?;
+        }
         Ok(false)
     }
 
@@ -306,6 +335,7 @@ impl<'r> Scan<'r> {
                         | AccessNode::Full { index, backward } => (*index, *backward),
                         AccessNode::Unique { index, .. } => (*index, false),
                         AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
+                        AccessNode::Fulltext { .. } => (IndexId::CLUSTERED, false),
                     };
                     let spec = ScanSpec {
                         table: self.node.table.table,
@@ -466,6 +496,13 @@ impl<'r> Operator<'r> for Scan<'r> {
                     self.ranges.reverse();
                 }
             }
+            AccessNode::Fulltext { search } => {
+                let lock = match lock {
+                    RowLock::None => run.match_lock,
+                    RowLock::Shared | RowLock::Exclusive => RowLock::Shared,
+                };
+                self.found = Some(search.found(lock, run)?);
+            }
             AccessNode::Full { .. } => {
                 self.ranges.clear();
                 self.ranges.push(KeyRange::ALL);
@@ -475,8 +512,10 @@ impl<'r> Operator<'r> for Scan<'r> {
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
-        if let AccessNode::Unique { .. } = self.node.access {
-            return self.next_point(run);
+        match self.node.access {
+            AccessNode::Unique { .. } => return self.next_point(run),
+            AccessNode::Fulltext { .. } => return self.next_found(run),
+            AccessNode::Ranges { .. } | AccessNode::Merge { .. } | AccessNode::Full { .. } => {}
         }
         let node = self.node;
         loop {
@@ -508,6 +547,7 @@ impl<'r> Operator<'r> for Scan<'r> {
         self.close_cursor(run);
         self.ranges.clear();
         self.given = HashSet::default();
+        self.found = None;
         self.at = 0;
         self.point = false;
         let mut buffers = std::mem::take(&mut self.buffers);
@@ -525,6 +565,9 @@ impl<'r> Scan<'r> {
         let node = self.node;
         if let AccessNode::Unique { .. } = node.access {
             return Ok(if self.next_point(run)? { Some(self.buffers.row.as_row()) } else { None });
+        }
+        if let AccessNode::Fulltext { .. } = node.access {
+            return Ok(if self.next_found(run)? { Some(self.buffers.row.as_row()) } else { None });
         }
         loop {
             while self.at < self.buffers.batch.len() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_api::EngineError;
+use engine_api::RowLock;
 use errors::Result;
 use plan::{DeletePlan, RegisterSet};
 use types::Value;
@@ -12,6 +12,7 @@ use super::table::{TableCompiler, WriteTable, engines};
 use super::update::has_join;
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
+use crate::fulltext::delete_row;
 use crate::ops::NodeCompiler;
 use crate::output::{self, ComputedRow, Output};
 use crate::run::{Body, Run};
@@ -73,6 +74,7 @@ impl DeleteProgram {
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
+        run.match_lock = RowLock::Shared;
         let mut outcome = Outcome::default();
         let result =
             atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run));
@@ -154,11 +156,7 @@ impl DeleteState<'_, '_> {
             foreign::handle_children(table, related, &path, &self.values, None, run)?;
         }
         run.counts.delete += 1;
-        match run.transaction(&table.engine)?.delete(table.id, locator) {
-            Ok(()) => Ok(true),
-            // A cascade of this statement was here first.
-            Err(EngineError::RowNotFound) => Ok(false),
-            Err(error) => Err(run.engine_error(error)),
-        }
+        // False: a cascade of this statement was here first.
+        delete_row(table, locator, run)
     }
 }

@@ -8,10 +8,11 @@ use plan::ForeignKeyAction;
 use types::key::encode_part;
 use types::{StoreMode, Value};
 
+use super::Written;
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
-use super::{Written, written};
 use crate::convert::{self, KeyFit};
+use crate::fulltext::{delete_row, update_row};
 use crate::run::Run;
 
 /// Rows on a path of cascades, the statement's own counted; longer ones are refused, as in the reference.
@@ -230,12 +231,8 @@ impl Cascade<'_> {
         if action == ForeignKeyAction::Cascade && parent.is_none() {
             handle_children(child, related, &self.path, &old, None, run)?;
             run.counts.delete += 1;
-            let outcome = run.transaction(&child.engine)?.delete(child.id, locator);
-            return match outcome {
-                // Another path of the same cascade was here first.
-                Err(engine_api::EngineError::RowNotFound) => Ok(()),
-                outcome => run.engine(outcome),
-            };
+            // False: another path of the same cascade was here first.
+            return delete_row(child, locator, run).map(|_| ());
         }
         let mut new = old.clone();
         for (column, other_column) in self.key.columns.iter().zip(&self.key.other_columns) {
@@ -251,8 +248,7 @@ impl Cascade<'_> {
         let mut record = Vec::new();
         child.layout.encode(&new, &mut record)?;
         run.counts.update += 1;
-        let outcome = run.transaction(&child.engine)?.update(child.id, locator, &record);
-        match written(outcome, run)? {
+        match update_row(child, locator, &record, run)? {
             Written::Done => Ok(()),
             Written::Duplicate { index, .. } => Err(duplicate_apart(child, &new, index, run)),
         }

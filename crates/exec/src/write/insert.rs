@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_api::{GetOutcome, IndexId, RowBuf, RowLock, WaitPolicy};
+use engine_api::{GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
 use types::{DataType, SqlMode, Value};
@@ -10,8 +10,9 @@ use types::{DataType, SqlMode, Value};
 use super::row::{Strictness, default_value, evaluate, implicit_default, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
 use super::update::{AssignmentCode, RecordBuffers, assign, assignments, fire_after, replace_row};
-use super::{Written, atomically, foreign, ignored, written};
+use super::{Written, atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
+use crate::fulltext::{delete_row, insert_row};
 use crate::ops::{KeptReader, KeptRows, Node, NodeCompiler};
 use crate::output::{self, ComputedRow, Output};
 use crate::query::drive;
@@ -287,17 +288,17 @@ impl<'p, 's> InsertState<'p, 's> {
 
     /// How many rows come is not known: the engine may store many at once.
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
-        if run.programs.is_some() {
-            // A program may look for the rows before.
+        let table = &self.program.table;
+        if run.programs.is_some() || !table.fulltext.is_empty() {
+            // A program may look for the rows before, and other tables are written in between.
             return Ok(());
         }
-        let table = &self.program.table;
         let expected = run.transaction(&table.engine)?.expect_rows(table.id);
         run.engine(expected)
     }
 
     fn rows_are_over(&self, run: &mut Run<'_>) -> Result<()> {
-        if run.programs.is_some() {
+        if run.programs.is_some() || !self.program.table.fulltext.is_empty() {
             return Ok(());
         }
         let stored = run.transaction(&self.program.table.engine)?.rows_are_over();
@@ -568,13 +569,12 @@ impl<'p, 's> InsertState<'p, 's> {
         let mut deleted = 0;
         loop {
             run.counts.write += 1;
-            let transaction = run.transaction(&table.engine)?;
             let record = &self.buffers.record;
-            let outcome = match program.mode {
+            let insert = |transaction: &mut dyn Transaction| match program.mode {
                 Mode::Error | Mode::Ignore => transaction.insert(table.id, record),
                 Mode::Replace | Mode::Update { .. } => transaction.insert_or_lock(table.id, record),
             };
-            let (index, locator) = match written(outcome, run)? {
+            let (index, locator) = match insert_row(table, record, insert, run)? {
                 Written::Done => {
                     self.outcome.affected += 1 + deleted;
                     self.outcome.duplicates += deleted;
@@ -651,8 +651,9 @@ impl<'p, 's> InsertState<'p, 's> {
             foreign::handle_children(table, &self.program.related, &path, &old, None, run)?;
         }
         run.counts.delete += 1;
-        let outcome = run.transaction(&table.engine)?.delete(table.id, locator);
-        run.engine(outcome)?;
+        if !delete_row(table, locator, run)? {
+            return Ok(Replaced::Gone);
+        }
         if let Some(triggers) = triggers.filter(|_| fires) {
             run.fire(&triggers.after_delete, &seen, &mut [])?;
         }

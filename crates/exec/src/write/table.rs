@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use engine_api::{IndexId, TableId};
 use errors::Result;
-use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, TableWrite, Triggers};
+use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers};
 use types::{DataType, TypeKind};
 
 use crate::expr::{Code, Truth};
+use crate::fulltext::KeptFulltext;
 use crate::layout::Layout;
 use crate::ops::{NodeCompiler, is_utc};
 
@@ -68,6 +69,9 @@ pub(crate) struct WriteTable {
     /// The unique index that is asked last.
     pub(crate) last_unique: Option<IndexId>,
     pub(crate) triggers: Option<Box<Triggers>>,
+    pub(crate) fulltext: Vec<KeptFulltext>,
+    /// Parts of the primary key, where there are FULLTEXT indexes.
+    pub(crate) key: Vec<KeyColumn>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,
 }
@@ -194,6 +198,8 @@ impl TableCompiler {
             indexes: indexes.collect(),
             last_unique: table.last_unique.map(IndexId),
             triggers: table.triggers.clone(),
+            fulltext: table.fulltext.iter().map(KeptFulltext::new).collect(),
+            key: table.key.clone(),
             parents: self.foreign_keys(&table.parents),
             children: self.foreign_keys(&table.children),
         })

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine_api::RowLock;
 use errors::Result;
 use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
 use types::Value;
@@ -10,8 +11,9 @@ use super::feed::{Feed, VisitedRows};
 use super::insert::raise_counter;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
-use super::{Written, atomically, foreign, ignored, written};
+use super::{Written, atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome};
+use crate::fulltext::update_row;
 use crate::ops::NodeCompiler;
 use crate::run::{Body, Run};
 
@@ -139,8 +141,7 @@ pub(crate) fn replace_row(
     let path = foreign::Path::new(table, locator);
     foreign::handle_children(table, related, &path, &buffers.old, Some(&buffers.new), run)?;
     run.counts.update += 1;
-    let outcome = run.transaction(&table.engine)?.update(table.id, locator, &buffers.record);
-    match written(outcome, run)? {
+    match update_row(table, locator, &buffers.record, run)? {
         Written::Done => Ok(()),
         Written::Duplicate { index, .. } => Err(table.duplicate(index, run)),
     }
@@ -215,6 +216,7 @@ impl UpdateProgram {
     pub(crate) fn run(&self, ctx: &mut ExecContext<'_>) -> Result<Outcome> {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
+        run.match_lock = RowLock::Shared;
         let mut outcome = Outcome::default();
         let result = atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run));
         let warnings = run.function.diagnostics.warning_count();

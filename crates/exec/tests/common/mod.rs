@@ -379,6 +379,8 @@ impl Table {
             selected: None,
             view: None,
             triggers: None,
+            fulltext: Vec::new(),
+            key: Vec::new(),
             indexes: self.def.indexes.iter().map(index).collect(),
             last_unique: self
                 .def

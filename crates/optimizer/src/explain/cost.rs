@@ -45,6 +45,7 @@ impl Context<'_> {
                 let lookup = if *index == 0 { ROW } else { ROW + PAGE };
                 Estimate::of(expected, PAGE.min(lookup * expected) + lookup * expected)
             }
+            Access::Fulltext { .. } => Estimate::of(expected, (ROW + PAGE) * expected),
             Access::Merge { arms, .. } => {
                 let starts = PAGE * arms.len() as f64;
                 Estimate::of(expected, starts + (ROW + PAGE) * expected)

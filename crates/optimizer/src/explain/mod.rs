@@ -110,7 +110,9 @@ impl Context<'_> {
     fn index_used(&self, access: &Access) -> Option<u32> {
         match access {
             Access::Unique { index, .. } | Access::Ranges { index, .. } => Some(*index),
-            Access::Full { index: 0, backward: false } | Access::Merge { .. } => None,
+            Access::Full { index: 0, backward: false }
+            | Access::Merge { .. }
+            | Access::Fulltext { .. } => None,
             Access::Full { index, .. } => Some(*index),
         }
     }
@@ -140,7 +142,7 @@ impl Context<'_> {
                 let bounded = range.lower.is_some() || range.upper.is_some();
                 range.equal.len() + usize::from(bounded)
             }),
-            Access::Merge { .. } | Access::Full { .. } => usize::MAX,
+            Access::Merge { .. } | Access::Fulltext { .. } | Access::Full { .. } => usize::MAX,
         };
         let index = self.index_used(path);
         let Some(known) = table.indexes.iter().find(|known| Some(known.id.0) == index) else {

@@ -405,6 +405,14 @@ impl<'a> Lines<'a, '_> {
                 line.extra.push(format!("Using {word}({})", keys.join(",")));
                 line.possible_keys = possible_keys(access, table, filter, context);
             }
+            Access::Fulltext { search, .. } => {
+                line.access = Some("fulltext");
+                line.key = Some(search.name.to_string());
+                line.possible_keys = Some(search.name.to_string());
+                line.key_length = Some("0".into());
+                line.reference = Some("const".into());
+                line.extra.push("Ft_hints: sorted".into());
+            }
             Access::Full { index, backward } => {
                 fetched = total;
                 line.access = Some(if *index == 0 && !*backward { "ALL" } else { "index" });

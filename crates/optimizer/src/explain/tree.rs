@@ -466,6 +466,19 @@ fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) ->
             }
         },
         Access::Merge { arms, .. } => return merge_node(table, arms, context),
+        Access::Fulltext { search, against } => {
+            let columns: Vec<String> = search
+                .columns
+                .iter()
+                .filter_map(|stored| {
+                    definition.columns.iter().find(|column| column.stored == Some(*stored))
+                })
+                .map(|column| format!("{} = {}", column.name, context.expr(against)))
+                .collect();
+            let (name, columns) = (&search.name, columns.join(", "));
+            let text = format!("Full-text index search on {alias} using {name} ({columns})");
+            Node::new(text, "index")
+        }
         Access::Full { index: 0, backward: false } => {
             Node::new(format!("Table scan on {alias}"), "table")
         }

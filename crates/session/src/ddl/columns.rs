@@ -353,6 +353,8 @@ impl Session {
                     origin: None,
                     for_foreign_key: false,
                     using_btree: false,
+                    fulltext: false,
+                    entries: None,
                 });
             }
         }

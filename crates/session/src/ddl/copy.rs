@@ -35,8 +35,7 @@ impl Session {
         what: &Copied<'_>,
     ) -> Result<(u64, Option<engine_api::CommitHandle>)> {
         let Copied { origins, next, partitions, checks_dates } = *what;
-        new.id = self.server.catalog.new_table_id()?;
-        new.definition.id = new.id;
+        self.draw_ids(&mut new)?;
         for column in &mut new.definition.columns {
             column.instant_default = None;
         }
@@ -49,7 +48,9 @@ impl Session {
         // What others committed before the lock was granted must be in the copy's snapshot.
         sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
         let txn = self.transactions.transaction(engine)?;
-        txn.create_table(&new.definition).map_err(|error| error.into_error(&cancel))?;
+        for part in new.engine_tables() {
+            txn.create_table(&part).map_err(|error| error.into_error(&cancel))?;
+        }
         // While it is filled the copy has a name that no statement can write, and its foreign keys to itself look at the old table.
         let mut copy = new.clone();
         let (own_name, old_name) = ((&*new.schema, &*new.name), (&old.schema, &old.name));
@@ -76,7 +77,9 @@ impl Session {
         };
         let counter = self.copied_counter(old, &new)?;
         let txn = self.transactions.transaction(engine)?;
-        txn.drop_table(old.id).map_err(|error| error.into_error(&cancel))?;
+        for part in old.engine_tables() {
+            txn.drop_table(part.id).map_err(|error| error.into_error(&cancel))?;
+        }
         let new = Arc::new(new);
         let commit = self.publish_altered(old, new.clone())?;
         self.set_next_auto_increment(&new, next.or(counter))?;

@@ -178,6 +178,7 @@ impl Session {
         }
         for index in &mut draft.indexes {
             index.origin = None;
+            index.entries = None;
         }
         for (check_name, _) in &mut draft.checks {
             *check_name = None;
@@ -215,8 +216,8 @@ impl Session {
             bail!(TABLE_WITHOUT_PK);
         }
         let next = draft.auto_increment;
-        let id = self.server.catalog.new_table_id()?;
-        let mut table = draft.finish(id, None)?;
+        let mut table = draft.finish(TableId(0), None)?;
+        self.draw_ids(&mut table)?;
         self.note_repeated_indexes(&table, None);
         self.check_foreign_keys(&mut table, &[])?;
         let table = Arc::new(table);
@@ -228,8 +229,10 @@ impl Session {
         }
         let engine = self.server.default_engine.name();
         let txn = self.transactions.transaction(engine)?;
-        let created = txn.create_table(&table.definition);
-        created.map_err(|error| error.into_error(&self.shared.cancel))?;
+        for definition in table.engine_tables() {
+            let created = txn.create_table(&definition);
+            created.map_err(|error| error.into_error(&self.shared.cancel))?;
+        }
         let filled = self.fill(&table, create, query, running);
         let (affected_rows, info) = match filled {
             Ok(filled) => filled,
@@ -245,6 +248,16 @@ impl Session {
         self.services.row_count = affected_rows as i64;
         let ok = OkInfo { affected_rows, info, commit: Some(commit), ..OkInfo::default() };
         self.send_ok(sink, ok)
+    }
+
+    /// Gives a table that will be made its id, and those of its FULLTEXT indexes' entries.
+    pub(crate) fn draw_ids(&self, table: &mut Table) -> Result<()> {
+        table.id = self.server.catalog.new_table_id()?;
+        table.definition.id = table.id;
+        for index in &mut table.fulltext {
+            index.entries = self.server.catalog.new_table_id()?;
+        }
+        Ok(())
     }
 
     fn create_temporary(

@@ -200,8 +200,10 @@ impl Session {
                         bail!(LOCK_DEADLOCK);
                     }
                     let txn = self.transactions.transaction(engine)?;
-                    let dropped = txn.drop_table(table.id);
-                    dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
+                    for part in table.engine_tables() {
+                        let dropped = txn.drop_table(part.id);
+                        dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
+                    }
                     edits.push(Edit::DropTable(table.id));
                 }
                 Relation::View(view) => {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::partitions::partition_column;
 use catalog::{
-    Check, Column, ConstraintKind, ForeignKey, Generated, Index, IndexPart, Partitioning, Table,
-    same_name,
+    Check, Column, ConstraintKind, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
+    Partitioning, Table, same_name,
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
-use errors::{ErrorCode, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
 use types::{CollationId, DataType, TypeKind, Value};
 
 /// Most columns of a table.
@@ -65,6 +65,10 @@ pub(crate) struct DraftIndex {
     pub(crate) for_foreign_key: bool,
     /// `USING BTREE` was written.
     pub(crate) using_btree: bool,
+    /// A FULLTEXT index.
+    pub(crate) fulltext: bool,
+    /// The table of its entries before ALTER TABLE.
+    pub(crate) entries: Option<TableId>,
 }
 
 /// A foreign key of a draft.
@@ -132,6 +136,29 @@ impl Draft {
             origin: Some(index.id),
             for_foreign_key: index.for_foreign_key,
             using_btree: index.using_btree,
+            fulltext: false,
+            entries: None,
+        });
+        let fulltext = table.fulltext.iter().map(|index| DraftIndex {
+            name: Some(index.name.clone()),
+            primary: false,
+            unique: false,
+            parts: index
+                .columns
+                .iter()
+                .map(|column| DraftPart {
+                    column: name_of(*column),
+                    prefix_length: None,
+                    descending: false,
+                })
+                .collect(),
+            visible: index.visible,
+            comment: index.comment.clone(),
+            origin: None,
+            for_foreign_key: false,
+            using_btree: false,
+            fulltext: true,
+            entries: Some(index.entries),
         });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
@@ -145,7 +172,7 @@ impl Draft {
             engine: table.engine.clone(),
             temporary: table.temporary,
             columns: columns.collect(),
-            indexes: indexes.collect(),
+            indexes: indexes.chain(fulltext).collect(),
             foreign_keys: foreign_keys.collect(),
             checks: table
                 .checks
@@ -187,6 +214,7 @@ impl Draft {
         self.check_auto_increment()?;
         self.name_constraints(before)?;
         let indexes = self.resolve_indexes(before)?;
+        let fulltext = self.resolve_fulltext()?;
         if let Some(partitioning) = &self.partitioning {
             let column = partition_column(&self, partitioning, self.partition_origin)?;
             self.columns.push(column);
@@ -203,6 +231,7 @@ impl Draft {
             temporary: self.temporary,
             columns: self.columns.into_iter().map(|column| column.column).collect(),
             indexes,
+            fulltext,
             foreign_keys,
             checks: self.checks.into_iter().map(|(_, check)| check).collect(),
             collation: self.collation,
@@ -308,6 +337,8 @@ impl Draft {
             origin: None,
             for_foreign_key: true,
             using_btree: false,
+            fulltext: false,
+            entries: None,
         });
         self.foreign_keys.push(key);
         Ok(())
@@ -317,7 +348,8 @@ impl Draft {
     fn drop_covered_indexes(&mut self) {
         let covers = |other: &DraftIndex, index: &DraftIndex| {
             let columns = other.parts.iter().zip(&index.parts);
-            other.parts.len() >= index.parts.len()
+            !other.fulltext
+                && other.parts.len() >= index.parts.len()
                 && columns.into_iter().all(|(one, two)| same_name(&one.column, &two.column))
         };
         let mut at = 0;
@@ -444,7 +476,7 @@ impl Draft {
         let mut next_id = before
             .map_or(0, |table| table.indexes.iter().map(|index| index.id.0).max().unwrap_or(0));
         let mut indexes = Vec::with_capacity(self.indexes.len());
-        for draft in &self.indexes {
+        for draft in self.indexes.iter().filter(|draft| !draft.fulltext) {
             let name = draft.name.clone().unwrap_or_else(|| Arc::from(""));
             if draft.parts.len() > KEY_PARTS_MAX {
                 bail!(TOO_MANY_KEY_PARTS, KEY_PARTS_MAX);
@@ -472,6 +504,73 @@ impl Draft {
         Ok(indexes)
     }
 
+    /// FULLTEXT indexes. One that is new gets the table of its entries when the table itself is made.
+    fn resolve_fulltext(&self) -> Result<Vec<FulltextIndex>> {
+        let mut indexes = Vec::new();
+        for draft in self.indexes.iter().filter(|draft| draft.fulltext) {
+            if draft.parts.len() > KEY_PARTS_MAX {
+                bail!(TOO_MANY_KEY_PARTS, KEY_PARTS_MAX);
+            }
+            if self.temporary {
+                bail!(INNODB_NO_FT_TEMP_TABLE);
+            }
+            if self.partitioning.is_some() {
+                bail!(TABLE_CANT_HANDLE_FT);
+            }
+            indexes.push(FulltextIndex {
+                entries: draft.entries.unwrap_or(TableId(0)),
+                name: draft.name.clone().unwrap_or_else(|| Arc::from("")),
+                columns: self.fulltext_columns(draft)?,
+                visible: draft.visible,
+                comment: draft.comment.clone(),
+            });
+        }
+        if indexes.is_empty() {
+            return Ok(indexes);
+        }
+        // An entry names its row by the primary key.
+        let Some(primary) = self.indexes.first().filter(|index| index.primary) else {
+            return Err(Error::not_supported("FULLTEXT indexes of tables without a primary key"));
+        };
+        let parts = self.resolve_parts(primary)?;
+        let bytes =
+            |part: &IndexPart| part_bytes(&self.columns[part.column].column.ty, part.prefix_length);
+        if parts.iter().map(bytes).sum::<u64>() > types::fulltext::LOCATOR_BYTES_MAX as u64 {
+            return Err(Error::not_supported("FULLTEXT indexes of tables with long primary keys"));
+        }
+        Ok(indexes)
+    }
+
+    fn fulltext_columns(&self, draft: &DraftIndex) -> Result<Vec<usize>> {
+        let mut columns: Vec<usize> = Vec::with_capacity(draft.parts.len());
+        for part in &draft.parts {
+            let at = self
+                .column(&part.column)
+                .ok_or_else(|| err!(KEY_COLUMN_DOES_NOT_EXIST, part.column))?;
+            if columns.contains(&at) {
+                bail!(DUP_FIELDNAME, part.column);
+            }
+            let column = &self.columns[at].column;
+            if column.ty.kind == TypeKind::Json {
+                bail!(JSON_USED_AS_KEY, part.column);
+            }
+            let first = columns.first().map_or(at, |first| *first);
+            if !column.ty.is_text()
+                || column.ty.collation != self.columns[first].column.ty.collation
+            {
+                bail!(BAD_FT_COLUMN, part.column);
+            }
+            if column.generated.as_ref().is_some_and(|generated| !generated.stored) {
+                bail!(
+                    UNSUPPORTED_ACTION_ON_GENERATED_COLUMN,
+                    "Fulltext index on virtual generated column"
+                );
+            }
+            columns.push(at);
+        }
+        Ok(columns)
+    }
+
     /// New indexes of `made` that repeat another one: its parts, and unique as it is.
     pub(crate) fn repeated_indexes(made: &Table, before: Option<&Table>) -> Vec<Arc<str>> {
         let is_new = |index: &Index| {
@@ -492,7 +591,28 @@ impl Draft {
                     })
             })
             .map(|(_, index)| index.name.clone())
+            .chain(Draft::repeated_fulltext(made, before))
             .collect()
+    }
+
+    fn repeated_fulltext<'t>(
+        made: &'t Table,
+        before: Option<&'t Table>,
+    ) -> impl Iterator<Item = Arc<str>> + 't {
+        let is_new = move |index: &FulltextIndex| {
+            let mut known = before.into_iter().flat_map(|table| &table.fulltext);
+            !known.any(|known| known.entries == index.entries)
+        };
+        let all = || made.fulltext.iter().enumerate();
+        let repeats = move |(at, index): &(usize, &FulltextIndex)| {
+            is_new(index)
+                && all().any(|(other_at, other)| {
+                    other_at != *at
+                        && other.columns == index.columns
+                        && (other_at < *at || !is_new(other))
+                })
+        };
+        all().filter(repeats).map(|(_, index)| index.name.clone())
     }
 
     fn resolve_parts(&self, draft: &DraftIndex) -> Result<Vec<IndexPart>> {
@@ -645,6 +765,9 @@ fn listing_rank(columns: &[DraftColumn], index: &DraftIndex) -> (u8, bool, bool)
             .prefix_length
             .is_some_and(|length| column.ty.is_blob() || length < u64::from(column.ty.length));
         is_virtual |= column.generated.as_ref().is_some_and(|generated| !generated.stored);
+    }
+    if index.fulltext {
+        return (3, false, false);
     }
     match (index.unique, nullable) {
         (true, false) => (0, prefix, is_virtual),

@@ -94,8 +94,10 @@ impl Session {
                 bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
             }
             let txn = self.transactions.transaction(engine)?;
-            let dropped = txn.drop_table(table.id);
-            dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
+            for part in table.engine_tables() {
+                let dropped = txn.drop_table(part.id);
+                dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
+            }
             edits.push(Edit::DropTable(table.id));
         }
         self.commit_definitions(&edits)?;
@@ -161,12 +163,13 @@ impl Session {
         let guard = self.lock_for_ddl(&[table.id])?;
         let table = self.find_table(&schema, &name)?;
         let mut new = Table::clone(&table);
-        new.id = self.server.catalog.new_table_id()?;
-        new.definition.id = new.id;
+        self.draw_ids(&mut new)?;
         let engine = self.server.default_engine.name();
         let txn = self.transactions.transaction(engine)?;
-        let replaced = txn.drop_table(table.id).and_then(|()| txn.create_table(&new.definition));
-        replaced.map_err(|error| error.into_error(&self.shared.cancel))?;
+        for (old, new) in table.engine_tables().iter().zip(&new.engine_tables()) {
+            let replaced = txn.drop_table(old.id).and_then(|()| txn.create_table(new));
+            replaced.map_err(|error| error.into_error(&self.shared.cancel))?;
+        }
         let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
         let commit = self.commit_definitions(&[edit])?;
         drop(guard);

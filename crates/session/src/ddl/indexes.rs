@@ -41,11 +41,11 @@ impl Session {
     }
 
     fn add_index(&mut self, draft: &mut Draft, definition: &IndexDef) -> Result<()> {
+        let fulltext = definition.kind == IndexKind::Fulltext;
         let (primary, unique) = match definition.kind {
             IndexKind::Primary => (true, true),
             IndexKind::Unique => (false, true),
-            IndexKind::Plain => (false, false),
-            IndexKind::Fulltext => return Err(Error::not_supported("FULLTEXT indexes")),
+            IndexKind::Plain | IndexKind::Fulltext => (false, false),
             IndexKind::Spatial => return Err(Error::not_supported("SPATIAL indexes")),
             IndexKind::Vector => return Err(Error::not_supported("VECTOR indexes")),
         };
@@ -71,10 +71,16 @@ impl Session {
             origin: None,
             for_foreign_key: false,
             using_btree: false,
+            fulltext,
+            entries: None,
         };
         for (position, part) in definition.parts.iter().enumerate() {
             let (column, prefix_length) = match &part.kind {
-                KeyPartKind::Column { name, length } => (Arc::from(&*name.text), *length),
+                // Whole texts have words, whatever length is written.
+                KeyPartKind::Column { name, length } => {
+                    (Arc::from(&*name.text), length.filter(|_| !fulltext))
+                }
+                KeyPartKind::Expr(_) if fulltext => bail!(FULLTEXT_FUNCTIONAL_INDEX),
                 KeyPartKind::Expr(expr) => {
                     if primary {
                         bail!(FUNCTIONAL_INDEX_PRIMARY_KEY);
@@ -82,7 +88,11 @@ impl Session {
                     (self.hidden_column(draft, &index, position, expr)?, None)
                 }
             };
-            index.parts.push(DraftPart { column, prefix_length, descending: part.desc });
+            index.parts.push(DraftPart {
+                column,
+                prefix_length,
+                descending: part.desc && !fulltext,
+            });
         }
         for option in &definition.options {
             self.apply_index_option(&mut index, option)?;

@@ -325,6 +325,9 @@ pub(crate) fn key_of(table: &Table, position: usize) -> &'static str {
             key = "MUL";
         }
     }
+    if table.fulltext.iter().any(|index| index.columns.first() == Some(&position)) {
+        key = "MUL";
+    }
     key
 }
 
@@ -420,7 +423,22 @@ fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
             visible: index.visible,
         }
     };
-    table.indexes.iter().map(view).collect()
+    // An index over words has no order of rows: as many as there are rows.
+    let rows = distinct.first().and_then(|counts| counts.last()).copied().unwrap_or(0);
+    let fulltext = table.fulltext.iter().map(|index| {
+        let part = |column: &usize| {
+            (Some(table.columns[*column].name.to_string()), None, None, false, rows)
+        };
+        IndexView {
+            name: index.name.to_string(),
+            unique: false,
+            kind: "FULLTEXT",
+            parts: index.columns.iter().map(part).collect(),
+            comment: index.comment.clone(),
+            visible: index.visible,
+        }
+    });
+    table.indexes.iter().map(view).chain(fulltext).collect()
 }
 
 fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView> {

@@ -123,8 +123,9 @@ impl Session {
         for index in &mut draft.indexes {
             let parts = index.parts.len();
             index.parts.retain(|part| !same_name(&part.column, name));
-            if index.parts.len() != parts && index.origin.is_some() {
+            if index.parts.len() != parts {
                 index.origin = None;
+                index.entries = None;
             }
         }
         draft.indexes.retain(|index| !index.parts.is_empty());

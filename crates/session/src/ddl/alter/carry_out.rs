@@ -11,7 +11,9 @@ use errors::{ErrorCode, Result, bail};
 use exec::TransactionSource;
 use types::Value;
 
-use super::way::{IndexChanges, builds_online, check_demands, choose_way, reference_copies};
+use super::way::{
+    IndexChanges, builds_online, check_demands, check_fulltext, choose_way, reference_copies,
+};
 use super::{Algorithm, Lock, Request};
 use crate::ddl::copy::Copied;
 use crate::ddl::create::materialise_indexed_columns;
@@ -65,6 +67,7 @@ impl Session {
             let catalog = self.server.catalog.snapshot();
             catalog.check_constraint_names(&new, Some(table.id))?;
         }
+        check_fulltext(table, &new, request)?;
         let way = choose_way(table, &mut new, &origins);
         let must_copy = way.is_none()
             || request.rebuild
@@ -197,6 +200,11 @@ impl Session {
         let txn = self.transactions.transaction(engine.name())?;
         for index in &changes.dropped {
             txn.drop_index(table.id, *index)?;
+        }
+        for index in &table.fulltext {
+            if !new.fulltext.iter().any(|known| known.entries == index.entries) {
+                txn.drop_table(index.entries)?;
+            }
         }
         let mut definition = new.definition.clone();
         let mut before = table.definition.clone();

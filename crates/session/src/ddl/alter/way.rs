@@ -1,6 +1,6 @@
 //! Which way an ALTER TABLE may go, from the old and the new definition alone: nothing here reads a row or changes anything.
 
-use catalog::{Column, ColumnDefault, Table};
+use catalog::{Column, ColumnDefault, FulltextIndex, Table};
 use engine_api::{IndexDef, IndexId};
 use errors::{Result, bail};
 use types::Value;
@@ -58,6 +58,10 @@ pub(super) fn choose_way(
         new.definition.columns[place].instant_default =
             if default.is_null() { None } else { Some(default) };
     }
+    // Words are found by writing the rows.
+    if adds_fulltext(old, new) {
+        return None;
+    }
     let primary = |table: &Table| table.definition.primary().map(|index| index.parts.clone());
     if primary(old) != primary(new) {
         return None;
@@ -78,6 +82,29 @@ pub(super) fn choose_way(
         }
     }
     Some(changes)
+}
+
+/// Whether there is a FULLTEXT index that has no entries yet.
+fn adds_fulltext(old: &Table, new: &Table) -> bool {
+    let is_known =
+        |index: &FulltextIndex| old.fulltext.iter().any(|known| known.entries == index.entries);
+    !new.fulltext.iter().all(is_known)
+}
+
+/// 1846 where a FULLTEXT index is to be made without a lock.
+pub(super) fn check_fulltext(old: &Table, new: &Table, request: &Request) -> Result<()> {
+    const REASON: &str = "Fulltext index creation requires a lock";
+    if !adds_fulltext(old, new) {
+        return Ok(());
+    }
+    if request.algorithm == Algorithm::Instant {
+        let others = "ALGORITHM=COPY/INPLACE";
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INSTANT", REASON, others);
+    }
+    if request.lock == Lock::None {
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", REASON, "LOCK=SHARED");
+    }
+    Ok(())
 }
 
 /// Whether a column is that of the partitions' numbers, and they stay what they are.

@@ -1,0 +1,121 @@
+//! MATCH .. AGAINST: which FULLTEXT index answers it. What a write must know of such indexes.
+
+use std::sync::Arc;
+
+use catalog::{FulltextIndex, Table};
+use errors::{Error, Result, bail};
+use plan::{Expr, FulltextSearch, FulltextWrite, KeyColumn};
+use syntax::ast::{self, MatchMode};
+use types::{CollationId, DataType, Value};
+
+use crate::Binder;
+
+impl Binder<'_> {
+    pub(crate) fn bind_match(&mut self, found: &ast::Match) -> Result<Expr> {
+        let boolean = match found.mode {
+            MatchMode::NaturalLanguage => false,
+            MatchMode::Boolean => true,
+            MatchMode::NaturalLanguageWithExpansion | MatchMode::WithExpansion => {
+                return Err(Error::not_supported("WITH QUERY EXPANSION"));
+            }
+        };
+        let mut instance: Option<usize> = None;
+        let mut columns = Vec::with_capacity(found.columns.len());
+        for name in &found.columns {
+            let resolved = self.resolve(name)?;
+            let is_own = resolved.level + 1 == self.blocks.len() && !resolved.from_list;
+            let Some(register) = resolved.expr.as_column().filter(|_| is_own) else {
+                bail!(WRONG_ARGUMENTS, "MATCH");
+            };
+            let mut instances = self.instances.iter().enumerate();
+            let found = instances.find_map(|(at, known)| Some((at, known.column_of(register)?)));
+            // The rows of a derived table that is kept have no index.
+            let Some((at, column)) = found else { bail!(TABLE_CANT_HANDLE_FT) };
+            if instance.is_some_and(|known| known != at) {
+                bail!(WRONG_ARGUMENTS, "MATCH");
+            }
+            instance = Some(at);
+            columns.push(column);
+        }
+        let Some(at) = instance else { bail!(WRONG_ARGUMENTS, "MATCH") };
+        let table = self.tables[self.instances[at].table].clone();
+        if table.temporary {
+            bail!(TABLE_CANT_HANDLE_FT);
+        }
+        let answers = |index: &&FulltextIndex| {
+            index.visible
+                && index.columns.len() == columns.len()
+                && columns.iter().all(|column| index.columns.contains(column))
+        };
+        let Some(index) = table.fulltext.iter().find(answers) else {
+            bail!(FT_MATCHING_KEY_NOT_FOUND);
+        };
+        let against = self.bind_single(&found.against)?;
+        let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
+        if against.any(&mut |node| moves(node)) || self.is_volatile(&against) {
+            bail!(WRONG_ARGUMENTS, "AGAINST");
+        }
+        let alias = &self.instances[at].alias;
+        let shown = columns.iter().map(|at| format!("{alias}.{}", table.columns[*at].name));
+        let shown = shown.collect::<Vec<_>>().join(",");
+        let search = search(&table, index, shown, boolean);
+        let base = self.instances[at].base.0 as usize;
+        let key = table.primary().map_or(&[][..], |primary| &primary.parts).iter().map(|part| {
+            let register = plan::Register((base + part.column) as u32);
+            Expr::column(register, table.columns[part.column].ty.clone())
+        });
+        let key = key.collect();
+        Ok(Expr::Match { search: Arc::new(search), key, against: Box::new(against) })
+    }
+}
+
+fn search(table: &Table, index: &FulltextIndex, shown: String, boolean: bool) -> FulltextSearch {
+    let write = fulltext_write(table, index);
+    let (layout, missing) = record_of(table);
+    FulltextSearch {
+        table: table.id.0,
+        engine: table.engine.clone(),
+        entries: write.entries,
+        name: index.name.clone(),
+        shown: shown.into(),
+        boolean,
+        collation: write.collation,
+        layout: layout.into(),
+        missing: missing.into(),
+        columns: write.columns,
+        key: key_columns(table),
+    }
+}
+
+/// The columns of a table's records, and what stands in for those that old ones do not have.
+pub fn record_of(table: &Table) -> (Vec<DataType>, Vec<Value>) {
+    let columns = table.definition.columns.iter();
+    columns
+        .map(|column| {
+            let missing = column.instant_default.clone().unwrap_or(Value::Null);
+            (column.ty.clone(), missing)
+        })
+        .unzip()
+}
+
+/// What a row's locator is made of in a table with a primary key.
+pub fn key_columns(table: &Table) -> Vec<KeyColumn> {
+    let parts = table.definition.primary().map_or(&[][..], |primary| &primary.parts);
+    let parts = parts.iter().map(|part| KeyColumn {
+        column: part.column,
+        ty: table.definition.columns[part.column].ty.clone(),
+        prefix_length: part.prefix_length,
+        descending: part.descending,
+    });
+    parts.collect()
+}
+
+/// A FULLTEXT index as writes of the table keep it.
+pub fn fulltext_write(table: &Table, index: &FulltextIndex) -> FulltextWrite {
+    let first = index.columns.first().and_then(|column| table.columns.get(*column));
+    FulltextWrite {
+        entries: index.entries.0,
+        columns: index.columns.iter().filter_map(|at| table.columns[*at].stored).collect(),
+        collation: first.map_or(CollationId::BINARY, |column| column.ty.collation),
+    }
+}

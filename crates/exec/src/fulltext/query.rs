@@ -1,0 +1,288 @@
+//! What AGAINST asks: words in natural language, or the little language of boolean mode. Reads no index.
+
+use errors::{Error, ErrorCode, Result};
+use types::fulltext::{WORD_CHARS_MIN, tokens};
+
+/// Deepest parentheses.
+const DEPTH_MAX: usize = 200;
+
+/// What is asked of the rows that fit a part of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// They fit the better.
+    Optional,
+    /// `+`: all others do not fit.
+    Required,
+    /// `-`: they do not fit.
+    Excluded,
+    /// `>`: they come first.
+    Raised,
+    /// `<`: they come last.
+    Lowered,
+    /// `~`: they do not fit the better for it.
+    Ignored,
+}
+
+/// A part of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part {
+    Word(String),
+    /// `word*`.
+    Prefix(String),
+    /// `"words"`; with `@distance` anywhere among so many words.
+    Phrase(String, Option<usize>),
+    Group(Vec<(Role, Part)>),
+}
+
+/// Words; what is quoted is a phrase.
+pub(super) fn natural(text: &str) -> Part {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (plain, quoted, behind) = match rest.split_once('"') {
+            Some((plain, behind)) => match behind.split_once('"') {
+                Some((quoted, behind)) => (plain, Some(quoted), behind),
+                None => (plain, None, behind),
+            },
+            None => (rest, None, ""),
+        };
+        parts.extend(tokens(plain).map(|word| (Role::Optional, Part::Word(word.into()))));
+        parts.extend(quoted.map(|text| (Role::Optional, Part::Phrase(text.into(), None))));
+        rest = behind;
+    }
+    Part::Group(parts)
+}
+
+/// A query of boolean mode.
+///
+/// # Errors
+/// 1064.
+pub(super) fn boolean(text: &str) -> Result<Part> {
+    let mut parser = Parser { symbols: symbols(text), at: 0, depth: 0 };
+    let parts = parser.list()?;
+    match parser.next() {
+        Symbol::End => Ok(Part::Group(parts)),
+        other => Err(unexpected(&other, ", expecting $end")),
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Symbol<'q> {
+    /// One of `+-~<>()*@`.
+    Sign(char),
+    Number(&'q str),
+    Term(&'q str),
+    Quoted(&'q str),
+    End,
+}
+
+fn unexpected(symbol: &Symbol<'_>, expecting: &str) -> Error {
+    let name = match symbol {
+        Symbol::Sign(sign) => format!("'{sign}'"),
+        Symbol::Number(_) => "FTS_NUMB".into(),
+        Symbol::Term(_) => "FTS_TERM".into(),
+        Symbol::Quoted(_) => "FTS_TEXT".into(),
+        Symbol::End => "$end".into(),
+    };
+    Error::new(ErrorCode::PARSE_ERROR, format!("syntax error, unexpected {name}{expecting}"))
+}
+
+fn symbols(text: &str) -> Vec<Symbol<'_>> {
+    let is_sign = |letter: char| "+-~<>()*@".contains(letter);
+    let is_border = |letter: char| is_sign(letter) || "\"% \t\r\n".contains(letter);
+    let mut symbols = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let behind = &rest[first.len_utf8()..];
+        if is_sign(first) {
+            symbols.push(Symbol::Sign(first));
+            rest = behind;
+        } else if first == '"'
+            && let Some((quoted, behind)) = behind.split_once('"')
+        {
+            symbols.push(Symbol::Quoted(quoted));
+            rest = behind;
+        } else if is_border(first) {
+            rest = behind;
+        } else {
+            let (term, behind) = rest.split_at(rest.find(is_border).unwrap_or(rest.len()));
+            let is_number = term.bytes().all(|byte| byte.is_ascii_digit());
+            symbols.push(if is_number { Symbol::Number(term) } else { Symbol::Term(term) });
+            rest = behind;
+        }
+    }
+    symbols
+}
+
+struct Parser<'q> {
+    symbols: Vec<Symbol<'q>>,
+    at: usize,
+    depth: usize,
+}
+
+impl<'q> Parser<'q> {
+    fn peek(&self) -> Symbol<'q> {
+        self.symbols.get(self.at).cloned().unwrap_or(Symbol::End)
+    }
+
+    fn next(&mut self) -> Symbol<'q> {
+        let symbol = self.peek();
+        self.at += 1;
+        symbol
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        let takes = self.peek() == Symbol::Sign(sign);
+        self.at += usize::from(takes);
+        takes
+    }
+
+    /// Parts up to what cannot begin one.
+    fn list(&mut self) -> Result<Vec<(Role, Part)>> {
+        let mut parts = Vec::new();
+        loop {
+            let role = match self.peek() {
+                Symbol::End | Symbol::Sign(')' | '@') => return Ok(parts),
+                Symbol::Sign('+') => Role::Required,
+                Symbol::Sign('-') => Role::Excluded,
+                Symbol::Sign('>') => Role::Raised,
+                Symbol::Sign('<') => Role::Lowered,
+                Symbol::Sign('~') => Role::Ignored,
+                _ => Role::Optional,
+            };
+            self.at += usize::from(role != Role::Optional);
+            self.part(role, &mut parts)?;
+        }
+    }
+
+    /// What an operator stands before.
+    fn part(&mut self, role: Role, parts: &mut Vec<(Role, Part)>) -> Result<()> {
+        match self.next() {
+            Symbol::Sign('(') => {
+                self.depth += 1;
+                if self.depth > DEPTH_MAX {
+                    return Err(Error::with(ErrorCode::STACK_OVERRUN, &[&0, &0, &0]));
+                }
+                let group = self.list()?;
+                self.depth -= 1;
+                match self.next() {
+                    Symbol::Sign(')') => parts.push((role, Part::Group(group))),
+                    other => return Err(unexpected(&other, "")),
+                }
+            }
+            Symbol::Quoted(text) => {
+                let mut distance = None;
+                if self.takes('@') {
+                    let Symbol::Number(digits) = self.peek() else {
+                        return Err(unexpected(&self.peek(), ", expecting FTS_NUMB"));
+                    };
+                    self.at += 1;
+                    distance = Some(digits.parse().unwrap_or(usize::MAX));
+                }
+                parts.push((role, Part::Phrase(text.into(), distance)));
+            }
+            Symbol::Sign('*') => match self.next() {
+                Symbol::Term(text) | Symbol::Number(text) => add_words(role, text, false, parts),
+                other => {
+                    let expecting = ", expecting FTS_TERM or FTS_NUMB or '*'";
+                    return Err(unexpected(&other, expecting));
+                }
+            },
+            Symbol::Term(text) | Symbol::Number(text) => {
+                let is_prefix = self.takes('*');
+                add_words(role, text, is_prefix, parts);
+            }
+            other => return Err(unexpected(&other, "")),
+        }
+        Ok(())
+    }
+}
+
+/// The words of a term: what makes no word may stand between several. Short ones do not count beside others.
+fn add_words(role: Role, term: &str, is_prefix: bool, parts: &mut Vec<(Role, Part)>) {
+    let words: Vec<&str> = tokens(term).collect();
+    let is_long = |word: &&str| word.chars().count() >= WORD_CHARS_MIN;
+    let all_short = !words.iter().any(is_long);
+    let last = words.len().saturating_sub(1);
+    for (at, word) in words.iter().enumerate() {
+        if is_prefix && at == last {
+            parts.push((role, Part::Prefix((*word).into())));
+        } else if all_short || is_long(word) {
+            parts.push((role, Part::Word((*word).into())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Role, boolean, natural};
+
+    /// The query as it was understood.
+    fn shown(part: &Part) -> String {
+        match part {
+            Part::Word(word) => word.clone(),
+            Part::Prefix(word) => format!("{word}*"),
+            Part::Phrase(text, None) => format!("\"{text}\""),
+            Part::Phrase(text, Some(distance)) => format!("\"{text}\"@{distance}"),
+            Part::Group(parts) => {
+                let part = |(role, part): &(Role, Part)| {
+                    let sign = match role {
+                        Role::Optional => "",
+                        Role::Required => "+",
+                        Role::Excluded => "-",
+                        Role::Raised => ">",
+                        Role::Lowered => "<",
+                        Role::Ignored => "~",
+                    };
+                    format!("{sign}{}", shown(part))
+                };
+                format!("({})", parts.iter().map(part).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+
+    fn parsed(text: &str) -> String {
+        boolean(text).map_or_else(|error| error.message().to_owned(), |part| shown(&part))
+    }
+
+    #[test]
+    fn natural_language_has_words_and_phrases() {
+        let query = shown(&natural("+some words* \"a phrase\" more\"and no end"));
+        assert_eq!(query, "(some words \"a phrase\" more and no end)");
+    }
+
+    #[test]
+    fn operators_stand_before_words_phrases_and_groups() {
+        assert_eq!(
+            parsed("+apple -(pie >cake) ~\"sour milk\""),
+            "(+apple -(pie >cake) ~\"sour milk\")"
+        );
+        assert_eq!(parsed("apple* +1001 <\"two words\" @8"), "(apple* +1001 <\"two words\"@8)");
+        assert_eq!(parsed("+ apple-pie"), "(+apple -pie)");
+        assert_eq!(parsed("*sql"), "(sql)");
+        assert_eq!(parsed("() \"\" % &"), "(() \"\")");
+    }
+
+    #[test]
+    fn a_term_may_have_several_words() {
+        assert_eq!(parsed("+o'clock don't a.b"), "(+clock don a b)");
+        assert_eq!(parsed("\"no end"), "(no end)");
+    }
+
+    #[test]
+    fn wrong_queries_are_refused() {
+        for (query, message) in [
+            ("+", "syntax error, unexpected $end"),
+            ("((", "syntax error, unexpected $end"),
+            ("+-a", "syntax error, unexpected '-'"),
+            ("a)", "syntax error, unexpected ')', expecting $end"),
+            ("a@b", "syntax error, unexpected '@', expecting $end"),
+            ("\"a b\" @", "syntax error, unexpected $end, expecting FTS_NUMB"),
+            ("a **", "syntax error, unexpected $end, expecting FTS_TERM or FTS_NUMB or '*'"),
+        ] {
+            assert_eq!(parsed(query), message, "{query}");
+        }
+        let deep = "(".repeat(100_000);
+        assert!(boolean(&deep).is_err());
+    }
+}

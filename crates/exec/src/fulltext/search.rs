@@ -1,0 +1,381 @@
+//! MATCH: finds the rows that fit a query, and ranks them.
+//!
+//! A row's rank is the sum, over the words by which it fits, of how often it has the word times the square of the word's weight, which is
+//! the logarithm of the number of all rows to that of those with the word. Numbers are of one precision, as in the reference's engine.
+
+use std::collections::hash_map::Entry;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine_api::{
+    Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableId,
+    WaitPolicy,
+};
+use errors::Result;
+use plan::{FulltextSearch, KeyColumn};
+use plugin_api::Coercion;
+use types::fulltext::{Analyzer, entry_types, tokens, word_key};
+use types::key::encode_part;
+use types::{DataType, Value};
+
+use super::query::{self, Part, Role};
+use crate::convert;
+use crate::expr::Code;
+use crate::layout::Layout;
+use crate::run::Run;
+
+/// Weight of a word that is in every row: all words count for something.
+const COMMON_WEIGHT_BASE: f64 = 1.0001;
+/// Entries that are fetched at once.
+const FETCH_ENTRIES: usize = 1024;
+/// Bytes that a row that fits takes besides its locator.
+const HIT_BYTES: usize = 160;
+
+type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::FixedState>;
+
+/// A search, compiled. What it finds is kept for the statement in a slot of the run.
+pub(crate) struct SearchCode {
+    plan: Arc<FulltextSearch>,
+    against: Code,
+    against_ty: DataType,
+    slot: usize,
+    analyzer: Analyzer,
+    /// The table's records.
+    layout: Layout,
+    /// Entries.
+    entries: Layout,
+}
+
+/// How well a row fits.
+pub(crate) struct MatchCode {
+    pub(crate) search: Arc<SearchCode>,
+    pub(crate) key: Vec<(Code, KeyColumn)>,
+}
+
+/// The rows that fit.
+#[derive(Default)]
+pub(crate) struct Found {
+    ranks: Map<Rc<[u8]>, f32>,
+    /// Their locators, best first.
+    pub(crate) rows: Vec<Rc<[u8]>>,
+}
+
+impl MatchCode {
+    /// The rank; 0 for a row that does not fit.
+    pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        let lock = run.match_lock;
+        let found = self.search.found(lock, run)?;
+        let mut locator = std::mem::take(&mut run.key);
+        locator.clear();
+        let mut is_row = true;
+        for (code, part) in &self.key {
+            let value = code.eval(run)?;
+            // A row that an outer join made up.
+            is_row &= !value.is_null();
+            encode_part(&value, &part.ty, part.prefix_length, part.descending, &mut locator);
+        }
+        let rank = found.ranks.get(&*locator).filter(|_| is_row).copied().unwrap_or(0.0);
+        run.key = locator;
+        Ok(Value::Double(f64::from(rank)))
+    }
+}
+
+impl SearchCode {
+    pub(crate) fn new(
+        plan: &Arc<FulltextSearch>,
+        against: Code,
+        against_ty: DataType,
+        slot: usize,
+    ) -> SearchCode {
+        SearchCode {
+            analyzer: Analyzer::new(plan.collation),
+            layout: Layout::new(&plan.layout, plan.missing.to_vec()),
+            entries: Layout::new(&entry_types(), Vec::new()),
+            plan: plan.clone(),
+            against,
+            against_ty,
+            slot,
+        }
+    }
+
+    /// Searches, at the first call in a statement. `lock`: what it reads is locked.
+    pub(crate) fn found(&self, lock: RowLock, run: &mut Run<'_>) -> Result<Rc<Found>> {
+        if let Some(found) = &run.matches[self.slot] {
+            return Ok(found.clone());
+        }
+        let value = self.against.eval(run)?;
+        let value = convert::coerce(value, &self.against_ty, &Coercion::Text, run)?;
+        let found = match value {
+            Value::Bytes(text) => self.search(&String::from_utf8_lossy(&text), lock, run)?,
+            _ => Found::default(),
+        };
+        Ok(run.matches[self.slot].insert(Rc::new(found)).clone())
+    }
+
+    fn search(&self, text: &str, lock: RowLock, run: &mut Run<'_>) -> Result<Found> {
+        let query = match self.plan.boolean {
+            true => query::boolean(text)?,
+            false => query::natural(text),
+        };
+        let mut search = Search { code: self, lock, words: Vec::new(), batch: RowBatch::new() };
+        let hits = search.part(&query, run)?;
+        let engine = run.transactions.engine(&self.plan.engine)?;
+        let stats = engine.table_stats(TableId(self.plan.table));
+        let total = run.engine(stats)?.rows.max(1);
+        let weights: Vec<f64> = search.words.iter().map(|word| word.weight(total)).collect();
+        let mut found = Found::default();
+        for (locator, mut hit) in hits {
+            hit.words.sort_unstable_by_key(|(word, _)| &search.words[*word as usize].key);
+            let rank = hit.words.iter().fold(hit.moved, |rank, (word, count)| {
+                let weight = weights[*word as usize];
+                rank + (f64::from(*count) * weight * weight) as f32
+            });
+            found.ranks.insert(locator.clone(), rank);
+            found.rows.push(locator);
+        }
+        let ranks = &found.ranks;
+        found.rows.sort_unstable_by(|a, b| ranks[b].total_cmp(&ranks[a]).then_with(|| a.cmp(b)));
+        Ok(found)
+    }
+}
+
+/// A word that the query asks for.
+struct Asked {
+    key: Vec<u8>,
+    /// Rows that have it, counted each time the query asks.
+    rows: u64,
+}
+
+impl Asked {
+    fn weight(&self, total: u64) -> f64 {
+        if total == self.rows {
+            return COMMON_WEIGHT_BASE.log10();
+        }
+        (total as f64 / self.rows as f64).log10()
+    }
+}
+
+/// Why a row fits.
+#[derive(Default)]
+struct Hit {
+    /// Words, by their numbers, and how often the row has each.
+    words: Vec<(u32, u32)>,
+    /// By how much operators move it.
+    moved: f32,
+}
+
+impl Hit {
+    fn join(&mut self, other: Hit) {
+        self.moved += other.moved;
+        for (word, count) in other.words {
+            if !self.words.iter().any(|(known, _)| *known == word) {
+                self.words.push((word, count));
+            }
+        }
+    }
+}
+
+type Hits = Map<Rc<[u8]>, Hit>;
+
+struct Search<'c> {
+    code: &'c SearchCode,
+    lock: RowLock,
+    words: Vec<Asked>,
+    batch: RowBatch,
+}
+
+impl Search<'_> {
+    fn part(&mut self, part: &Part, run: &mut Run<'_>) -> Result<Hits> {
+        match part {
+            Part::Word(word) => self.word(word, run),
+            Part::Prefix(word) => self.prefix(word, run),
+            Part::Phrase(text, distance) => self.phrase(text, *distance, run),
+            Part::Group(parts) => self.group(parts, run),
+        }
+    }
+
+    fn group(&mut self, parts: &[(Role, Part)], run: &mut Run<'_>) -> Result<Hits> {
+        let mut required: Option<Hits> = None;
+        let (mut optional, mut excluded) = (Vec::new(), Vec::new());
+        for (role, part) in parts.iter().filter(|(role, _)| *role != Role::Ignored) {
+            let mut hits = self.part(part, run)?;
+            let moved = match role {
+                Role::Raised => 1.0,
+                Role::Lowered => -1.0,
+                Role::Optional | Role::Required | Role::Excluded | Role::Ignored => 0.0,
+            };
+            hits.values_mut().for_each(|hit| hit.moved += moved);
+            match role {
+                Role::Required => {
+                    required = Some(match required {
+                        None => hits,
+                        Some(before) => both(before, hits),
+                    });
+                }
+                Role::Excluded => excluded.push(hits),
+                Role::Optional | Role::Raised | Role::Lowered | Role::Ignored => {
+                    optional.push(hits);
+                }
+            }
+        }
+        let is_bound = required.is_some();
+        let mut found = required.unwrap_or_default();
+        for (locator, hit) in optional.into_iter().flatten() {
+            match found.entry(locator) {
+                Entry::Occupied(mut known) => known.get_mut().join(hit),
+                Entry::Vacant(place) if !is_bound => _ = place.insert(hit),
+                Entry::Vacant(_) => {}
+            }
+        }
+        found.retain(|locator, _| !excluded.iter().any(|hits| hits.contains_key(locator)));
+        Ok(found)
+    }
+
+    /// The number of a word of the query.
+    fn asked(&mut self, key: &[u8]) -> u32 {
+        let known = self.words.iter().position(|word| word.key == key);
+        let at = known.unwrap_or_else(|| {
+            self.words.push(Asked { key: key.to_vec(), rows: 0 });
+            self.words.len() - 1
+        });
+        at as u32
+    }
+
+    fn word(&mut self, word: &str, run: &mut Run<'_>) -> Result<Hits> {
+        let key = self.code.analyzer.key(word);
+        if !self.code.analyzer.is_indexed(word, &key) {
+            return Ok(Hits::default());
+        }
+        let range = KeyRange::prefix(word_key(&key));
+        self.entries(&key, range, |_| true, run)
+    }
+
+    fn prefix(&mut self, word: &str, run: &mut Run<'_>) -> Result<Hits> {
+        let analyzer = &self.code.analyzer;
+        let range = KeyRange::prefix(analyzer.prefix_key(word));
+        self.entries(&analyzer.key(word), range, |key| analyzer.begins_with(key, word), run)
+    }
+
+    /// The rows of the entries in a range, as rows that have the word `asked`. Of several words of a row the last one counts.
+    fn entries(
+        &mut self,
+        asked: &[u8],
+        range: KeyRange,
+        fits: impl Fn(&[u8]) -> bool,
+        run: &mut Run<'_>,
+    ) -> Result<Hits> {
+        let word = self.asked(asked);
+        let code = self.code;
+        let mut hits = Hits::default();
+        let (lock, wait) = (self.lock, WaitPolicy::Wait);
+        let (table, index) = (TableId(code.plan.entries), IndexId::CLUSTERED);
+        let spec = ScanSpec { table, index, range, direction: Direction::Forward, lock, wait };
+        let opened = run.transaction(&code.plan.engine)?.open_cursor(&spec);
+        let cursor = run.engine(opened)?;
+        loop {
+            run.cancel.check()?;
+            self.batch.clear();
+            let txn = run.transaction(&code.plan.engine)?;
+            let fetched = txn.fetch(cursor, FETCH_ENTRIES, &mut self.batch);
+            if run.engine(fetched)? == 0 {
+                break;
+            }
+            for row in self.batch.iter() {
+                let values = code.entries.decode_all(row.record)?;
+                let [Value::Bytes(key), Value::Bytes(locator), Value::UInt(count)] = &*values
+                else {
+                    continue;
+                };
+                if !fits(key) {
+                    continue;
+                }
+                self.words[word as usize].rows += 1;
+                run.memory.charge(locator.len() + HIT_BYTES)?;
+                let hit = Hit { words: vec![(word, *count as u32)], moved: 0.0 };
+                hits.insert(Rc::from(&**locator), hit);
+            }
+        }
+        run.transaction(&code.plan.engine)?.close_cursor(cursor);
+        Ok(hits)
+    }
+
+    /// Rows that have all words, in one column, in this order and with nothing in between or, with a distance, anywhere among so many.
+    fn phrase(&mut self, text: &str, distance: Option<usize>, run: &mut Run<'_>) -> Result<Hits> {
+        let analyzer = &self.code.analyzer;
+        let mut sequence: Vec<(&str, Vec<u8>)> =
+            tokens(text).map(|token| (token, analyzer.key(token))).collect();
+        let is_indexed = |(token, key): &(&str, Vec<u8>)| analyzer.is_indexed(token, key);
+        // What no index has is looked for only behind a word.
+        let first = sequence.iter().position(is_indexed).unwrap_or(sequence.len());
+        sequence.drain(..first);
+        let mut found: Option<Hits> = None;
+        for (word, _) in sequence.iter().filter(|token| is_indexed(token)) {
+            let hits = self.word(word, run)?;
+            found = Some(match found {
+                None => hits,
+                Some(before) => both(before, hits),
+            });
+        }
+        let mut found = found.unwrap_or_default();
+        if sequence.len() > 1 {
+            if distance.is_some() {
+                sequence.retain(is_indexed);
+            }
+            let keys: Vec<Vec<u8>> = sequence.into_iter().map(|(_, key)| key).collect();
+            let mut fits = Hits::default();
+            for (locator, hit) in found {
+                if self.has_phrase(&locator, &keys, distance, run)? {
+                    fits.insert(locator, hit);
+                }
+            }
+            found = fits;
+        }
+        Ok(found)
+    }
+
+    fn has_phrase(
+        &self,
+        locator: &[u8],
+        keys: &[Vec<u8>],
+        distance: Option<usize>,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        run.tick()?;
+        let code = self.code;
+        let mut row = RowBuf::default();
+        let (table, index) = (TableId(code.plan.table), IndexId::CLUSTERED);
+        let txn = run.transaction(&code.plan.engine)?;
+        let got = txn.get(table, index, locator, self.lock, WaitPolicy::Wait, &mut row);
+        if run.engine(got)? != GetOutcome::Found {
+            return Ok(false);
+        }
+        for column in &code.plan.columns {
+            let Value::Bytes(text) = code.layout.decode(&row.record, *column)? else { continue };
+            let text = String::from_utf8_lossy(&text);
+            let text: Vec<Vec<u8>> = tokens(&text).map(|token| code.analyzer.key(token)).collect();
+            let has = match distance {
+                None => text.windows(keys.len()).any(|window| window == keys),
+                Some(distance) => (0..text.len()).any(|start| {
+                    let window = &text[start..text.len().min(start.saturating_add(distance))];
+                    keys.iter().all(|key| window.contains(key))
+                }),
+            };
+            if has {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Rows that fit both.
+fn both(mut one: Hits, other: Hits) -> Hits {
+    let mut found = Hits::default();
+    for (locator, hit) in other {
+        if let Some(mut known) = one.remove(&locator) {
+            known.join(hit);
+            found.insert(locator, known);
+        }
+    }
+    found
+}

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use catalog::{FulltextIndex, Table};
+use catalog::{FulltextIndex, IndexPart, Table};
 use errors::{Error, Result, bail};
-use plan::{Expr, FulltextSearch, FulltextWrite, KeyColumn};
+use plan::{Expr, FulltextSearch, FulltextWrite, InstanceId, KeyColumn};
 use syntax::ast::{self, MatchMode};
+use types::fulltext::LOCATOR_BYTES_MAX;
 use types::{CollationId, DataType, Value};
 
 use crate::Binder;
@@ -59,13 +60,20 @@ impl Binder<'_> {
         let shown = columns.iter().map(|at| format!("{alias}.{}", table.columns[*at].name));
         let shown = shown.collect::<Vec<_>>().join(",");
         let search = search(&table, index, shown, boolean);
-        let base = self.instances[at].base.0 as usize;
-        let key = table.primary().map_or(&[][..], |primary| &primary.parts).iter().map(|part| {
-            let register = plan::Register((base + part.column) as u32);
-            Expr::column(register, table.columns[part.column].ty.clone())
-        });
-        let key = key.collect();
-        Ok(Expr::Match { search: Arc::new(search), key, against: Box::new(against) })
+        let row = match table.primary() {
+            Some(primary) => {
+                let column = |part: &IndexPart| {
+                    let register = self.instances[at].register(part.column);
+                    Expr::column(register, table.columns[part.column].ty.clone())
+                };
+                primary.parts.iter().map(column).collect()
+            }
+            None => {
+                let locator = self.locator_register(InstanceId(at as u32));
+                vec![Expr::column(locator, DataType::varbinary(LOCATOR_BYTES_MAX as u32))]
+            }
+        };
+        Ok(Expr::Match { search: Arc::new(search), row, against: Box::new(against) })
     }
 }
 
@@ -98,7 +106,7 @@ pub fn record_of(table: &Table) -> (Vec<DataType>, Vec<Value>) {
         .unzip()
 }
 
-/// What a row's locator is made of in a table with a primary key.
+/// What a row's locator is made of; nothing in a table without a primary key.
 pub fn key_columns(table: &Table) -> Vec<KeyColumn> {
     let parts = table.definition.primary().map_or(&[][..], |primary| &primary.parts);
     let parts = parts.iter().map(|part| KeyColumn {

@@ -195,12 +195,8 @@ impl Binder<'_> {
 
     /// Prepares a table reference for being written.
     fn mark_target(&mut self, id: InstanceId, kind: WriteKind) -> Result<plan::TableWrite> {
-        let locator = match self.instance(id).locator {
-            Some(locator) => locator,
-            None => self.new_register(),
-        };
+        self.locator_register(id);
         let instance = &mut self.instances[id.0 as usize];
-        instance.locator = Some(locator);
         instance.all_columns = true;
         instance.locking = match kind {
             WriteKind::Update => RowLocking::ExclusivePeek,
@@ -210,6 +206,16 @@ impl Binder<'_> {
         };
         let (table, base) = (self.tables[instance.table].clone(), instance.base);
         self.table_write(&table, base, kind)
+    }
+
+    /// The register of a table reference's locators.
+    pub(crate) fn locator_register(&mut self, id: InstanceId) -> plan::Register {
+        if let Some(locator) = self.instance(id).locator {
+            return locator;
+        }
+        let locator = self.new_register();
+        self.instances[id.0 as usize].locator = Some(locator);
+        locator
     }
 
     fn check_not_read(&self, target: InstanceId, what: &str) -> Result<()> {

@@ -467,6 +467,9 @@ pub trait Transaction: Send {
         self.insert(table, record)
     }
 
+    /// The locator of the row that this transaction inserted last, outside `expect_rows`.
+    fn inserted_locator(&self) -> &[u8];
+
     /// Replaces the row at `locator`, whose key may change. Locks it exclusively when it is not.
     ///
     /// # Errors

@@ -60,6 +60,8 @@ pub(crate) struct Txn {
     pub(crate) statement_locks: usize,
     /// With the undo mark behind which each stands.
     pub(crate) pending: Vec<(u64, Pending)>,
+    /// Locator of the row inserted last.
+    pub(crate) inserted: Vec<u8>,
     /// Rows to come.
     pub(crate) expected: Expected,
     /// Changes of entries to come (E20).
@@ -150,6 +152,7 @@ impl Txn {
             tables: RecentTables::default(),
             statement_locks: 0,
             pending: Vec::new(),
+            inserted: Vec::new(),
             expected: Expected::Nothing,
             put_off: PutOff::default(),
             building: None,
@@ -733,6 +736,10 @@ impl Transaction for Txn {
         let found = self.table(table)?;
         let outcome = self.insert_row(&found, record, Mode::Exclusive);
         outcome.map_err(|error| self.name_table(table, error))
+    }
+
+    fn inserted_locator(&self) -> &[u8] {
+        &self.inserted
     }
 
     fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()> {

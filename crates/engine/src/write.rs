@@ -99,6 +99,7 @@ impl Txn {
         let mark = self.start_change();
         let locator = self.locator_of(table, record)?;
         let inserted = self.insert_at(table, &locator, record, mode);
+        self.inserted = locator;
         inserted.or_else(|error| self.fail_after(mark, error))
     }
 

@@ -146,11 +146,14 @@ impl Planner<'_> {
         total: f64,
         goal: &Goal,
     ) -> Option<TablePlan> {
-        let is_own = |register: Register| self.instance(id).column_of(register).is_some();
+        let instance = self.instance(id);
+        let is_own = |register: Register| {
+            instance.column_of(register).is_some() || instance.locator == Some(register)
+        };
         let mut found = predicates.iter().enumerate().filter(|(at, _)| live[*at]);
         let (at, (search, against)) = found.find_map(|(at, predicate)| {
-            let Expr::Match { search, key, against } = fitting(predicate)? else { return None };
-            let is_own = key.iter().all(|part| part.as_column().is_some_and(is_own));
+            let Expr::Match { search, row, against } = fitting(predicate)? else { return None };
+            let is_own = row.iter().all(|part| part.as_column().is_some_and(is_own));
             is_own.then_some((at, (search, against)))
         })?;
         let fetched = (total * MATCH_SHARE).max(1.0);

@@ -150,8 +150,9 @@ pub enum Expr {
     /// A stored function, by its number among the statement's programs. Other calls with the same arguments give the same value when it
     /// is `deterministic`.
     Stored { program: u32, args: Vec<Expr>, deterministic: bool, ty: DataType },
-    /// MATCH: how well a row of a table fits a search. `key`: the columns of its primary key, which say what row it is.
-    Match { search: Arc<FulltextSearch>, key: Vec<Expr>, against: Box<Expr> },
+    /// MATCH: how well a row of a table fits a search. `row` says what row it is: the columns of its primary key, or where there is none
+    /// its locator.
+    Match { search: Arc<FulltextSearch>, row: Vec<Expr>, against: Box<Expr> },
     /// Row constructor; only as operand of comparisons, IN and BETWEEN.
     Row(Vec<Expr>),
     /// A subquery.
@@ -181,7 +182,7 @@ pub struct FulltextSearch {
     pub missing: Arc<[Value]>,
     /// Columns of the index in the record.
     pub columns: Vec<usize>,
-    /// Parts of the primary key.
+    /// Parts of the primary key, where there is one.
     pub key: Vec<KeyColumn>,
 }
 

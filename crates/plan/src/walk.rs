@@ -147,8 +147,8 @@ macro_rules! expr_children {
                 Expr::Function { args, .. } | Expr::Stored { args, .. } => {
                     args.$each().for_each(f)
                 }
-                Expr::Match { key, against, .. } => {
-                    key.$each().for_each(&mut *f);
+                Expr::Match { row, against, .. } => {
+                    row.$each().for_each(&mut *f);
                     f(against);
                 }
                 Expr::Row(items) => items.$each().for_each(f),

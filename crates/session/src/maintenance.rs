@@ -252,7 +252,6 @@ impl Session {
             table: table.id.0,
             layout,
             missing,
-            key: binder::key_columns(&table),
             indexes: table.fulltext.iter().map(index).collect(),
         };
         let txn = self.transactions.transaction(&table.engine)?;

@@ -60,6 +60,8 @@ pub(crate) struct MemoryTransaction {
     /// Tables looked up, valid while the engine's table map has `tables_version`.
     tables: Vec<Arc<Table>>,
     tables_version: u64,
+    /// Locator of the row inserted last.
+    pub(crate) inserted: Vec<u8>,
 }
 
 impl MemoryTransaction {
@@ -80,6 +82,7 @@ impl MemoryTransaction {
             statement_locks: 0,
             tables: Vec::new(),
             tables_version: 0,
+            inserted: Vec::new(),
         }
     }
 
@@ -481,6 +484,10 @@ impl Transaction for MemoryTransaction {
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {
         self.check_writable()?;
         self.insert_row(table, record)
+    }
+
+    fn inserted_locator(&self) -> &[u8] {
+        &self.inserted
     }
 
     fn update(&mut self, table: TableId, locator: &[u8], record: &[u8]) -> EngineResult<()> {

@@ -28,7 +28,9 @@ impl MemoryTransaction {
             let free = self.check_locator_free(&table, &data, &locator);
             match free.and_then(|()| self.check_entries(&table, &data, record, &locator, None)) {
                 Ok(()) => {
-                    return self.push_version(&table, &mut data, &locator, Some(record));
+                    self.push_version(&table, &mut data, &locator, Some(record))?;
+                    self.inserted = locator;
+                    return Ok(());
                 }
                 Err(obstacle) => {
                     drop(data);

@@ -169,6 +169,10 @@ impl Transaction for SkeletonTransaction {
         Err(EngineError::UnknownTable)
     }
 
+    fn inserted_locator(&self) -> &[u8] {
+        &[]
+    }
+
     fn update(&mut self, _table: TableId, _locator: &[u8], _record: &[u8]) -> EngineResult<()> {
         Err(EngineError::UnknownTable)
     }

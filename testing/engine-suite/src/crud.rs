@@ -32,6 +32,7 @@ fn rows_come_back(factory: Factory<'_>) {
     let mut txn = bench.begin();
     for a in [5, -3, 9, 0] {
         bench.insert(&mut *txn, a, Some(a * 10), &format!("c{a}")).expect("insert");
+        assert_eq!(txn.inserted_locator(), key_a(a));
     }
     assert_eq!(bench.get(&mut *txn, 9), Some(row(9, Some(90), "c9")), "own write");
     commit(txn);

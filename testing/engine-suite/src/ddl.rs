@@ -101,8 +101,10 @@ fn hidden_row_id(factory: Factory<'_>) {
     };
     let mut txn = bench.begin();
     txn.create_table(&t2()).expect("create");
+    let mut inserted = Vec::new();
     for a in [7, 7, 3] {
         txn.insert(T2, &record(a)).expect("equal rows may repeat");
+        inserted.push(txn.inserted_locator().to_vec());
     }
     commit(txn);
     let mut txn = bench.begin();
@@ -114,6 +116,8 @@ fn hidden_row_id(factory: Factory<'_>) {
     let first = batch.row(0);
     assert_eq!(first.locator.len(), 8, "the hidden row id has 8 bytes");
     assert_eq!(first.record, record(7), "insertion order");
+    let locators: Vec<&[u8]> = batch.iter().map(|row| row.locator).collect();
+    assert_eq!(locators, inserted, "the engine told them");
     txn.update(T2, first.locator, &record(8)).expect("update in place");
     txn.delete(T2, batch.row(1).locator).expect("delete");
     let mut out = RowBuf::default();

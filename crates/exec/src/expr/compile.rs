@@ -172,10 +172,15 @@ impl<'a> Compiler<'a> {
             // Same bytes under another collation; a number becomes text.
             Expr::Collate { operand, ty } => self.unified(operand, ty)?,
             Expr::Function { name, args, .. } => self.call(name, args)?,
-            Expr::Match { search, key, against } => Code::Match(Box::new(MatchCode {
-                key: self.exprs(key)?.into_iter().zip(search.key.iter().cloned()).collect(),
-                search: self.search(search, against)?,
-            })),
+            Expr::Match { search, row, against } => {
+                let has_key = !search.key.is_empty();
+                let mut row = self.exprs(row)?.into_iter();
+                Code::Match(Box::new(MatchCode {
+                    locator: if has_key { None } else { row.next() },
+                    key: row.zip(search.key.iter().cloned()).collect(),
+                    search: self.search(search, against)?,
+                }))
+            }
             Expr::Row(_) => return Err(Error::with(ErrorCode::OPERAND_COLUMNS, &[&1])),
             Expr::Subquery { id, kind, negated, .. } => {
                 Code::Subquery(Box::new(self.subquery(id.0 as usize, kind, *negated)?))

@@ -1,16 +1,15 @@
 //! CHECK TABLE: whether a FULLTEXT index has exactly the entries that the rows ask for.
 
 use engine_api::{
-    CancelToken, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec,
-    TableId, Transaction, WaitPolicy,
+    CancelToken, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, RowRef,
+    ScanSpec, TableId, Transaction, WaitPolicy,
 };
 use errors::Result;
-use plan::{FulltextWrite, KeyColumn};
+use plan::FulltextWrite;
 use types::fulltext::{entry_key, entry_types};
 use types::{DataType, Value};
 
 use super::keep::KeptFulltext;
-use super::locator_of;
 use crate::layout::Layout;
 
 /// Rows that are fetched at once.
@@ -27,8 +26,6 @@ pub struct FulltextTable {
     pub layout: Vec<DataType>,
     /// Values for records older than their columns.
     pub missing: Vec<Value>,
-    /// Parts of the primary key.
-    pub key: Vec<KeyColumn>,
     /// Names and indexes.
     pub indexes: Vec<(String, FulltextWrite)>,
 }
@@ -48,15 +45,14 @@ pub fn check_fulltext(
     for (name, index) in &table.indexes {
         let kept = KeptFulltext::new(index);
         let (mut wanted, mut wrong) = (0_u64, 0_usize);
-        each_row(TableId(table.table), txn, cancel, &mut |record, txn| {
-            let locator = locator_of(record, &layout, &table.key)?;
-            for (word, count) in kept.words(record, &layout)? {
+        each_row(TableId(table.table), txn, cancel, &mut |row, txn| {
+            for (word, count) in kept.words(row.record, &layout)? {
                 wanted += 1;
                 let mut entry = RowBuf::default();
                 let got = txn.get(
                     TableId(index.entries),
                     IndexId::CLUSTERED,
-                    &entry_key(&word, &locator),
+                    &entry_key(&word, row.locator),
                     RowLock::None,
                     WaitPolicy::Wait,
                     &mut entry,
@@ -91,7 +87,7 @@ fn each_row(
     table: TableId,
     txn: &mut dyn Transaction,
     cancel: &CancelToken,
-    see: &mut dyn FnMut(&[u8], &mut dyn Transaction) -> Result<()>,
+    see: &mut dyn FnMut(RowRef<'_>, &mut dyn Transaction) -> Result<()>,
 ) -> Result<()> {
     let word = |error: engine_api::EngineError| error.into_error(cancel);
     let cursor = txn
@@ -112,7 +108,7 @@ fn each_row(
             break;
         }
         for row in batch.iter() {
-            see(row.record, txn)?;
+            see(row, txn)?;
         }
     }
     txn.close_cursor(cursor);

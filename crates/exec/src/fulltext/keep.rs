@@ -1,5 +1,6 @@
 //! Writes of rows, and with them of the entries of FULLTEXT indexes. All writes of rows go through here.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use engine_api::{
@@ -10,8 +11,8 @@ use errors::{Error, Result};
 use plan::FulltextWrite;
 use types::Value;
 use types::fulltext::{Analyzer, entry, entry_key, entry_types};
+use types::key::encode_part;
 
-use super::locator_of;
 use crate::layout::Layout;
 use crate::run::Run;
 use crate::write::{WriteTable, Written, written};
@@ -109,7 +110,7 @@ pub(crate) fn insert_row(
     if table.fulltext.is_empty() || matches!(stored, Written::Duplicate { .. }) {
         return Ok(stored);
     }
-    let locator = locator_of(record, &table.layout, &table.key)?;
+    let locator = run.transaction(&table.engine)?.inserted_locator().to_vec();
     for index in &table.fulltext {
         let words = index.words(record, &table.layout)?;
         index.replace(None, Some((&locator, &words)), &table.engine, run)?;
@@ -130,7 +131,7 @@ pub(crate) fn update_row(
     if table.fulltext.is_empty() || matches!(stored, Written::Duplicate { .. }) {
         return Ok(stored);
     }
-    let new_locator = locator_of(record, &table.layout, &table.key)?;
+    let new_locator = locator_after(table, locator, record)?;
     for (index, old) in table.fulltext.iter().zip(&old) {
         let words = index.words(record, &table.layout)?;
         let (old, new) = (Some((locator, old)), Some((&*new_locator, &words)));
@@ -151,6 +152,23 @@ pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) 
         index.replace(Some((locator, old)), None, &table.engine, run)?;
     }
     Ok(true)
+}
+
+/// The locator of a row when a record has taken its place: it stays, unless it is made of the primary key.
+fn locator_after<'l>(
+    table: &WriteTable,
+    locator: &'l [u8],
+    record: &[u8],
+) -> Result<Cow<'l, [u8]>> {
+    if table.key.is_empty() {
+        return Ok(Cow::Borrowed(locator));
+    }
+    let mut key = Vec::new();
+    for part in &table.key {
+        let value = table.layout.decode(record, part.column)?;
+        encode_part(&value, &part.ty, part.prefix_length, part.descending, &mut key);
+    }
+    Ok(Cow::Owned(key))
 }
 
 /// The words of a row that will be changed, by index. The statement need not have read its texts.

@@ -11,19 +11,3 @@ mod search;
 pub use check::{FulltextTable, check_fulltext};
 pub(crate) use keep::{KeptFulltext, delete_row, insert_row, update_row};
 pub(crate) use search::{Found, MatchCode, SearchCode};
-
-use errors::Result;
-use plan::KeyColumn;
-use types::key::encode_part;
-
-use crate::layout::Layout;
-
-/// The locator of a record of a table with this primary key.
-fn locator_of(record: &[u8], layout: &Layout, key: &[KeyColumn]) -> Result<Vec<u8>> {
-    let mut locator = Vec::new();
-    for part in key {
-        let value = layout.decode(record, part.column)?;
-        encode_part(&value, &part.ty, part.prefix_length, part.descending, &mut locator);
-    }
-    Ok(locator)
-}

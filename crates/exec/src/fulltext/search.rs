@@ -49,7 +49,10 @@ pub(crate) struct SearchCode {
 /// How well a row fits.
 pub(crate) struct MatchCode {
     pub(crate) search: Arc<SearchCode>,
+    /// Parts of the row's primary key.
     pub(crate) key: Vec<(Code, KeyColumn)>,
+    /// Where there is none: the row's locator.
+    pub(crate) locator: Option<Code>,
 }
 
 /// The rows that fit.
@@ -73,6 +76,12 @@ impl MatchCode {
             // A row that an outer join made up.
             is_row &= !value.is_null();
             encode_part(&value, &part.ty, part.prefix_length, part.descending, &mut locator);
+        }
+        if let Some(code) = &self.locator {
+            match code.eval(run)? {
+                Value::Bytes(bytes) => locator.extend_from_slice(&bytes),
+                _ => is_row = false,
+            }
         }
         let rank = found.ranks.get(&*locator).filter(|_| is_row).copied().unwrap_or(0.0);
         run.key = locator;

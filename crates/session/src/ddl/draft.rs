@@ -525,13 +525,9 @@ impl Draft {
                 comment: draft.comment.clone(),
             });
         }
-        if indexes.is_empty() {
-            return Ok(indexes);
-        }
+        let primary = self.indexes.first().filter(|index| index.primary);
+        let Some(primary) = primary.filter(|_| !indexes.is_empty()) else { return Ok(indexes) };
         // An entry names its row by the primary key.
-        let Some(primary) = self.indexes.first().filter(|index| index.primary) else {
-            return Err(Error::not_supported("FULLTEXT indexes of tables without a primary key"));
-        };
         let parts = self.resolve_parts(primary)?;
         let bytes =
             |part: &IndexPart| part_bytes(&self.columns[part.column].column.ty, part.prefix_length);

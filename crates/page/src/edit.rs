@@ -57,8 +57,9 @@ fn compact(words: &[AtomicU64]) {
     let mut end = page.size_bytes();
     let mut take = |offset: usize, len: usize| {
         end -= len;
-        for index in 0..len / 8 {
-            image[end / 8 + index] = page.word(offset / 8 + index);
+        let target = &mut image[end / 8..][..len / 8];
+        for (target, source) in target.iter_mut().zip(&words[offset / 8..]) {
+            *target = source.load(Relaxed);
         }
         end as u64
     };
@@ -73,11 +74,11 @@ fn compact(words: &[AtomicU64]) {
         let offset = take(page.slot(index).offset, page.slot_record_bytes(index));
         slots.push(page.word(HEADER_WORDS + index) & !0xFFFF | offset);
     }
-    for index in end / 8..words.len() {
-        words[index].store(image[index], Relaxed);
+    for (word, value) in words[end / 8..].iter().zip(&image[end / 8..]) {
+        word.store(*value, Relaxed);
     }
-    for (index, slot) in slots.into_iter().enumerate() {
-        words[HEADER_WORDS + index].store(slot, Relaxed);
+    for (word, slot) in words[HEADER_WORDS..].iter().zip(slots) {
+        word.store(slot, Relaxed);
     }
     words[W_FENCES].store(lower | lower_len << 16 | upper << 32 | upper_len << 48, Relaxed);
     let space = page.word(W_SPACE) & 0xFFFF_0000_0000_FFFF;
@@ -294,6 +295,15 @@ impl<'a> PageMut<'a> {
         }
         if bytes > self.page().free_bytes() + old {
             return false;
+        }
+        let (count, heap, garbage) =
+            (self.page().count(), self.page().heap_start(), self.page().garbage());
+        if bytes - old <= garbage && bytes <= self.page().room_at(at.offset) {
+            // What a shorter value left behind it: a deleted row whose key comes back needs no other place, and the page no compaction.
+            self.set_word(at.offset / 8, value.len() as u64);
+            self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
+            self.update_space(count, heap, garbage - (bytes - old));
+            return true;
         }
         let mut suffix = Vec::new();
         self.page().copy_suffix(slot, &mut suffix);

@@ -332,6 +332,17 @@ impl<'a> PageRef<'a> {
         self.copy_bytes(slot.offset + 8, slot.suffix_len, out);
     }
 
+    /// Bytes from the record at `offset` to what lies next in the heap: the record and the garbage behind it.
+    pub(crate) fn room_at(self, offset: usize) -> usize {
+        let (lower, upper) = (self.field(W_FENCES, 0), self.field(W_FENCES, 32));
+        let fences = [(lower, self.field(W_FENCES, 16)), (upper, self.field(W_FENCES, 48))];
+        let fences = fences.into_iter().filter(|(_, len)| *len > 0).map(|(start, _)| start);
+        let slots = self.words[HEADER_WORDS..].iter().take(self.count());
+        let records = slots.map(|slot| (slot.load(Relaxed) & 0xFFFF) as usize);
+        let next = records.chain(fences).filter(|next| *next > offset).min();
+        next.unwrap_or(self.size_bytes()) - offset
+    }
+
     pub(crate) fn slot_record_bytes(self, index: usize) -> usize {
         let slot = self.slot(index);
         8 + padded(slot.suffix_len) + padded(self.value_len(slot))

@@ -153,3 +153,37 @@ fn a_shorter_value_stays_in_its_place() {
     assert!(apply_ops(&copy, &ops, 0).is_some());
     assert_eq!(words(&copy), words(&page));
 }
+
+#[test]
+fn a_value_grows_into_the_garbage_behind_it() {
+    let page = private_page(1024);
+    let mut ops = Vec::new();
+    let mut edit = PageMut::new(&page, &mut ops, 0);
+    let fences = Fences { lower: Some(b"pre".to_vec()), upper: Some(b"prf".to_vec()) };
+    edit.format_node(PageNo(7), 0, 9, &fences);
+    for slot in 0..7 {
+        assert!(edit.insert(slot, &[b'p', b'r', b'e', slot as u8], &[slot as u8; 100]));
+    }
+    for slot in [0, 3, 6] {
+        let (offset, free) = (edit.page().slot(slot).offset, edit.page().free_bytes());
+        assert!(edit.replace_value(slot, &[9; 16]));
+        assert!(edit.replace_value(slot, &[slot as u8; 101]));
+        assert_eq!((edit.page().slot(slot).offset, edit.page().free_bytes()), (offset, free));
+        assert_eq!(edit.page().check_node(), Vec::<String>::new());
+    }
+    // What lies behind is a record: the value has to move.
+    let (offset, free) = (edit.page().slot(3).offset, edit.page().free_bytes());
+    assert!(edit.replace_value(3, &[3; 105]));
+    assert_ne!(edit.page().slot(3).offset, offset);
+    assert_eq!(edit.page().free_bytes(), free - 8);
+    let mut value = Vec::new();
+    for slot in 0..7 {
+        value.clear();
+        edit.page().copy_value(slot, &mut value);
+        assert_eq!(value[..], vec![slot as u8; [101, 100, 100, 105, 100, 100, 101][slot]]);
+    }
+    assert_eq!(edit.page().check_node(), Vec::<String>::new());
+    let copy = private_page(1024);
+    assert!(apply_ops(&copy, &ops, 0).is_some());
+    assert_eq!(words(&copy), words(&page));
+}

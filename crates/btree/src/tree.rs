@@ -304,9 +304,10 @@ impl Tree {
         self,
         pool: &'p Pool,
         key: &[u8],
-        near: &NearLeaf,
+        near: &mut NearLeaf,
     ) -> io::Result<Option<Optimistic<'p>>> {
-        if !near.came_back {
+        let expected = std::mem::take(&mut near.expected);
+        if !expected && !near.came_back {
             return Ok(None);
         }
         Ok(pool.try_optimistic(near.number)?.filter(|look| {
@@ -363,14 +364,21 @@ impl Tree {
     }
 }
 
-/// The leaf that a caller had last. It is tried first when it was the one before, too: looking at a leaf in vain costs more than an inner node.
+/// The leaf that a caller had last. It is tried first when it was the one before, too, or when the caller says so: looking at a leaf in vain
+/// costs more than an inner node.
 #[derive(Clone, Copy, Debug)]
 pub struct NearLeaf {
     number: PageNo,
     came_back: bool,
+    expected: bool,
 }
 
 impl NearLeaf {
+    /// The next key is most likely on the leaf that was the last one: who changes a row has read it.
+    pub fn expect(&mut self) {
+        self.expected = true;
+    }
+
     fn note(&mut self, number: PageNo) {
         self.came_back = self.number == number;
         self.number = number;
@@ -379,7 +387,7 @@ impl NearLeaf {
 
 impl Default for NearLeaf {
     fn default() -> Self {
-        NearLeaf { number: PageNo::META, came_back: false }
+        NearLeaf { number: PageNo::META, came_back: false, expected: false }
     }
 }
 

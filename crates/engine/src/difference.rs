@@ -3,7 +3,7 @@
 use stdx::bytes::{Reader, put_short_blob, put_varint};
 
 /// Equal bytes between two runs that cost less than the head of another piece.
-const GAP_BYTES: usize = 4;
+const GAP_BYTES: usize = size_of::<u32>();
 
 /// Length of the common beginning.
 #[inline]
@@ -30,12 +30,15 @@ fn equal_back(one: &[u8], other: &[u8]) -> usize {
 /// Where the run of different bytes that starts at `at` ends; `None` when it goes on to the end of one of the two.
 #[inline]
 fn run_end(old: &[u8], new: &[u8], at: usize) -> Option<usize> {
-    let mut equal = 0;
-    for (index, (a, b)) in old[at..].iter().zip(&new[at..]).enumerate() {
-        equal = if a == b { equal + 1 } else { 0 };
+    let mut windows = at;
+    while let (Some(a), Some(b)) = (old[windows..].first_chunk(), new[windows..].first_chunk()) {
+        let different = u32::from_le_bytes(*a) ^ u32::from_le_bytes(*b);
+        // No run of equal bytes begins before the last difference in the window.
+        let equal = different.leading_zeros() as usize / 8;
         if equal == GAP_BYTES {
-            return Some(at + index + 1 - GAP_BYTES);
+            return Some(windows);
         }
+        windows += GAP_BYTES - equal;
     }
     None
 }

@@ -399,6 +399,7 @@ impl Txn {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
         let mut mtr = Mtr::new(pool);
+        self.near.expect();
         let leaf = table.clustered.exclusive_leaf_near(pool, locator, &mut self.near);
         let leaf = mtr.add(leaf.map_err(io_error)?);
         let (slot, found) = mtr.page(leaf).search(locator);

@@ -23,7 +23,7 @@ use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::transaction::Transactions;
-use crate::variables::{Scope, expression_type};
+use crate::variables::{ReadOnly, Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;
@@ -710,14 +710,13 @@ impl Session {
 
     /// Refuses writes on a server that is read-only for this account.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        let globals = &self.server.globals;
-        if globals.integer("super_read_only") == 1 {
-            bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only");
+        match self.server.globals.read_only() {
+            ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
+            ReadOnly::Users if !self.privileges.has_dynamic("CONNECTION_ADMIN") => {
+                bail!(OPTION_PREVENTS_STATEMENT, "--read-only")
+            }
+            ReadOnly::Users | ReadOnly::Nobody => Ok(()),
         }
-        if globals.integer("read_only") == 1 && !self.privileges.has_dynamic("CONNECTION_ADMIN") {
-            bail!(OPTION_PREVENTS_STATEMENT, "--read-only");
-        }
-        Ok(())
     }
 
     /// COM_FIELD_LIST.

@@ -181,6 +181,19 @@ pub(crate) struct Globals {
     pub(crate) definitions: Definitions,
     current: ArcSwap<GlobalValues>,
     writer: Mutex<()>,
+    /// Asked for by each statement that writes.
+    read_only: VariableId,
+    super_read_only: VariableId,
+}
+
+/// Who may not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOnly {
+    Nobody,
+    /// `read_only`: who has not the privilege CONNECTION_ADMIN.
+    Users,
+    /// `super_read_only`.
+    All,
 }
 
 impl Globals {
@@ -192,7 +205,19 @@ impl Globals {
         let values: Vec<Value> = definitions.iter().map(default).collect();
         let origins = vec![Origin::Compiled; definitions.len()];
         let current = ArcSwap::from_pointee(GlobalValues { values, origins });
-        Globals { definitions, current, writer: Mutex::new(()) }
+        let known = |name| definitions.find(name).expect("a variable of the table");
+        let (read_only, super_read_only) = (known("read_only"), known("super_read_only"));
+        Globals { definitions, current, writer: Mutex::new(()), read_only, super_read_only }
+    }
+
+    pub(crate) fn read_only(&self) -> ReadOnly {
+        let current = self.current.load();
+        let is_on = |id: VariableId| as_u64(&current.values[usize::from(id.0)]) == 1;
+        match (is_on(self.super_read_only), is_on(self.read_only)) {
+            (true, _) => ReadOnly::All,
+            (false, true) => ReadOnly::Users,
+            (false, false) => ReadOnly::Nobody,
+        }
     }
 
     pub(crate) fn load(&self) -> Arc<GlobalValues> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use catalog::{FulltextIndex, IndexPart, Table};
-use errors::{Error, Result, bail};
-use plan::{Expr, FulltextSearch, FulltextWrite, InstanceId, KeyColumn};
+use errors::{Result, bail};
+use plan::{Expr, FulltextMode, FulltextSearch, FulltextWrite, InstanceId, KeyColumn};
 use syntax::ast::{self, MatchMode};
 use types::fulltext::LOCATOR_BYTES_MAX;
 use types::{CollationId, DataType, Value};
@@ -13,11 +13,11 @@ use crate::Binder;
 
 impl Binder<'_> {
     pub(crate) fn bind_match(&mut self, found: &ast::Match) -> Result<Expr> {
-        let boolean = match found.mode {
-            MatchMode::NaturalLanguage => false,
-            MatchMode::Boolean => true,
+        let mode = match found.mode {
+            MatchMode::NaturalLanguage => FulltextMode::Natural,
+            MatchMode::Boolean => FulltextMode::Boolean,
             MatchMode::NaturalLanguageWithExpansion | MatchMode::WithExpansion => {
-                return Err(Error::not_supported("WITH QUERY EXPANSION"));
+                FulltextMode::Expanded
             }
         };
         let mut instance: Option<usize> = None;
@@ -59,7 +59,7 @@ impl Binder<'_> {
         let alias = &self.instances[at].alias;
         let shown = columns.iter().map(|at| format!("{alias}.{}", table.columns[*at].name));
         let shown = shown.collect::<Vec<_>>().join(",");
-        let search = search(&table, index, shown, boolean);
+        let search = search(&table, index, shown, mode);
         let row = match table.primary() {
             Some(primary) => {
                 let column = |part: &IndexPart| {
@@ -77,7 +77,12 @@ impl Binder<'_> {
     }
 }
 
-fn search(table: &Table, index: &FulltextIndex, shown: String, boolean: bool) -> FulltextSearch {
+fn search(
+    table: &Table,
+    index: &FulltextIndex,
+    shown: String,
+    mode: FulltextMode,
+) -> FulltextSearch {
     let write = fulltext_write(table, index);
     let (layout, missing) = record_of(table);
     FulltextSearch {
@@ -86,7 +91,7 @@ fn search(table: &Table, index: &FulltextIndex, shown: String, boolean: bool) ->
         entries: write.entries,
         name: index.name.clone(),
         shown: shown.into(),
-        boolean,
+        mode,
         collation: write.collation,
         layout: layout.into(),
         missing: missing.into(),

@@ -159,6 +159,17 @@ pub enum Expr {
     Subquery { id: SubqueryId, kind: SubqueryKind, negated: bool, ty: DataType },
 }
 
+/// How a search is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FulltextMode {
+    /// Words and phrases.
+    Natural,
+    /// Likewise, and then for all words of the rows that were found.
+    Expanded,
+    /// Words with operators.
+    Boolean,
+}
+
 /// What a MATCH looks in: a FULLTEXT index of a table.
 #[derive(Debug, PartialEq)]
 pub struct FulltextSearch {
@@ -172,8 +183,8 @@ pub struct FulltextSearch {
     pub name: Arc<str>,
     /// The columns as EXPLAIN names them.
     pub shown: Arc<str>,
-    /// IN BOOLEAN MODE.
-    pub boolean: bool,
+    /// How AGAINST is read.
+    pub mode: FulltextMode,
     /// Collation of the texts.
     pub collation: CollationId,
     /// The table's records, which phrases are looked for in.

@@ -14,8 +14,9 @@ mod statement;
 mod walk;
 
 pub use expr::{
-    AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextSearch, KeyColumn,
-    QuantifiedOp, Register, SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall, WindowFrame,
+    AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextMode, FulltextSearch,
+    KeyColumn, QuantifiedOp, Register, SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall,
+    WindowFrame,
 };
 pub use logical::{
     ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,

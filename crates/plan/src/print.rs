@@ -5,9 +5,9 @@ use std::fmt::Write;
 use types::{TypeKind, Value};
 
 use crate::{
-    Access, AggregateCall, BinaryOp, Expr, FrameBound, IndexKeySource, InsertMode, InsertSource,
-    Logical, LogicalInsertSource, LogicalPlan, LogicalStatement, Physical, Plan, RangeSpec,
-    Register, SortKey, SubqueryKind, UnaryOp, WindowCall,
+    Access, AggregateCall, BinaryOp, Expr, FrameBound, FulltextMode, IndexKeySource, InsertMode,
+    InsertSource, Logical, LogicalInsertSource, LogicalPlan, LogicalStatement, Physical, Plan,
+    RangeSpec, Register, SortKey, SubqueryKind, UnaryOp, WindowCall,
 };
 
 /// The operator as SQL writes it.
@@ -150,7 +150,11 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
         Expr::Function { name, args, .. } => format!("{name}({})", list(args)),
         Expr::Stored { program, args, .. } => format!("stored {program}({})", list(args)),
         Expr::Match { search, against, .. } => {
-            let mode = if search.boolean { " in boolean mode" } else { "" };
+            let mode = match search.mode {
+                FulltextMode::Natural => "",
+                FulltextMode::Expanded => " with query expansion",
+                FulltextMode::Boolean => " in boolean mode",
+            };
             format!("(match {} against ({}{mode}))", search.shown, expr(against))
         }
         Expr::Row(items) => format!("({})", list(items)),

@@ -198,18 +198,29 @@ impl<'q> Parser<'q> {
     }
 }
 
-/// The words of a term: what makes no word may stand between several. Short ones do not count beside others.
+/// The words of a term. Where what makes no word stands between several, an operator is for all of them; then there are no beginnings of
+/// words, and nothing is excluded.
 fn add_words(role: Role, term: &str, is_prefix: bool, parts: &mut Vec<(Role, Part)>) {
     let words: Vec<&str> = tokens(term).collect();
-    let is_long = |word: &&str| word.chars().count() >= WORD_CHARS_MIN;
-    let all_short = !words.iter().any(is_long);
-    let last = words.len().saturating_sub(1);
-    for (at, word) in words.iter().enumerate() {
-        if is_prefix && at == last {
-            parts.push((role, Part::Prefix((*word).into())));
-        } else if all_short || is_long(word) {
-            parts.push((role, Part::Word((*word).into())));
-        }
+    if let [word] = words[..] {
+        let word = word.to_owned();
+        parts.push((role, if is_prefix { Part::Prefix(word) } else { Part::Word(word) }));
+        return;
+    }
+    let (outer, inner) = match role {
+        Role::Excluded | Role::Ignored => return,
+        Role::Required => (role, role),
+        Role::Optional | Role::Raised | Role::Lowered => (role, Role::Optional),
+    };
+    let is_long = |word: &str| word.chars().count() >= WORD_CHARS_MIN;
+    let words = words.iter().enumerate();
+    // Short words behind another do not count.
+    let words: Vec<_> = words
+        .filter(|(at, word)| *at == 0 || is_long(word))
+        .map(|(_, word)| (inner, Part::Word((*word).into())))
+        .collect();
+    if !words.is_empty() {
+        parts.push((outer, Part::Group(words)));
     }
 }
 
@@ -265,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_term_may_have_several_words() {
-        assert_eq!(parsed("+o'clock don't a.b"), "(+clock don a b)");
+        assert_eq!(parsed("+o'clock >don't a.b*"), "(+(+o +clock) >(don) (a))");
+        assert_eq!(parsed("-a.b ~c.d -e"), "(-e)");
         assert_eq!(parsed("\"no end"), "(no end)");
     }
 

@@ -3,6 +3,7 @@
 //! A row's rank is the sum, over the words by which it fits, of how often it has the word times the square of the word's weight, which is
 //! the logarithm of the number of all rows to that of those with the word. Numbers are of one precision, as in the reference's engine.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use engine_api::{
     WaitPolicy,
 };
 use errors::Result;
-use plan::{FulltextSearch, KeyColumn};
+use plan::{FulltextMode, FulltextSearch, KeyColumn};
 use plugin_api::Coercion;
 use types::fulltext::{Analyzer, entry_types, tokens, word_key};
 use types::key::encode_part;
-use types::{DataType, Value};
+use types::{DataType, SqlBytes, Value};
 
 use super::query::{self, Part, Role};
 use crate::convert;
@@ -122,12 +123,15 @@ impl SearchCode {
     }
 
     fn search(&self, text: &str, lock: RowLock, run: &mut Run<'_>) -> Result<Found> {
-        let query = match self.plan.boolean {
-            true => query::boolean(text)?,
-            false => query::natural(text),
+        let query = match self.plan.mode {
+            FulltextMode::Boolean => query::boolean(text)?,
+            FulltextMode::Natural | FulltextMode::Expanded => query::natural(text),
         };
         let mut search = Search { code: self, lock, words: Vec::new(), batch: RowBatch::new() };
-        let hits = search.part(&query, run)?;
+        let mut hits = search.part(&query, run)?;
+        if self.plan.mode == FulltextMode::Expanded {
+            search.expand(&mut hits, run)?;
+        }
         let engine = run.transactions.engine(&self.plan.engine)?;
         let stats = engine.table_stats(TableId(self.plan.table));
         let total = run.engine(stats)?.rows.max(1);
@@ -174,8 +178,13 @@ struct Hit {
 }
 
 impl Hit {
+    /// Operators move a row by one at most.
+    fn shift(&mut self, by: f32) {
+        self.moved = (self.moved + by).clamp(-1.0, 1.0);
+    }
+
     fn join(&mut self, other: Hit) {
-        self.moved += other.moved;
+        self.shift(other.moved);
         for (word, count) in other.words {
             if !self.words.iter().any(|(known, _)| *known == word) {
                 self.words.push((word, count));
@@ -213,7 +222,7 @@ impl Search<'_> {
                 Role::Lowered => -1.0,
                 Role::Optional | Role::Required | Role::Excluded | Role::Ignored => 0.0,
             };
-            hits.values_mut().for_each(|hit| hit.moved += moved);
+            hits.values_mut().for_each(|hit| hit.shift(moved));
             match role {
                 Role::Required => {
                     required = Some(match required {
@@ -255,8 +264,51 @@ impl Search<'_> {
         if !self.code.analyzer.is_indexed(word, &key) {
             return Ok(Hits::default());
         }
-        let range = KeyRange::prefix(word_key(&key));
-        self.entries(&key, range, |_| true, run)
+        self.rows_with(&key, run)
+    }
+
+    fn rows_with(&mut self, key: &[u8], run: &mut Run<'_>) -> Result<Hits> {
+        let range = KeyRange::prefix(word_key(key));
+        self.entries(key, range, |_| true, run)
+    }
+
+    /// Looks for all other words of the rows that were found, too.
+    fn expand(&mut self, hits: &mut Hits, run: &mut Run<'_>) -> Result<()> {
+        let mut words = BTreeMap::new();
+        for locator in hits.keys() {
+            for text in self.texts(locator, run)? {
+                self.code.analyzer.count_words(&text, &mut words);
+            }
+        }
+        for key in words.keys() {
+            if self.words.iter().any(|known| known.key == *key) {
+                continue;
+            }
+            for (locator, hit) in self.rows_with(key, run)? {
+                hits.entry(locator).or_default().join(hit);
+            }
+        }
+        Ok(())
+    }
+
+    /// The texts of a row; none when it is not there.
+    fn texts(&self, locator: &[u8], run: &mut Run<'_>) -> Result<Vec<SqlBytes>> {
+        run.tick()?;
+        let plan = &self.code.plan;
+        let mut row = RowBuf::default();
+        let (table, index) = (TableId(plan.table), IndexId::CLUSTERED);
+        let txn = run.transaction(&plan.engine)?;
+        let got = txn.get(table, index, locator, self.lock, WaitPolicy::Wait, &mut row);
+        if run.engine(got)? != GetOutcome::Found {
+            return Ok(Vec::new());
+        }
+        let mut texts = Vec::with_capacity(plan.columns.len());
+        for column in &plan.columns {
+            if let Value::Bytes(text) = self.code.layout.decode(&row.record, *column)? {
+                texts.push(text);
+            }
+        }
+        Ok(texts)
     }
 
     fn prefix(&mut self, word: &str, run: &mut Run<'_>) -> Result<Hits> {
@@ -349,19 +401,9 @@ impl Search<'_> {
         distance: Option<usize>,
         run: &mut Run<'_>,
     ) -> Result<bool> {
-        run.tick()?;
-        let code = self.code;
-        let mut row = RowBuf::default();
-        let (table, index) = (TableId(code.plan.table), IndexId::CLUSTERED);
-        let txn = run.transaction(&code.plan.engine)?;
-        let got = txn.get(table, index, locator, self.lock, WaitPolicy::Wait, &mut row);
-        if run.engine(got)? != GetOutcome::Found {
-            return Ok(false);
-        }
-        for column in &code.plan.columns {
-            let Value::Bytes(text) = code.layout.decode(&row.record, *column)? else { continue };
+        for text in self.texts(locator, run)? {
             let text = String::from_utf8_lossy(&text);
-            let text: Vec<Vec<u8>> = tokens(&text).map(|token| code.analyzer.key(token)).collect();
+            let text: Vec<_> = tokens(&text).map(|token| self.code.analyzer.key(token)).collect();
             let has = match distance {
                 None => text.windows(keys.len()).any(|window| window == keys),
                 Some(distance) => (0..text.len()).any(|start| {

@@ -159,13 +159,23 @@ impl Planner<'_> {
         let fetched = (total * MATCH_SHARE).max(1.0);
         let rest = keeps.iter().enumerate().filter(|(other, _)| *other != at);
         let rows = fetched * rest.map(|(_, keeps)| keeps).product::<f64>();
-        let ordered = goal.order.is_empty();
+        // What was found comes best first.
+        let ordered = match goal.order.as_slice() {
+            [] => true,
+            [SortKey { expr: Expr::Match { search: by, against: text, .. }, descending: true }] => {
+                by == search && text == against
+            }
+            _ => false,
+        };
+        // Its rows are those whose rank is not 0.
+        let is_rank = matches!(predicates[at], Expr::Match { .. });
+        let consumed = if is_rank { vec![at] } else { Vec::new() };
         let cost = DESCENT_COST
             + LOOKUP_COST * read_rows(fetched, rows, ordered, goal)
             + sort_cost(rows, ordered, goal)
             + group_cost(rows, false, goal);
         let access = Access::Fulltext { search: search.clone(), against: (**against).clone() };
-        Some(TablePlan { access, consumed: Vec::new(), rows, cost, ordered, grouped: false })
+        Some(TablePlan { access, consumed, rows, cost, ordered, grouped: false })
     }
 
     /// Which indexes hints leave, and whether one must be used.

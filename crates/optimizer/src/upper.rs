@@ -1,5 +1,7 @@
 //! Operators above joins: groups, windows, order, limits, set operations.
 
+use std::borrow::Cow;
+
 use errors::Result;
 use plan::{AggregateMode, BinaryOp, Expr, Logical, Physical, Register, SortKey, UnaryOp};
 use types::{CollationId, DataType, Value};
@@ -44,6 +46,22 @@ impl Node {
 /// So many distinct rows can be told apart in memory, so that they come as an index gives them.
 const ORDERED_DISTINCT_ROWS_MAX: f64 = 1000.0;
 
+/// The goal below a projection: a MATCH that it computes gives an order itself.
+fn ranked<'g>(goal: &'g Goal, columns: &[(Register, Expr)]) -> Cow<'g, Goal> {
+    let rank = |key: &SortKey| {
+        let register = key.expr.as_column()?;
+        let (_, expr) = columns.iter().find(|(column, _)| *column == register)?;
+        matches!(expr, Expr::Match { .. }).then(|| expr.clone())
+    };
+    let mut inner = Cow::Borrowed(goal);
+    for (at, key) in goal.order.iter().enumerate() {
+        if let Some(expr) = rank(key) {
+            inner.to_mut().order[at].expr = expr;
+        }
+    }
+    inner
+}
+
 impl Planner<'_> {
     /// Plans an operator tree.
     pub(crate) fn plan(&mut self, node: Logical, goal: &Goal) -> Result<Node> {
@@ -68,7 +86,7 @@ impl Planner<'_> {
                 Ok(Node::new(Physical::JsonRows(rows), UNKNOWN_ROWS, UNKNOWN_ROWS))
             }
             Logical::Project { input, columns } => {
-                let node = self.plan(*input, goal)?;
+                let node = self.plan(*input, &ranked(goal, &columns))?;
                 let physical = Physical::Project { input: Box::new(node.physical), columns };
                 Ok(Node { physical, ..node })
             }

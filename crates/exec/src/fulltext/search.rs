@@ -67,7 +67,7 @@ pub(crate) struct Found {
 impl MatchCode {
     /// The rank; 0 for a row that does not fit.
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
-        let lock = run.match_lock;
+        let lock = (run.match_lock, WaitPolicy::Wait);
         let found = self.search.found(lock, run)?;
         let mut locator = std::mem::take(&mut run.key);
         locator.clear();
@@ -108,8 +108,12 @@ impl SearchCode {
         }
     }
 
-    /// Searches, at the first call in a statement. `lock`: what it reads is locked.
-    pub(crate) fn found(&self, lock: RowLock, run: &mut Run<'_>) -> Result<Rc<Found>> {
+    /// Searches, at the first call in a statement. What it reads is locked so.
+    pub(crate) fn found(
+        &self,
+        lock: (RowLock, WaitPolicy),
+        run: &mut Run<'_>,
+    ) -> Result<Rc<Found>> {
         if let Some(found) = &run.matches[self.slot] {
             return Ok(found.clone());
         }
@@ -122,7 +126,7 @@ impl SearchCode {
         Ok(run.matches[self.slot].insert(Rc::new(found)).clone())
     }
 
-    fn search(&self, text: &str, lock: RowLock, run: &mut Run<'_>) -> Result<Found> {
+    fn search(&self, text: &str, lock: (RowLock, WaitPolicy), run: &mut Run<'_>) -> Result<Found> {
         let query = match self.plan.mode {
             FulltextMode::Boolean => query::boolean(text)?,
             FulltextMode::Natural | FulltextMode::Expanded => query::natural(text),
@@ -136,19 +140,21 @@ impl SearchCode {
         let stats = engine.table_stats(TableId(self.plan.table));
         let total = run.engine(stats)?.rows.max(1);
         let weights: Vec<f64> = search.words.iter().map(|word| word.weight(total)).collect();
-        let mut found = Found::default();
+        let mut ranked = Vec::with_capacity(hits.len());
         for (locator, mut hit) in hits {
             hit.words.sort_unstable_by_key(|(word, _)| &search.words[*word as usize].key);
             let rank = hit.words.iter().fold(hit.moved, |rank, (word, count)| {
                 let weight = weights[*word as usize];
                 rank + (f64::from(*count) * weight * weight) as f32
             });
-            found.ranks.insert(locator.clone(), rank);
-            found.rows.push(locator);
+            // 0 is the rank of all others.
+            if rank != 0.0 {
+                ranked.push((rank, locator));
+            }
         }
-        let ranks = &found.ranks;
-        found.rows.sort_unstable_by(|a, b| ranks[b].total_cmp(&ranks[a]).then_with(|| a.cmp(b)));
-        Ok(found)
+        ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let ranks = ranked.iter().map(|(rank, locator)| (locator.clone(), *rank)).collect();
+        Ok(Found { ranks, rows: ranked.into_iter().map(|(_, locator)| locator).collect() })
     }
 }
 
@@ -197,7 +203,7 @@ type Hits = Map<Rc<[u8]>, Hit>;
 
 struct Search<'c> {
     code: &'c SearchCode,
-    lock: RowLock,
+    lock: (RowLock, WaitPolicy),
     words: Vec<Asked>,
     batch: RowBatch,
 }
@@ -269,7 +275,7 @@ impl Search<'_> {
 
     fn rows_with(&mut self, key: &[u8], run: &mut Run<'_>) -> Result<Hits> {
         let range = KeyRange::prefix(word_key(key));
-        self.entries(key, range, |_| true, run)
+        self.entries(key, range, None, run)
     }
 
     /// Looks for all other words of the rows that were found, too.
@@ -298,7 +304,8 @@ impl Search<'_> {
         let mut row = RowBuf::default();
         let (table, index) = (TableId(plan.table), IndexId::CLUSTERED);
         let txn = run.transaction(&plan.engine)?;
-        let got = txn.get(table, index, locator, self.lock, WaitPolicy::Wait, &mut row);
+        let (lock, wait) = self.lock;
+        let got = txn.get(table, index, locator, lock, wait, &mut row);
         if run.engine(got)? != GetOutcome::Found {
             return Ok(Vec::new());
         }
@@ -314,7 +321,8 @@ impl Search<'_> {
     fn prefix(&mut self, word: &str, run: &mut Run<'_>) -> Result<Hits> {
         let analyzer = &self.code.analyzer;
         let range = KeyRange::prefix(analyzer.prefix_key(word));
-        self.entries(&analyzer.key(word), range, |key| analyzer.begins_with(key, word), run)
+        let fits = |key: &[u8]| analyzer.begins_with(key, word);
+        self.entries(&analyzer.key(word), range, Some(&fits), run)
     }
 
     /// The rows of the entries in a range, as rows that have the word `asked`. Of several words of a row the last one counts.
@@ -322,13 +330,13 @@ impl Search<'_> {
         &mut self,
         asked: &[u8],
         range: KeyRange,
-        fits: impl Fn(&[u8]) -> bool,
+        fits: Option<&dyn Fn(&[u8]) -> bool>,
         run: &mut Run<'_>,
     ) -> Result<Hits> {
         let word = self.asked(asked);
         let code = self.code;
         let mut hits = Hits::default();
-        let (lock, wait) = (self.lock, WaitPolicy::Wait);
+        let (lock, wait) = self.lock;
         let (table, index) = (TableId(code.plan.entries), IndexId::CLUSTERED);
         let spec = ScanSpec { table, index, range, direction: Direction::Forward, lock, wait };
         let opened = run.transaction(&code.plan.engine)?.open_cursor(&spec);
@@ -342,18 +350,21 @@ impl Search<'_> {
                 break;
             }
             for row in self.batch.iter() {
-                let values = code.entries.decode_all(row.record)?;
-                let [Value::Bytes(key), Value::Bytes(locator), Value::UInt(count)] = &*values
-                else {
-                    continue;
-                };
-                if !fits(key) {
+                if let Some(fits) = fits
+                    && let Value::Bytes(key) = code.entries.decode(row.record, 0)?
+                    && !fits(&key)
+                {
                     continue;
                 }
+                let locator = code.entries.decode(row.record, 1)?;
+                let count = code.entries.decode(row.record, 2)?;
+                let (Value::Bytes(locator), Value::UInt(count)) = (locator, count) else {
+                    continue;
+                };
                 self.words[word as usize].rows += 1;
                 run.memory.charge(locator.len() + HIT_BYTES)?;
-                let hit = Hit { words: vec![(word, *count as u32)], moved: 0.0 };
-                hits.insert(Rc::from(&**locator), hit);
+                let hit = Hit { words: vec![(word, count as u32)], moved: 0.0 };
+                hits.insert(Rc::from(&*locator), hit);
             }
         }
         run.transaction(&code.plan.engine)?.close_cursor(cursor);

@@ -104,6 +104,11 @@ impl ScanNode {
 }
 
 impl TableNode {
+    /// Whether nobody looks at a column of its rows.
+    fn is_counted(&self) -> bool {
+        self.first.is_empty() && self.rest.is_empty() && self.locator.is_none()
+    }
+
     /// Decodes columns into registers.
     #[inline]
     pub(crate) fn load(
@@ -297,9 +302,15 @@ impl<'r> Scan<'r> {
     fn next_found(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let Some(found) = self.found.clone() else { return Ok(false) };
         let table = &self.node.table;
+        // An entry that the snapshot sees is one of a row that it sees.
+        let is_counted = table.is_counted() && table.effective_lock(run) == RowLock::None;
+        let is_counted = is_counted && self.node.filter.is_none();
         while let Some(locator) = found.rows.get(self.at) {
             run.tick()?;
             self.at += 1;
+            if is_counted {
+                return Ok(true);
+            }
             if !table.get(IndexId::CLUSTERED, locator, &mut self.buffers.row, run)? {
                 continue;
             }
@@ -501,7 +512,12 @@ impl<'r> Operator<'r> for Scan<'r> {
                     RowLock::None => run.match_lock,
                     RowLock::Shared | RowLock::Exclusive => RowLock::Shared,
                 };
-                self.found = Some(search.found(lock, run)?);
+                let wait = match self.node.table.wait {
+                    // Nothing is passed here.
+                    WaitPolicy::Peek => WaitPolicy::Wait,
+                    wait => wait,
+                };
+                self.found = Some(search.found((lock, wait), run)?);
             }
             AccessNode::Full { .. } => {
                 self.ranges.clear();

@@ -506,10 +506,6 @@ pub trait Transaction: Send {
     /// `DuplicateKey`, I/O.
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()>;
 
-    /// Drops a secondary index at commit.
-    ///
-    /// # Errors
-    /// `UnknownTable`.
     /// Begins to build indexes over the rows of a table that others go on changing: from now on what they change is noted. The caller
     /// keeps everybody else away from the table during this call. False: the engine does not do that, `create_index` does.
     ///
@@ -540,5 +536,9 @@ pub trait Transaction: Send {
         Ok(())
     }
 
+    /// Drops a secondary index at commit.
+    ///
+    /// # Errors
+    /// `UnknownTable`.
     fn drop_index(&mut self, table: TableId, index: IndexId) -> EngineResult<()>;
 }

@@ -3,11 +3,14 @@
 //!
 //! Knows no query, no table and no rank.
 
+mod marks;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use charset::{Collation, collation_or_binary};
 
+use self::marks::is_mark;
 use crate::key::{encode_part, encode_text_prefix};
 use crate::{CollationId, DataType, TypeKind, Value};
 
@@ -29,10 +32,17 @@ pub const STOPWORDS: [&str; 36] = [
 
 /// The pieces of a text between what belongs to no word, with all that are too short or too long to be indexed.
 ///
-/// Letters, digits and `_` make words, as the reference's engine has it: an apostrophe separates.
+/// Letters with their marks, digits and `_` make words, as the reference's engine has it: an apostrophe separates.
 pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
-        .filter(|token| !token.is_empty())
+    text.split(|letter: char| !is_of_word(letter)).filter(|token| !token.is_empty())
+}
+
+fn is_of_word(letter: char) -> bool {
+    match letter {
+        '_' => true,
+        _ if letter.is_ascii() => letter.is_ascii_alphanumeric(),
+        _ => letter.is_alphanumeric() || is_mark(letter),
+    }
 }
 
 /// Finds words of one collation.
@@ -156,6 +166,8 @@ mod tests {
     fn letters_digits_and_underscores_make_tokens() {
         let found: Vec<&str> = tokens("don't can_not 42nd; größer—日本語").collect();
         assert_eq!(found, ["don", "t", "can_not", "42nd", "größer", "日本語"]);
+        let found: Vec<&str> = tokens("gro\u{308}ßer हिन्दी\u{3000}x\u{fe0f}").collect();
+        assert_eq!(found, ["gro\u{308}ßer", "हिन्दी", "x\u{fe0f}"]);
     }
 
     #[test]

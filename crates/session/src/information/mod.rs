@@ -122,8 +122,12 @@ impl Information<'_> {
         view.rows = stats.rows;
         partitions::share_rows(&mut view.partitions, stats.rows);
         view.data_bytes = stats.data_bytes;
-        view.index_bytes = stats.index_bytes;
-        view.indexes = index_views(table, &stats.distinct);
+        let entries = table.fulltext.iter().filter_map(|index| {
+            let stats = engine?.table_stats(index.entries).ok()?;
+            Some(stats.data_bytes + stats.index_bytes)
+        });
+        view.index_bytes = stats.index_bytes + entries.sum::<u64>();
+        view.indexes = index_views(table, &stats.distinct, stats.rows);
         view.create_statement =
             show_create::create_table(table, next, self.zone().as_ref(), self.style());
     }
@@ -155,7 +159,7 @@ impl Information<'_> {
                 .filter(|(_, column)| !is_hidden(column))
                 .map(|(position, column)| column_view(table, position, column, zone.as_ref()))
                 .collect(),
-            indexes: index_views(table, &[]),
+            indexes: index_views(table, &[], 0),
             constraints: constraint_views(table, &self.catalog_view()),
             temporary: table.temporary,
             partitions,
@@ -397,7 +401,7 @@ fn plain_column(name: String, ty: DataType) -> ColumnView {
     }
 }
 
-fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
+fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView> {
     let view = |index: &catalog::Index| {
         let place = table.definition.indexes.iter().position(|known| known.id == index.id);
         let counts = place.and_then(|place| distinct.get(place));
@@ -424,7 +428,6 @@ fn index_views(table: &Table, distinct: &[Vec<u64>]) -> Vec<IndexView> {
         }
     };
     // An index over words has no order of rows: as many as there are rows.
-    let rows = distinct.first().and_then(|counts| counts.last()).copied().unwrap_or(0);
     let fulltext = table.fulltext.iter().map(|index| {
         let part = |column: &usize| {
             (Some(table.columns[*column].name.to_string()), None, None, false, rows)

@@ -103,9 +103,9 @@ impl Planner<'_> {
                 best = Some(plan);
             }
         };
-        if let Some(plan) = self.matched(id, predicates, live, &keeps, total, goal) {
-            consider(plan);
-        }
+        let matched = self.matched(id, predicates, live, &keeps, total, goal);
+        let is_matched = matched.is_some();
+        matched.into_iter().for_each(&mut consider);
         for (position, index) in table.indexes.iter().enumerate() {
             if !allowed(position) {
                 continue;
@@ -116,7 +116,9 @@ impl Planner<'_> {
                 if unique && index.id.0 == 0 {
                     break;
                 }
-            } else if !goal.order.is_empty() || !goal.group.is_empty() || self.covers(id, index) {
+            } else if !is_matched
+                && (!goal.order.is_empty() || !goal.group.is_empty() || self.covers(id, index))
+            {
                 consider(self.scanned(id, index.id.0, Some(index), &keeps, total, goal, 1.0));
             }
         }
@@ -129,7 +131,8 @@ impl Planner<'_> {
             let clustered = table.primary().filter(|_| allowed(0));
             let weight = if forced { FORCED } else { 1.0 };
             let full = self.scanned(id, 0, clustered, &keeps, total, goal, weight);
-            if best.as_ref().is_none_or(|before| full.cost < before.cost) {
+            // However few rows there are: those that fit come best first.
+            if !is_matched && best.as_ref().is_none_or(|before| full.cost < before.cost) {
                 best = Some(full);
             }
         }

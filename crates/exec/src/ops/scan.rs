@@ -508,10 +508,8 @@ impl<'r> Operator<'r> for Scan<'r> {
                 }
             }
             AccessNode::Fulltext { search } => {
-                let lock = match lock {
-                    RowLock::None => run.match_lock,
-                    RowLock::Shared | RowLock::Exclusive => RowLock::Shared,
-                };
+                // As the rows: who changes them changes their entries, and two who share these would wait for each other.
+                let lock = if lock == RowLock::None { run.match_lock } else { lock };
                 let wait = match self.node.table.wait {
                     // Nothing is passed here.
                     WaitPolicy::Peek => WaitPolicy::Wait,

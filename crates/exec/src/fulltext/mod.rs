@@ -4,6 +4,7 @@
 //! and backups hold for them as for any table. Words and keys are `types::fulltext`'s.
 
 mod check;
+mod hits;
 mod keep;
 mod query;
 mod search;

@@ -4,7 +4,6 @@
 //! the logarithm of the number of all rows to that of those with the word. Numbers are of one precision, as in the reference's engine.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use types::fulltext::{Analyzer, entry_types, tokens, word_key};
 use types::key::encode_part;
 use types::{DataType, SqlBytes, Value};
 
+use super::hits::{Hit, Hits, Keep};
 use super::query::{self, Part, Role};
 use crate::convert;
 use crate::expr::Code;
@@ -29,10 +29,6 @@ use crate::run::Run;
 const COMMON_WEIGHT_BASE: f64 = 1.0001;
 /// Entries that are fetched at once.
 const FETCH_ENTRIES: usize = 1024;
-/// Bytes that a row that fits takes besides its locator.
-const HIT_BYTES: usize = 160;
-
-type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::FixedState>;
 
 /// A search, compiled. What it finds is kept for the statement in a slot of the run.
 pub(crate) struct SearchCode {
@@ -59,9 +55,23 @@ pub(crate) struct MatchCode {
 /// The rows that fit.
 #[derive(Default)]
 pub(crate) struct Found {
-    ranks: Map<Rc<[u8]>, f32>,
-    /// Their locators, best first.
-    pub(crate) rows: Vec<Rc<[u8]>>,
+    /// Locators in their order, and ranks.
+    ranks: Vec<(SqlBytes, f32)>,
+    /// Places in `ranks`, the best first.
+    order: Vec<u32>,
+}
+
+impl Found {
+    fn rank(&self, locator: &[u8]) -> f32 {
+        let found = self.ranks.binary_search_by(|(known, _)| known[..].cmp(locator));
+        found.map_or(0.0, |at| self.ranks[at].1)
+    }
+
+    /// The locator of a row, counted from the best.
+    pub(crate) fn row(&self, at: usize) -> Option<&[u8]> {
+        let place = *self.order.get(at)?;
+        self.ranks.get(place as usize).map(|(locator, _)| &locator[..])
+    }
 }
 
 impl MatchCode {
@@ -84,7 +94,7 @@ impl MatchCode {
                 _ => is_row = false,
             }
         }
-        let rank = found.ranks.get(&*locator).filter(|_| is_row).copied().unwrap_or(0.0);
+        let rank = if is_row { found.rank(&locator) } else { 0.0 };
         run.key = locator;
         Ok(Value::Double(f64::from(rank)))
     }
@@ -140,21 +150,25 @@ impl SearchCode {
         let stats = engine.table_stats(TableId(self.plan.table));
         let total = run.engine(stats)?.rows.max(1);
         let weights: Vec<f64> = search.words.iter().map(|word| word.weight(total)).collect();
-        let mut ranked = Vec::with_capacity(hits.len());
-        for (locator, mut hit) in hits {
-            hit.words.sort_unstable_by_key(|(word, _)| &search.words[*word as usize].key);
-            let rank = hit.words.iter().fold(hit.moved, |rank, (word, count)| {
+        let mut found = Found::default();
+        let mut words = Vec::new();
+        for hit in hits.iter() {
+            words.clear();
+            words.extend(hit.words());
+            words.sort_unstable_by_key(|(word, _)| &search.words[*word as usize].key);
+            let rank = words.iter().fold(hit.moved, |rank, (word, count)| {
                 let weight = weights[*word as usize];
                 rank + (f64::from(*count) * weight * weight) as f32
             });
             // 0 is the rank of all others.
             if rank != 0.0 {
-                ranked.push((rank, locator));
+                found.order.push(found.ranks.len() as u32);
+                found.ranks.push((hit.locator.clone(), rank));
             }
         }
-        ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        let ranks = ranked.iter().map(|(rank, locator)| (locator.clone(), *rank)).collect();
-        Ok(Found { ranks, rows: ranked.into_iter().map(|(_, locator)| locator).collect() })
+        let rank = |place: &u32| found.ranks[*place as usize].1;
+        found.order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        Ok(found)
     }
 }
 
@@ -173,33 +187,6 @@ impl Asked {
         (total as f64 / self.rows as f64).log10()
     }
 }
-
-/// Why a row fits.
-#[derive(Default)]
-struct Hit {
-    /// Words, by their numbers, and how often the row has each.
-    words: Vec<(u32, u32)>,
-    /// By how much operators move it.
-    moved: f32,
-}
-
-impl Hit {
-    /// Operators move a row by one at most.
-    fn shift(&mut self, by: f32) {
-        self.moved = (self.moved + by).clamp(-1.0, 1.0);
-    }
-
-    fn join(&mut self, other: Hit) {
-        self.shift(other.moved);
-        for (word, count) in other.words {
-            if !self.words.iter().any(|(known, _)| *known == word) {
-                self.words.push((word, count));
-            }
-        }
-    }
-}
-
-type Hits = Map<Rc<[u8]>, Hit>;
 
 struct Search<'c> {
     code: &'c SearchCode,
@@ -228,12 +215,12 @@ impl Search<'_> {
                 Role::Lowered => -1.0,
                 Role::Optional | Role::Required | Role::Excluded | Role::Ignored => 0.0,
             };
-            hits.values_mut().for_each(|hit| hit.shift(moved));
+            hits.shift(moved);
             match role {
                 Role::Required => {
                     required = Some(match required {
                         None => hits,
-                        Some(before) => both(before, hits),
+                        Some(before) => before.merge(hits, Keep::Both),
                     });
                 }
                 Role::Excluded => excluded.push(hits),
@@ -242,17 +229,10 @@ impl Search<'_> {
                 }
             }
         }
-        let is_bound = required.is_some();
-        let mut found = required.unwrap_or_default();
-        for (locator, hit) in optional.into_iter().flatten() {
-            match found.entry(locator) {
-                Entry::Occupied(mut known) => known.get_mut().join(hit),
-                Entry::Vacant(place) if !is_bound => _ = place.insert(hit),
-                Entry::Vacant(_) => {}
-            }
-        }
-        found.retain(|locator, _| !excluded.iter().any(|hits| hits.contains_key(locator)));
-        Ok(found)
+        let keep = if required.is_some() { Keep::First } else { Keep::All };
+        let found = required.unwrap_or_default();
+        let found = optional.into_iter().fold(found, |found, hits| found.merge(hits, keep));
+        Ok(excluded.iter().fold(found, Hits::without))
     }
 
     /// The number of a word of the query.
@@ -281,8 +261,8 @@ impl Search<'_> {
     /// Looks for all other words of the rows that were found, too.
     fn expand(&mut self, hits: &mut Hits, run: &mut Run<'_>) -> Result<()> {
         let mut words = BTreeMap::new();
-        for locator in hits.keys() {
-            for text in self.texts(locator, run)? {
+        for hit in hits.iter() {
+            for text in self.texts(&hit.locator, run)? {
                 self.code.analyzer.count_words(&text, &mut words);
             }
         }
@@ -290,9 +270,7 @@ impl Search<'_> {
             if self.words.iter().any(|known| known.key == *key) {
                 continue;
             }
-            for (locator, hit) in self.rows_with(key, run)? {
-                hits.entry(locator).or_default().join(hit);
-            }
+            *hits = std::mem::take(hits).merge(self.rows_with(key, run)?, Keep::All);
         }
         Ok(())
     }
@@ -335,7 +313,7 @@ impl Search<'_> {
     ) -> Result<Hits> {
         let word = self.asked(asked);
         let code = self.code;
-        let mut hits = Hits::default();
+        let mut hits = Vec::new();
         let (lock, wait) = self.lock;
         let (table, index) = (TableId(code.plan.entries), IndexId::CLUSTERED);
         let spec = ScanSpec { table, index, range, direction: Direction::Forward, lock, wait };
@@ -362,13 +340,12 @@ impl Search<'_> {
                     continue;
                 };
                 self.words[word as usize].rows += 1;
-                run.memory.charge(locator.len() + HIT_BYTES)?;
-                let hit = Hit { words: vec![(word, count as u32)], moved: 0.0 };
-                hits.insert(Rc::from(&*locator), hit);
+                run.memory.charge(locator.heap_bytes() + size_of::<Hit>())?;
+                hits.push(Hit::new(locator, (word, count as u32)));
             }
         }
         run.transaction(&code.plan.engine)?.close_cursor(cursor);
-        Ok(hits)
+        Ok(if fits.is_none() { Hits::sorted(hits) } else { Hits::unsorted(hits) })
     }
 
     /// Rows that have all words, in one column, in this order and with nothing in between or, with a distance, anywhere among so many.
@@ -385,7 +362,7 @@ impl Search<'_> {
             let hits = self.word(word, run)?;
             found = Some(match found {
                 None => hits,
-                Some(before) => both(before, hits),
+                Some(before) => before.merge(hits, Keep::Both),
             });
         }
         let mut found = found.unwrap_or_default();
@@ -394,13 +371,7 @@ impl Search<'_> {
                 sequence.retain(is_indexed);
             }
             let keys: Vec<Vec<u8>> = sequence.into_iter().map(|(_, key)| key).collect();
-            let mut fits = Hits::default();
-            for (locator, hit) in found {
-                if self.has_phrase(&locator, &keys, distance, run)? {
-                    fits.insert(locator, hit);
-                }
-            }
-            found = fits;
+            found.try_retain(|hit| self.has_phrase(&hit.locator, &keys, distance, run))?;
         }
         Ok(found)
     }
@@ -428,16 +399,4 @@ impl Search<'_> {
         }
         Ok(false)
     }
-}
-
-/// Rows that fit both.
-fn both(mut one: Hits, other: Hits) -> Hits {
-    let mut found = Hits::default();
-    for (locator, hit) in other {
-        if let Some(mut known) = one.remove(&locator) {
-            known.join(hit);
-            found.insert(locator, known);
-        }
-    }
-    found
 }

@@ -305,7 +305,7 @@ impl<'r> Scan<'r> {
         // An entry that the snapshot sees is one of a row that it sees.
         let is_counted = table.is_counted() && table.effective_lock(run) == RowLock::None;
         let is_counted = is_counted && self.node.filter.is_none();
-        while let Some(locator) = found.rows.get(self.at) {
+        while let Some(locator) = found.row(self.at) {
             run.tick()?;
             self.at += 1;
             if is_counted {

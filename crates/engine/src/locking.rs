@@ -166,6 +166,8 @@ impl Txn {
         };
         drop(waiting);
         match outcome {
+            // Whoever had the lock may let it go right after KILL: the statement was told to end all the same.
+            Ok(()) if cancel.is_cancelled() => Err(EngineError::Cancelled),
             Ok(()) => Ok(()),
             Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),
             Err(WaitError::Cancelled) => Err(EngineError::Cancelled),

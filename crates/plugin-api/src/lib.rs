@@ -31,6 +31,6 @@ pub use registry::{Plugin, PluginInfo, Registrar, Registry};
 pub use rewrite::{RewriteContext, StatementRewriter};
 pub use session::{
     AuthRequest, ColumnMeta, CommandOutcome, Computed, ConnectInfo, ConnectionKind, ExecuteRequest,
-    LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
+    LocalFile, Next, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
     SessionHandle, SessionState, StateChange, Traffic,
 };

@@ -276,6 +276,15 @@ pub trait LocalFile {
     fn read(&mut self) -> Result<Vec<u8>>;
 }
 
+/// What comes behind a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: it is the last one of the command.
+    End,
+    /// Another result.
+    Result,
+}
+
 /// Takes the results of a command. For each statement either `columns`, rows, `end`; or `ok`; or `error`.
 pub trait ResultSink {
     /// A result set begins.
@@ -289,6 +298,10 @@ pub trait ResultSink {
     /// The client is gone.
     fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
         self.columns(columns)
+    }
+    /// What comes behind the results from here on: some clients look for it in what ends the columns.
+    fn followed_by(&mut self, next: Next) {
+        let _ = next;
     }
     /// A row. May flush; may block when the client reads slowly, up to `net_write_timeout`.
     ///

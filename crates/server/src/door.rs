@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
-    ConnectionKind, ExecuteRequest, LocalFile, OkInfo, PreparedInfo, QueryAttribute, ResultSink,
-    RowSource, SessionFactory, SessionHandle, SessionState,
+    ConnectionKind, ExecuteRequest, LocalFile, Next, OkInfo, PreparedInfo, QueryAttribute,
+    ResultSink, RowSource, SessionFactory, SessionHandle, SessionState,
 };
 use session::Server;
 
@@ -258,6 +258,10 @@ struct Explaining<'s> {
 impl ResultSink for Explaining<'_> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
         self.sink.columns(columns)
+    }
+
+    fn followed_by(&mut self, next: Next) {
+        self.sink.followed_by(next);
     }
 
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {

@@ -170,7 +170,7 @@ impl Session {
         if let Some(planned) = self.front_cache.find(&self.server.plan_cache, &key, &lifted) {
             if self.server.catalog.is_current(planned.version) && self.lock_plan(&planned)? {
                 self.shared.counters.add(Counter::PLAN_CACHE_HITS, 1);
-                self.more_results = more;
+                self.say_more_results(more, sink);
                 self.run_to_client(&planned, values, sink)?;
                 return Ok(true);
             }
@@ -182,7 +182,7 @@ impl Session {
             let lifted = LiftedText { text, literals: &self.lifted };
             self.server.plan_cache.insert(key, &lifted, planned.clone());
         }
-        self.more_results = more;
+        self.say_more_results(more, sink);
         self.run_to_client(&planned, values, sink)?;
         Ok(true)
     }

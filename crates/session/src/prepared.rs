@@ -6,7 +6,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail, err};
 use hashbrown::HashMap;
 use plugin_api::{
-    ColumnMeta, CommandOutcome, ExecuteRequest, LocalFile, OkInfo, PreparedInfo, ResultSink,
+    ColumnMeta, CommandOutcome, ExecuteRequest, LocalFile, Next, OkInfo, PreparedInfo, ResultSink,
     RowSource, SessionServices, SessionState,
 };
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
@@ -729,6 +729,10 @@ impl ResultSink for Returning<'_> {
 
     fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
         self.inner.shared_columns(columns)
+    }
+
+    fn followed_by(&mut self, next: Next) {
+        self.inner.followed_by(next);
     }
 
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
-use plugin_api::{CommandOutcome, OkInfo, QueryAttribute, ResultSink};
+use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
 use syntax::ast::{CloneStatement, Statement};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
@@ -137,7 +137,7 @@ impl Session {
         let (statement, consumed) =
             syntax::parse_bytes(text, &options).map_err(|error| parse_error(&error))?;
         let rest = &text[consumed..];
-        self.more_results = self.client.multi_statements && !is_blank(rest);
+        self.say_more_results(self.client.multi_statements && !is_blank(rest), sink);
         if !self.client.multi_statements && !is_blank(rest) && !is_comment(rest, &options) {
             return Err(near(rest, text));
         }
@@ -153,6 +153,14 @@ impl Session {
         let running = Running { source: text, parameters: &[], origin: Origin::Text, kept: None };
         self.run_statement(&statement, &running, sink)?;
         Ok(if self.client.multi_statements { consumed } else { text.len() })
+    }
+
+    /// Notes whether other statements of the text follow the one that is about to run.
+    pub(crate) fn say_more_results(&mut self, more: bool, sink: &mut dyn ResultSink) {
+        self.more_results = more;
+        if self.client.multi_statements {
+            sink.followed_by(if more { Next::Result } else { Next::End });
+        }
     }
 
     /// How texts are parsed now.

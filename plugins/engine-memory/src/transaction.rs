@@ -162,6 +162,8 @@ impl MemoryTransaction {
             Obstacle::Error(error) => return Err(error),
         };
         match outcome {
+            // As in the durable engine: a lock that comes after KILL comes too late.
+            Ok(()) if self.cancel.is_cancelled() => Err(EngineError::Cancelled),
             Ok(()) => Ok(()),
             Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),
             Err(WaitError::Cancelled) => Err(EngineError::Cancelled),

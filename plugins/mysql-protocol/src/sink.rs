@@ -11,7 +11,7 @@ use charset::{Charset, CollationId};
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, err};
 use plugin_api::{
-    ColumnMeta, Computed, LocalFile, OkInfo, ResultSink, RowSource, SessionState, StateChange,
+    ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState, StateChange,
 };
 use sys::blocking::blocking;
 use types::{DataType, TypeKind};
@@ -121,7 +121,7 @@ pub(crate) struct Sink<'a> {
     pub(crate) metadata: &'a mut MetadataCache,
     pub(crate) encoding: TextEncoding,
     pub(crate) format: RowFormat,
-    /// Status before the statement, for clients that get an EOF after the metadata.
+    /// Status before the statement and whether other results follow, for clients that get an EOF after the metadata.
     pub(crate) metadata_status: StatusFlags,
     /// The end of the metadata waits: if a cursor opens, it is the end of the result too.
     pub(crate) cursor_possible: bool,
@@ -266,6 +266,12 @@ impl ResultSink for Sink<'_> {
             self.put_metadata_end();
         }
         self.flush_if_large()
+    }
+
+    fn followed_by(&mut self, next: Next) {
+        let more = StatusFlags::MORE_RESULTS_EXIST;
+        self.metadata_status =
+            self.metadata_status.without(more).with_if(more, next == Next::Result);
     }
 
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {

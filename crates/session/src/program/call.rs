@@ -57,6 +57,7 @@ impl Session {
         self.diagnostics = std::mem::take(&mut self.working);
         let outside = self.enter(&loaded)?;
         self.frames.push(frame);
+        sink.followed_by(plugin_api::Next::Result);
         let mut inner = ProgramSink { inner: sink, affected_rows: 0 };
         let result = self.run_body(&loaded, &mut inner);
         let affected_rows = inner.affected_rows;

@@ -211,6 +211,10 @@ impl ResultSink for ProgramSink<'_> {
         self.inner.columns(columns)
     }
 
+    fn followed_by(&mut self, next: plugin_api::Next) {
+        self.inner.followed_by(next);
+    }
+
     fn row(&mut self, row: &dyn plugin_api::RowSource) -> Result<()> {
         self.inner.row(row)
     }

@@ -7,7 +7,7 @@ use engine_api::CancelToken;
 use engine_memory::MemoryEngine;
 use errors::{Error, Result};
 use plugin_api::{
-    AuthRequest, ColumnMeta, ConnectInfo, ConnectionKind, ExecuteRequest, LocalFile, OkInfo,
+    AuthRequest, ColumnMeta, ConnectInfo, ConnectionKind, ExecuteRequest, LocalFile, Next, OkInfo,
     Plugin, PluginInfo, Registrar, Registry, ResultSink, RowSource, SessionFactory, SessionHandle,
     SessionState,
 };
@@ -104,6 +104,8 @@ pub struct TextSink {
     pub columns: Vec<ColumnMeta>,
     rows: Vec<String>,
     pub last_ok: OkInfo,
+    /// What the session said last of the results to come.
+    next_is_result: bool,
     file: Vec<u8>,
 }
 
@@ -131,7 +133,12 @@ impl ResultSink for TextSink {
         Ok(())
     }
 
+    fn followed_by(&mut self, next: Next) {
+        self.next_is_result = next == Next::Result;
+    }
+
     fn end(&mut self, state: &SessionState) -> Result<()> {
+        assert_eq!(self.next_is_result, state.more_results, "said before the columns");
         self.last_ok = state.clone();
         self.results.push(self.rows.join("\n"));
         Ok(())

@@ -11,8 +11,8 @@ use engine_api::{CommitHandle, CommitWait, EngineResult};
 use errors::{Error, Result, err};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
-    ConnectionKind, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource,
-    SessionFactory, SessionHandle, StateChange,
+    ConnectionKind, ExecuteRequest, Next, OkInfo, PreparedInfo, QueryAttribute, ResultSink,
+    RowSource, SessionFactory, SessionHandle, StateChange,
 };
 use sys::disk::{Disk as _, File, OpenMode, RealDisk, SyncPolicy};
 use sys::mem::AlignedBytes;
@@ -393,7 +393,12 @@ impl SessionHandle for Session {
             }
             "multi" => {
                 sink.ok(&self.state_with(|ok| ok.more_results = true))?;
-                self.one_value("second", Value::Int(2), sink)?;
+                sink.followed_by(Next::Result);
+                sink.columns(&[ColumnMeta::computed("second", DataType::bigint())])?;
+                sink.row(&Row(&[Value::Int(2)]))?;
+                sink.end(&self.state_with(|ok| ok.more_results = true))?;
+                sink.followed_by(Next::End);
+                self.one_value("third", Value::Int(3), sink)?;
             }
             "use" => {
                 let changes = vec![StateChange::Schema(rest.to_owned())];

@@ -370,6 +370,10 @@ impl Client {
                         set.status = status;
                         return Ok(set);
                     }
+                    let more = StatusFlags::MORE_RESULTS_EXIST;
+                    let set = self.read_rows(set, false)?;
+                    assert_eq!(status.contains(more), set.status.contains(more), "known early");
+                    return Ok(set);
                 }
                 self.read_rows(set, false)
             }

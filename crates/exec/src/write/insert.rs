@@ -461,7 +461,12 @@ impl<'p, 's> InsertState<'p, 's> {
         match self.write_row(run) {
             Err(error) if self.program.ignore && ignored(&error, run) => {
                 self.give_back_id(run);
-                if error.code() == ErrorCode::VIEW_CHECK_FAILED {
+                let uncounted = [
+                    ErrorCode::VIEW_CHECK_FAILED,
+                    ErrorCode::NO_REFERENCED_ROW_2,
+                    ErrorCode::CHECK_CONSTRAINT_VIOLATED,
+                ];
+                if uncounted.contains(&error.code()) {
                     // The reference counts such a row neither as a record nor as a duplicate.
                     self.outcome.records -= 1;
                 }
@@ -544,21 +549,36 @@ impl<'p, 's> InsertState<'p, 's> {
         let program = self.program;
         let table = &program.table;
         self.row_generated = None;
-        if let Some(column) = table.auto_increment {
-            self.auto_increment(column, run)?;
+        if table.id_is_read {
+            self.auto_increment(run)?;
+            self.check_row(run)?;
+        } else {
+            // A row that is refused takes no value.
+            self.check_row(run)?;
+            self.auto_increment(run)?;
         }
-        if !self.late.is_empty() {
-            self.compute_late(run)?;
-        }
-        table.generate(self.row, self.strictness, run)?;
-        table.check(run)?;
         table.encode(&mut self.buffers.new, &mut self.buffers.record, run)?;
-        foreign::check_parents(table, &program.related, None, &self.buffers.new, run)?;
         self.store_row(run)?;
         if !program.returning.is_empty() {
             output::compute(&program.returning, &mut self.cells, run)?;
             self.sink.row(&ComputedRow::new(&program.returning, &run.regs, &self.cells))?;
             self.outcome.rows_sent += 1;
+        }
+        Ok(())
+    }
+
+    /// Computes what depends on other columns, and refuses what CHECK, views and foreign keys do not allow.
+    fn check_row(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let program = self.program;
+        let table = &program.table;
+        if !self.late.is_empty() {
+            self.compute_late(run)?;
+        }
+        table.generate(self.row, self.strictness, run)?;
+        table.check(run)?;
+        if !table.parents.is_empty() {
+            table.values_for_keys(&mut self.buffers.new, run);
+            foreign::check_parents(table, &program.related, None, &self.buffers.new, run)?;
         }
         Ok(())
     }
@@ -720,8 +740,11 @@ impl<'p, 's> InsertState<'p, 's> {
     }
 
     /// Generates a value for NULL or 0; another value raises the counter.
-    fn auto_increment(&mut self, column: usize, run: &mut Run<'_>) -> Result<()> {
-        let column = &self.program.table.columns[column];
+    fn auto_increment(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let table = &self.program.table;
+        let Some(column) = table.auto_increment.map(|at| &table.columns[at]) else {
+            return Ok(());
+        };
         let value = &run.regs[column.register];
         let is_zero = matches!(value, Value::Int(0) | Value::UInt(0))
             || matches!(value, Value::Double(number) if *number == 0.0);

@@ -185,6 +185,14 @@ impl WriteTable {
         !self.parents.is_empty() || !self.children.is_empty()
     }
 
+    /// The values of the row in the registers, where foreign keys look at them.
+    pub(crate) fn values_for_keys(&self, values: &mut Vec<Value>, run: &Run<'_>) {
+        values.clear();
+        if self.has_foreign_keys() {
+            values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
+        }
+    }
+
     /// The row in the registers as a record; its values too, for foreign keys.
     pub(crate) fn encode(
         &self,
@@ -192,10 +200,7 @@ impl WriteTable {
         record: &mut Vec<u8>,
         run: &Run<'_>,
     ) -> Result<()> {
-        values.clear();
-        if self.has_foreign_keys() {
-            values.extend(self.columns.iter().map(|column| run.regs[column.register].clone()));
-        }
+        self.values_for_keys(values, run);
         record.clear();
         let value_of = |at: usize| &run.regs[self.columns[at].register];
         self.layout.encode_from(self.columns.len(), value_of, record)

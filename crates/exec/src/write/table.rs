@@ -58,6 +58,8 @@ pub(crate) struct WriteTable {
     /// Computed for what their expressions say of a new row; not kept.
     pub(crate) virtuals: Vec<WriteColumn>,
     pub(crate) auto_increment: Option<usize>,
+    /// Something that is computed or asked of a row reads the AUTO_INCREMENT column.
+    pub(crate) id_is_read: bool,
     pub(crate) has_generated: bool,
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
     /// Schema and name of a view, and what it asks of the row.
@@ -186,6 +188,7 @@ impl TableCompiler {
             engine: table.engine.clone(),
             layout: Layout::new(&types, missing),
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
+            id_is_read: id_is_read(table),
             has_generated: table.columns.iter().any(|column| column.generated.is_some()),
             columns,
             virtuals,
@@ -220,6 +223,24 @@ impl TableCompiler {
             })
             .collect()
     }
+}
+
+/// Whether generated columns, views, selected partitions or foreign keys read the AUTO_INCREMENT column; CHECK and DEFAULT cannot.
+fn id_is_read(table: &TableWrite) -> bool {
+    let Some(at) = table.columns.iter().position(|column| column.auto_increment) else {
+        return false;
+    };
+    let id = table.columns[at].register;
+    let reads = |expr: &Expr| {
+        expr.any(&mut |expr| matches!(expr, Expr::Column { register, .. } if *register == id))
+    };
+    table.columns.iter().filter_map(|column| column.generated.as_ref()).any(reads)
+        || table.view_checks.iter().any(|check| reads(&check.predicate))
+        || table.selected.as_ref().is_some_and(reads)
+        || table.parents.iter().any(|key| {
+            let is_own = key.other.table == table.table;
+            key.columns.contains(&at) || is_own && key.other_columns.contains(&at)
+        })
 }
 
 fn store_option(expr: Option<&Expr>, compiler: &mut NodeCompiler<'_>) -> Result<Option<StoreCode>> {

@@ -98,7 +98,9 @@ pub(crate) fn put_entry(
         if let Err(obstacle) = may_insert() {
             return Ok(Err(obstacle));
         }
-        if mtr.edit(place).insert(slot, &entry.key, &entry.value()) {
+        let value = entry.value();
+        let is_crowded = mtr.page(place).is_crowded(entry.key.len(), value.len());
+        if !is_crowded && mtr.edit(place).insert(slot, &entry.key, &value) {
             note_writer(&mut mtr, place, writer);
             mtr.commit(KIND_PAGES, &[]);
             return Ok(Ok(()));

@@ -70,9 +70,11 @@ fn compact(words: &[AtomicU64]) {
     let upper = take(upper as usize, padded(upper_len as usize));
     let count = page.count();
     let mut slots = Vec::with_capacity(count);
-    for index in 0..count {
-        let offset = take(page.slot(index).offset, page.slot_record_bytes(index));
-        slots.push(page.word(HEADER_WORDS + index) & !0xFFFF | offset);
+    for slot in &words[HEADER_WORDS..][..count] {
+        let slot = slot.load(Relaxed);
+        let (offset, suffix) = ((slot & 0xFFFF) as usize, (slot >> 16 & 0xFFFF) as usize);
+        let value = (page.word(offset / 8) & 0xFFFF) as usize;
+        slots.push(slot & !0xFFFF | take(offset, record_bytes(suffix, value)));
     }
     for (word, value) in words[end / 8..].iter().zip(&image[end / 8..]) {
         word.store(*value, Relaxed);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::model::step;
 
 use crate::layout::{
-    FLAG_LOWER, FLAG_UPPER, Fences, HEADER_WORDS, Kind, PageNo, W_FENCES, W_KIND, W_LINK, W_LSN,
-    W_PAGE, W_SPACE, W_TREE, W_TXN, padded,
+    FLAG_LOWER, FLAG_UPPER, Fences, HEADER_WORDS, Kind, PageNo, SLOT_BYTES, W_FENCES, W_KIND,
+    W_LINK, W_LSN, W_PAGE, W_SPACE, W_TREE, W_TXN, padded, record_bytes,
 };
 
 /// First four bytes of `suffix` as a number that orders like the bytes, zeros appended.
@@ -330,6 +330,19 @@ impl<'a> PageRef<'a> {
     pub(crate) fn copy_suffix(self, slot: usize, out: &mut Vec<u8>) {
         let slot = self.slot(slot);
         self.copy_bytes(slot.offset + 8, slot.suffix_len, out);
+    }
+
+    /// Whether a record would fit only after a compaction, and that would win so little of a page with many records that the next few
+    /// records would each need another: splitting costs less.
+    pub fn is_crowded(self, key_len: usize, value_len: usize) -> bool {
+        /// Records from which on compacting costs more than the split is worth.
+        const MANY: usize = 64;
+        /// Share of the page that a compaction must win.
+        const GAIN_SHARE: usize = 16;
+        let suffix = key_len.saturating_sub(self.prefix_len());
+        self.count() >= MANY
+            && self.contiguous() < record_bytes(suffix, value_len) + SLOT_BYTES
+            && self.free_bytes() < self.size_bytes() / GAIN_SHARE
     }
 
     /// Bytes from the record at `offset` to what lies next in the heap: the record and the garbage behind it.

@@ -187,3 +187,23 @@ fn a_value_grows_into_the_garbage_behind_it() {
     assert!(apply_ops(&copy, &ops, 0).is_some());
     assert_eq!(words(&copy), words(&page));
 }
+
+#[test]
+fn a_page_of_many_records_with_little_garbage_is_crowded() {
+    let page = private_page(4096);
+    let mut ops = Vec::new();
+    let mut edit = PageMut::new(&page, &mut ops, 0);
+    edit.format_node(PageNo(7), 0, 9, &Fences::default());
+    let mut count = 0;
+    while edit.insert(count, &[count as u8], &[7; 8]) {
+        count += 1;
+    }
+    assert!(count >= 64);
+    edit.remove(9);
+    edit.remove(5);
+    // The place of two records: each of the next two would compact the page.
+    assert!(edit.page().is_crowded(1, 8) && edit.fits(1, 8));
+    (0..8).for_each(|_| edit.remove(20));
+    assert!(!edit.page().is_crowded(1, 8));
+    assert!(edit.insert(5, &[5], &[7; 8]) && !edit.page().is_crowded(1, 8));
+}

@@ -461,7 +461,7 @@ fn files_are_loaded() {
 fn statements_can_be_stopped() {
     let harness = Harness::new();
     let mut root = harness.root();
-    root.setup("SET max_execution_time = 50");
+    root.setup("SET max_execution_time = 300");
     // SLEEP answers 1 when it is stopped; the statement fails at its next row.
     root.check(&[("SELECT SLEEP(5), 7", "1|7")]);
     root.refuse(&[("SELECT SLEEP(5) FROM (SELECT 1 UNION ALL SELECT 2) AS two", 3024)]);
@@ -471,10 +471,11 @@ fn statements_can_be_stopped() {
     let (begin, begun) = std::sync::mpsc::channel();
     let killer = std::thread::spawn(move || {
         for sql in begun {
-            let running = format!(
-                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO = '{sql}'"
+            // Stopped before it sleeps it would fail.
+            let sleeping = format!(
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO = '{sql}' AND STATE = 'User sleep'"
             );
-            while root.run(&running) != "1" {
+            while root.run(&sleeping) != "1" {
                 std::thread::sleep(Duration::from_millis(5));
             }
             root.run(&format!("KILL QUERY {id}"));

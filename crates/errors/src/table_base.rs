@@ -557,6 +557,7 @@ catalog! {
     PARTITION_EXCHANGE_DIFFERENT_OPTION = 1731, "HY000", "Non matching attribute '{}' between partition and table";
     PARTITION_EXCHANGE_PART_TABLE = 1732, "HY000", "Table to exchange with partition is partitioned: '{}'";
     PARTITION_EXCHANGE_TEMP_TABLE = 1733, "HY000", "Table to exchange with partition is temporary: '{}'";
+    PARTITION_INSTEAD_OF_SUBPARTITION = 1734, "HY000", "Subpartitioned table, use subpartition instead of partition";
     UNKNOWN_PARTITION = 1735, "HY000", "Unknown partition '{}' in table '{}'";
     TABLES_DIFFERENT_METADATA = 1736, "HY000", "Tables have different definitions";
     ROW_DOES_NOT_MATCH_PARTITION = 1737, "HY000", "Found a row that does not match the partition";

@@ -7,7 +7,9 @@ use engine_api::TableId;
 use errors::{Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
-use syntax::ast::{CreateTable, LockTable, LockTableMode, ObjectName};
+use syntax::ast::{
+    AlterAction, AlterTable, CreateTable, LockTable, LockTableMode, ObjectName, PartitionAction,
+};
 
 use crate::planned::Planned;
 use crate::session::Session;
@@ -189,7 +191,10 @@ impl Session {
         }
         let Some(locked) = &self.locked.tables else { return Ok(()) };
         match statement {
-            Statement::AlterTable(alter) => self.check_redefinable(&alter.name, locked),
+            Statement::AlterTable(alter) => {
+                self.check_redefinable(&alter.name, locked)?;
+                exchanged(alter).map_or(Ok(()), |other| self.check_redefinable(other, locked))
+            }
             Statement::TruncateTable(name) => self.check_redefinable(name, locked),
             Statement::CreateIndex(create) => self.check_redefinable(&create.table, locked),
             Statement::DropIndex(drop) => self.check_redefinable(&drop.table, locked),
@@ -280,6 +285,17 @@ impl Session {
 impl LockedTable {
     fn mode(&self) -> LockMode {
         if self.write { LockMode::Exclusive } else { LockMode::NoWrite }
+    }
+}
+
+/// The other table of EXCHANGE PARTITION.
+fn exchanged(alter: &AlterTable) -> Option<&ObjectName> {
+    match &alter.actions[..] {
+        [AlterAction::Partition(action)] => match &**action {
+            PartitionAction::Exchange { table, .. } => Some(table),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -65,7 +65,8 @@ impl Session {
             let kept = mode.0 & !(SqlMode::NO_ZERO_DATE.0 | SqlMode::NO_ZERO_IN_DATE.0);
             self.settings.sql_mode = SqlMode(kept | SqlMode::ALLOW_INVALID_DATES.0);
         }
-        let copied = sys::blocking::blocking(|| self.copy_rows(old, &copy, origins, partitions));
+        let copied =
+            sys::blocking::blocking(|| self.copy_rows(old, &copy, origins, partitions, &[]));
         self.settings.sql_mode = mode;
         let copied = match copied {
             Ok(count) => count,
@@ -98,12 +99,15 @@ impl Session {
         next.map(Some).map_err(|error| error.into_error(&self.shared.cancel))
     }
 
-    fn copy_rows(
+    /// Inserts the rows of `old`, or of some of its partitions, into `copy`, which no statement but this one knows by its name. `into`
+    /// are the partitions that may take them, when not all do.
+    pub(in crate::ddl) fn copy_rows(
         &mut self,
         old: &Arc<Table>,
         copy: &Arc<Table>,
         origins: &[Option<usize>],
         partitions: Option<&[ast::Ident]>,
+        into: &[ast::Ident],
     ) -> Result<u64> {
         if partitions.is_some_and(<[_]>::is_empty) {
             return Ok(0);
@@ -167,7 +171,7 @@ impl Session {
             ignore: false,
             hints: None,
             table: object(copy),
-            partitions: Vec::new(),
+            partitions: into.to_vec(),
             columns: Some(targets),
             source: ast::InsertSource::Query(Box::new(query)),
             row_alias: None,

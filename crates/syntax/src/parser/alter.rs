@@ -104,6 +104,8 @@ impl<'a> Parser<'a> {
                 self.bump();
                 if load { AlterAction::SecondaryLoad } else { AlterAction::SecondaryUnload }
             }
+            // It stands alone.
+            Kw::EXCHANGE if !actions.is_empty() => return self.fail(),
             Kw::DISCARD
             | Kw::IMPORT
             | Kw::TRUNCATE
@@ -385,6 +387,9 @@ impl<'a> Parser<'a> {
                     validation = self.at(Kw::WITH);
                     self.bump();
                     self.expect(Kw::VALIDATION)?;
+                }
+                if !matches!(self.tok(), Tok::Eof | Tok::Semi) {
+                    return self.fail();
                 }
                 P::Exchange { name, table, validation }
             }

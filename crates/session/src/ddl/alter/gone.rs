@@ -1,4 +1,4 @@
-//! DROP and TRUNCATE PARTITION: the rows that go are deleted, or the others copied, whichever are fewer.
+//! DROP and TRUNCATE PARTITION: the rows that go are deleted, or the others copied, whichever are fewer. EXCHANGE PARTITION deletes them.
 
 use catalog::Table;
 use engine_api::{
@@ -43,8 +43,13 @@ impl Session {
             // What others committed before the lock was granted must be seen.
             self.server.catalog.settle(&cancel)?;
             let txn = self.transactions.transaction(&table.engine)?;
-            for range in gone.iter().filter_map(|number| range_of(table, *number)) {
-                delete_range(txn, table.id, range)?;
+            for number in gone {
+                match range_of(table, *number) {
+                    Some(range) => delete_range(txn, table.id, range, &|_| true)?,
+                    None => {
+                        delete_range(txn, table.id, KeyRange::ALL, &in_partition(table, *number))?
+                    }
+                }
                 cancel.check()?;
             }
             Ok(())
@@ -65,7 +70,26 @@ fn range_of(table: &Table, number: u16) -> Option<KeyRange> {
     Some(KeyRange::prefix(key))
 }
 
-fn delete_range(txn: &mut dyn Transaction, table: TableId, range: KeyRange) -> EngineResult<()> {
+/// Whether a record is of a partition, where those of one are not together.
+fn in_partition(table: &Table, number: u16) -> impl Fn(&[u8]) -> bool + '_ {
+    let columns = &table.definition.columns;
+    let types: Vec<_> = columns.iter().map(|column| column.ty.clone()).collect();
+    let layout = types::record::RecordLayout::new(&types);
+    let stored = table.partition_column().and_then(|at| table.columns[at].stored);
+    move |record| {
+        let value = stored.and_then(|stored| {
+            layout.value(record, stored, columns[stored].instant_default.as_ref())
+        });
+        value == Some(Value::UInt(u64::from(number)))
+    }
+}
+
+fn delete_range(
+    txn: &mut dyn Transaction,
+    table: TableId,
+    range: KeyRange,
+    goes: &dyn Fn(&[u8]) -> bool,
+) -> EngineResult<()> {
     let cursor = txn.open_cursor(&ScanSpec {
         table,
         index: IndexId::CLUSTERED,
@@ -76,7 +100,7 @@ fn delete_range(txn: &mut dyn Transaction, table: TableId, range: KeyRange) -> E
     })?;
     let mut batch = RowBatch::new();
     while txn.fetch(cursor, FETCH_ROWS, &mut batch)? > 0 {
-        for row in batch.iter() {
+        for row in batch.iter().filter(|row| goes(row.record)) {
             txn.delete(table, row.locator)?;
         }
         batch.clear();

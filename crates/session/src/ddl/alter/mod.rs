@@ -3,6 +3,7 @@
 
 mod actions;
 mod carry_out;
+mod exchange;
 mod gone;
 mod order;
 mod partitions;
@@ -100,6 +101,12 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if let [AlterAction::Partition(action)] = &alter.actions[..]
+            && let PartitionAction::Exchange { name, table, .. } = &**action
+            && alter.partitioning.is_none()
+        {
+            return self.exchange_partition(&alter.name, name, table, sink);
+        }
         if let [AlterAction::Partition(action)] = &alter.actions[..]
             && let Some(done) = self.maintain_partitions(&alter.name, action, sink)
         {

@@ -86,7 +86,7 @@ impl Session {
                 return Ok(());
             }
             PartitionAction::Exchange { .. } => {
-                return Err(Error::not_supported("EXCHANGE PARTITION"));
+                return Err(Error::not_supported("EXCHANGE PARTITION with other changes"));
             }
             PartitionAction::Discard(_) | PartitionAction::Import(_) => {
                 return Err(Error::not_supported("DISCARD and IMPORT PARTITION"));

@@ -16,12 +16,14 @@ use crate::{Binder, BoundTableExpression, Disallowed};
 const VIRTUAL_TERMS_MAX: u32 = 65_536;
 
 impl<'a> Binder<'a> {
-    /// Binds an expression of a table definition whose columns are `columns`; column `i` is register `i`.
+    /// Binds an expression of a table definition whose columns are `columns`; column `i` is register `i`. They may be qualified with the
+    /// schema and the name of `table`.
     ///
     /// # Errors
     /// 1054 and everything else that can be wrong with an expression.
     pub fn bind_table_expression(
         mut self,
+        table: Option<(&Arc<str>, &Arc<str>)>,
         columns: &[(Arc<str>, DataType)],
         expr: &ast::Expr,
         source: &'a [u8],
@@ -38,7 +40,7 @@ impl<'a> Binder<'a> {
                 invisible: false,
             })
             .collect();
-        let expr = self.bind_in_scope(scope, expr)?;
+        let expr = self.bind_in_scope(table, scope, expr)?;
         let mut read = RegisterSet::new();
         expr.add_registers(&|_| &[], &mut read);
         let disallowed = self.disallowed(&expr);
@@ -75,15 +77,20 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds `expr` where only `columns` can be seen.
-    fn bind_in_scope(&mut self, columns: Vec<ScopeColumn>, expr: &ast::Expr) -> Result<Expr> {
+    fn bind_in_scope(
+        &mut self,
+        table: Option<(&Arc<str>, &Arc<str>)>,
+        columns: Vec<ScopeColumn>,
+        expr: &ast::Expr,
+    ) -> Result<Expr> {
         let count = self.block_count;
         let result = self.with_hidden(0, |binder| {
             binder.push_block();
             let block = binder.block();
             block.clause = Clause::Where;
             block.tables.push(ScopeTable {
-                schema: None,
-                alias: Arc::from(""),
+                schema: table.map(|(schema, _)| schema.clone()),
+                alias: table.map_or_else(|| Arc::from(""), |(_, name)| name.clone()),
                 source: ScopeSource::Columns(columns),
                 nullable: false,
                 privilege: None,
@@ -158,7 +165,7 @@ impl<'a> Binder<'a> {
         }
         let outer = std::mem::replace(&mut self.source, Cow::Owned(sql.into_bytes()));
         let insert_values = self.insert_values.take();
-        let mut bound = self.bind_in_scope(columns, expr);
+        let mut bound = self.bind_in_scope(None, columns, expr);
         if let (Ok(bound), true) = (&mut bound, table.partitioning.is_some()) {
             crate::partitions::read_moments(bound);
         }

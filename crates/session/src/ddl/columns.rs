@@ -409,6 +409,26 @@ impl Session {
         columns: &[DraftColumn],
         text: &str,
     ) -> Result<BoundTableExpression> {
+        self.bind_definition(None, columns, text)
+    }
+
+    /// Types an expression whose columns may be qualified with the name of the table, as it is written.
+    pub(crate) fn bind_qualified(
+        &self,
+        draft: &Draft,
+        expr: &ast::Expr,
+    ) -> Result<BoundTableExpression> {
+        let options = syntax::PrintOptions { unqualified: false, ..stored_text() };
+        let text = syntax::print_expr(expr, &options);
+        self.bind_definition(Some((&draft.schema, &draft.name)), &draft.columns, &text)
+    }
+
+    fn bind_definition(
+        &self,
+        table: Option<(&Arc<str>, &Arc<str>)>,
+        columns: &[DraftColumn],
+        text: &str,
+    ) -> Result<BoundTableExpression> {
         let sql = format!("DO {text}");
         let parsed = syntax::parse_one(&sql, &syntax::ParseOptions::default())
             .map_err(|error| crate::statement::parse_error(&error))?;
@@ -432,7 +452,7 @@ impl Session {
             variables: &self.services,
             parameter_types: None,
         };
-        Binder::new(input).bind_table_expression(&columns, &expr, sql.as_bytes())
+        Binder::new(input).bind_table_expression(table, &columns, &expr, sql.as_bytes())
     }
 
     /// Binds every expression of a draft: generated columns, defaults and checks.
@@ -560,14 +580,17 @@ fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
 /// The stored text of an expression: the reference's spelling, independent of the session's modes. Whatever table its columns
 /// are qualified with, they are those of the table that is defined.
 pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
-    let options = syntax::PrintOptions {
+    syntax::print_expr(expr, &stored_text()).into()
+}
+
+fn stored_text() -> syntax::PrintOptions<'static> {
+    syntax::PrintOptions {
         canonical: true,
         introducer: Some("utf8mb4"),
         cast_charset: Some("utf8mb4"),
         no_backslash_escapes: false,
         unqualified: true,
-    };
-    syntax::print_expr(expr, &options).into()
+    }
 }
 
 /// 1054 names the place where the column was looked for.

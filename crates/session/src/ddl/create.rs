@@ -208,6 +208,7 @@ impl Session {
         draft.name_constraints(None)?;
         self.check_expressions(&draft)?;
         if let Some(written) = &create.partitioning {
+            self.check_partition_qualifiers(&draft, written)?;
             draft.partitioning = Some(self.build_partitioning(&draft, written, running)?);
         }
         self.check_partitioned(&draft)?;

@@ -8,7 +8,7 @@ use catalog::{
     Column, ColumnDefault, Generated, PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod,
     PartitionValue, Partitioning, same_name,
 };
-use errors::{Diagnostics, Error, Level, Result, bail, err};
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, Ident, PartitionDef, PartitionOption, PartitionValues};
 use types::convert::{CastContext, StoreMode, store};
@@ -132,6 +132,26 @@ impl Session {
         check_names(&partitioning)?;
         check_values(draft, &partitioning)?;
         Ok(partitioning)
+    }
+
+    /// 1054 for columns that are qualified with another table's name. ALTER TABLE does not ask, as the reference does not.
+    pub(crate) fn check_partition_qualifiers(
+        &self,
+        draft: &Draft,
+        written: &ast::Partitioning,
+    ) -> Result<()> {
+        use ast::PartitionMethod as M;
+        for method in [Some(&written.method), written.subpartition.as_ref()].into_iter().flatten() {
+            let (M::Hash { expr, .. } | M::Range(expr) | M::List(expr)) = method else { continue };
+            match self.bind_qualified(draft, expr) {
+                Err(error) if error.code() == ErrorCode::BAD_FIELD_ERROR => {
+                    return Err(in_place(&error, "partition function"));
+                }
+                // Anything else is found again when the method is built, in its order.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     fn partition_method(

@@ -14,6 +14,7 @@ use sys::sync::{Mutex, RwLock};
 use txn::KIND_PAGES;
 
 use crate::codec;
+use crate::new_tables::NewTables;
 use crate::row::BlobRef;
 use crate::table::{Table, TableCounters};
 
@@ -127,6 +128,7 @@ pub(crate) struct Dictionary {
     /// Changes with the map.
     version: AtomicU64,
     counters: Mutex<()>,
+    pub new_tables: NewTables,
 }
 
 /// Fills a new space.
@@ -165,6 +167,7 @@ impl Dictionary {
             opening: Mutex::new(()),
             version: AtomicU64::new(1),
             counters: Mutex::new(()),
+            new_tables: NewTables::default(),
         };
         let ids = dictionary.stored_ids(pool).map_err(io_error)?;
         *dictionary.tables.write() = ids.into_iter().map(|id| (id, Slot::default())).collect();

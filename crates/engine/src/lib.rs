@@ -26,6 +26,7 @@ mod keys;
 mod lock_report;
 mod locking;
 mod losers;
+mod new_tables;
 mod offline;
 mod purge;
 mod put_off;

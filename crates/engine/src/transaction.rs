@@ -25,7 +25,7 @@ use crate::put_off::PutOff;
 use crate::read::{View, visible};
 use crate::row::append_record;
 use crate::snapshot_reader::Reader;
-use crate::table::{Index, Table};
+use crate::table::Table;
 use crate::undo::KeepLocks;
 
 /// A change of the table map that waits for the commit.
@@ -302,6 +302,7 @@ impl Txn {
     ) -> EngineResult<GetOutcome> {
         let tree = self.table_ref(table)?.clustered;
         let view = self.view()?;
+        self.check_known(&view, table)?;
         let system = &self.shared.system;
         self.value.clear();
         let found = tree.get(&system.pool, key, &mut self.value).map_err(io_error)?;
@@ -340,14 +341,24 @@ impl Txn {
         }
     }
 
-    /// Refuses an index that was built after the snapshot was taken.
-    fn check_usable(&mut self, index: &Index) -> EngineResult<()> {
+    /// Refuses a table that was created after the snapshot was taken.
+    #[inline]
+    fn check_known(&self, view: &View, table: TableId) -> EngineResult<()> {
+        let new_tables = &self.shared.dictionary.new_tables;
+        match view.snapshot {
+            Some(snapshot) if new_tables.is_newer(table, snapshot.ts) => Err(definition_changed()),
+            _ => Ok(()),
+        }
+    }
+
+    /// As `check_known`, for an index that was built after the snapshot was taken.
+    fn check_usable(&mut self, table: &Table, at: usize) -> EngineResult<()> {
         let view = self.view()?;
         match view.snapshot {
-            Some(snapshot) if snapshot.ts <= index.usable_from => {
-                Err(Error::with(ErrorCode::TABLE_DEF_CHANGED, &[]).into())
+            Some(snapshot) if snapshot.ts <= table.indexes[at].usable_from => {
+                Err(definition_changed())
             }
-            _ => Ok(()),
+            _ => self.check_known(&view, table.id),
         }
     }
 
@@ -423,7 +434,7 @@ impl Txn {
     ) -> EngineResult<GetOutcome> {
         let at = table.index_at(index)?;
         if lock == RowLock::None {
-            self.check_usable(&table.indexes[at])?;
+            self.check_usable(&table, at)?;
             return self.get_secondary_consistent(&table, at, key, out);
         }
         let space = table.indexes[at].tree.id;
@@ -474,11 +485,12 @@ impl Txn {
         }
     }
 
-    fn apply_pending(&mut self) {
+    fn apply_pending(&mut self, ticket: u64) {
         let dictionary = &self.shared.dictionary;
         for (_, pending) in self.pending.drain(..) {
             match pending {
                 Pending::Created(id) => {
+                    dictionary.new_tables.add(id, ticket, || self.shared.system.horizon());
                     if let Ok(table) = dictionary.get(id) {
                         table.counters.committed.store(true, sys::sync::atomic::Ordering::Release);
                     }
@@ -487,6 +499,12 @@ impl Txn {
             }
         }
     }
+}
+
+/// Error 1412: what the snapshot holds of the table cannot be read any more.
+#[cold]
+fn definition_changed() -> EngineError {
+    Error::with(ErrorCode::TABLE_DEF_CHANGED, &[]).into()
 }
 
 impl Drop for Txn {
@@ -568,7 +586,7 @@ impl Transaction for Txn {
             // Otherwise snapshots taken now could be too old for the index.
             self.wait_durable(ticket)?;
         }
-        self.apply_pending();
+        self.apply_pending(ticket);
         self.end();
         self.shared.after_commit();
         self.shared.system.log.publish_relaxed();
@@ -610,10 +628,13 @@ impl Transaction for Txn {
         self.make_put_off_of(spec.table, spec.index)?;
         let table = self.table(spec.table)?;
         if spec.lock == RowLock::None {
-            self.view()?;
-        }
-        if spec.index != IndexId::CLUSTERED && spec.lock == RowLock::None {
-            self.check_usable(&table.indexes[table.index_at(spec.index)?])?;
+            match spec.index {
+                IndexId::CLUSTERED => {
+                    let view = self.view()?;
+                    self.check_known(&view, table.id)?;
+                }
+                index => self.check_usable(&table, table.index_at(index)?)?,
+            }
         }
         let cursor = Cursor::open(table, spec, mode_of(spec.lock))?;
         let free = self.cursors.iter().position(Option::is_none);
@@ -658,6 +679,7 @@ impl Transaction for Txn {
         self.end_bulk_of(table)?;
         let found = self.table(table)?;
         let view = self.view()?;
+        self.check_known(&view, table)?;
         let reader = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
         Ok(Some(Box::new(reader)))
     }
@@ -672,7 +694,7 @@ impl Transaction for Txn {
         self.make_put_off_of(table, index)?;
         let found = self.table(table)?;
         let at = found.index_at(index)?;
-        self.check_usable(&found.indexes[at])?;
+        self.check_usable(&found, at)?;
         let view = self.view()?;
         let rows = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
         Ok(Some(Box::new(EntryReader::new(rows, at, content))))

@@ -12,7 +12,7 @@ use errors::{Result, bail, err};
 use hashbrown::HashMap;
 use sys::model::breaks;
 use sys::sync::Mutex;
-use sys::sync::atomic::{AtomicU64, Ordering, fence};
+use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// How a statement uses a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,11 +51,13 @@ impl LockMode {
     }
 }
 
-/// The tables that a session's statement or transaction uses. Its mutex is contended only by DDL.
+/// The tables that a session's statement or transaction uses, or a prepared transaction. Its mutex is contended only by DDL.
 #[derive(Debug)]
 pub struct MetadataSlot {
     owner: u64,
     held: Mutex<Vec<(TableId, Usage)>>,
+    /// A prepared transaction's that nobody decides about now: a lock of all tables does not wait for it.
+    rests: AtomicBool,
 }
 
 impl MetadataSlot {
@@ -78,6 +80,9 @@ impl MetadataSlot {
     }
 
     fn blocks(&self, table: Option<TableId>, mode: LockMode) -> bool {
+        if table.is_none() && self.rests.load(Ordering::Relaxed) {
+            return false;
+        }
         self.held
             .lock()
             .iter()
@@ -102,6 +107,8 @@ pub struct MetadataLocks {
     announced: AtomicU64,
     announcements: Mutex<Vec<Announcement>>,
     slots: Mutex<HashMap<u64, Arc<MetadataSlot>>>,
+    /// Slots of prepared transactions so far.
+    resting: AtomicU64,
 }
 
 /// How often a waiter looks again.
@@ -115,9 +122,72 @@ impl MetadataLocks {
 
     /// A slot for session `owner`.
     pub fn register(&self, owner: u64) -> Arc<MetadataSlot> {
-        let slot = Arc::new(MetadataSlot { owner, held: Mutex::new(Vec::new()) });
+        let (held, rests) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        let slot = Arc::new(MetadataSlot { owner, held, rests });
         self.slots.lock().insert(owner, slot.clone());
         slot
+    }
+
+    /// A slot for a prepared transaction that uses these tables.
+    pub fn register_prepared(&self, tables: Vec<(TableId, Usage)>) -> Arc<MetadataSlot> {
+        self.put_prepared(&mut self.slots.lock(), tables)
+    }
+
+    /// Hands what a session's transaction uses over to a slot of its own.
+    pub fn detach(&self, from: &MetadataSlot) -> Arc<MetadataSlot> {
+        // Whoever looks through the slots sees the tables in one of the two.
+        let mut slots = self.slots.lock();
+        let tables = std::mem::take(&mut *from.held.lock());
+        self.put_prepared(&mut slots, tables)
+    }
+
+    fn put_prepared(
+        &self,
+        slots: &mut HashMap<u64, Arc<MetadataSlot>>,
+        tables: Vec<(TableId, Usage)>,
+    ) -> Arc<MetadataSlot> {
+        /// Above the numbers of sessions.
+        const FIRST: u64 = 1 << 63;
+        let owner = FIRST + self.resting.fetch_add(1, Ordering::Relaxed);
+        let (held, rests) = (Mutex::new(tables), AtomicBool::new(true));
+        let slot = Arc::new(MetadataSlot { owner, held, rests });
+        slots.insert(owner, slot.clone());
+        slot
+    }
+
+    /// Before session `owner` decides about a prepared transaction: waits while another locks all tables. From here on who wants to do
+    /// that waits for `slot`.
+    ///
+    /// # Errors
+    /// 1205 after `timeout`, cancelled; the slot rests again.
+    pub fn wake(
+        &self,
+        slot: &MetadataSlot,
+        owner: u64,
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let mut waited = Duration::ZERO;
+        loop {
+            slot.rests.store(false, Ordering::Relaxed);
+            // As in `use_tables`.
+            fence(Ordering::SeqCst);
+            let announcements = self.announcements.lock();
+            let is_locked = announcements.iter().any(|other| {
+                other.owner != owner && other.table.is_none() && other.mode.forbids(Usage::Write)
+            });
+            drop(announcements);
+            if !is_locked {
+                return Ok(());
+            }
+            slot.rests.store(true, Ordering::Relaxed);
+            if waited >= timeout {
+                bail!(LOCK_WAIT_TIMEOUT);
+            }
+            cancel.check()?;
+            sys::blocking::blocking(|| poll(cancel, Wait::GlobalReadLock));
+            waited += POLL;
+        }
     }
 
     /// The session ended.

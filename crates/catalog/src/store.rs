@@ -435,6 +435,7 @@ fn start(txn: &mut dyn Transaction, cancel: &CancelToken) -> Result<()> {
     let options = TxnOptions {
         isolation: engine_api::IsolationLevel::ReadCommitted,
         read_only: false,
+        may_be_prepared: false,
         lock_wait_timeout: Duration::from_secs(60),
         cancel: cancel.clone(),
     };

@@ -28,6 +28,8 @@ pub struct TxnOptions {
     pub isolation: IsolationLevel,
     /// Refuse writes.
     pub read_only: bool,
+    /// `prepare` may be called: whatever the engine does, it can do again for a transaction that a crash left prepared.
+    pub may_be_prepared: bool,
     /// How long a row lock is waited for.
     pub lock_wait_timeout: Duration,
     /// Stops waits and long calls.
@@ -180,6 +182,15 @@ pub struct EngineStat {
     pub value: String,
 }
 
+/// A transaction that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedTransaction {
+    /// As given to `Transaction::prepare`.
+    pub name: Vec<u8>,
+    /// Tables that it may have changed.
+    pub tables: Vec<TableId>,
+}
+
 /// A storage engine.
 pub trait Engine: Send + Sync {
     /// Name as in `ENGINE=`.
@@ -283,6 +294,27 @@ pub trait Engine: Send + Sync {
         Err(errors::Error::not_supported(&what).into())
     }
 
+    /// Transactions that are prepared and not decided, also from before the last start.
+    fn prepared(&self) -> Vec<PreparedTransaction> {
+        Vec::new()
+    }
+
+    /// Commits the transaction that is prepared under this name. Nothing to do when there is none: it had changed nothing.
+    ///
+    /// # Errors
+    /// I/O.
+    fn commit_prepared(&self, _name: &[u8]) -> EngineResult<CommitHandle> {
+        Ok(CommitHandle::Durable)
+    }
+
+    /// Undoes the transaction that is prepared under this name. Nothing to do when there is none.
+    ///
+    /// # Errors
+    /// I/O; nobody can decide otherwise any more, and the next start undoes the rest.
+    fn rollback_prepared(&self, _name: &[u8]) -> EngineResult<()> {
+        Ok(())
+    }
+
     /// Takes over the value of a global variable, at start and when it changes. Names that mean nothing to the engine are ignored.
     fn set_option(&self, _name: &str, _value: u64) {}
 
@@ -338,6 +370,19 @@ pub trait Transaction: Send {
     /// # Errors
     /// I/O; the transaction is ended all the same.
     fn rollback(&mut self) -> EngineResult<()>;
+
+    /// Ends the use of this object, keeping the changes and the locks of what it changed until `Engine::commit_prepared` or
+    /// `rollback_prepared` decides; when the handle is durable, also across crashes. One that changed nothing is just ended. `name` names
+    /// one transaction at a time.
+    ///
+    /// # Errors
+    /// 1235 when the engine cannot and it has changed something, then nothing happened; else the transaction was rolled back.
+    fn prepare(&mut self, _name: &[u8]) -> EngineResult<CommitHandle> {
+        match self.has_written() {
+            true => Err(errors::Error::not_supported("XA PREPARE in this engine").into()),
+            false => self.commit(),
+        }
+    }
 
     /// Reads the row with the full key `key` of a unique index. `out` is cleared first. Does not allocate when `out` has room.
     ///

@@ -61,6 +61,7 @@ fn start(txn: &mut dyn Transaction) -> EngineResult<()> {
     txn.start(&TxnOptions {
         isolation: IsolationLevel::RepeatableRead,
         read_only: false,
+        may_be_prepared: false,
         lock_wait_timeout: Duration::from_secs(5),
         cancel: CancelToken::new(),
     })?;

@@ -5,8 +5,9 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bufpool::PoolConfig;
 use engine_api::{
-    BackupSummary, BackupTarget, CancelToken, DeadlockView, Engine, EngineError, EngineResult,
-    EngineStat, IndexId, KeyRange, LockReport, RangeEstimate, TableId, TableStats, Transaction,
+    BackupSummary, BackupTarget, CancelToken, CommitHandle, DeadlockView, Engine, EngineError,
+    EngineResult, EngineStat, IndexId, KeyRange, LockReport, PreparedTransaction, RangeEstimate,
+    TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
 use sys::blocking::blocking;
@@ -23,6 +24,7 @@ use crate::config::{ArchiveDisk, EngineConfig, Settings};
 use crate::dictionary::{Dictionary, io_error, setup};
 use crate::identity;
 use crate::losers::Losers;
+use crate::prepared::Prepared;
 use crate::row::UndoEntry;
 use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
@@ -45,6 +47,7 @@ pub(crate) struct Shared {
     pub pause: Mutex<()>,
     pub wake: Condvar,
     pub losers: Losers,
+    pub prepared: Prepared,
     log_damage: Option<LogDamage>,
     pub settings: Settings,
     /// Microseconds that a change waits because the log outgrew what recovery may take.
@@ -166,6 +169,7 @@ impl DurableEngine {
             pause: Mutex::new(()),
             wake: Condvar::new(),
             losers: Losers::new(opened.report, progress),
+            prepared: Prepared::default(),
             log_damage: opened.damage,
             settings: Settings::default(),
             brake_micros: AtomicU64::new(0),
@@ -174,6 +178,7 @@ impl DurableEngine {
             archive.attach(&shared.system.log);
         }
         shared.take_losers(opened.losers)?;
+        shared.take_prepared(opened.prepared)?;
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         let threads = match shared.config.background {
             true => crate::background::start(&shared).map_err(io_error)?,
@@ -418,6 +423,18 @@ impl Engine for DurableEngine {
         cancel: &CancelToken,
     ) -> EngineResult<BackupSummary> {
         crate::backup::backup(&self.shared, target, cancel)
+    }
+
+    fn prepared(&self) -> Vec<PreparedTransaction> {
+        self.shared.list_prepared()
+    }
+
+    fn commit_prepared(&self, name: &[u8]) -> EngineResult<CommitHandle> {
+        self.shared.commit_prepared(name)
+    }
+
+    fn rollback_prepared(&self, name: &[u8]) -> EngineResult<()> {
+        self.shared.rollback_prepared(name)
     }
 
     fn set_option(&self, name: &str, value: u64) {

@@ -28,6 +28,7 @@ mod locking;
 mod losers;
 mod new_tables;
 mod offline;
+mod prepared;
 mod purge;
 mod put_off;
 mod read;

@@ -13,9 +13,9 @@ use crate::table::Table;
 use crate::transaction::Txn;
 
 /// Locks of a transaction, at which the older ones are packed.
-const PACK_AT: usize = 4096;
+pub(crate) const PACK_AT: usize = 4096;
 /// The newest are not: rows that a statement has fetched and not looked at may be unlocked yet.
-const PACK_KEEP: usize = 512;
+pub(crate) const PACK_KEEP: usize = 512;
 
 /// What a lock attempt or a write ran into.
 pub(crate) enum Obstacle {

@@ -38,7 +38,7 @@ pub(crate) struct Losers {
 }
 
 /// What the undo of a transaction is about. Its subjects say so at once, however long it is (X16); entries of an earlier version are read.
-fn subjects_of(core: &Core) -> EngineResult<BTreeSet<u64>> {
+pub(crate) fn subjects_of(core: &Core) -> EngineResult<BTreeSet<u64>> {
     if let Some(subjects) = core.subjects() {
         return Ok(subjects.into_iter().collect());
     }

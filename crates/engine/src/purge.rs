@@ -29,7 +29,10 @@ enum Purged {
 }
 
 /// The entries that a change noted, with those of their indexes that are still there.
-fn gone_of<'t>(table: &'t Table, gone: Gone<'t>) -> impl Iterator<Item = (&'t Index, &'t [u8])> {
+pub(crate) fn gone_of<'t>(
+    table: &'t Table,
+    gone: Gone<'t>,
+) -> impl Iterator<Item = (&'t Index, &'t [u8])> {
     gone.iter().filter_map(|(id, sql)| {
         let index = table.indexes.iter().find(|index| u64::from(index.def.id.0) == id);
         index.map(|index| (index, sql))

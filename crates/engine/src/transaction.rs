@@ -44,6 +44,7 @@ pub(crate) struct Txn {
     /// Whose it is, for reports.
     pub(crate) session: u64,
     read_only: bool,
+    pub(crate) may_be_prepared: bool,
     pub(crate) lock_wait_timeout: Duration,
     pub(crate) cancel: CancelToken,
     snapshot: Option<Snapshot>,
@@ -112,6 +113,17 @@ impl CommitWait for LogWait {
     }
 }
 
+impl Shared {
+    /// For who waits until everything up to a ticket is durable.
+    pub(crate) fn handle(&self, ticket: u64) -> CommitHandle {
+        let log = &self.system.log;
+        match log.is_acknowledged(ticket) {
+            true => CommitHandle::Durable,
+            false => CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket })),
+        }
+    }
+}
+
 fn mode_of(lock: RowLock) -> Option<Mode> {
     match lock {
         RowLock::None => None,
@@ -141,6 +153,7 @@ impl Txn {
             isolation: IsolationLevel::default(),
             session: 0,
             read_only: false,
+            may_be_prepared: false,
             lock_wait_timeout: Duration::from_secs(50),
             cancel: CancelToken::new(),
             snapshot: None,
@@ -275,7 +288,7 @@ impl Txn {
         undone
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.expected = Expected::Nothing;
         self.put_off = PutOff::default();
         if let Some(owner) = self.owner.take() {
@@ -468,14 +481,6 @@ impl Txn {
         }
     }
 
-    fn handle(&self, ticket: u64) -> CommitHandle {
-        let log = &self.shared.system.log;
-        match log.is_acknowledged(ticket) {
-            true => CommitHandle::Durable,
-            false => CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket })),
-        }
-    }
-
     /// Adds the table's name to an error of its files.
     #[cold]
     fn name_table(&mut self, id: TableId, error: EngineError) -> EngineError {
@@ -528,6 +533,7 @@ impl Transaction for Txn {
         self.started = true;
         self.isolation = options.isolation;
         self.read_only = options.read_only;
+        self.may_be_prepared = options.may_be_prepared;
         self.lock_wait_timeout = options.lock_wait_timeout;
         self.cancel = options.cancel.clone();
         Ok(())
@@ -579,7 +585,7 @@ impl Transaction for Txn {
         let Some(core) = self.core.take() else {
             let seen = self.seen;
             self.end();
-            return Ok(self.handle(seen));
+            return Ok(self.shared.handle(seen));
         };
         let ticket = self.shared.system.commit(&core);
         if std::mem::take(&mut self.made_public) {
@@ -590,11 +596,15 @@ impl Transaction for Txn {
         self.end();
         self.shared.after_commit();
         self.shared.system.log.publish_relaxed();
-        Ok(self.handle(ticket))
+        Ok(self.shared.handle(ticket))
     }
 
     fn rollback(&mut self) -> EngineResult<()> {
         self.roll_back_all()
+    }
+
+    fn prepare(&mut self, name: &[u8]) -> EngineResult<CommitHandle> {
+        self.prepare_as(name)
     }
 
     fn get(
@@ -730,6 +740,10 @@ impl Transaction for Txn {
 
     fn expect_rows(&mut self, table: TableId) -> EngineResult<()> {
         self.check_writable()?;
+        if self.may_be_prepared {
+            // What keeps others from undoing such trees is in memory only (E14).
+            return Ok(());
+        }
         let found = self.table(table)?;
         self.expect_rows_in(&found)
     }

@@ -23,7 +23,7 @@ use txn::RedoCrew;
 
 use support::builds::{Build, is_caught, number, skipping};
 use support::texts::{Rows, record, rows, table};
-use support::{begin, key};
+use support::{begin, begin_branch, key};
 
 const TABLE: TableId = TableId(2000);
 const OTHER: TableId = TableId(2001);
@@ -68,10 +68,110 @@ fn change(txn: &mut dyn Transaction, model: &mut Rows, random: &mut SplitMix) ->
     }
 }
 
-/// Committed states in order, and how many of them are acknowledged.
+/// Committed states in order, how many of them are acknowledged, and the transaction in doubt.
 struct History {
     states: Vec<Rows>,
     acknowledged: usize,
+    doubt: Option<Doubt>,
+}
+
+/// The name of the transaction that is prepared: one at a time.
+const NAME: &[u8] = b"doubt";
+
+/// A prepared transaction.
+#[derive(Clone)]
+struct Doubt {
+    /// What it makes of the rows that it changed.
+    changes: Vec<(i64, Option<(Option<i64>, Vec<u8>)>)>,
+    /// It was acknowledged.
+    is_durable: bool,
+    decided: Option<Decision>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    /// The state with this number is the first with the changes.
+    Committed(usize),
+    RolledBack,
+}
+
+impl Doubt {
+    fn new(before: &Rows, after: &Rows) -> Doubt {
+        let keys: std::collections::BTreeSet<i64> =
+            before.keys().chain(after.keys()).copied().collect();
+        let changed = keys.into_iter().filter(|key| before.get(key) != after.get(key));
+        let changes = changed.map(|key| (key, after.get(&key).cloned())).collect();
+        Doubt { changes, is_durable: false, decided: None }
+    }
+
+    /// The rows once it is committed: meanwhile nobody else could touch those that it changed.
+    fn applied(&self, rows: &Rows) -> Rows {
+        let mut rows = rows.clone();
+        for (key, row) in &self.changes {
+            match row {
+                Some(row) => drop(rows.insert(*key, row.clone())),
+                None => drop(rows.remove(key)),
+            }
+        }
+        rows
+    }
+}
+
+impl History {
+    fn new() -> History {
+        History { states: vec![Rows::new()], acknowledged: 0, doubt: None }
+    }
+
+    fn last(&self) -> Rows {
+        self.states.last().cloned().unwrap_or_default()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.doubt.as_ref().is_some_and(|doubt| doubt.decided.is_none())
+    }
+
+    /// Somebody decides about the transaction in doubt.
+    fn decide(&mut self, engine: &DurableEngine, random: &mut SplitMix) -> EngineResult<()> {
+        let (at, last) = (self.states.len(), self.last());
+        let Some(doubt) = &mut self.doubt else { return Ok(()) };
+        if random.below(2) == 0 {
+            doubt.decided = Some(Decision::RolledBack);
+            return engine.rollback_prepared(NAME);
+        }
+        doubt.decided = Some(Decision::Committed(at));
+        let state = doubt.applied(&last);
+        self.states.push(state);
+        let handle = engine.commit_prepared(NAME)?;
+        if random.below(3) > 0 {
+            handle.wait()?;
+            self.acknowledged = at;
+        }
+        Ok(())
+    }
+
+    /// After a crash that left the state `model`: whether the transaction in doubt is there as it has to be.
+    fn check_doubt(&mut self, engine: &DurableEngine, model: &Rows, seed: u64) {
+        let listed = !engine.prepared().is_empty();
+        let Some(doubt) = &self.doubt else {
+            assert!(!listed, "seed {seed}: nobody prepared it");
+            return;
+        };
+        match doubt.decided {
+            None => {
+                assert!(listed || !doubt.is_durable, "seed {seed}: a prepared transaction is gone")
+            }
+            Some(Decision::RolledBack) => {}
+            Some(Decision::Committed(at)) => {
+                let possible = if listed { &self.states[..at] } else { &self.states[at..] };
+                let is_gone = !listed && !doubt.is_durable && self.acknowledged < at;
+                assert!(
+                    possible.contains(model) || is_gone,
+                    "seed {seed}: in doubt {listed}, {at}"
+                );
+            }
+        }
+        self.doubt = listed.then(|| Doubt { is_durable: true, decided: None, ..doubt.clone() });
+    }
 }
 
 /// The changes of one transaction; `true` when it is to go on to its end.
@@ -123,14 +223,32 @@ fn work(engine: &DurableEngine, random: &mut SplitMix, history: &mut History) ->
             }
             _ => {}
         }
-        let mut txn = begin(engine);
-        let mut model = history.states.last().cloned().unwrap_or_default();
+        if history.is_in_doubt() && random.below(8) == 0 {
+            history.decide(engine, random)?;
+        }
+        let mut txn = begin_branch(engine);
+        let mut model = history.last();
         if !transact(&mut *txn, &mut model, random)? {
             txn.rollback()?;
             engine.tick()?;
             continue;
         }
-        if random.below(8) == 0 {
+        // One in a life of the engine. Whoever prepares changes no definitions, and definitions stay as they are for it.
+        if history.doubt.is_none() && random.below(12) == 0 {
+            let has_written = txn.has_written();
+            if has_written {
+                history.doubt = Some(Doubt::new(&history.last(), &model));
+            }
+            let handle = txn.prepare(NAME)?;
+            if random.below(3) > 0 {
+                handle.wait()?;
+                if let Some(doubt) = &mut history.doubt {
+                    doubt.is_durable = true;
+                }
+            }
+            continue;
+        }
+        if !history.is_in_doubt() && random.below(8) == 0 {
             match random.below(3) {
                 0 => txn
                     .create_table(&table(OTHER, "test.t1", true))
@@ -188,6 +306,20 @@ fn check(engine: &DurableEngine, history: &History, seed: u64) -> Rows {
     model
 }
 
+/// Decides about what is in doubt on a copy of the disk: the run itself goes on with it.
+fn decide_there(engine: &DurableEngine, history: &History, random: &mut SplitMix, seed: u64) {
+    let mut copy = History {
+        states: history.states.clone(),
+        acknowledged: history.acknowledged,
+        doubt: history.doubt.clone(),
+    };
+    copy.decide(engine, random).unwrap();
+    copy.acknowledged = copy.states.len() - 1;
+    assert_eq!(engine.prepared(), [], "seed {seed}");
+    engine.checkpoint().unwrap();
+    check(engine, &copy, seed);
+}
+
 /// Half of the runs have memory enough for redo to read whole segments ahead.
 fn one_run(seed: u64, build: Build<'_>) {
     let pool_bytes = if seed.is_multiple_of(2) { config().pool_bytes } else { READS_AHEAD };
@@ -197,7 +329,7 @@ fn one_run(seed: u64, build: Build<'_>) {
 fn run_with(seed: u64, build: Build<'_>, config: &dyn Fn() -> EngineConfig) {
     let mut random = SplitMix::new(seed);
     let mut disk = SimDisk::new();
-    let mut history = History { states: vec![Rows::new()], acknowledged: 0 };
+    let mut history = History::new();
     {
         let engine = DurableEngine::open(build(disk.clone()), config(), |_| {}).unwrap();
         let mut txn = begin(&engine);
@@ -226,10 +358,11 @@ fn run_with(seed: u64, build: Build<'_>, config: &dyn Fn() -> EngineConfig) {
         let model = check(&engine, &history, seed);
         assert_eq!(hidden, model, "seed {seed}, crash {crash}");
         assert_eq!(engine.recovery().percent, 100, "seed {seed}");
-        drop(engine);
+        history.check_doubt(&engine, &model, seed);
         let at = history.states.iter().rposition(|state| *state == model).unwrap();
         history.states.truncate(at + 1);
         history.acknowledged = at;
+        decide_there(&engine, &history, &mut random, seed);
     }
 }
 
@@ -320,7 +453,7 @@ fn a_clean_shutdown_loses_nothing_and_no_page() {
     for seed in 1..15 {
         let disk = SimDisk::new();
         let mut random = SplitMix::new(seed);
-        let mut history = History { states: vec![Rows::new()], acknowledged: 0 };
+        let mut history = History::new();
         for round in 0..3 {
             let engine = DurableEngine::open(Arc::new(disk.clone()), config(), |_| {}).unwrap();
             if round == 0 {

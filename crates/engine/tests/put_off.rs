@@ -192,6 +192,7 @@ fn a_change_that_cannot_be_made_in_the_end_takes_the_rows_back() {
     let options = TxnOptions {
         isolation: IsolationLevel::ReadCommitted,
         read_only: false,
+        may_be_prepared: false,
         lock_wait_timeout: Duration::from_millis(1),
         cancel: cancel.clone(),
     };

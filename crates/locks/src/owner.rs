@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Condvar, Mutex};
 
 use crate::report::Tag;
@@ -69,7 +69,9 @@ pub(crate) enum WaitState {
 /// Holder of locks.
 pub struct Owner {
     pub(crate) id: u64,
-    pub(crate) tag: Tag,
+    tag: Tag,
+    /// Nobody's session has it any more.
+    detached: AtomicBool,
     /// Since 1970.
     pub(crate) started: Duration,
     weight: AtomicU64,
@@ -85,12 +87,26 @@ impl Owner {
         Owner {
             id,
             tag,
+            detached: AtomicBool::new(false),
             started,
             weight: AtomicU64::new(0),
             packed_sets: AtomicUsize::new(0),
             held: Mutex::new(Held::default()),
             wait: Mutex::new(WaitState::Running),
             wake: Condvar::new(),
+        }
+    }
+
+    /// Its session goes on without it.
+    pub fn detach(&self) {
+        self.detached.store(true, Ordering::Relaxed);
+    }
+
+    /// As `LockTable::new_owner_for` was told, without the session when it is detached.
+    pub(crate) fn tag(&self) -> Tag {
+        match self.detached.load(Ordering::Relaxed) {
+            true => Tag { session: 0, ..self.tag },
+            false => self.tag,
         }
     }
 

@@ -203,7 +203,7 @@ impl Owner {
         let held = self.held.lock();
         OwnerView {
             id: self.id,
-            tag: self.tag,
+            tag: self.tag(),
             started: self.started,
             records: held.names.len() - held.empty,
             spaces: held.spaces.len() + held.packed_spaces.len(),

@@ -184,6 +184,7 @@ impl Server {
             server.set_engine_option(name, server.global_integer(name));
         }
         server.first_start(&config.root)?;
+        server.take_prepared_branches();
         Ok(server)
     }
 

@@ -468,7 +468,7 @@ impl Session {
     /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
     fn reset(&mut self) -> Result<()> {
         let rolled_back = self.transactions.rollback();
-        self.branch = None;
+        self.leave_branch();
         self.slot.release_to(0);
         self.locked = LockedTables::default();
         self.server.user_locks.release_all(self.shared.id);
@@ -505,6 +505,7 @@ impl Session {
         let options = engine_api::TxnOptions {
             isolation: engine_api::IsolationLevel::ReadCommitted,
             read_only: false,
+            may_be_prepared: false,
             lock_wait_timeout: std::time::Duration::ZERO,
             cancel: engine_api::CancelToken::new(),
         };

@@ -99,6 +99,7 @@ counters! {
     CREATED_TMP_DISK_TABLES "Created_tmp_disk_tables",
     CREATED_TMP_TABLES "Created_tmp_tables",
     HANDLER_COMMIT "Handler_commit",
+    HANDLER_PREPARE "Handler_prepare",
     HANDLER_DELETE "Handler_delete",
     HANDLER_READ_FIRST "Handler_read_first",
     HANDLER_READ_KEY "Handler_read_key",

@@ -42,6 +42,8 @@ pub(crate) struct Transactions {
     savepoints: Vec<NamedSavepoint>,
     /// START TRANSACTION, or the first statement without autocommit, began it.
     pub(crate) explicit: bool,
+    /// They are a branch of a global transaction.
+    pub(crate) may_be_prepared: bool,
     pub(crate) characteristics: Characteristics,
     pub(crate) row_lock_timeout: Duration,
 }
@@ -55,6 +57,7 @@ impl Transactions {
             parts: Vec::new(),
             savepoints: Vec::new(),
             explicit: false,
+            may_be_prepared: false,
             characteristics: Characteristics {
                 isolation: IsolationLevel::RepeatableRead,
                 read_only: false,
@@ -72,6 +75,7 @@ impl Transactions {
         TxnOptions {
             isolation: self.characteristics.isolation,
             read_only: self.characteristics.read_only,
+            may_be_prepared: self.may_be_prepared,
             lock_wait_timeout: self.row_lock_timeout,
             cancel: self.cancel.clone(),
         }
@@ -130,6 +134,32 @@ impl Transactions {
             }
         }
         failure.map_or(Ok(handle), Err)
+    }
+
+    /// Ends all, keeping the changes in doubt: engines are told under `name` what becomes of them.
+    ///
+    /// # Errors
+    /// The first engine's error; what the others did is rolled back then.
+    pub(crate) fn prepare(&mut self, name: &[u8]) -> Result<CommitHandle> {
+        let mut handle = CommitHandle::Durable;
+        for part in self.parts.iter_mut().filter(|part| part.txn.is_started()) {
+            match part.txn.prepare(name) {
+                Ok(CommitHandle::Durable) => {}
+                Ok(pending) => handle = pending,
+                Err(error) => {
+                    let error = error.into_error(&self.cancel);
+                    for part in &self.parts {
+                        // The error above is the one to report.
+                        let _ = part.engine.rollback_prepared(name);
+                    }
+                    let _ = self.rollback();
+                    return Err(error);
+                }
+            }
+        }
+        self.explicit = false;
+        self.savepoints.clear();
+        Ok(handle)
     }
 
     /// Ends all, undoing the changes.

@@ -1,19 +1,24 @@
-//! XA: a transaction as a branch of a global one. A branch is begun, ended and then committed in one phase or rolled back. It is never
-//! prepared yet: no engine keeps a transaction in doubt.
+//! XA: a transaction as a branch of a global one. A branch is begun, ended, then committed in one phase, rolled back or prepared. A prepared
+//! branch belongs to no session: it waits, across restarts, for any that commits it or rolls it back.
 //!
 //! A branch that the session is in is an explicit transaction to everything else; what may not be done within it is asked here.
 
 use std::sync::Arc;
 
+use catalog::{MetadataLocks, MetadataSlot, Usage};
+use engine_api::{CommitHandle, PreparedTransaction};
 use errors::{Error, ErrorCode, Result, bail, err};
-use hashbrown::HashSet;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use stdx::bytes::Reader;
 use syntax::Statement;
 use syntax::ast::{Xa, Xid};
 use sys::sync::Mutex;
-use types::{CollationId, DataType};
+use types::{CollationId, DataType, Value};
 
 use crate::planned::Planned;
+use crate::server::Server;
 use crate::session::Session;
 use crate::statement::commits_implicitly;
 use crate::status::Counter;
@@ -22,9 +27,65 @@ use crate::transaction_statements::to_wait_for;
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";
 
-/// The xids of all branches of the server.
+/// The branches of the server that live.
 #[derive(Debug, Default)]
-pub(crate) struct XaBranches(Mutex<HashSet<Xid>>);
+pub(crate) struct XaBranches(Mutex<HashMap<Xid, Standing>>);
+
+/// Where a branch is.
+#[derive(Debug)]
+enum Standing {
+    /// A session is in it, or decides about it.
+    Taken,
+    /// It is prepared, and nobody is at it.
+    Prepared(Detached),
+}
+
+/// What a prepared branch has besides its changes.
+#[derive(Clone, Debug)]
+struct Detached {
+    /// Keeps the tables that it used as they are.
+    slot: Arc<MetadataSlot>,
+}
+
+impl XaBranches {
+    /// The xids of prepared branches, in the order of their bytes.
+    fn prepared(&self) -> Vec<Xid> {
+        let branches = self.0.lock();
+        let prepared = branches.iter().filter(|(_, at)| matches!(at, Standing::Prepared(_)));
+        let mut xids: Vec<Xid> = prepared.map(|(xid, _)| xid.clone()).collect();
+        xids.sort_unstable_by_key(name_of);
+        xids
+    }
+
+    /// Takes a prepared branch to decide about it.
+    fn take_prepared(self: &Arc<Self>, xid: &Xid) -> Option<(Taken, Detached)> {
+        let mut branches = self.0.lock();
+        let standing = branches.get_mut(xid)?;
+        match std::mem::replace(standing, Standing::Taken) {
+            Standing::Prepared(detached) => {
+                Some((Taken { branches: self.clone(), xid: xid.clone() }, detached))
+            }
+            Standing::Taken => None,
+        }
+    }
+}
+
+/// The name by which engines know a branch: format (8 bytes, lowest first), length of the first part (1), both parts.
+fn name_of(xid: &Xid) -> Vec<u8> {
+    let mut name = xid.format.to_le_bytes().to_vec();
+    name.push(xid.gtrid.len() as u8);
+    name.extend_from_slice(&xid.gtrid);
+    name.extend_from_slice(&xid.bqual);
+    name
+}
+
+fn xid_of(name: &[u8]) -> Option<Xid> {
+    let mut reader = Reader::new(name);
+    let format = reader.u64()?;
+    let length = usize::from(reader.u8()?);
+    let (gtrid, bqual) = reader.rest().split_at_checked(length)?;
+    Some(Xid { gtrid: gtrid.into(), bqual: bqual.into(), format })
+}
 
 /// Keeps an xid from being taken again while it lives.
 #[derive(Debug)]
@@ -35,16 +96,48 @@ struct Taken {
 
 impl Taken {
     fn new(branches: &Arc<XaBranches>, xid: &Xid) -> Result<Taken> {
-        if !branches.0.lock().insert(xid.clone()) {
-            bail!(XAER_DUPID);
-        }
+        match branches.0.lock().entry(xid.clone()) {
+            Entry::Occupied(_) => bail!(XAER_DUPID),
+            Entry::Vacant(vacant) => vacant.insert(Standing::Taken),
+        };
         Ok(Taken { branches: branches.clone(), xid: xid.clone() })
+    }
+
+    /// Leaves the branch to whoever decides.
+    fn leave_prepared(self, detached: Detached) {
+        self.branches.0.lock().insert(self.xid.clone(), Standing::Prepared(detached));
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.branches.0.lock().remove(&self.xid);
+        let mut branches = self.branches.0.lock();
+        if matches!(branches.get(&self.xid), Some(Standing::Taken)) {
+            branches.remove(&self.xid);
+        }
+    }
+}
+
+impl Server {
+    /// At the start: branches that were left prepared.
+    pub(crate) fn take_prepared_branches(&self) {
+        let engines = self.registry.engines().iter();
+        for PreparedTransaction { name, tables } in engines.flat_map(|engine| engine.prepared()) {
+            let Some(xid) = xid_of(&name) else {
+                tracing::error!("a prepared transaction without an xid stays undecided");
+                continue;
+            };
+            let tables = tables.into_iter().map(|table| (table, Usage::Write)).collect();
+            let slot = self.metadata_locks.register_prepared(tables);
+            let standing = Standing::Prepared(Detached { slot });
+            self.xa_branches.0.lock().insert(xid, standing);
+        }
+        let count = self.xa_branches.0.lock().len();
+        if count > 0 {
+            tracing::warn!(
+                "{count} prepared XA transactions keep what they changed locked: XA RECOVER lists them, XA COMMIT or XA ROLLBACK decides"
+            );
+        }
     }
 }
 
@@ -150,10 +243,10 @@ impl Session {
             Xa::Start { xid, join, resume } => self.xa_start(xid, *join, *resume)?,
             Xa::End { suspend: true, .. } => bail!(XAER_INVAL),
             Xa::End { xid, .. } => self.xa_end(xid)?,
-            Xa::Prepare(xid) => self.xa_prepare(xid)?,
+            Xa::Prepare(xid) => return self.xa_prepare(xid, sink),
             Xa::Commit { xid, one_phase } => return self.xa_commit(xid, *one_phase, sink),
             Xa::Rollback(xid) => self.xa_rollback(xid)?,
-            Xa::Recover { .. } => return self.xa_recover(sink),
+            Xa::Recover { convert_xid } => return self.xa_recover(*convert_xid, sink),
         }
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo::default())
@@ -179,6 +272,7 @@ impl Session {
         }
         let taken = Taken::new(&self.server.xa_branches, xid)?;
         self.begin_explicit(None);
+        self.transactions.may_be_prepared = true;
         self.branch = Some(Branch { taken, state: State::Active, undone: None });
         Ok(())
     }
@@ -200,54 +294,118 @@ impl Session {
         Ok(())
     }
 
-    fn xa_prepare(&self, xid: &Xid) -> Result<()> {
-        let branch = self.branch.as_ref();
-        let Some(branch) = branch else { bail!(XAER_RMFAIL, NON_EXISTING) };
+    fn xa_prepare(&mut self, xid: &Xid, sink: &mut dyn ResultSink) -> Result<()> {
+        let Some(branch) = &mut self.branch else { bail!(XAER_RMFAIL, NON_EXISTING) };
         if branch.state != State::Idle {
             return Err(branch.state.refusal());
         }
         if !branch.is(xid) {
             bail!(XAER_NOTA);
         }
-        Err(Error::not_supported("XA PREPARE"))
+        branch.check_stands()?;
+        let prepared = self.transactions.prepare(&name_of(xid));
+        let taken = self.take_branch();
+        let handle = match prepared {
+            Ok(handle) => handle,
+            Err(error) => {
+                self.slot.release_to(0);
+                return Err(error);
+            }
+        };
+        if let Some(taken) = taken {
+            let slot = self.server.metadata_locks.detach(&self.slot);
+            taken.leave_prepared(Detached { slot });
+        }
+        self.shared.counters.add(Counter::HANDLER_PREPARE, 1);
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit: to_wait_for(handle), ..OkInfo::default() })
     }
 
-    /// The session's branch, which `xid` must be.
-    fn branch_to_end(&mut self, xid: &Xid) -> Result<&mut Branch> {
+    /// The session is in no branch any more.
+    pub(crate) fn leave_branch(&mut self) {
+        drop(self.take_branch());
+    }
+
+    fn take_branch(&mut self) -> Option<Taken> {
+        self.transactions.may_be_prepared = false;
+        self.branch.take().map(|branch| branch.taken)
+    }
+
+    /// XA COMMIT and XA ROLLBACK of a prepared branch, from whatever session.
+    fn decide(
+        &mut self,
+        xid: &Xid,
+        decision: impl Fn(&dyn engine_api::Engine, &[u8]) -> engine_api::EngineResult<CommitHandle>,
+    ) -> Result<CommitHandle> {
+        let prepared = self.server.xa_branches.take_prepared(xid);
+        let Some((taken, detached)) = prepared else { bail!(XAER_NOTA) };
+        let (locks, cancel): (&MetadataLocks, _) =
+            (&self.server.metadata_locks, &self.shared.cancel);
+        let timeout = self.settings.lock_wait_timeout;
+        if let Err(error) = locks.wake(&detached.slot, self.shared.id, timeout, cancel) {
+            taken.leave_prepared(detached);
+            return Err(error);
+        }
+        let (name, mut handle, mut result) = (name_of(xid), CommitHandle::Durable, Ok(()));
+        for engine in self.server.registry.engines() {
+            match decision(&**engine, &name) {
+                Ok(CommitHandle::Durable) => {}
+                Ok(pending) => handle = pending,
+                Err(error) => result = result.and(Err(error.into_error(cancel))),
+            }
+        }
+        locks.unregister(&detached.slot);
+        result.map(|()| handle)
+    }
+
+    /// The session's branch, which `xid` must be; `None` when it is in none: only a prepared branch can be meant.
+    fn branch_to_end(&mut self, xid: &Xid) -> Result<Option<&mut Branch>> {
         let is_outside = self.has_open_transaction();
         match &mut self.branch {
             Some(branch) => match branch.is(xid) {
-                true => Ok(branch),
+                true => Ok(Some(branch)),
                 false => Err(branch.state.refusal()),
             },
             None if is_outside => bail!(XAER_RMFAIL, NON_EXISTING),
-            // It could only be a prepared one.
-            None => bail!(XAER_NOTA),
+            None => Ok(None),
         }
     }
 
     fn xa_commit(&mut self, xid: &Xid, one_phase: bool, sink: &mut dyn ResultSink) -> Result<()> {
-        let branch = self.branch_to_end(xid)?;
-        let (stands, state) = (branch.check_stands(), branch.state);
-        if let Err(error) = stands {
-            self.roll_back_branch()?;
-            return Err(error);
-        }
-        if state != State::Idle || !one_phase {
-            return Err(state.refusal());
-        }
-        let handle = self.transactions.commit();
-        self.slot.release_to(0);
+        let handle = match self.branch_to_end(xid)? {
+            Some(branch) => {
+                let (stands, state) = (branch.check_stands(), branch.state);
+                if let Err(error) = stands {
+                    self.roll_back_branch()?;
+                    return Err(error);
+                }
+                if state != State::Idle || !one_phase {
+                    return Err(state.refusal());
+                }
+                let handle = self.transactions.commit();
+                self.slot.release_to(0);
+                self.leave_branch();
+                handle
+            }
+            None => self.decide(xid, |engine, name| engine.commit_prepared(name)),
+        }?;
         self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
-        self.branch = None;
         self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: to_wait_for(handle?), ..OkInfo::default() })
+        self.send_ok(sink, OkInfo { commit: to_wait_for(handle), ..OkInfo::default() })
     }
 
     fn xa_rollback(&mut self, xid: &Xid) -> Result<()> {
-        match self.branch_to_end(xid)?.state {
-            State::Active => Err(State::Active.refusal()),
-            State::Idle | State::RollbackOnly => self.roll_back_branch(),
+        match self.branch_to_end(xid)? {
+            Some(branch) if branch.state == State::Active => Err(State::Active.refusal()),
+            Some(_) => self.roll_back_branch(),
+            None => {
+                let undo = |engine: &dyn engine_api::Engine, name: &[u8]| {
+                    engine.rollback_prepared(name).map(|()| CommitHandle::Durable)
+                };
+                self.decide(xid, undo)?;
+                self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
+                Ok(())
+            }
         }
     }
 
@@ -256,12 +414,11 @@ impl Session {
         self.slot.release_to(0);
         self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
         // Behind the rollback: the xid is free when the branch is gone.
-        self.branch = None;
+        self.leave_branch();
         rolled_back
     }
 
-    /// No branch is ever prepared.
-    fn xa_recover(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+    fn xa_recover(&mut self, convert_xid: bool, sink: &mut dyn ResultSink) -> Result<()> {
         self.require_dynamic("XA_RECOVER_ADMIN")?;
         let number = DataType::bigint();
         let text = DataType::varchar(64, CollationId::UTF8MB4_0900_AI_CI);
@@ -271,7 +428,24 @@ impl Session {
             ColumnMeta::computed("bqual_length", number),
             ColumnMeta::computed("data", text),
         ];
+        let row = |xid: Xid| {
+            let data = [&*xid.gtrid, &*xid.bqual].concat();
+            let data = match convert_xid {
+                true => {
+                    let digits = data.iter().map(|byte| format!("{byte:02X}"));
+                    format!("0x{}", digits.collect::<String>()).into_bytes()
+                }
+                false => data,
+            };
+            vec![
+                Value::Int(xid.format as i64),
+                Value::Int(xid.gtrid.len() as i64),
+                Value::Int(xid.bqual.len() as i64),
+                Value::Bytes(data.as_slice().into()),
+            ]
+        };
+        let rows: Vec<_> = self.server.xa_branches.prepared().into_iter().map(row).collect();
         let state = self.state_info();
-        crate::sink::send_rows(sink, &columns, &[], &state)
+        crate::sink::send_rows(sink, &columns, &rows, &state)
     }
 }

@@ -20,12 +20,19 @@ pub(crate) fn straddle_name(number: u64) -> String {
     format!("straddle-{number}")
 }
 
+/// What stands in a straddle file in the form of a transaction without an id: what the undo of active ones is about (X16).
+const SUBJECTS: u64 = 0;
+/// The same, names of those that are prepared (X17).
+const NAMES: u64 = 1;
+
 /// A core as it stands in a straddle file.
 pub(crate) struct Straddler {
     pub id: u64,
     pub commit: u64,
     pub purged: u64,
     pub undo: UndoLog,
+    /// The name under which it is prepared.
+    pub name: Option<Arc<[u8]>>,
 }
 
 /// Stores a checkpoint after number `previous`.
@@ -138,14 +145,14 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
 }
 
 /// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in a file, number of that file when others share
-/// it, where it begins there, and the rest of its undo. At the end in the same form one without a number, whose undo says for each active
-/// one what its undo is about (X16): id, count, numbers. Also the files that must be synced.
+/// it, where it begins there, and the rest of its undo. At the end in the same form some without an id, whose "commit" says what their
+/// "undo" is, see `docs/format/wal.md`. Also the files that must be synced.
 fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     /// Words of a transaction and the length of its undo.
     const HEAD_BYTES: usize = 7 * 8 + 4;
     let (mut out, mut files) = (vec![0; 4], Vec::new());
     let mut shared_files = HashMap::new();
-    let mut subjects = Vec::new();
+    let (mut subjects, mut names) = (Vec::new(), Vec::new());
     let cores = system.all_cores();
     let undo: usize = cores.iter().map(|core| core.undo_bytes().0).sum();
     // All of it, with room for those that begin meanwhile: growing would take twice the memory.
@@ -168,6 +175,12 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
                 .chain(known.iter())
                 .for_each(|word| put_u64(&mut subjects, word));
         }
+        if core.is_active()
+            && let Some(name) = core.prepared_name()
+        {
+            put_u64(&mut names, core.id);
+            put_blob(&mut names, &name);
+        }
         match &undo.shared {
             Some((shared, _)) => drop(shared_files.insert(shared.number, shared.file.clone())),
             None => files.extend(undo.file.clone()),
@@ -182,9 +195,12 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
         shared_files.insert(filed.file.number, filed.file.file.clone());
     });
     files.extend(shared_files.into_values());
-    if !subjects.is_empty() {
-        out.extend_from_slice(&[0; HEAD_BYTES - 4]);
-        put_blob(&mut out, &subjects);
+    // Subjects are the last: earlier versions look for them there.
+    for (kind, bytes) in [(NAMES, names), (SUBJECTS, subjects)] {
+        if !bytes.is_empty() {
+            [0, kind, 0, 0, 0, 0, 0].into_iter().for_each(|word| put_u64(&mut out, word));
+            put_blob(&mut out, &bytes);
+        }
     }
     let crc = stdx::hash_bytes(1, &out[4..]) as u32;
     out[..4].copy_from_slice(&crc.to_le_bytes());
@@ -198,8 +214,14 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
     bytes.truncate(count);
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged");
     let mut cores = parse(&bytes).ok_or_else(damaged)?;
-    let nobody = cores.pop_if(|core| core.id == 0).map_or(Vec::new(), |core| core.bytes);
-    let mut subjects = parse_subjects(&nobody).ok_or_else(damaged)?;
+    let (mut subjects, mut names) = (HashMap::new(), HashMap::new());
+    while let Some(about) = cores.pop_if(|core| core.id == 0) {
+        match about.commit {
+            SUBJECTS => subjects = parse_subjects(&about.bytes).ok_or_else(damaged)?,
+            NAMES => names = parse_names(&about.bytes).ok_or_else(damaged)?,
+            _ => return Err(damaged()),
+        }
+    }
     let mut files: HashMap<u64, Arc<SharedFile>> = HashMap::new();
     cores
         .into_iter()
@@ -221,7 +243,7 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
                     UndoLog::shared(id, space.clone(), last, base, (file, at))
                 }
             };
-            Ok(Straddler { id, commit, purged, undo })
+            Ok(Straddler { id, commit, purged, undo, name: names.remove(&id) })
         })
         .collect()
 }
@@ -261,6 +283,15 @@ fn parse_subjects(bytes: &[u8]) -> Option<HashMap<u64, Subjects>> {
         let (id, count) = (reader.u64()?, reader.u64()?);
         let numbers: Option<Subjects> = (0..count).map(|_| reader.u64()).collect();
         all.insert(id, numbers?);
+    }
+    Some(all)
+}
+
+fn parse_names(bytes: &[u8]) -> Option<HashMap<u64, Arc<[u8]>>> {
+    let mut reader = Reader::new(bytes);
+    let mut all = HashMap::new();
+    while !reader.is_empty() {
+        all.insert(reader.u64()?, reader.blob()?.into());
     }
     Some(all)
 }

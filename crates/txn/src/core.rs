@@ -31,6 +31,8 @@ pub struct Core {
     pub(crate) purged: AtomicU64,
     /// Whether any entry may have left something to purge.
     pub(crate) garbage: AtomicBool,
+    /// The name under which it is prepared (X17).
+    pub(crate) name: Mutex<Option<Arc<[u8]>>>,
 }
 
 impl Core {
@@ -43,6 +45,7 @@ impl Core {
             undo: Mutex::new(undo),
             purged: AtomicU64::new(0),
             garbage: AtomicBool::new(true),
+            name: Mutex::new(None),
         }
     }
 
@@ -59,6 +62,11 @@ impl Core {
     /// Whether it has neither committed nor finished rolling back.
     pub fn is_active(&self) -> bool {
         self.commit.load(Ordering::Acquire) == ACTIVE
+    }
+
+    /// The name under which it is prepared, or was when it committed.
+    pub fn prepared_name(&self) -> Option<Arc<[u8]>> {
+        self.name.lock().clone()
     }
 
     /// Commit ticket, when committed.

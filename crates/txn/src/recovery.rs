@@ -20,8 +20,8 @@ use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_
 use crate::core::Core;
 use crate::redo::{RedoCrew, replay};
 use crate::system::{
-    KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PURGED, KIND_SETTLED, KIND_UNDONE, NO_PAGES,
-    TxnSystem,
+    KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PREPARED, KIND_PURGED, KIND_SETTLED, KIND_UNDONE,
+    NO_PAGES, TxnSystem,
 };
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
@@ -150,6 +150,8 @@ pub struct Recovered {
     pub checkpoint: Checkpoint,
     /// Transactions that were active and must be rolled back, newest first.
     pub losers: Vec<Arc<Core>>,
+    /// Transactions that are prepared, in no order.
+    pub prepared: Vec<Arc<Core>>,
     /// What was done.
     pub report: Recovery,
     /// What was given up.
@@ -255,8 +257,8 @@ fn create(
     let first = take_checkpoint(&system, &*disk, &checkpoints, 0)?;
     let checkpoint = take_checkpoint(&system, &*disk, &checkpoints, first.number)?;
     let report = Recovery { is_new: true, ..Recovery::default() };
-    let losers = Vec::new();
-    Ok(Recovered { system, checkpoints, checkpoint, losers, report, damage: None })
+    let (losers, prepared) = (Vec::new(), Vec::new());
+    Ok(Recovered { system, checkpoints, checkpoint, losers, prepared, report, damage: None })
 }
 
 /// The log goes on behind what was replayed (W10): pages that changed stay in memory, and the checkpoint still names the old part of the
@@ -283,7 +285,7 @@ fn restart(
     pool.connect(log.clone());
     let system = Arc::new(TxnSystem::new(pool, log, space));
     system.set_redo_rate(report.redo_rate);
-    let (mut losers, mut kept_files) = (Vec::new(), Vec::new());
+    let (mut losers, mut prepared, mut kept_files) = (Vec::new(), Vec::new(), Vec::new());
     for (id, straddler) in found.cores {
         if let Some((shared, _)) = &straddler.undo.shared {
             shared.enter();
@@ -293,7 +295,9 @@ fn restart(
         core.commit.store(straddler.commit, Ordering::Release);
         core.purged.store(straddler.purged, Ordering::Release);
         if core.is_active() {
-            losers.push(core.clone());
+            let is_prepared = straddler.name.is_some();
+            *core.name.lock() = straddler.name;
+            if is_prepared { &mut prepared } else { &mut losers }.push(core.clone());
         }
         system.adopt(core);
     }
@@ -307,7 +311,7 @@ fn restart(
         }
     }
     let damage = end.damage;
-    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, report, damage })
+    Ok(Recovered { system, checkpoints, checkpoint: taken, losers, prepared, report, damage })
 }
 
 /// Transaction ids are numbers of our own; they only need spreading.
@@ -370,7 +374,7 @@ impl Found {
                     let new = || {
                         let mut undo = UndoLog::new(id, self.space.clone());
                         undo.bytes = self.spare.pop().unwrap_or_default();
-                        Straddler { id, commit: 0, purged: 0, undo }
+                        Straddler { id, commit: 0, purged: 0, undo, name: None }
                     };
                     self.cores.entry(id).or_insert_with(new);
                 }
@@ -383,11 +387,18 @@ impl Found {
                 let (id, left) = (reader.u64()?, reader.u64()?);
                 if let Some(core) = self.core(id) {
                     core.undo.last = left;
+                    // Behind the prepare: somebody decided to roll it back.
+                    core.name = None;
                 }
             }
             KIND_COMMIT => {
                 if let Some(core) = self.core(reader.u64()?) {
                     core.commit = record.ticket;
+                }
+            }
+            KIND_PREPARED => {
+                if let Some(core) = self.core(reader.u64()?) {
+                    core.name = Some(reader.rest().into());
                 }
             }
             KIND_ABORTED => self.remove(reader.u64()?),

@@ -31,6 +31,8 @@ pub(crate) const KIND_ABORTED: u8 = 5;
 pub(crate) const KIND_PURGED: u8 = 6;
 /// Transactions that are settled.
 pub(crate) const KIND_SETTLED: u8 = 7;
+/// Transaction that is prepared, and its name.
+pub(crate) const KIND_PREPARED: u8 = 8;
 
 /// A power of two.
 const SHARDS: usize = sized(64, 2);
@@ -242,6 +244,19 @@ impl TxnSystem {
             filed.purged = done.0;
         }
         mtr.commit(KIND_PURGED, &pair(core.id, done.0));
+    }
+
+    /// Prepares a transaction: once the ticket returned is durable, a crash does not roll it back (X17).
+    pub fn prepare(&self, core: &Core, name: &[u8]) -> u64 {
+        let _undo = core.undo.lock();
+        let publish = |_| *core.name.lock() = Some(name.into());
+        self.log.append(KIND_PREPARED, &[&NO_PAGES, &core.id.to_le_bytes(), name], publish)
+    }
+
+    /// A prepared transaction is to be rolled back, by its caller or the next start: it is as if it had never been prepared.
+    pub fn unprepare(&self, core: &Core) {
+        let _undo = core.undo.lock();
+        *core.name.lock() = None;
     }
 
     /// Decides a commit and returns its ticket (X3). Locks are the caller's to release afterwards.

@@ -188,3 +188,65 @@ fn the_low_mark_passes_what_only_an_old_snapshot_keeps() {
     system.advance_low();
     assert!(system.snapshot(other).low > undone.id);
 }
+
+/// Names of prepared transactions and number of losers that a crash now would leave.
+fn after_a_crash(disk: &SimDisk, system: &TxnSystem) -> (Vec<Vec<u8>>, usize) {
+    system.log.flush_to(system.log.next_ticket() - 1).unwrap();
+    let disk = disk.after_crash(1);
+    // Recovery can be repeated.
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let again = open(&disk);
+        let names = again.prepared.iter().map(|core| core.prepared_name().unwrap().to_vec());
+        found.push((names.collect(), again.losers.len()));
+    }
+    assert_eq!(found[0], found[1]);
+    found.remove(0)
+}
+
+#[test]
+fn a_prepared_transaction_is_no_loser_until_somebody_decides() {
+    for checkpoints in [false, true] {
+        let disk = SimDisk::new();
+        let opened = open(&disk);
+        let system = &opened.system;
+        let mut number = opened.checkpoint.number;
+        let mut checkpoint = || {
+            if checkpoints {
+                while system.flush_pages(usize::MAX).unwrap() > 0 {}
+                number =
+                    take_checkpoint(system, &disk, &opened.checkpoints, number).unwrap().number;
+            }
+        };
+        let (core, other) = (
+            system.begin_write(system.locks.new_owner()),
+            system.begin_write(system.locks.new_owner()),
+        );
+        change(system, &core, b"one");
+        change(system, &core, b"two");
+        change(system, &other, b"three");
+        assert_eq!(after_a_crash(&disk, system), (vec![], 2));
+        system.prepare(&core, b"name");
+        system.prepare(&other, b"");
+        checkpoint();
+        assert_eq!(after_a_crash(&disk, system).1, 0);
+        system.commit(&other);
+        checkpoint();
+        assert_eq!(after_a_crash(&disk, system), (vec![b"name".to_vec()], 0));
+        // To be rolled back: from the first step on nobody can commit it any more.
+        system.unprepare(&core);
+        checkpoint();
+        system.log_undone(&core, Mtr::new(&system.pool), UndoPointer(1));
+        assert_eq!(after_a_crash(&disk, system), (vec![], 1));
+        // That step may lie before the log that recovery reads.
+        for _ in 0..3 {
+            for _ in 0..100 {
+                change(system, &core, &[b'f'; 500]);
+            }
+            checkpoint();
+        }
+        assert_eq!(after_a_crash(&disk, system), (vec![], 1));
+        system.finish_rollback(&core);
+        assert_eq!(after_a_crash(&disk, system), (vec![], 0));
+    }
+}

@@ -65,7 +65,13 @@ pub fn t1() -> TableDef {
 }
 
 pub fn options(isolation: IsolationLevel) -> TxnOptions {
-    TxnOptions { isolation, read_only: false, lock_wait_timeout: SHORT, cancel: CancelToken::new() }
+    TxnOptions {
+        isolation,
+        read_only: false,
+        may_be_prepared: false,
+        lock_wait_timeout: SHORT,
+        cancel: CancelToken::new(),
+    }
 }
 
 impl Bench {

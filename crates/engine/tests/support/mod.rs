@@ -51,11 +51,23 @@ pub fn begin_waiting(engine: &DurableEngine, lock_wait_timeout: Duration) -> Box
     txn
 }
 
+/// As `begin`, for a transaction that may be prepared.
+pub fn begin_branch(engine: &DurableEngine) -> Box<dyn Transaction> {
+    let mut txn = engine.new_transaction();
+    start_with(&mut *txn, Duration::from_millis(1), true);
+    txn
+}
+
 /// Starts `txn` at REPEATABLE READ, with a statement begun.
 pub fn start(txn: &mut dyn Transaction, lock_wait_timeout: Duration) {
+    start_with(txn, lock_wait_timeout, false);
+}
+
+fn start_with(txn: &mut dyn Transaction, lock_wait_timeout: Duration, may_be_prepared: bool) {
     let options = TxnOptions {
         isolation: IsolationLevel::RepeatableRead,
         read_only: false,
+        may_be_prepared,
         lock_wait_timeout,
         cancel: CancelToken::new(),
     };

@@ -46,6 +46,7 @@ impl TransactionSource for Source {
             let options = TxnOptions {
                 isolation: IsolationLevel::RepeatableRead,
                 read_only: false,
+                may_be_prepared: false,
                 lock_wait_timeout: Duration::from_millis(50),
                 cancel: CancelToken::new(),
             };

@@ -122,6 +122,7 @@ impl Session {
         txn.start(&engine_api::TxnOptions {
             isolation: engine_api::IsolationLevel::ReadCommitted,
             read_only: false,
+            may_be_prepared: false,
             lock_wait_timeout: self.settings.row_lock_timeout,
             cancel: cancel.clone(),
         })

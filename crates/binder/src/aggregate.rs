@@ -6,7 +6,7 @@ use errors::{Error, Result, bail};
 use plan::{AggregateCall, Expr, SortKey};
 use plugin_api::ArgInfo;
 use syntax::ast::{self, AggregateFunc};
-use types::DataType;
+use types::{DataType, TypeKind};
 
 use crate::Binder;
 
@@ -120,6 +120,10 @@ impl Binder<'_> {
             bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
         }
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
+        let takes_any = matches!(name, "COUNT" | "ANY_VALUE" | "GROUP_CONCAT");
+        if !takes_any && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
+            bail!(WRONG_ARGUMENTS, name.to_ascii_lowercase());
+        }
         Ok((function.bind)(self.input.bind, &infos, separator)?.ty)
     }
 

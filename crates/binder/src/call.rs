@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use errors::{Error, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
-use plugin_api::ArgInfo;
+use plugin_api::{ArgInfo, Coercion};
 use syntax::ast::{self, ExprKind, IntervalUnit};
-use types::{CollationId, DataType, Value};
+use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::aggregate::arg_info;
 use crate::collation::{self, Differing};
@@ -382,7 +382,7 @@ impl Binder<'_> {
         }
         for arg in &mut args {
             single(arg)?;
-            if matches!(name, "CONV" | "BIN" | "OCT") && arg.ty().kind == types::TypeKind::Bit {
+            if matches!(name, "CONV" | "BIN" | "OCT") && arg.ty().kind == TypeKind::Bit {
                 let ty = DataType::bigint_unsigned().with_nullable(arg.ty().nullable);
                 let operand = Box::new(std::mem::replace(arg, Expr::Row(Vec::new())));
                 *arg = Expr::Cast { operand, kind: CastKind::Implicit, ty };
@@ -394,7 +394,16 @@ impl Binder<'_> {
         let common = self.common_collation(name, &args)?;
         self.adopt_collation(name, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let mut ty = (function.bind)(self.input.bind, &infos)?.ty;
+        let bound = (function.bind)(self.input.bind, &infos)?;
+        for (index, arg) in infos.iter().enumerate() {
+            let wants_number =
+                matches!(bound.coercion(index), Coercion::Double | Coercion::Decimal)
+                    || matches!(name, "GREATEST" | "LEAST");
+            if wants_number && arg.ty.kind == TypeKind::Geometry {
+                bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
+            }
+        }
+        let mut ty = bound.ty;
         if let Some(common) = common
             && ty.is_text()
             && ![common, ty.collation].contains(&CollationId::BINARY)

@@ -1,6 +1,6 @@
 //! Comparisons: rows taken apart, constants converted to the type of what they are compared with, the collation of texts.
 
-use errors::{Result, bail};
+use errors::{Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr};
 use syntax::ast;
 use types::temporal::{parse_date, parse_datetime, parse_time};
@@ -84,6 +84,9 @@ impl Binder<'_> {
         right: Expr,
     ) -> Result<Expr> {
         let equality = matches!(op, BinaryOp::Equal | BinaryOp::NullSafeEqual | BinaryOp::NotEqual);
+        if !equality {
+            refuse_geometries([&left, &right], plan::print::operator(op))?;
+        }
         let (left, right) = self.comparable(left, right, equality);
         let collation = self.comparison_collation(&[&left, &right], plan::print::operator(op))?;
         let nullable = op != BinaryOp::NullSafeEqual && (left.ty().nullable || right.ty().nullable);
@@ -270,6 +273,7 @@ impl Binder<'_> {
         for expr in [&operand, &low, &high] {
             single(expr)?;
         }
+        refuse_geometries([&operand, &low, &high], "between")?;
         let [operand, low, high] = as_numbers_if_mixed([operand, low, high]);
         let (first, low) = self.comparable(operand.clone(), low, false);
         let (second, high) = self.comparable(operand, high, false);
@@ -543,4 +547,15 @@ fn plain_member(expr: Expr, ty: &DataType, other: &DataType) -> Expr {
         return cast(expr, DataType::bigint_unsigned());
     }
     to_text(expr, ty.collation, CastKind::Implicit)
+}
+
+/// Geometries are equal or not, and that is all that operators know of them.
+///
+/// # Errors
+/// 1210.
+pub(crate) fn refuse_geometries<const N: usize>(exprs: [&Expr; N], operation: &str) -> Result<()> {
+    match exprs.iter().any(|expr| expr.ty().kind == TypeKind::Geometry) {
+        true => Err(err!(WRONG_ARGUMENTS, operation)),
+        false => Ok(()),
+    }
 }

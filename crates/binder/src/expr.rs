@@ -9,7 +9,7 @@ use types::{CollationId, DataType, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value}
 
 use crate::Binder;
 use crate::collation::{self, Differing};
-use crate::compare::is_binary_literal;
+use crate::compare::{is_binary_literal, refuse_geometries};
 use crate::literal;
 use crate::typing::{
     Arithmetic, NumberClass, arithmetic, display_width, number_class, string_type,
@@ -130,10 +130,12 @@ impl Binder<'_> {
             ast::UnaryOp::Plus => self.bind_single(operand),
             ast::UnaryOp::Neg => {
                 let operand = self.bind_number(operand)?;
+                refuse_geometries([&operand], "-")?;
                 Ok(negate(operand))
             }
             ast::UnaryOp::BitNot => {
                 let operand = self.bind_number(operand)?;
+                refuse_geometries([&operand], "~")?;
                 let ty = bit_type(&[&operand]);
                 Ok(Expr::Unary { op: UnaryOp::BitNot, operand: Box::new(operand), ty })
             }
@@ -220,6 +222,7 @@ impl Binder<'_> {
             | ast::BinaryOp::BitXor
             | ast::BinaryOp::ShiftLeft
             | ast::BinaryOp::ShiftRight => {
+                refuse_geometries([&left, &right], plan::print::operator(bit_op(op)))?;
                 let ty = bit_type(&[&left, &right]);
                 return Ok(binary(bit_op(op), left, right, CollationId::BINARY, ty));
             }
@@ -242,6 +245,7 @@ impl Binder<'_> {
             Arithmetic::IntegerDivide => BinaryOp::IntegerDivide,
             Arithmetic::Modulo => BinaryOp::Modulo,
         };
+        refuse_geometries([&left, &right], plan::print::operator(op))?;
         Ok(binary(op, left, right, CollationId::BINARY, ty))
     }
 
@@ -296,6 +300,7 @@ impl Binder<'_> {
         let mut pattern = self.bind_single(&like.pattern)?;
         let connection = self.input.bind.collation_connection;
         self.infer(&mut pattern, &DataType::varchar(16_383, connection));
+        refuse_geometries([&operand, &pattern], "like")?;
         let collation =
             collation::aggregate([&operand, &pattern], connection, "like", Differing::Refuse)?;
         let escape = match &like.escape {

@@ -270,15 +270,12 @@ fn unify_pair(a: &DataType, b: &DataType, collation: CollationId) -> DataType {
         return ty;
     }
     let fraction = a.decimals.max(b.decimals).min(6);
-    match (a.kind, b.kind) {
-        (Date | Time | DateTime | Timestamp, Date | Time | DateTime | Timestamp) => {
-            let length = if fraction > 0 { 20 + u32::from(fraction) } else { 19 };
-            return DataType::new(DateTime, length, fraction);
-        }
-        (Geometry, Geometry) => return a.clone(),
-        _ => {}
+    if a.is_temporal() && b.is_temporal() {
+        let length = if fraction > 0 { 20 + u32::from(fraction) } else { 19 };
+        return DataType::new(DateTime, length, fraction);
     }
-    let binary = a.is_binary() || b.is_binary();
+    let raw = |ty: &DataType| ty.is_binary() || ty.kind == Geometry;
+    let binary = raw(a) || raw(b);
     let bytes = |ty: &DataType| {
         let text = binary && ty.is_text() && ty.collation != CollationId::BINARY;
         display_width(ty).saturating_mul(if text { CHAR_BYTES_MAX } else { 1 })
@@ -333,6 +330,7 @@ fn same_kind(a: &DataType, b: &DataType) -> DataType {
     let mut ty = a.clone();
     ty.zerofill = false;
     match ty.kind {
+        TypeKind::Geometry => ty = DataType::geometry(),
         TypeKind::Decimal => {
             let scale = a.decimals.max(b.decimals);
             let whole = whole_digits(a).max(whole_digits(b));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::Result;
+use types::geometry::{GeometryKind, SpatialType};
 use types::{
     CollationId, DataType, Date, DateTime, Decimal, Members, SqlBytes, Time, TypeKind, Value,
 };
@@ -67,6 +68,8 @@ pub(crate) fn type_writer(ty: &DataType) -> FieldWriter {
             out.bytes(8, name);
         }
     }
+    out.number(9, u64::from(ty.spatial.kind.number()));
+    out.number(10, ty.spatial.srid.map_or(0, |srid| u64::from(srid) + 1));
     out
 }
 
@@ -87,6 +90,14 @@ pub(crate) fn read_type(bytes: &[u8]) -> Result<DataType> {
             6 => ty.decimals = field.narrow()?,
             7 => ty.collation = CollationId(field.narrow()?),
             8 => names.push(field.bytes.into()),
+            9 => {
+                let kind = GeometryKind::from_number(field.narrow()?);
+                ty.spatial.kind = kind.ok_or_else(damaged)?;
+            }
+            10 => {
+                let srid = field.number()?.checked_sub(1).and_then(|srid| srid.try_into().ok());
+                ty.spatial.srid = Some(srid.ok_or_else(damaged)?);
+            }
             _ => {}
         }
     }
@@ -180,10 +191,15 @@ pub(crate) fn read_schema(bytes: &[u8]) -> Result<Schema> {
 /// A table: schema 1, name 2, engine 3, column 4, index 5, foreign key 6, check 7, collation 8, comment 9, option 10,
 /// created 11, id 12, engine column 13, engine index 14, engine name 15, partitioning 16, FULLTEXT index 17.
 pub(crate) fn write_table(table: &Table) -> Vec<u8> {
-    // A version that does not know FULLTEXT indexes must not write the rows without their entries.
-    let mut out = match table.fulltext.is_empty() {
-        true => FieldWriter::object(),
-        false => FieldWriter::with_entries(),
+    // A version that does not know FULLTEXT indexes must not write the rows without their entries, and one that does not know which
+    // geometries a column takes must not write others.
+    let restricts = |column: &Column| column.ty.spatial != SpatialType::default();
+    let mut out = if table.columns.iter().any(restricts) {
+        FieldWriter::with_geometries()
+    } else if !table.fulltext.is_empty() {
+        FieldWriter::with_entries()
+    } else {
+        FieldWriter::object()
     };
     out.text(1, &table.schema);
     out.text(2, &table.name);

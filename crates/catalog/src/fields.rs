@@ -12,6 +12,9 @@ pub(crate) const FORMAT: u16 = 1;
 /// The same frame, of a table with FULLTEXT indexes.
 const FORMAT_ENTRIES: u16 = 2;
 
+/// The same frame, of a table with columns of some geometries or of one reference system; it may have FULLTEXT indexes, too.
+const FORMAT_GEOMETRIES: u16 = 3;
+
 /// Builds one object.
 pub(crate) struct FieldWriter(Vec<u8>);
 
@@ -27,6 +30,13 @@ impl FieldWriter {
     pub(crate) fn with_entries() -> FieldWriter {
         let mut out = Vec::new();
         put_u16(&mut out, FORMAT_ENTRIES);
+        FieldWriter(out)
+    }
+
+    /// A table with columns of some geometries or of one reference system.
+    pub(crate) fn with_geometries() -> FieldWriter {
+        let mut out = Vec::new();
+        put_u16(&mut out, FORMAT_GEOMETRIES);
         FieldWriter(out)
     }
 
@@ -97,7 +107,7 @@ impl<'a> Field<'a> {
 pub(crate) fn object_fields(bytes: &[u8]) -> Result<Vec<Field<'_>>> {
     let mut reader = Reader::new(bytes);
     match reader.u16() {
-        Some(FORMAT | FORMAT_ENTRIES) => nested_fields(reader.rest()),
+        Some(FORMAT | FORMAT_ENTRIES | FORMAT_GEOMETRIES) => nested_fields(reader.rest()),
         Some(_) | None => Err(damaged()),
     }
 }

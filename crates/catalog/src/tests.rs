@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{CancelToken, ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
+use types::geometry::{GeometryKind, SpatialType};
 use types::{CollationId, DataType, Members, TypeKind, Value};
 
 use crate::*;
@@ -218,6 +219,7 @@ fn a_transaction_goes_on_with_its_tables_while_ddl_waits() {
 fn dictionary_entries_have_their_golden_bytes() {
     const TABLE: &str = include_str!("../tests/golden/table.hex");
     const FULLTEXT: &str = include_str!("../tests/golden/table-fulltext.hex");
+    const GEOMETRY: &str = include_str!("../tests/golden/table-geometry.hex");
     const ACCOUNT: &str = include_str!("../tests/golden/account.hex");
     let mut with_words = table(1024, "s", "t");
     with_words.fulltext.push(FulltextIndex {
@@ -230,6 +232,12 @@ fn dictionary_entries_have_their_golden_bytes() {
     golden::check("table-fulltext.hex", &codec::write_table(&with_words), FULLTEXT);
     let read = codec::read_table(&golden::bytes(FULLTEXT)).expect("readable");
     assert_eq!(format!("{read:?}"), format!("{with_words:?}"));
+    let mut with_points = table(1024, "s", "t");
+    with_points.columns[1].ty = DataType::geometry();
+    with_points.columns[1].ty.spatial = SpatialType { kind: GeometryKind::Point, srid: Some(4326) };
+    golden::check("table-geometry.hex", &codec::write_table(&with_points), GEOMETRY);
+    let read = codec::read_table(&golden::bytes(GEOMETRY)).expect("readable");
+    assert_eq!(format!("{read:?}"), format!("{with_points:?}"));
     let stored = table(1024, "s", "t");
     golden::check("table.hex", &codec::write_table(&stored), TABLE);
     let read = codec::read_table(&golden::bytes(TABLE)).expect("readable");

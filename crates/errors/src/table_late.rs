@@ -246,6 +246,16 @@ catalog! {
     FUNCTIONAL_INDEX_ROW_VALUE_IS_NOT_ALLOWED = 3800, "HY000", "Expression of functional index '{}' cannot refer to a row value.";
     PK_INDEX_CANT_BE_INVISIBLE = 3522, "HY000", "A primary key index cannot be invisible";
     SRS_NOT_FOUND = 3548, "SR001", "There's no spatial reference system with SRID {}.";
+    INVALID_OPTION_KEY = 3558, "22023", "Invalid option key '{}' in function {}.";
+    INVALID_OPTION_VALUE = 3559, "22023", "Invalid value '{}' for option '{}' in function '{}'.";
+    INVALID_OPTION_KEY_VALUE_PAIR = 3560, "22023", "The string '{}' is not a valid key = value pair in function {}.";
+    INVALID_OPTION_START_CHARACTER = 3561, "22023", "The options argument in function {} starts with the invalid character '{}'.";
+    INVALID_OPTION_END_CHARACTER = 3562, "22023", "The options argument in function {} ends with the invalid character '{}'.";
+    DUPLICATE_OPTION_KEY = 3564, "22023", "Duplicate option key '{}' in funtion '{}'.";
+    WARN_SRS_NOT_FOUND_AXIS_ORDER = 3565, "01000", "There's no spatial reference system with SRID {}. The axis order is unknown.";
+    WARN_SRS_NOT_FOUND = 3519, "01000", "There's no spatial reference system with SRID {}.";
+    ONLY_IMPLEMENTED_SRID_0_AND_4326 = 3682, "22S00", "Function {} is only defined for SRID 0 and SRID 4326.";
+    INVALID_GEOJSON_CRS_NOT_TOP_LEVEL = 3672, "HY000", "Invalid GeoJSON data provided to function {}: Member 'crs' must be specified in the top level object.";
     LONGITUDE_OUT_OF_RANGE = 3616, "22S02", "Longitude {} is out of range in function {}. It must be within ({}, {}].";
     LATITUDE_OUT_OF_RANGE = 3617, "22S03", "Latitude {} is out of range in function {}. It must be within [{}, {}].";
     NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS = 3618, "22S00", "{}({}) has not been implemented for geographic spatial reference systems.";

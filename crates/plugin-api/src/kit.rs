@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
-use types::{CollationId, DataType, Decimal, JsonValue, NOT_FIXED_DECIMALS, TypeKind, Value};
+use types::{CollationId, DataType, Decimal, JsonValue, NOT_FIXED_DECIMALS, TypeKind, Value, json};
 
 use crate::function::{
     ArgInfo, Arity, BindContext, Coercion, FunctionContext, ScalarFunction, Volatility,
@@ -162,7 +162,7 @@ pub fn result_collation(ctx: &BindContext, args: &[ArgInfo]) -> CollationId {
     let mut column = None;
     for arg in args {
         let ty = &arg.ty;
-        if ty.is_binary() {
+        if ty.is_binary() || ty.kind == TypeKind::Geometry {
             return CollationId::BINARY;
         }
         if ty.is_text() || matches!(ty.kind, TypeKind::Enum | TypeKind::Set) {
@@ -371,6 +371,7 @@ pub fn json_coercion(ty: &DataType) -> Coercion {
 pub fn json_value(value: &Value, ty: &DataType) -> JsonValue {
     match value {
         Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),
+        Value::Bytes(bytes) if ty.kind == TypeKind::Geometry => json::of_geometry(bytes),
         _ => JsonValue::from_sql(value, ty.is_binary()),
     }
 }

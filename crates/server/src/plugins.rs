@@ -16,6 +16,7 @@ pub(crate) fn registry(engines: &Engines, io_times: &Arc<IoTimes>) -> Registry {
         Box::new(functions_string::StringFunctions),
         Box::new(functions_temporal::TemporalFunctions),
         Box::new(functions_json::JsonFunctions),
+        Box::new(functions_spatial::SpatialFunctions),
         Box::new(functions_crypto::CryptoFunctions),
         Box::new(functions_misc::MiscFunctions),
         Box::new(aggregates::Aggregates),

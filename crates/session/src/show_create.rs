@@ -201,6 +201,9 @@ fn column_text(table: &Table, column: &Column, zone: &dyn ZoneRules, style: Styl
     } else if column.ty.kind == TypeKind::Timestamp {
         text.push_str(" NULL");
     }
+    if let Some(srid) = column.ty.spatial.srid {
+        text.push_str(&format!(" /*!80003 SRID {srid} */"));
+    }
     if column.generated.is_none()
         && let Some(default) = default_text(column, zone)
     {

@@ -406,7 +406,8 @@ pub fn merge_types(a: &DataType, b: &DataType) -> DataType {
         (Null, Null) => DataType::null(),
         (Null, _) => b.clone(),
         (_, Null) => a.clone(),
-        (Year, Year) | (Json, Json) | (Vector, Vector) | (Geometry, Geometry) => a.clone(),
+        (Year, Year) | (Json, Json) | (Vector, Vector) => a.clone(),
+        (Geometry, Geometry) => DataType { nullable: a.nullable, ..DataType::geometry() },
         (Bit, Bit) => {
             if a.length >= b.length {
                 a.clone()

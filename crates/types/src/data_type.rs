@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use charset::CollationId;
 
+use crate::geometry::{GeometryKind, SpatialType};
+
 /// `DataType::decimals` of a floating-point type without a fixed number of decimals.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
 
@@ -79,6 +81,8 @@ pub struct DataType {
     pub collation: CollationId,
     /// Members of an ENUM or SET.
     pub members: Option<Arc<Members>>,
+    /// What a GEOMETRY is restricted to; nothing for all else.
+    pub spatial: SpatialType,
 }
 
 impl DataType {
@@ -93,6 +97,7 @@ impl DataType {
             decimals,
             collation: CollationId::BINARY,
             members: None,
+            spatial: SpatialType { kind: GeometryKind::Geometry, srid: None },
         }
     }
 
@@ -243,6 +248,11 @@ impl DataType {
     /// `JSON`.
     pub const fn json() -> DataType {
         DataType::new(TypeKind::Json, u32::MAX, 0)
+    }
+
+    /// `GEOMETRY`.
+    pub const fn geometry() -> DataType {
+        DataType::new(TypeKind::Geometry, u32::MAX, 0)
     }
 
     /// Same type, unsigned.

@@ -10,6 +10,7 @@ pub mod convert;
 mod data_type;
 pub mod decimal;
 pub mod fulltext;
+pub mod geometry;
 pub mod json;
 pub mod key;
 pub mod partition;

@@ -228,7 +228,7 @@ fn byte_length(ty: &DataType, char_bytes_max: u32) -> u32 {
 }
 
 fn decimals(ty: &DataType, origin: ColumnOrigin) -> u8 {
-    let string = ty.is_string() || matches!(ty.kind, TypeKind::Json | TypeKind::Geometry);
+    let string = ty.is_string() || ty.kind == TypeKind::Json;
     match origin {
         ColumnOrigin::Expression | ColumnOrigin::Call if string => NOT_FIXED_DECIMALS,
         ColumnOrigin::Table if string => 0,

@@ -55,7 +55,7 @@ fn column_row(table: &TableView, index: usize, column: &ColumnView) -> Vec<Value
         Value::text("select,insert,update,references"),
         Value::text(&column.comment),
         Value::text(column.generated.as_ref().map_or("", |(text, _)| text.as_str())),
-        Value::Null,
+        optional_number(ty.spatial.srid.map(u64::from)),
     ]
 }
 

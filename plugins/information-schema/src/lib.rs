@@ -14,6 +14,7 @@ mod roles;
 mod routines;
 mod row;
 mod server;
+mod spatial;
 mod statements;
 mod tables;
 
@@ -111,6 +112,8 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "SCHEMATA_EXTENSIONS") => extensions::schemata,
         ("information_schema", "TABLES_EXTENSIONS") => extensions::tables,
         ("information_schema", "COLUMNS_EXTENSIONS") => extensions::columns,
+        ("information_schema", "ST_GEOMETRY_COLUMNS") => spatial::columns,
+        ("information_schema", "ST_SPATIAL_REFERENCE_SYSTEMS") => spatial::reference_systems,
         ("information_schema", "TABLE_CONSTRAINTS_EXTENSIONS") => extensions::table_constraints,
         ("information_schema", "KEY_COLUMN_USAGE") => constraints::key_column_usage,
         ("information_schema", "REFERENTIAL_CONSTRAINTS") => constraints::referential,
@@ -187,6 +190,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 84);
+        assert_eq!(produced.count(), 86);
     }
 }

@@ -35,6 +35,7 @@ impl Default for Evaluator {
             Box::new(functions_string::StringFunctions),
             Box::new(functions_temporal::TemporalFunctions),
             Box::new(functions_json::JsonFunctions),
+            Box::new(functions_spatial::SpatialFunctions),
             Box::new(functions_crypto::CryptoFunctions),
             Box::new(functions_misc::MiscFunctions),
             Box::new(aggregates::Aggregates),

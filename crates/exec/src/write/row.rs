@@ -109,6 +109,8 @@ pub(crate) fn default_value(
     };
     match strictness.mode {
         StoreMode::Strict => Err(error),
+        // Nothing stands in for a geometry.
+        StoreMode::Lenient if column.ty.kind == TypeKind::Geometry => Err(error),
         StoreMode::Lenient => {
             run.function.diagnostics.push_error(Level::Warning, &error);
             Ok(implicit_default(&column.ty))
@@ -125,6 +127,10 @@ pub(crate) fn not_null(
 ) -> Result<Value> {
     if !value.is_null() || column.ty.nullable {
         return Ok(value);
+    }
+    if column.ty.kind == TypeKind::Geometry {
+        // Nothing stands in for a geometry.
+        return Err(Error::with(ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, &[&column.name]));
     }
     let error = Error::with(ErrorCode::BAD_NULL_ERROR, &[&column.name]);
     if strictness.null_is_error {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use charset::Collation;
 use errors::{Error, ErrorCode, Result, bail, err};
 use syntax::ast::{self, TypeName};
+use types::geometry::GeometryKind;
 use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKind};
 
 use super::charsets::stored_collation;
@@ -83,7 +84,7 @@ pub(crate) fn column_type(written: &ast::DataType, ctx: &TypeContext<'_>) -> Res
         | TypeName::MultiPoint
         | TypeName::MultiLineString
         | TypeName::MultiPolygon
-        | TypeName::GeometryCollection => DataType::new(TypeKind::Geometry, u32::MAX, 0),
+        | TypeName::GeometryCollection => geometry(written.name),
         TypeName::Uuid => return Err(Error::not_supported("UUID columns")),
         TypeName::Inet4 | TypeName::Inet6 => return Err(Error::not_supported("INET columns")),
     };
@@ -443,6 +444,21 @@ fn vector(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     }
 }
 
+fn geometry(name: TypeName) -> DataType {
+    let mut ty = DataType::geometry();
+    ty.spatial.kind = match name {
+        TypeName::Point => GeometryKind::Point,
+        TypeName::LineString => GeometryKind::LineString,
+        TypeName::Polygon => GeometryKind::Polygon,
+        TypeName::MultiPoint => GeometryKind::MultiPoint,
+        TypeName::MultiLineString => GeometryKind::MultiLineString,
+        TypeName::MultiPolygon => GeometryKind::MultiPolygon,
+        TypeName::GeometryCollection => GeometryKind::GeometryCollection,
+        _ => GeometryKind::Geometry,
+    };
+    ty
+}
+
 /// `COLUMN_TYPE` of the information schema, and what SHOW CREATE TABLE prints before the attributes.
 pub(crate) fn type_text(ty: &DataType) -> String {
     let mut text = base_text(ty);
@@ -500,7 +516,7 @@ fn base_text(ty: &DataType) -> String {
         TypeKind::Set => format!("set({})", member_list(ty)),
         TypeKind::Json => "json".into(),
         TypeKind::Vector => format!("vector({})", ty.length),
-        TypeKind::Geometry => "geometry".into(),
+        TypeKind::Geometry => ty.spatial.kind.name().to_ascii_lowercase(),
     }
 }
 

@@ -7,7 +7,7 @@ use catalog::{CatalogView, Check, Column, ColumnDefault, ForeignKey, Generated, 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use syntax::ast::{self, ColumnAttribute, ExprKind};
 use types::convert::{CastContext, StoreMode, store};
-use types::{DataType, TypeKind, Value};
+use types::{DataType, TypeKind, Value, geometry};
 
 use super::column_type::{TypeContext, column_type};
 use super::draft::{
@@ -191,8 +191,18 @@ impl Session {
             ColumnAttribute::RowPeriod(_) | ColumnAttribute::SystemVersioning(_) => {
                 return Err(Error::not_supported("system-versioned tables"));
             }
-            ColumnAttribute::Srid(_)
-            | ColumnAttribute::ColumnFormat(_)
+            ColumnAttribute::Srid(srid) => {
+                if column.ty.kind != TypeKind::Geometry {
+                    bail!(WRONG_USAGE, "SRID", "non-geometry column");
+                }
+                let number =
+                    u32::try_from(*srid).map_err(|_| err!(DATA_OUT_OF_RANGE, "SRID", "SRID"))?;
+                if geometry::reference_system(number).is_none() {
+                    bail!(SRS_NOT_FOUND, number);
+                }
+                column.ty.spatial.srid = Some(number);
+            }
+            ColumnAttribute::ColumnFormat(_)
             | ColumnAttribute::Storage(_)
             | ColumnAttribute::EngineAttribute(_)
             | ColumnAttribute::SecondaryEngineAttribute(_)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Column, ColumnDefault, Table};
 use engine_api::IsolationLevel;
-use errors::{Error, Result};
+use errors::{Error, ErrorCode, Result};
 use exec::TransactionSource;
 use syntax::Statement;
 use syntax::ast;
@@ -218,6 +218,8 @@ fn implicit_value(ty: &DataType) -> ast::Literal {
         TypeKind::Date => text("0000-00-00"),
         TypeKind::DateTime | TypeKind::Timestamp => text("0000-00-00 00:00:00"),
         TypeKind::Json => text("null"),
+        // Nothing stands in for a geometry: where there are rows it is refused.
+        TypeKind::Geometry => ast::Literal::Null,
         _ if ty.is_string() => text(""),
         _ => ast::Literal::Integer(0),
     }
@@ -233,6 +235,9 @@ fn was_auto_increment(old: &Table, copy: &Table, origins: &[Option<usize>]) -> b
 
 /// Errors of the copy name the table that the user knows.
 fn word_copy_error(error: &Error, copy: &Table, old: &Table) -> Error {
+    if error.code() == ErrorCode::BAD_NULL_ERROR_NOT_IGNORED {
+        return Error::with(ErrorCode::INVALID_USE_OF_NULL, &[]);
+    }
     let message = error.message().replace(&*copy.name, &old.name);
     Error::with_sqlstate(error.code(), error.sqlstate(), message)
 }

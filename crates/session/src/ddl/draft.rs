@@ -11,6 +11,7 @@ use catalog::{
 };
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::{Error, ErrorCode, Result, bail, err};
+use types::geometry::SpatialType;
 use types::{CollationId, DataType, TypeKind, Value};
 
 /// Most columns of a table.
@@ -627,6 +628,16 @@ impl Draft {
                 bail!(WRONG_KEY_COLUMN, part.column);
             }
             let prefix_length = part_prefix(part, ty)?;
+            if ty.kind == TypeKind::Geometry {
+                // Any index of a geometry is a spatial one.
+                if draft.unique {
+                    bail!(SPATIAL_UNIQUE_INDEX);
+                }
+                if ty.nullable {
+                    bail!(SPATIAL_CANT_HAVE_NULL);
+                }
+                return Err(Error::not_supported("SPATIAL indexes"));
+            }
             if matches!(ty.kind, TypeKind::TinyText | TypeKind::TinyBlob)
                 && part_bytes(ty, prefix_length) > TINY_BYTES_MAX
             {
@@ -701,13 +712,12 @@ impl Draft {
                 .origin
                 .and_then(|origin| before?.columns.get(origin)?.stored)
                 .and_then(|place| before?.definition.columns.get(place)?.instant_default.clone());
+            // Whoever assigns knows what geometries a column takes; an engine keeps bytes.
+            let mut ty = column.ty.clone();
+            ty.spatial = SpatialType::default();
             stored.push((
                 place,
-                ColumnDef {
-                    name: column.name.to_string(),
-                    ty: column.ty.clone(),
-                    instant_default: promised,
-                },
+                ColumnDef { name: column.name.to_string(), ty, instant_default: promised },
             ));
         }
         stored.sort_by_key(|(place, _)| *place);
@@ -805,6 +815,7 @@ fn part_prefix(part: &DraftPart, ty: &DataType) -> Result<Option<u32>> {
             Ok((!whole).then_some(fits))
         }
         None if ty.kind == TypeKind::Json => Err(err!(JSON_USED_AS_KEY, part.column)),
+        None if ty.kind == TypeKind::Geometry => Ok(None),
         None if ty.is_blob() => Err(err!(BLOB_KEY_WITHOUT_LENGTH, part.column)),
         None => Ok(None),
     }

@@ -159,7 +159,10 @@ impl Session {
             bail!(FUNCTIONAL_INDEX_REF_AUTO_INCREMENT, shown);
         }
         let mut ty = bound.expr.ty();
-        if matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) {
+        if ty.kind == TypeKind::Geometry {
+            bail!(SPATIAL_FUNCTIONAL_INDEX);
+        }
+        if ty.kind == TypeKind::Json {
             bail!(FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION);
         }
         if ty.is_blob() {

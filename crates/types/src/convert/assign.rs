@@ -5,6 +5,7 @@ use errors::{Diagnostics, Error, ErrorCode, Level, Result};
 use super::cast::{float_of_text, string_of, year_of_number, year_of_text};
 use super::numbers::{json_number, trim};
 use super::{CastContext, text_for_message, to_decimal};
+use crate::geometry::Geometry;
 use crate::{DataType, Decimal, TypeKind, Value};
 
 /// What happens to values that do not fit.
@@ -45,7 +46,8 @@ pub fn store(
         Enum => target.enumeration(value, from),
         Set => target.set(value, from),
         Json => target.json(value, from),
-        Vector | Geometry => Ok(Value::Bytes(string_of(value, from))),
+        Vector => Ok(Value::Bytes(string_of(value, from))),
+        Geometry => target.geometry(value, from),
     }
 }
 
@@ -339,6 +341,22 @@ impl Target<'_, '_, '_> {
                 Ok(Value::UInt(mask))
             }
         }
+    }
+
+    /// No mode makes a geometry of something else.
+    fn geometry(&self, value: &Value, from: &DataType) -> Result<Value> {
+        let none = || Error::with(ErrorCode::CANT_CREATE_GEOMETRY_OBJECT, &[]);
+        let Value::Bytes(bytes) = value else { return Err(none()) };
+        let geometry = Geometry::read(bytes).map_err(|_| none())?;
+        let column = self.to.spatial;
+        if !column.kind.holds(geometry.shape.kind()) {
+            return Err(none());
+        }
+        if let Some(srid) = column.srid.filter(|srid| *srid != geometry.srid) {
+            let args: [&dyn std::fmt::Display; 3] = [&self.ctx.column, &geometry.srid, &srid];
+            return Err(Error::with(ErrorCode::WRONG_SRID_FOR_COLUMN, &args));
+        }
+        Ok(Value::Bytes(string_of(value, from)))
     }
 
     fn year(&mut self, value: &Value, from: &DataType) -> Result<Value> {

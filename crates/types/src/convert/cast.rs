@@ -219,13 +219,19 @@ fn cast_json(value: &Value, from: &DataType) -> Result<Value> {
             let bytes = string_of(value, from).to_vec();
             Ok(JsonValue::Opaque(json::opaque::BIT, bytes).to_value())
         }
+        Value::Bytes(bytes) if from.kind == TypeKind::Geometry => {
+            let tree = json::of_geometry(bytes);
+            if tree.depth() > json::MAX_DEPTH {
+                return Err(Error::with(ErrorCode::JSON_DOCUMENT_TOO_DEEP, &[]));
+            }
+            Ok(tree.to_value())
+        }
         Value::Bytes(bytes) => {
             let kind = match from.kind {
                 TypeKind::Binary => json::opaque::BINARY,
                 TypeKind::TinyBlob | TypeKind::Blob | TypeKind::MediumBlob | TypeKind::LongBlob => {
                     json::opaque::BLOB
                 }
-                TypeKind::Geometry => json::opaque::GEOMETRY,
                 _ => json::opaque::VARBINARY,
             };
             Ok(JsonValue::Opaque(kind, bytes.to_vec()).to_value())

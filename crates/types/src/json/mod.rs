@@ -18,8 +18,19 @@ pub use path::{ArrayIndex, JsonPath, PathLeg};
 pub use text::{quote, write_pretty, write_text};
 pub use tree::{JsonObject, JsonValue, SetMode};
 
+use crate::geometry::{GeoJsonStyle, Geometry, SystemName};
+
 /// Deepest nesting of a document.
 pub const MAX_DEPTH: usize = 100;
+
+/// A geometry's stored form as GeoJSON, its reference system by its long name. What cannot be read is opaque.
+pub fn of_geometry(bytes: &[u8]) -> JsonValue {
+    let style = GeoJsonStyle { system: Some(SystemName::Long), ..GeoJsonStyle::default() };
+    match Geometry::read(bytes) {
+        Ok(geometry) => geometry.to_json(&style),
+        Err(_) => JsonValue::Opaque(opaque::GEOMETRY, bytes.to_vec()),
+    }
+}
 
 /// Opaque type numbers are the wire protocol's column types.
 pub mod opaque {

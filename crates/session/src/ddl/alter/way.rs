@@ -36,7 +36,9 @@ pub(super) fn choose_way(
         let same_expression = was.generated.as_ref().map(|generated| &generated.expression)
             == now.generated.as_ref().map(|generated| &generated.expression);
         let same_expression = same_expression || keeps_partitions(old, new, &was.name);
-        if !same_expression || !same_encoding(&column.ty, &new.definition.columns[place].ty) {
+        let keeps_bytes = same_encoding(&column.ty, &new.definition.columns[place].ty)
+            && keeps_geometries(&was.ty, &now.ty);
+        if !same_expression || !keeps_bytes {
             return None;
         }
         // Its zeros get values.
@@ -197,6 +199,12 @@ fn implicit_default(ty: &types::DataType) -> Option<Value> {
     })
 }
 
+/// Whether a column takes the geometries that it had: a missing SRID attribute refuses none.
+fn keeps_geometries(old: &types::DataType, new: &types::DataType) -> bool {
+    let (old, new) = (old.spatial, new.spatial);
+    old.kind == new.kind && (new.srid.is_none() || old.srid == new.srid)
+}
+
 /// Whether records hold values of both types in the same bytes, and every value of the first is one of the second.
 fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
     use types::TypeKind::*;
@@ -225,6 +233,7 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
         | (MediumInt, MediumInt)
         | (Int, Int)
         | (BigInt, BigInt) => true,
+        (Geometry, Geometry) => keeps_geometries(old, new),
         _ => false,
     }
 }

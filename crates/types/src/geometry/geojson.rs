@@ -1,0 +1,117 @@
+//! A geometry as GeoJSON: what `ST_AsGeoJSON` and JSON of a geometry are.
+
+use super::{Geometry, GeometryKind, Position, Shape, reference_system};
+use crate::json::{JsonObject, JsonValue};
+
+/// Decimals that round nothing.
+const DIGITS_MAX: i32 = 308;
+
+/// How a reference system is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SystemName {
+    /// `EPSG:4326`.
+    Short,
+    /// `urn:ogc:def:crs:EPSG::4326`.
+    Long,
+}
+
+/// What is written of a geometry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeoJsonStyle {
+    /// Decimals of coordinates; `None` for all.
+    pub digits: Option<u32>,
+    /// Its bounding box, too.
+    pub bounds: bool,
+    /// Its reference system, too.
+    pub system: Option<SystemName>,
+}
+
+impl GeometryKind {
+    /// The name in GeoJSON.
+    pub const fn geojson_name(self) -> &'static str {
+        match self {
+            GeometryKind::Geometry => "Geometry",
+            GeometryKind::Point => "Point",
+            GeometryKind::LineString => "LineString",
+            GeometryKind::Polygon => "Polygon",
+            GeometryKind::MultiPoint => "MultiPoint",
+            GeometryKind::MultiLineString => "MultiLineString",
+            GeometryKind::MultiPolygon => "MultiPolygon",
+            GeometryKind::GeometryCollection => "GeometryCollection",
+        }
+    }
+}
+
+impl Geometry {
+    /// The geometry as GeoJSON.
+    pub fn to_json(&self, style: &GeoJsonStyle) -> JsonValue {
+        let digits = style.digits.and_then(|digits| digits.try_into().ok());
+        let digits = digits.unwrap_or(DIGITS_MAX).min(DIGITS_MAX);
+        let mut object = shape_object(&self.shape, digits);
+        if let Some(name) = style.system {
+            object.insert(b"crs".to_vec(), system(self.srid, name));
+        }
+        if style.bounds
+            && let Some([low, high]) = self.shape.bounds()
+        {
+            let corners = [low.x, low.y, high.x, high.y].map(|number| rounded(number, digits));
+            object.insert(b"bbox".to_vec(), JsonValue::Array(corners.to_vec()));
+        }
+        JsonValue::Object(object)
+    }
+}
+
+fn system(srid: u32, name: SystemName) -> JsonValue {
+    // What nobody else has numbered is the reference's own.
+    let organization = reference_system(srid).map_or("", |system| system.organization);
+    let organization = if organization.is_empty() { "MySQL" } else { organization };
+    let name = match name {
+        SystemName::Short => format!("{organization}:{srid}"),
+        SystemName::Long => format!("urn:ogc:def:crs:{organization}::{srid}"),
+    };
+    let mut properties = JsonObject::new();
+    properties.insert(b"name".to_vec(), JsonValue::string(name));
+    let mut system = JsonObject::new();
+    system.insert(b"type".to_vec(), JsonValue::string("name"));
+    system.insert(b"properties".to_vec(), JsonValue::Object(properties));
+    JsonValue::Object(system)
+}
+
+fn shape_object(shape: &Shape, digits: i32) -> JsonObject {
+    let position = |at: &Position| position(*at, digits);
+    let line = |line: &Vec<Position>| JsonValue::Array(line.iter().map(position).collect());
+    let lines = |lines: &Vec<Vec<Position>>| JsonValue::Array(lines.iter().map(line).collect());
+    let (member, value) = match shape {
+        Shape::Point(at) => ("coordinates", position(at)),
+        Shape::LineString(points) | Shape::MultiPoint(points) => ("coordinates", line(points)),
+        Shape::Polygon(rings) | Shape::MultiLineString(rings) => ("coordinates", lines(rings)),
+        Shape::MultiPolygon(polygons) => {
+            ("coordinates", JsonValue::Array(polygons.iter().map(lines).collect()))
+        }
+        Shape::Collection(shapes) => {
+            let member = |shape| JsonValue::Object(shape_object(shape, digits));
+            ("geometries", JsonValue::Array(shapes.iter().map(member).collect()))
+        }
+    };
+    let mut object = JsonObject::new();
+    object.insert(b"type".to_vec(), JsonValue::string(shape.kind().geojson_name()));
+    object.insert(member.as_bytes().to_vec(), value);
+    object
+}
+
+fn position(at: Position, digits: i32) -> JsonValue {
+    JsonValue::Array(vec![rounded(at.x, digits), rounded(at.y, digits)])
+}
+
+/// A coordinate with so many decimals. JSON knows no number that is none.
+fn rounded(number: f64, digits: i32) -> JsonValue {
+    let scale = 10_f64.powi(digits);
+    let scaled = number * scale;
+    JsonValue::Double(if !number.is_finite() {
+        0.0
+    } else if scaled.is_finite() {
+        scaled.round_ties_even() / scale
+    } else {
+        number
+    })
+}

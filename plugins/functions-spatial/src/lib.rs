@@ -1,0 +1,51 @@
+//! Spatial functions. Values are read from their stored form (`types::geometry`) into a tree, and written back.
+//!
+//! A stored position has the longitude first; texts, WKB and `ST_X` of a geographic reference system have the latitude first. Whoever
+//! reads or writes those swaps.
+
+mod argument;
+mod build;
+mod check;
+mod from_text;
+mod from_wkb;
+mod geohash;
+mod geojson;
+mod members;
+mod options;
+mod properties;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpatialFunctions;
+
+impl Plugin for SpatialFunctions {
+    fn info(&self) -> PluginInfo {
+        PluginInfo { name: "functions_spatial", description: "Spatial functions." }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        for function in functions() {
+            registrar.function(function);
+        }
+    }
+}
+
+/// All functions of the family.
+fn functions() -> impl Iterator<Item = ScalarFunction> {
+    let families: [&[ScalarFunction]; 8] = [
+        from_text::FUNCTIONS,
+        from_wkb::FUNCTIONS,
+        build::FUNCTIONS,
+        text::FUNCTIONS,
+        properties::FUNCTIONS,
+        members::FUNCTIONS,
+        geojson::FUNCTIONS,
+        geohash::FUNCTIONS,
+    ];
+    families.into_iter().flat_map(|family| family.to_vec())
+}

@@ -41,7 +41,6 @@ pub(crate) struct Shared {
     /// Of the data directory.
     pub identity: String,
     pub archive: Option<Archiver>,
-    pub purging: Mutex<()>,
     pub config: EngineConfig,
     pub stopping: AtomicBool,
     pub pause: Mutex<()>,
@@ -54,8 +53,8 @@ pub(crate) struct Shared {
     pub brake_micros: AtomicU64,
 }
 
-/// Ended transactions above which committers purge themselves.
-const PURGE_BACKLOG_MAX: usize = 4096;
+/// Ended transactions of one lane above which those who fill it purge themselves.
+const PURGE_BACKLOG_MAX: usize = 512;
 
 impl Shared {
     /// Back-pressure: when purge falls behind, committers help.
@@ -63,7 +62,7 @@ impl Shared {
         self.brake();
         if self.system.purge_is_behind(PURGE_BACKLOG_MAX) {
             // A failure stays queued and is met again by the background.
-            let _ = self.purge(64);
+            let _ = self.purge_own(64);
         }
     }
 
@@ -163,7 +162,6 @@ impl DurableEngine {
             backups: Backups::default(),
             identity,
             archive,
-            purging: Mutex::new(()),
             config,
             stopping: AtomicBool::new(false),
             pause: Mutex::new(()),

@@ -6,7 +6,7 @@ use sys::sync::atomic::Ordering;
 use btree::{Mtr, Seek, Tree, empty_tree, merge_if_small};
 use engine_api::{EngineResult, TableId};
 use page::{Kind, PageNo};
-use txn::{Core, KIND_PAGES, UndoPointer};
+use txn::{Core, KIND_PAGES, PurgeLane, UndoPointer};
 
 use crate::dictionary::{definition_key, io_error};
 use crate::engine::Shared;
@@ -42,34 +42,71 @@ pub(crate) fn gone_of<'t>(
 /// Changes whose pages are asked for together.
 const AHEAD: usize = 256;
 
-impl Shared {
-    /// Purges up to `limit` transactions; returns how many. One thread at a time.
-    pub(crate) fn purge(&self, limit: usize) -> EngineResult<usize> {
-        let Some(_one) = self.purging.try_lock() else { return Ok(0) };
+/// Below what purge works, looked for anew now and then.
+#[derive(Default)]
+struct Horizon {
+    at: u64,
+    uses: usize,
+}
+
+impl Horizon {
+    fn now(&mut self, shared: &Shared) -> u64 {
         /// Transactions purged under one horizon: looking at every snapshot costs more than a small transaction's purge.
-        const HORIZON_USES: usize = 64;
-        let (mut count, mut horizon) = (0, 0);
-        let mut settled = Vec::new();
-        while count < limit {
-            if count.is_multiple_of(HORIZON_USES) {
-                horizon = self.system.horizon();
-            }
-            let Some(core) = self.system.next_to_purge(horizon) else { break };
-            let purged = self.purge_core(&core, horizon);
-            if !matches!(purged, Ok(Purged::Whole)) {
-                self.system.requeue(&core);
-                self.system.log_settled(&settled);
-                return purged.map(|_| count);
-            }
-            self.system.retire(&core);
-            settled.push(core.id);
-            count += 1;
+        const USES: usize = 64;
+        if self.uses.is_multiple_of(USES) {
+            self.at = shared.system.horizon();
         }
-        self.system.log_settled(&settled);
+        self.uses += 1;
+        self.at
+    }
+}
+
+impl Shared {
+    /// Purges up to `limit` transactions; returns how many. What others purge meanwhile is left to them.
+    pub(crate) fn purge(&self, limit: usize) -> EngineResult<usize> {
+        let (mut count, mut horizon) = (0, Horizon::default());
+        for lane in self.system.purge_lanes() {
+            count += self.purge_lane(&lane, limit - count, &mut horizon)?;
+            if count == limit {
+                break;
+            }
+        }
         self.system.advance_low();
         // What an old snapshot keeps from being purged does not stay in memory. A full device leaves it there.
         let _ = self.system.file_ended();
         Ok(count)
+    }
+
+    /// As `purge`, of the transactions that this thread and others like it ended.
+    pub(crate) fn purge_own(&self, limit: usize) -> EngineResult<()> {
+        if let Some(lane) = self.system.own_purge_lane() {
+            self.purge_lane(&lane, limit, &mut Horizon::default())?;
+        }
+        Ok(())
+    }
+
+    fn purge_lane(
+        &self,
+        lane: &PurgeLane<'_>,
+        limit: usize,
+        horizon: &mut Horizon,
+    ) -> EngineResult<usize> {
+        let mut settled = Vec::new();
+        let mut outcome = Ok(());
+        while settled.len() < limit {
+            let horizon = horizon.now(self);
+            let Some(core) = self.system.next_to_purge(lane, horizon) else { break };
+            let purged = self.purge_core(&core, horizon);
+            if !matches!(purged, Ok(Purged::Whole)) {
+                self.system.requeue(lane, &core);
+                outcome = purged.map(drop);
+                break;
+            }
+            self.system.retire(&core);
+            settled.push(core.id);
+        }
+        self.system.log_settled(&settled);
+        outcome.map(|()| settled.len())
     }
 
     fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<Purged> {

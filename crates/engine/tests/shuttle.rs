@@ -127,6 +127,35 @@ fn purge_that_forgets_the_snapshots_is_caught() {
     assert!(is_caught(model, "pins hold purge back"));
 }
 
+/// Transactions of two threads on the same rows, which two purge at a time, each others' too.
+#[test]
+fn several_purge_at_once_and_leave_nothing() {
+    check(SCHEDULES, || {
+        let engine = open();
+        let worker = |seed| {
+            let engine = engine.clone();
+            thread::spawn(move || {
+                let mut random = SplitMix::new(seed);
+                for _ in 0..3 {
+                    // A deadlock's victim leaves its changes to the other.
+                    let _ = transfer(&engine, &mut random);
+                    engine.tick().unwrap();
+                }
+            })
+        };
+        let workers = [worker(1), worker(2)];
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        engine.tick().unwrap();
+        assert_eq!(engine.unpurged(TABLE).unwrap(), 0);
+        let mut reader = begin(&engine);
+        let rows = read(&mut *reader, IndexId::CLUSTERED).unwrap();
+        assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
+        assert_eq!(read(&mut *reader, BY_VALUE).unwrap(), rows);
+        reader.rollback().unwrap();
+        assert_eq!(engine.check_table(TABLE).unwrap(), Vec::<String>::new());
+    });
+}
+
 /// Sessions change rows under metadata locks while another drops the index and builds it again.
 #[test]
 fn definitions_change_between_statements_not_under_them() {

@@ -87,9 +87,11 @@ fn a_commit_is_seen_whole_or_not_at_all_until_the_snapshot_ends() {
             thread::spawn(move || {
                 let ticket = system.commit(&core);
                 system.log.commit_wait(ticket).unwrap();
-                if let Some(core) = system.next_to_purge(system.horizon()) {
+                let lane = system.own_purge_lane().unwrap();
+                if let Some(core) = system.next_to_purge(&lane, system.horizon()) {
                     system.retire(&core);
                 }
+                drop(lane);
                 system.advance_low();
             })
         };

@@ -1,6 +1,6 @@
 //! The table of writing transactions, commit and rollback records, the purge queue.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,7 @@ use wal::Log;
 
 use crate::core::{ABORTED, Core, UndoPointer};
 use crate::filed::{Filed, Filer, shared_name};
+use crate::purge_queue::{Ended, PurgeLane, PurgeQueue};
 use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
 use crate::undo_log::{UndoLog, UndoSpace};
 
@@ -60,24 +61,6 @@ struct Part {
 
 type Shard = Mutex<Part>;
 
-/// An ended transaction that waits for purge.
-struct Ended {
-    id: u64,
-    /// Snapshots at or below it may need its undo.
-    at: u64,
-    /// Bytes of memory that filing it would give back, about.
-    bytes: usize,
-}
-
-#[derive(Default)]
-struct Queue {
-    ended: VecDeque<Ended>,
-    /// So many at the front were filed, or cannot be.
-    filed: usize,
-    /// Sum of `bytes` behind them.
-    bytes: usize,
-}
-
 /// Memory of a transaction besides its undo.
 const CORE_BYTES: usize = 512;
 /// Ended transactions may take so many times the memory that one may have for its undo; beyond, the oldest are filed.
@@ -98,7 +81,7 @@ pub struct TxnSystem {
     cores: Box<[Shard]>,
     beginning: Box<[Mark]>,
     low: AtomicU64,
-    queue: Mutex<Queue>,
+    queue: PurgeQueue,
     /// The horizon computed last.
     horizon: AtomicU64,
     filer: Filer,
@@ -126,7 +109,7 @@ impl TxnSystem {
             slots: SnapshotSlots::new(SLOTS),
             cores: (0..SHARDS).map(|_| Shard::default()).collect(),
             beginning: (0..SHARDS).map(|_| Mark(Mutex::new(()))).collect(),
-            queue: Mutex::default(),
+            queue: PurgeQueue::new(),
             horizon: AtomicU64::new(0),
             filer: Filer::default(),
             undo_space,
@@ -177,14 +160,7 @@ impl TxnSystem {
     }
 
     fn enqueue(&self, core: &Core) {
-        let bytes = {
-            let mut undo = core.undo.lock();
-            undo.trim();
-            undo.bytes.len() + CORE_BYTES
-        };
-        let mut queue = self.queue.lock();
-        queue.bytes += bytes;
-        queue.ended.push_back(Ended { id: core.id, at: ended_at(core), bytes });
+        self.queue.push(ended(core));
     }
 
     /// Takes a snapshot in a slot.
@@ -304,42 +280,41 @@ impl TxnSystem {
 
     /// Ended transactions that wait for purge.
     pub fn purge_backlog(&self) -> usize {
-        self.queue.lock().ended.len()
+        self.queue.backlog().transactions
     }
 
     /// Bytes of memory of ended transactions that wait for purge, besides undo.
     pub fn queue_bytes(&self) -> usize {
-        let queue = self.queue.lock();
-        let unfiled = queue.ended.len().saturating_sub(queue.filed);
-        queue.ended.capacity() * size_of::<Ended>()
+        let backlog = self.queue.backlog();
+        let unfiled = backlog.transactions.saturating_sub(backlog.filed);
+        backlog.capacity * size_of::<Ended>()
             + unfiled * CORE_BYTES
-            + queue.filed * size_of::<(u64, Slot)>()
+            + backlog.filed * size_of::<(u64, Slot)>()
     }
 
-    /// Whether more than `limit` wait, and not for an old snapshot.
+    /// Whether more than `limit` of those that the calling thread, and others like it, ended wait, and not for an old snapshot.
     pub fn purge_is_behind(&self, limit: usize) -> bool {
-        let queue = self.queue.lock();
-        queue.ended.len() > limit && queue.ended[limit].at < self.horizon.load(Ordering::Relaxed)
+        self.queue.is_behind(limit, self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Takes the oldest ended transaction that everybody sees. After its index work the caller calls `retire`.
-    pub fn next_to_purge(&self, horizon: u64) -> Option<Arc<Core>> {
-        let id = {
-            let mut queue = self.queue.lock();
-            let at = queue.ended.iter().take(64).position(|ended| ended.at < horizon)?;
-            let ended = queue.ended.remove(at)?;
-            match at < queue.filed {
-                true => queue.filed -= 1,
-                false => queue.bytes -= ended.bytes,
-            }
-            ended.id
-        };
-        self.find(id)
+    /// The part of the purge queue that the calling thread fills, unless somebody purges it.
+    pub fn own_purge_lane(&self) -> Option<PurgeLane<'_>> {
+        self.queue.own_lane()
+    }
+
+    /// The parts of the purge queue that nobody purges.
+    pub fn purge_lanes(&self) -> impl Iterator<Item = PurgeLane<'_>> {
+        self.queue.free_lanes()
+    }
+
+    /// Takes the oldest ended transaction of a lane that everybody sees. After its index work the caller calls `retire`.
+    pub fn next_to_purge(&self, lane: &PurgeLane<'_>, horizon: u64) -> Option<Arc<Core>> {
+        self.find(lane.take(horizon)?)
     }
 
     /// Puts a transaction back whose purge failed.
-    pub fn requeue(&self, core: &Core) {
-        self.enqueue(core);
+    pub fn requeue(&self, lane: &PurgeLane<'_>, core: &Core) {
+        lane.put_back(ended(core));
     }
 
     /// Forgets a transaction: its rows are settled (X4).
@@ -358,32 +333,28 @@ impl TxnSystem {
         }
     }
 
-    /// Files the oldest ended transactions while those in memory take more than their share. One thread at a time, and not while
-    /// another purges.
+    /// Files the oldest ended transactions while those in memory take more than their share, but for the lanes that are purged
+    /// now.
     ///
     /// # Errors
     /// I/O; what is not filed stays in memory.
     pub fn file_ended(&self) -> io::Result<()> {
-        loop {
-            let batch = {
-                let queue = self.queue.lock();
-                if queue.bytes <= self.undo_space.memory_bytes.saturating_mul(QUEUE_SHARE) {
-                    return Ok(());
-                }
-                let mut bytes = 0;
-                let unfiled = queue.ended.iter().skip(queue.filed);
-                let batch = unfiled.take_while(|ended| {
-                    let more = bytes < FILED_AT_ONCE;
-                    bytes += ended.bytes;
-                    more
-                });
-                batch.map(|ended| (ended.id, ended.bytes)).collect::<Vec<_>>()
-            };
-            self.file_batch(&batch)?;
-            let mut queue = self.queue.lock();
-            queue.filed += batch.len();
-            queue.bytes -= batch.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let bytes_max = self.undo_space.memory_bytes.saturating_mul(QUEUE_SHARE);
+        let is_too_much = || self.queue.backlog().bytes > bytes_max;
+        if !is_too_much() {
+            return Ok(());
         }
+        for lane in self.queue.free_lanes() {
+            while is_too_much() {
+                let batch = lane.unfiled(FILED_AT_ONCE);
+                if batch.is_empty() {
+                    break;
+                }
+                self.file_batch(&batch)?;
+                lane.note_filed(&batch);
+            }
+        }
+        Ok(())
     }
 
     fn file_batch(&self, batch: &[(u64, usize)]) -> io::Result<()> {
@@ -540,8 +511,14 @@ impl TxnSystem {
     }
 }
 
-fn ended_at(core: &Core) -> u64 {
-    core.committed().unwrap_or_else(|| core.ended.load(Ordering::Acquire))
+fn ended(core: &Core) -> Ended {
+    let bytes = {
+        let mut undo = core.undo.lock();
+        undo.trim();
+        undo.bytes.len() + CORE_BYTES
+    };
+    let at = core.committed().unwrap_or_else(|| core.ended.load(Ordering::Acquire));
+    Ended { id: core.id, at, bytes }
 }
 
 fn pair(first: u64, second: u64) -> [u8; 16] {

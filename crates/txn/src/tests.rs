@@ -34,6 +34,10 @@ fn change(system: &TxnSystem, core: &Core, payload: &[u8]) -> u64 {
     system.log_change(core, Mtr::new(&system.pool), payload)
 }
 
+fn next_to_purge(system: &TxnSystem) -> Option<Arc<Core>> {
+    system.purge_lanes().find_map(|lane| system.next_to_purge(&lane, system.horizon()))
+}
+
 #[test]
 fn a_snapshot_sees_what_was_committed_before() {
     let opened = open(&SimDisk::new());
@@ -46,10 +50,10 @@ fn a_snapshot_sees_what_was_committed_before() {
     system.log.commit_wait(ticket).unwrap();
     assert!(matches!(system.visibility(&before, writer.id, 0), Visibility::Hidden(_)));
     assert!(matches!(system.visibility(&before, writer.id, writer.id), Visibility::Visible));
-    assert!(system.next_to_purge(system.horizon()).is_none(), "the snapshot holds it back");
+    assert!(next_to_purge(system).is_none(), "the snapshot holds it back");
     let after = system.snapshot(slot);
     assert!(matches!(system.visibility(&after, writer.id, 0), Visibility::Visible));
-    let core = system.next_to_purge(system.horizon()).unwrap();
+    let core = next_to_purge(system).unwrap();
     system.retire(&core);
     system.advance_low();
     assert!(system.snapshot(slot).low > writer.id);
@@ -182,7 +186,7 @@ fn the_low_mark_passes_what_only_an_old_snapshot_keeps() {
         "until it is settled, a row of it may be looked at"
     );
     system.slots.release(other);
-    while let Some(core) = system.next_to_purge(system.horizon()) {
+    while let Some(core) = next_to_purge(system) {
         system.retire(&core);
     }
     system.advance_low();

@@ -411,6 +411,8 @@ catalog! {
     CURRENT_PASSWORD_NOT_REQUIRED = 3893, "HY000", "Do not specify the current password while changing it for other users.";
     UNSUPPORTED_SQL_MODE = 3899, "HY000", "sql_mode=0x{} is not supported.";
     REGEXP_INVALID_FLAG = 3900, "HY000", "Invalid match mode flag in regular expression.";
+    NOT_IMPLEMENTED_FOR_PROJECTED_SRS = 3705, "22S00", "{}({}) has not been implemented for projected spatial reference systems.";
+    GEOMETRY_IN_UNKNOWN_LENGTH_UNIT = 3882, "SU001", "The geometry passed to function {} is in SRID 0, which doesn't specify a length unit. Can't convert to '{}'.";
     UNIT_NOT_FOUND = 3902, "SU001", "There's no unit of measure named '{}'.";
     ALTER_CONSTRAINT_ENFORCEMENT_NOT_SUPPORTED = 3941, "HY000", "Altering constraint enforcement is not supported for the constraint '{}'. Enforcement state alter is not supported for the PRIMARY, UNIQUE and FOREIGN KEY type constraints.";
     TABLE_VALUE_CONSTRUCTOR_CANNOT_HAVE_DEFAULT = 3943, "HY000", "A VALUES clause cannot use DEFAULT values, unless used as a source in an INSERT statement.";

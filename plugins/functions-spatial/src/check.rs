@@ -10,6 +10,9 @@ const LONGITUDES: (f64, f64) = (-180.0, 180.0);
 /// Least and greatest latitude.
 const LATITUDES: (f64, f64) = (-90.0, 90.0);
 
+/// Greatest coordinate that is computed with: the fourth power of a difference fits a double.
+const COMPUTABLE_MAX: f64 = 1e75;
+
 /// Who is told of a coordinate that is out of range.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
@@ -96,6 +99,30 @@ pub(crate) fn finite(name: &str, shape: &Shape) -> Result<()> {
     let mut finite = true;
     shape.visit(&mut |position| finite &= position.x.is_finite() && position.y.is_finite());
     if finite { Ok(()) } else { Err(invalid(name)) }
+}
+
+/// Refuses coordinates whose products, as areas and angles take them, are beyond what a double holds.
+///
+/// # Errors
+/// 3037.
+pub(crate) fn computable(name: &str, shape: &Shape) -> Result<()> {
+    let within = |number: f64| number.abs() <= COMPUTABLE_MAX;
+    let mut computable = true;
+    shape.visit(&mut |position| computable &= within(position.x) && within(position.y));
+    if computable { Ok(()) } else { Err(invalid(name)) }
+}
+
+/// The geometry in an argument that something is computed of.
+///
+/// # Errors
+/// Those of `argument` and `computable`.
+pub(crate) fn operand(
+    name: &str,
+    value: &types::Value,
+) -> Result<(Geometry, &'static ReferenceSystem)> {
+    let (geometry, system) = argument(name, value)?;
+    computable(name, &geometry.shape)?;
+    Ok((geometry, system))
 }
 
 /// The geometry in an argument whose coordinates are numbers in the range of its reference system.

@@ -6,16 +6,24 @@
 mod argument;
 mod build;
 mod check;
+mod derived;
 mod from_text;
 mod from_wkb;
+mod geodesic;
 mod geohash;
 mod geojson;
+mod measures;
 mod members;
 mod options;
+mod pair;
+mod planar;
 mod properties;
+mod relations;
 #[cfg(test)]
 mod tests;
 mod text;
+mod units;
+mod validity;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
@@ -37,7 +45,7 @@ impl Plugin for SpatialFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 8] = [
+    let families: [&[ScalarFunction]; 13] = [
         from_text::FUNCTIONS,
         from_wkb::FUNCTIONS,
         build::FUNCTIONS,
@@ -46,6 +54,11 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         members::FUNCTIONS,
         geojson::FUNCTIONS,
         geohash::FUNCTIONS,
+        measures::FUNCTIONS,
+        relations::FUNCTIONS,
+        relations::OF_RECTANGLES,
+        validity::FUNCTIONS,
+        derived::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

@@ -1,0 +1,282 @@
+//! Geometries made of geometries: centroids, hulls, simpler lines, positions along a line.
+
+use errors::{Error, ErrorCode, Result};
+use geo::{Centroid, ConvexHull};
+use plugin_api::kit::{self, scalar};
+use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use types::geometry::{Geometry, LINE_LEAST, Position, RING_LEAST, ReferenceSystem, Shape};
+use types::{DataType, Value};
+
+use crate::argument::{coercion, placed, plane_only, point_type, unexpected, value};
+use crate::check;
+use crate::pair::{Pair, of_pair};
+use crate::planar::{one_or, planar, shape};
+use crate::properties::rectangle;
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "ST_CENTROID",
+        Arity::exactly(1),
+        "ST_CENTROID(geometry)\nThe middle of a geometry, of what has the greatest dimension in it.",
+        |_, args| of_plane("st_centroid", args, point_type(), centroid),
+    ),
+    scalar(
+        "ST_CONVEXHULL",
+        Arity::exactly(1),
+        "ST_CONVEXHULL(geometry)\nThe least convex geometry around a geometry.",
+        |_, args| of_plane("st_convexhull", args, DataType::geometry(), convex_hull),
+    ),
+    scalar(
+        "ST_SIMPLIFY",
+        Arity::exactly(2),
+        "ST_SIMPLIFY(geometry, max_distance)\nA geometry without the positions that are as near to the line between others.",
+        bind_simplify,
+    ),
+    scalar(
+        "ST_MAKEENVELOPE",
+        Arity::exactly(2),
+        "ST_MAKEENVELOPE(point, point)\nThe rectangle between two corners.",
+        |_, args| of_pair("st_makeenvelope", args, DataType::geometry(), &[], make_envelope),
+    ),
+    scalar(
+        "ST_LINEINTERPOLATEPOINT",
+        Arity::exactly(2),
+        "ST_LINEINTERPOLATEPOINT(linestring, fraction)\nThe point at a fraction of a line's length.",
+        |_, args| {
+            along("st_lineinterpolatepoint", args, |line, fraction| {
+                let length = length(line);
+                (0.0..=1.0)
+                    .contains(&fraction)
+                    .then(|| Shape::Point(at_length(line, fraction * length)))
+            })
+        },
+    ),
+    scalar(
+        "ST_LINEINTERPOLATEPOINTS",
+        Arity::exactly(2),
+        "ST_LINEINTERPOLATEPOINTS(linestring, fraction)\nThe points at all multiples of a fraction of a line's length.",
+        |_, args| along("st_lineinterpolatepoints", args, multiples),
+    ),
+    scalar(
+        "ST_POINTATDISTANCE",
+        Arity::exactly(2),
+        "ST_POINTATDISTANCE(linestring, distance)\nThe point at a distance along a line.",
+        |_, args| {
+            along("st_pointatdistance", args, |line, distance| {
+                let within = (0.0..=length(line)).contains(&distance);
+                within.then(|| Shape::Point(at_length(line, distance)))
+            })
+        },
+    ),
+];
+
+/// Most points that a call makes.
+const POINTS_MAX: usize = 65_536;
+
+/// A function of one geometry on the plane that says nothing of an empty one.
+fn of_plane(
+    name: &'static str,
+    args: &[ArgInfo],
+    ty: DataType,
+    make: fn(&Shape) -> Option<Shape>,
+) -> Result<BoundFunction> {
+    Ok(BoundFunction::new(ty, vec![coercion(&args[0])], move |_, args| {
+        let (geometry, system) = placed(name, &args[0])?;
+        plane_only(name, &geometry, system)?;
+        check::finite(name, &geometry.shape)?;
+        check::computable(name, &geometry.shape)?;
+        let made = if geometry.shape.is_empty() { None } else { make(&geometry.shape) };
+        Ok(made.map_or(Value::Null, |made| value(geometry.srid, made)))
+    }))
+}
+
+fn centroid(of: &Shape) -> Option<Shape> {
+    planar(of).centroid().map(|point| shape(point.into()))
+}
+
+fn convex_hull(of: &Shape) -> Option<Shape> {
+    let hull = shape(planar(of).convex_hull().into());
+    let Shape::Polygon(rings) = hull else { return None };
+    let mut ring = rings.into_iter().next()?;
+    ring.pop();
+    let first = |a: &Position, b: &Position| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y));
+    let start = ring.iter().enumerate().min_by(|(_, a), (_, b)| first(a, b))?.0;
+    ring.rotate_left(start);
+    ring.dedup();
+    Some(match ring.len() {
+        1 => Shape::Point(ring[0]),
+        2 => Shape::LineString(ring),
+        _ if ring.iter().all(|at| cross(ring[0], ring[1], *at) == 0.0) => {
+            let end = ring.iter().copied().max_by(first)?;
+            Shape::LineString(vec![ring[0], end])
+        }
+        _ => {
+            ring.push(ring[0]);
+            Shape::Polygon(vec![ring])
+        }
+    })
+}
+
+/// Twice the area of a triangle; 0 of three positions on a line.
+fn cross(a: Position, b: Position, c: Position) -> f64 {
+    (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)
+}
+
+fn bind_simplify(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let name = "st_simplify";
+    let coercions = vec![coercion(&args[0]), Coercion::Double];
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
+        let distance = kit::double(&args[1]);
+        if distance <= 0.0 {
+            return Err(Error::with(ErrorCode::WRONG_ARGUMENTS, &[&name]));
+        }
+        let (geometry, system) = check::operand(name, &args[0])?;
+        if system.is_geographic() {
+            let kinds = format!("{}, ...", geometry.shape.kind().name());
+            let code = ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS;
+            return Err(Error::with(code, &[&name, &kinds]));
+        }
+        let simpler = simplify(&geometry.shape, distance);
+        Ok(simpler.map_or(Value::Null, |simpler| value(geometry.srid, simpler)))
+    }))
+}
+
+/// `None` when nothing is left.
+fn simplify(shape: &Shape, distance: f64) -> Option<Shape> {
+    let lines = |lines: &[Vec<Position>]| -> Vec<_> {
+        lines.iter().map(|line| simpler_line(line, distance)).collect()
+    };
+    let polygon = |rings: &Vec<Vec<Position>>| -> Option<Vec<Vec<Position>>> {
+        let mut left = rings.iter().map(|ring| simpler_ring(ring, distance));
+        // A polygon goes with its exterior, a hole alone.
+        let exterior = left.next()??;
+        Some(std::iter::once(exterior).chain(left.flatten()).collect())
+    };
+    match shape {
+        Shape::Point(_) | Shape::MultiPoint(_) => Some(shape.clone()),
+        Shape::LineString(line) => Some(Shape::LineString(simpler_line(line, distance))),
+        Shape::MultiLineString(parts) => Some(Shape::MultiLineString(lines(parts))),
+        Shape::Polygon(rings) => polygon(rings).map(Shape::Polygon),
+        Shape::MultiPolygon(polygons) => {
+            let left: Vec<_> = polygons.iter().filter_map(polygon).collect();
+            (!left.is_empty()).then(|| one_or(left, Shape::Polygon, Shape::MultiPolygon))
+        }
+        Shape::Collection(shapes) => {
+            let left = shapes.iter().filter_map(|shape| simplify(shape, distance)).collect();
+            Some(Shape::Collection(left))
+        }
+    }
+}
+
+/// Douglas and Peucker's way: of the positions between two that stay the farthest from their line stays, too, when it is farther than allowed.
+fn simpler_line(line: &[Position], distance: f64) -> Vec<Position> {
+    let mut stays = vec![false; line.len()];
+    let mut left = vec![(0, line.len() - 1)];
+    while let Some((from, to)) = left.pop() {
+        stays[from] = true;
+        stays[to] = true;
+        let between = (from + 1..to).map(|at| (at, from_side(line[at], line[from], line[to])));
+        if let Some((at, far)) = between.max_by(|a, b| a.1.total_cmp(&b.1))
+            && far > distance
+        {
+            left.extend([(from, at), (at, to)]);
+        }
+    }
+    let kept: Vec<_> =
+        line.iter().zip(stays).filter(|(_, stays)| *stays).map(|(at, _)| *at).collect();
+    debug_assert!(kept.len() >= LINE_LEAST);
+    kept
+}
+
+/// The same of a ring, from its first position and the one that is farthest from it; `None` when it collapses.
+fn simpler_ring(ring: &[Position], distance: f64) -> Option<Vec<Position>> {
+    let far = |at: &Position| (at.x - ring[0].x).hypot(at.y - ring[0].y);
+    let (opposite, _) = ring.iter().enumerate().max_by(|a, b| far(a.1).total_cmp(&far(b.1)))?;
+    if opposite == 0 || opposite == ring.len() - 1 {
+        return None;
+    }
+    let mut kept = simpler_line(&ring[..=opposite], distance);
+    kept.extend(simpler_line(&ring[opposite..], distance).into_iter().skip(1));
+    (kept.len() >= RING_LEAST).then_some(kept)
+}
+
+/// How far a position is from the side between two others.
+fn from_side(at: Position, from: Position, to: Position) -> f64 {
+    let (dx, dy) = (to.x - from.x, to.y - from.y);
+    let square = dx * dx + dy * dy;
+    let along = match square {
+        0.0 => 0.0,
+        square => (((at.x - from.x) * dx + (at.y - from.y) * dy) / square).clamp(0.0, 1.0),
+    };
+    (at.x - from.x - along * dx).hypot(at.y - from.y - along * dy)
+}
+
+fn make_envelope(pair: Pair, _: &[Value]) -> Result<Value> {
+    pair.plane_only()?;
+    let (Shape::Point(_), Shape::Point(_)) = (&pair.first, &pair.second) else {
+        return Err(Error::with(ErrorCode::WRONG_ARGUMENTS, &[&pair.name]));
+    };
+    let corners = Shape::Collection(vec![pair.first, pair.second]).bounds();
+    Ok(corners.map_or(Value::Null, |corners| value(pair.system.srid, rectangle(corners))))
+}
+
+type Along = fn(&[Position], f64) -> Option<Shape>;
+
+/// A function of a line and a number; 1690 where it makes `None`.
+fn along(name: &'static str, args: &[ArgInfo], make: Along) -> Result<BoundFunction> {
+    let coercions = vec![coercion(&args[0]), Coercion::Double];
+    Ok(BoundFunction::new(DataType::geometry(), coercions, move |_, args| {
+        let (geometry, system) = check::operand(name, &args[0])?;
+        let line = positions(name, &geometry, system)?;
+        let made = make(line, kit::double(&args[1]))
+            .ok_or_else(|| Error::with(ErrorCode::DATA_OUT_OF_RANGE, &[&"Distance", &name]))?;
+        Ok(value(geometry.srid, made))
+    }))
+}
+
+fn positions<'a>(
+    name: &str,
+    geometry: &'a Geometry,
+    system: &ReferenceSystem,
+) -> Result<&'a [Position]> {
+    match &geometry.shape {
+        Shape::LineString(line) => plane_only(name, geometry, system).map(|()| &line[..]),
+        other => Err(unexpected("LINESTRING", other.kind(), name)),
+    }
+}
+
+fn side_length(side: &[Position]) -> f64 {
+    (side[1].x - side[0].x).hypot(side[1].y - side[0].y)
+}
+
+fn length(line: &[Position]) -> f64 {
+    line.windows(2).map(side_length).sum()
+}
+
+/// The position at a distance along a line; behind its end the last.
+fn at_length(line: &[Position], mut distance: f64) -> Position {
+    for side in line.windows(2) {
+        let length = side_length(side);
+        if distance <= length && length > 0.0 {
+            let part = distance / length;
+            let between = |from: f64, to: f64| from + (to - from) * part;
+            return Position { x: between(side[0].x, side[1].x), y: between(side[0].y, side[1].y) };
+        }
+        distance -= length;
+    }
+    line[line.len() - 1]
+}
+
+fn multiples(line: &[Position], fraction: f64) -> Option<Shape> {
+    if !(0.0..=1.0).contains(&fraction) {
+        return None;
+    }
+    let count = if fraction == 0.0 { 0 } else { (1.0 / fraction).floor() as usize };
+    if count > POINTS_MAX {
+        return None;
+    }
+    let length = length(line);
+    let steps = if count == 0 { 0..=0 } else { 1..=count };
+    let points = steps.map(|step| at_length(line, step as f64 * fraction * length));
+    Some(Shape::MultiPoint(points.collect()))
+}

@@ -1,0 +1,206 @@
+//! Distances, lengths and areas.
+
+use errors::{Error, ErrorCode, Result};
+use geo::{Area, Distance, Euclidean, Length};
+use plugin_api::kit::{self, any_nullable, scalar};
+use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use types::geometry::{Position, Shape};
+use types::{DataType, Value};
+
+use crate::argument::{coercion, unexpected};
+use crate::check;
+use crate::geodesic::{Ellipsoid, on_sphere};
+use crate::pair::{Pair, of_pair, points};
+use crate::planar::{line, planar, polygon};
+use crate::units::metres;
+
+/// The radius of the Earth where no reference system says one, metres.
+const EARTH_RADIUS: f64 = 6_370_986.0;
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
+    scalar(
+        "ST_DISTANCE",
+        Arity::between(2, 3),
+        "ST_DISTANCE(geometry, geometry[, unit])\nThe least distance between two geometries.",
+        |_, args| of_pair("st_distance", args, DataType::double(), &[Coercion::Text], distance),
+    ),
+    scalar(
+        "ST_DISTANCE_SPHERE",
+        Arity::between(2, 3),
+        "ST_DISTANCE_SPHERE(points, points[, radius])\nThe least distance between points on a sphere, in metres.",
+        |_, args| {
+            let ty = DataType::double().with_nullable(any_nullable(args));
+            of_pair("st_distance_sphere", args, ty, &[Coercion::Double], sphere_distance)
+        },
+    ),
+    scalar(
+        "ST_LENGTH",
+        Arity::between(1, 2),
+        "ST_LENGTH(linestring[, unit])\nThe length of a line or of several.",
+        bind_length,
+    ),
+    scalar(
+        "ST_AREA",
+        Arity::exactly(1),
+        "ST_AREA(polygon)\nThe area of a polygon or of several.",
+        bind_area,
+    ),
+    scalar(
+        "ST_FRECHETDISTANCE",
+        Arity::between(2, 3),
+        "ST_FRECHETDISTANCE(linestring, linestring[, unit])\nThe discrete Fréchet distance of two lines.",
+        |_, args| {
+            let unit = [Coercion::Text];
+            of_pair("st_frechetdistance", args, DataType::double(), &unit, frechet_distance)
+        },
+    ),
+    scalar(
+        "ST_HAUSDORFFDISTANCE",
+        Arity::between(2, 3),
+        "ST_HAUSDORFFDISTANCE(geometry, geometry[, unit])\nThe discrete Hausdorff distance of two geometries.",
+        |_, args| {
+            let unit = [Coercion::Text];
+            of_pair("st_hausdorffdistance", args, DataType::double(), &unit, hausdorff_distance)
+        },
+    ),
+];
+
+fn distance(pair: Pair, rest: &[Value]) -> Result<Value> {
+    let unit = metres(pair.name, rest.first(), pair.system)?;
+    if pair.first.is_empty() || pair.second.is_empty() {
+        return Ok(Value::Null);
+    }
+    let metres = match Ellipsoid::of(pair.system) {
+        None => Euclidean.distance(&planar(&pair.first), &planar(&pair.second)),
+        Some(ellipsoid) => {
+            let (Some(first), Some(second)) = (points(&pair.first), points(&pair.second)) else {
+                return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
+            };
+            least(first, second, |from, to| ellipsoid.distance(from, to))
+        }
+    };
+    kit::finite(metres / unit, pair.name, &[])
+}
+
+/// The least distance of two sets of points.
+fn least(first: &[Position], second: &[Position], of: impl Fn(Position, Position) -> f64) -> f64 {
+    let pairs = first.iter().flat_map(|from| second.iter().map(move |to| (*from, *to)));
+    pairs.map(|(from, to)| of(from, to)).fold(f64::INFINITY, f64::min)
+}
+
+fn sphere_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
+    if pair.system.srid != 0 && !pair.system.is_geographic() {
+        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_PROJECTED_SRS));
+    }
+    let (Some(first), Some(second)) = (points(&pair.first), points(&pair.second)) else {
+        return Err(pair.not_for(match pair.system.is_geographic() {
+            true => ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS,
+            false => ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS,
+        }));
+    };
+    let radius = match (rest.first(), Ellipsoid::of(pair.system)) {
+        (Some(radius), _) => kit::double(radius),
+        (None, Some(ellipsoid)) => ellipsoid.mean_radius(),
+        (None, None) => EARTH_RADIUS,
+    };
+    if radius <= 0.0 {
+        return Err(Error::with(ErrorCode::NONPOSITIVE_RADIUS, &[&pair.name]));
+    }
+    for at in first.iter().chain(second) {
+        check::longitude(pair.name, at.x, check::Source::Given)?;
+        check::latitude(pair.name, at.y, check::Source::Given)?;
+    }
+    Ok(Value::Double(least(first, second, |from, to| on_sphere(from, to, radius))))
+}
+
+fn bind_length(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let name = "st_length";
+    let coercions = vec![coercion(&args[0]), Coercion::Text];
+    Ok(BoundFunction::new(DataType::double(), coercions, move |_, args| {
+        let (geometry, system) = check::operand(name, &args[0])?;
+        let lines = match &geometry.shape {
+            Shape::LineString(line) => std::slice::from_ref(line),
+            Shape::MultiLineString(lines) => lines,
+            _ => return Ok(Value::Null),
+        };
+        let unit = metres(name, args.get(1), system)?;
+        let length = |positions: &Vec<Position>| match Ellipsoid::of(system) {
+            None => Euclidean.length(&line(positions)),
+            Some(ellipsoid) => {
+                positions.windows(2).map(|side| ellipsoid.distance(side[0], side[1])).sum()
+            }
+        };
+        kit::finite(lines.iter().map(length).sum::<f64>() / unit, name, &args[..1])
+    }))
+}
+
+fn bind_area(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let name = "st_area";
+    Ok(BoundFunction::new(DataType::double(), vec![coercion(&args[0])], move |_, args| {
+        let (geometry, system) = check::operand(name, &args[0])?;
+        let polygons = match &geometry.shape {
+            Shape::Polygon(rings) => std::slice::from_ref(rings),
+            Shape::MultiPolygon(polygons) => polygons,
+            other => return Err(unexpected("POLYGON/MULTIPOLYGON", other.kind(), name)),
+        };
+        let area = |rings: &Vec<Vec<Position>>| match Ellipsoid::of(system) {
+            None => polygon(rings).unsigned_area(),
+            Some(ellipsoid) => ellipsoid.area(rings),
+        };
+        kit::finite(polygons.iter().map(area).sum(), name, args)
+    }))
+}
+
+fn frechet_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
+    let unit = metres(pair.name, rest.first(), pair.system)?;
+    pair.plane_only()?;
+    let (Shape::LineString(first), Shape::LineString(second)) = (&pair.first, &pair.second) else {
+        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS));
+    };
+    kit::finite(frechet(first, second) / unit, pair.name, &[])
+}
+
+/// The discrete Fréchet distance: the shortest leash of two that walk from position to position and never back. Of the table of all
+/// pairs of positions only a row is kept.
+fn frechet(first: &[Position], second: &[Position]) -> f64 {
+    let mut row = vec![f64::INFINITY; second.len()];
+    for (step, from) in first.iter().enumerate() {
+        // What the leash was before this step of the first, beside the one before.
+        let mut diagonal = if step == 0 { 0.0 } else { f64::INFINITY };
+        for (place, to) in second.iter().enumerate() {
+            let before = if place == 0 { f64::INFINITY } else { row[place - 1] };
+            let reached = before.min(row[place]).min(diagonal);
+            diagonal = row[place];
+            row[place] = reached.max(apart(*from, *to));
+        }
+    }
+    row.last().copied().unwrap_or(0.0)
+}
+
+fn apart(from: Position, to: Position) -> f64 {
+    (from.x - to.x).hypot(from.y - to.y)
+}
+
+fn hausdorff_distance(pair: Pair, rest: &[Value]) -> Result<Value> {
+    let unit = metres(pair.name, rest.first(), pair.system)?;
+    pair.plane_only()?;
+    let is_line = |shape: &Shape| matches!(shape, Shape::LineString(_) | Shape::MultiLineString(_));
+    let both_lines = is_line(&pair.first) && is_line(&pair.second);
+    let both_points = points(&pair.first).is_some()
+        && points(&pair.second).is_some()
+        && [&pair.first, &pair.second].iter().any(|shape| matches!(shape, Shape::MultiPoint(_)));
+    if !both_lines && !both_points {
+        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS));
+    }
+    let positions = |shape: &Shape| {
+        let mut all = Vec::new();
+        shape.visit(&mut |at| all.push(at));
+        all
+    };
+    let (first, second) = (positions(&pair.first), positions(&pair.second));
+    let farthest = |from: &[Position], to: &[Position]| {
+        from.iter().map(|at| least(std::slice::from_ref(at), to, apart)).fold(0.0, f64::max)
+    };
+    let distance = f64::max(farthest(&first, &second), farthest(&second, &first));
+    kit::finite(distance / unit, pair.name, &[])
+}

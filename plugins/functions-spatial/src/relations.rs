@@ -1,0 +1,126 @@
+//! How two geometries lie to each other: the matrix of what their interiors, boundaries and exteriors have in common (DE-9IM), of the
+//! geometries themselves or of the rectangles around them.
+
+use errors::{ErrorCode, Result};
+use geo::algorithm::coordinate_position::CoordPos;
+use geo::algorithm::dimensions::Dimensions;
+use geo::algorithm::relate::{IntersectionMatrix, Relate};
+use plugin_api::kit::scalar;
+use plugin_api::{Arity, ScalarFunction};
+use types::geometry::Shape;
+use types::{DataType, Value};
+
+use crate::pair::{Pair, of_pair, points};
+use crate::planar::{layers, planar};
+use crate::properties::{dimension, rectangle};
+
+/// A function of each relation, which knows its own name for messages.
+macro_rules! functions {
+    ($relate:ident: $($name:literal $lower:literal $test:expr, $help:literal;)*) => {
+        &[$(scalar(
+            $name,
+            Arity::exactly(2),
+            concat!($name, "(geometry, geometry)\n", $help),
+            |_, args| {
+                of_pair($lower, args, DataType::boolean(), &[], |pair, _| $relate(pair, $test))
+            },
+        )),*]
+    };
+}
+
+pub(crate) const FUNCTIONS: &[ScalarFunction] = functions! { relate:
+    "ST_CONTAINS" "st_contains" |m, _| Some(m.is_contains()), "Whether the first contains the second.";
+    "ST_WITHIN" "st_within" |m, _| Some(m.is_within()), "Whether the first is within the second.";
+    "ST_INTERSECTS" "st_intersects" |m, _| Some(m.is_intersects()), "Whether they have a point in common.";
+    "ST_DISJOINT" "st_disjoint" |m, _| Some(m.is_disjoint()), "Whether they have no point in common.";
+    "ST_EQUALS" "st_equals" |m, of| Some(of[0] == of[1] && m.is_equal_topo()), "Whether they have the same points.";
+    "ST_TOUCHES" "st_touches" touches, "Whether they have points of their boundaries in common, but none of their interiors.";
+    "ST_CROSSES" "st_crosses" crosses, "Whether the first passes through the second.";
+    "ST_OVERLAPS" "st_overlaps" overlaps, "Whether some of the first is in the second, of the same dimension.";
+};
+
+pub(crate) const OF_RECTANGLES: &[ScalarFunction] = functions! { relate_rectangles:
+    "MBRCONTAINS" "mbrcontains" |m| m.is_contains(), "Whether the first one's rectangle contains the second one's.";
+    "MBRWITHIN" "mbrwithin" |m| m.is_within(), "Whether the first one's rectangle is within the second one's.";
+    "MBRCOVERS" "mbrcovers" |m| m.is_covers(), "Whether the first one's rectangle covers the second one's.";
+    "MBRCOVEREDBY" "mbrcoveredby" |m| m.is_coveredby(), "Whether the first one's rectangle is covered by the second one's.";
+    "MBRINTERSECTS" "mbrintersects" |m| m.is_intersects(), "Whether the rectangles have a point in common.";
+    "MBRDISJOINT" "mbrdisjoint" |m| m.is_disjoint(), "Whether the rectangles have no point in common.";
+    "MBREQUALS" "mbrequals" |m| m.is_equal_topo(), "Whether the rectangles are the same.";
+    "MBRTOUCHES" "mbrtouches" |m| m.is_touches(), "Whether the rectangles have points of their boundaries in common only.";
+    "MBROVERLAPS" "mbroverlaps" overlap_at_all, "Whether each rectangle has points in common with the other, and others.";
+};
+
+/// Kinds of points, lines or areas: the dimensions of both.
+type Of = [i64; 2];
+
+fn touches(matrix: &IntersectionMatrix, of: Of) -> Option<bool> {
+    // Points have no boundary.
+    (of != [0, 0]).then(|| matrix.is_touches())
+}
+
+fn crosses(matrix: &IntersectionMatrix, of: Of) -> Option<bool> {
+    // Nothing passes through points, and areas through nothing.
+    (of[0] != 2 && of[1] != 0).then(|| matrix.is_crosses())
+}
+
+fn overlaps(matrix: &IntersectionMatrix, of: Of) -> Option<bool> {
+    (of[0] == of[1]).then(|| matrix.is_overlaps())
+}
+
+fn overlap_at_all(matrix: &IntersectionMatrix) -> bool {
+    let meet = |first, second| matrix.get(first, second) != Dimensions::Empty;
+    meet(CoordPos::Inside, CoordPos::Inside)
+        && meet(CoordPos::Inside, CoordPos::Outside)
+        && meet(CoordPos::Outside, CoordPos::Inside)
+}
+
+/// The answer for what has no points: only equality knows one.
+fn of_nothing(pair: &Pair) -> Option<Value> {
+    let (first, second) = (pair.first.is_empty(), pair.second.is_empty());
+    let equality = matches!(pair.name, "st_equals" | "mbrequals");
+    (first || second).then(|| match equality {
+        true if first && second => Value::bool(true),
+        true | false => Value::Null,
+    })
+}
+
+fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Result<Value> {
+    if let Some(answer) = of_nothing(&pair) {
+        return Ok(answer);
+    }
+    // On an ellipsoid points alone have no sides that bend.
+    if pair.system.is_geographic()
+        && (points(&pair.first).is_none() || points(&pair.second).is_none())
+    {
+        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
+    }
+    let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
+    let (first, second) = (layers(&pair.first), layers(&pair.second));
+    if let ([first], [second]) = (&first[..], &second[..]) {
+        return Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool));
+    }
+    // Of points, lines and areas together only this is known of their parts.
+    let meet = || first.iter().any(|a| second.iter().any(|b| a.relate(b).is_intersects()));
+    match pair.name {
+        "st_intersects" => Ok(Value::bool(meet())),
+        "st_disjoint" => Ok(Value::bool(!meet())),
+        _ => Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS)),
+    }
+}
+
+fn relate_rectangles(pair: Pair, test: fn(&IntersectionMatrix) -> bool) -> Result<Value> {
+    if let Some(answer) = of_nothing(&pair) {
+        return Ok(answer);
+    }
+    let is_point = |shape: &Shape| matches!(shape, Shape::Point(_));
+    // The sides of others bend to the poles.
+    if pair.system.is_geographic() && !(is_point(&pair.first) && is_point(&pair.second)) {
+        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
+    }
+    let (Some(first), Some(second)) = (pair.first.bounds(), pair.second.bounds()) else {
+        return Ok(Value::Null);
+    };
+    let matrix = planar(&rectangle(first)).relate(&planar(&rectangle(second)));
+    Ok(Value::bool(test(&matrix)))
+}

@@ -24,6 +24,16 @@ impl Ellipsoid {
         }
     }
 
+    /// Its geodesics.
+    pub(crate) fn geodesic(self) -> Geodesic {
+        Geodesic::new(self.semi_major, self.flattening)
+    }
+
+    /// By how much its shorter axis is shorter.
+    pub(crate) fn flattening(self) -> f64 {
+        self.flattening
+    }
+
     /// The radius of the sphere that stands for it.
     pub(crate) fn mean_radius(self) -> f64 {
         (2.0 * self.semi_major + self.semi_major * (1.0 - self.flattening)) / 3.0
@@ -57,7 +67,7 @@ impl Ellipsoid {
 
     /// The area of a polygon in square metres, its sides geodesics.
     pub(crate) fn area(self, rings: &[Vec<Position>]) -> f64 {
-        let geodesic = Geodesic::new(self.semi_major, self.flattening);
+        let geodesic = self.geodesic();
         let ring_area = |ring: &Vec<Position>| {
             let mut area = PolygonArea::new(&geodesic, Winding::CounterClockwise);
             // The last position is the first.

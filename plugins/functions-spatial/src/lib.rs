@@ -10,6 +10,7 @@ mod derived;
 mod from_text;
 mod from_wkb;
 mod geodesic;
+mod geographic;
 mod geohash;
 mod geojson;
 mod measures;

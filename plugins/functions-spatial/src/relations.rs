@@ -10,6 +10,8 @@ use plugin_api::{Arity, ScalarFunction};
 use types::geometry::Shape;
 use types::{DataType, Value};
 
+use crate::geodesic::Ellipsoid;
+use crate::geographic::Place;
 use crate::pair::{Pair, of_pair, points};
 use crate::planar::{layers, planar};
 use crate::properties::{dimension, rectangle};
@@ -90,10 +92,10 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
         return Ok(answer);
     }
     // On an ellipsoid points alone have no sides that bend.
-    if pair.system.is_geographic()
-        && (points(&pair.first).is_none() || points(&pair.second).is_none())
-    {
-        return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
+    let bends = points(&pair.first).is_none() || points(&pair.second).is_none();
+    if let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) {
+        let answer = relate_point(&pair, ellipsoid);
+        return answer.ok_or_else(|| pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
     }
     let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
     let (first, second) = (layers(&pair.first), layers(&pair.second));
@@ -109,17 +111,43 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     }
 }
 
+/// How points lie to lines or areas on an ellipsoid, or those to them; `None` where that is not known.
+fn relate_point(pair: &Pair, ellipsoid: Ellipsoid) -> Option<Value> {
+    let (positions, shape, points_first) = match (points(&pair.first), points(&pair.second)) {
+        (Some(positions), None) => (positions, &pair.second, true),
+        (None, Some(positions)) => (positions, &pair.first, false),
+        _ => return None,
+    };
+    let places = positions.iter().map(|at| ellipsoid.place(*at, shape));
+    let places = places.collect::<Option<Vec<_>>>()?;
+    let any = |place| places.contains(&place);
+    let (inside, boundary, outside) =
+        (any(Place::Inside), any(Place::Boundary), any(Place::Outside));
+    let answer = match pair.name {
+        "st_intersects" => inside || boundary,
+        "st_disjoint" => !inside && !boundary,
+        "st_within" => points_first && inside && !outside,
+        "st_contains" => !points_first && inside && !outside,
+        "st_touches" => !inside && boundary,
+        "st_crosses" if points_first => inside && outside,
+        "st_equals" => false,
+        // Nothing passes through points, and points overlap points only.
+        "st_crosses" | "st_overlaps" => return Some(Value::Null),
+        _ => return None,
+    };
+    Some(Value::bool(answer))
+}
+
 fn relate_rectangles(pair: Pair, test: fn(&IntersectionMatrix) -> bool) -> Result<Value> {
     if let Some(answer) = of_nothing(&pair) {
         return Ok(answer);
     }
-    let is_point = |shape: &Shape| matches!(shape, Shape::Point(_));
-    // The sides of others bend to the poles.
-    if pair.system.is_geographic() && !(is_point(&pair.first) && is_point(&pair.second)) {
+    let bounds = |shape: &Shape| match Ellipsoid::of(pair.system) {
+        None => shape.bounds(),
+        Some(ellipsoid) => ellipsoid.bounds(shape),
+    };
+    let (Some(first), Some(second)) = (bounds(&pair.first), bounds(&pair.second)) else {
         return Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
-    }
-    let (Some(first), Some(second)) = (pair.first.bounds(), pair.second.bounds()) else {
-        return Ok(Value::Null);
     };
     let matrix = planar(&rectangle(first)).relate(&planar(&rectangle(second)));
     Ok(Value::bool(test(&matrix)))

@@ -16,7 +16,7 @@ use types::{DataType, SqlMode, TypeKind, Value};
 use crate::accounts::usage::Resource;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanKey, PlanSettings};
 use crate::planned::Planned;
-use crate::prepared_texts::PreparedText;
+use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
 use crate::session::Session;
 use crate::sink::ValueRow;
@@ -261,13 +261,16 @@ impl Session {
             | Statement::Delete(_)
             | Statement::Do(_) => true,
             _ => false,
-        } && !crate::hinted::sets_variables(&statement);
-        let text = PreparedText {
-            source,
-            mode: self.parse_mode(),
-            parameters: parameters as u32,
-            has_plan,
         };
+        let way = match &statement {
+            Statement::StartTransaction(_) | Statement::Commit(_) | Statement::Rollback(_) => {
+                Way::Kept(Box::new(statement.clone()))
+            }
+            statement if has_plan && !crate::hinted::sets_variables(statement) => Way::Planned,
+            _ => Way::Read,
+        };
+        let text =
+            PreparedText { source, mode: self.parse_mode(), parameters: parameters as u32, way };
         Ok((text, statement))
     }
 
@@ -351,7 +354,7 @@ impl Session {
 
     /// The cached plan of a statement whose parameters have no values yet.
     fn find_described(&mut self, text: &PreparedText) -> Result<Option<LocalPlan>> {
-        if !text.has_plan || !self.may_share_plans() {
+        if !text.is_planned() || !self.may_share_plans() {
             return Ok(None);
         }
         let key = self.prepared_key(text, described_types(text));
@@ -388,7 +391,7 @@ impl Session {
                 let planned = self.plan_statement(statement, source, None)?;
                 self.check_plan_privileges(&planned)?;
                 self.raise_notices(&planned);
-                if text.has_plan && planned.cacheable && self.may_share_plans() {
+                if text.is_planned() && planned.cacheable && self.may_share_plans() {
                     let key = self.prepared_key(text, described_types(text));
                     let lifted = LiftedText { text: source, literals: &[] };
                     self.server.prepared_plans.insert(key, &lifted, planned.clone());
@@ -463,7 +466,7 @@ impl Session {
     ) -> Result<()> {
         let parameters = request.parameters;
         self.runs_prepared = true;
-        if !text.has_plan {
+        if !text.is_planned() {
             return self.run_prepared_text(text, parameters, sink);
         }
         let planned = self.plan_prepared(text, Some(request.statement_id), parameters)?;
@@ -671,14 +674,19 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.runs_prepared = true;
-        if !text.has_plan {
-            let statement = self.parse_prepared(&text.source)?;
-            let running =
-                Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
-            return self.run_statement(&statement, &running, sink);
+        let running =
+            Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
+        match &text.way {
+            Way::Planned => {
+                let planned = self.plan_prepared(text, None, parameters)?;
+                self.run_to_client(&planned, parameters, sink)
+            }
+            Way::Kept(statement) => self.run_statement(statement, &running, sink),
+            Way::Read => {
+                let statement = self.parse_prepared(&text.source)?;
+                self.run_statement(&statement, &running, sink)
+            }
         }
-        let planned = self.plan_prepared(text, None, parameters)?;
-        self.run_to_client(&planned, parameters, sink)
     }
 
     /// EXECUTE 'text' and EXECUTE IMMEDIATE.

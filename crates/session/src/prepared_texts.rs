@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use syntax::Statement;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,11 +17,25 @@ pub(crate) struct PreparedText {
     /// The bits of the SQL mode that decide how it is read.
     pub(crate) mode: u64,
     pub(crate) parameters: u32,
-    /// It is planned; other statements are parsed when they run.
-    pub(crate) has_plan: bool,
+    pub(crate) way: Way,
+}
+
+/// How a prepared statement is run.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// By its plan.
+    Planned,
+    /// As it was read once: begins and ends of transactions, which run often and are small.
+    Kept(Box<Statement>),
+    /// As it is read each time.
+    Read,
 }
 
 impl PreparedText {
+    pub(crate) fn is_planned(&self) -> bool {
+        matches!(self.way, Way::Planned)
+    }
+
     /// Digest for the plan cache, under the server's secret.
     pub(crate) fn digest(&self, seed: u64) -> u128 {
         let low = hash_of(&self.source, self.mode ^ seed);
@@ -31,7 +46,9 @@ impl PreparedText {
     /// Bytes that it takes with its places in tables and allocations.
     pub(crate) fn size_bytes(&self) -> usize {
         // Two counts before the value, a place in the table with room for growth, and what allocations round up to.
+        let kept = if matches!(self.way, Way::Kept(_)) { size_of::<Statement>() } else { 0 };
         size_of::<Self>()
+            + kept
             + 2 * size_of::<usize>()
             + 2 * size_of::<usize>()
             + self.source.len().next_multiple_of(16)
@@ -109,7 +126,7 @@ mod tests {
     use super::*;
 
     fn text(source: &str, mode: u64) -> PreparedText {
-        PreparedText { source: source.as_bytes().into(), mode, parameters: 0, has_plan: true }
+        PreparedText { source: source.as_bytes().into(), mode, parameters: 0, way: Way::Planned }
     }
 
     #[test]

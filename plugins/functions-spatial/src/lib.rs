@@ -16,6 +16,7 @@ mod geojson;
 mod measures;
 mod members;
 mod options;
+mod overlay;
 mod pair;
 mod planar;
 mod properties;
@@ -46,7 +47,7 @@ impl Plugin for SpatialFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 13] = [
+    let families: [&[ScalarFunction]; 14] = [
         from_text::FUNCTIONS,
         from_wkb::FUNCTIONS,
         build::FUNCTIONS,
@@ -60,6 +61,7 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         relations::OF_RECTANGLES,
         validity::FUNCTIONS,
         derived::FUNCTIONS,
+        overlay::FUNCTIONS,
     ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

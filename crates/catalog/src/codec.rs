@@ -334,6 +334,9 @@ fn column_writer(column: &Column) -> FieldWriter {
     out.flag(11, column.invisible);
     out.text(12, &column.comment);
     out.flag(13, column.collation_written);
+    if let Some(histogram) = &column.histogram {
+        out.nest(14, histogram.writer());
+    }
     out
 }
 
@@ -349,6 +352,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
         invisible: false,
         comment: String::new(),
         collation_written: false,
+        histogram: None,
     };
     let mut default_kind = 0;
     let (mut stored, mut hidden) = (false, false);
@@ -370,6 +374,7 @@ fn read_column(bytes: &[u8]) -> Result<Column> {
             11 => column.invisible = field.flag()?,
             12 => column.comment = field.text()?.into(),
             13 => column.collation_written = field.flag()?,
+            14 => column.histogram = Some(Arc::new(crate::Histogram::read(field.bytes)?)),
             _ => {}
         }
     }

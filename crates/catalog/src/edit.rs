@@ -12,7 +12,7 @@ use crate::routine::{Routine, RoutineKind, routine_key};
 use crate::snapshot::constraint_key;
 use crate::stored::StoredTable;
 use crate::trigger::{Trigger, trigger_key};
-use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Schema, Table, View};
+use crate::{Account, AccountName, CatalogSnapshot, ForeignKey, Histogram, Schema, Table, View};
 
 /// One change. A statement applies a list of them atomically, in order.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub enum Edit {
     ReplaceTable { old: TableId, new: Arc<Table> },
     /// The same definition as a version of its own, so that plans of the one before are made anew. Nothing when the table has gone.
     RenewTable(TableId),
+    /// ANALYZE TABLE .. HISTOGRAM: columns by name, and what they have now. A column that has gone is left out.
+    PutHistograms { table: TableId, columns: Vec<(Arc<str>, Option<Arc<Histogram>>)> },
     /// DROP TABLE.
     DropTable(TableId),
     /// CREATE VIEW.
@@ -102,6 +104,17 @@ impl CatalogSnapshot {
                 }
                 None => Ok(()),
             },
+            Edit::PutHistograms { table, columns } => {
+                let Some(stored) = self.tables.get(table) else { return Ok(()) };
+                let mut changed = Table::clone(&stored.look());
+                for (name, histogram) in columns {
+                    if let Some(at) = changed.column(name) {
+                        changed.columns[at].histogram = histogram.clone();
+                    }
+                }
+                self.remove_table(*table)?;
+                self.add_table(&Arc::new(changed))
+            }
             Edit::DropTable(id) => self.remove_table(*id),
             Edit::CreateView(view) => self.add_view(view),
             Edit::ReplaceView { schema, name, new } => {
@@ -202,6 +215,11 @@ impl CatalogSnapshot {
         }
         schema.relations.insert(name.clone(), relation);
         Ok(())
+    }
+
+    /// A table's dictionary entry.
+    pub(crate) fn encoded_table(&self, id: TableId) -> Option<&[u8]> {
+        self.tables.get(&id).map(|stored| stored.encoded())
     }
 
     /// Adds a table from its dictionary entry.

@@ -8,6 +8,7 @@ mod constraints;
 mod edit;
 mod event;
 mod fields;
+mod histogram;
 mod metadata_lock;
 mod model;
 mod partitions;
@@ -28,6 +29,7 @@ pub use account::{
 pub use constraints::ConstraintKind;
 pub use edit::Edit;
 pub use event::{Event, EventSchedule, EventStatus, EventStep};
+pub use histogram::{Histogram, HistogramBucket};
 pub use metadata_lock::{LockMode, MetadataGuard, MetadataLocks, MetadataSlot, Usage};
 pub use model::*;
 pub use partitions::{

@@ -106,6 +106,8 @@ pub struct Column {
     pub comment: String,
     /// CHARACTER SET or COLLATE was written, and is shown even where the table says the same.
     pub collation_written: bool,
+    /// How its values are spread, when ANALYZE TABLE was asked to look.
+    pub histogram: Option<Arc<crate::Histogram>>,
 }
 
 /// A generated column.

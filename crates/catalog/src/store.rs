@@ -270,6 +270,10 @@ impl Catalog {
                 insert_row(txn, Kind::Table, new.id.0, &codec::write_table(new), cancel)
             }
             Edit::RenewTable(_) => Ok(()),
+            Edit::PutHistograms { table, .. } => match after.encoded_table(*table) {
+                Some(bytes) => update_row(txn, Kind::Table, table.0, bytes, cancel),
+                None => Ok(()),
+            },
             Edit::DropTable(id) => delete_row(txn, Kind::Table, id.0, cancel),
             Edit::CreateView(view) => {
                 let name = relation_key(&view.schema, &view.name);

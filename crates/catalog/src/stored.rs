@@ -68,6 +68,11 @@ impl StoredTable {
         std::ptr::eq(self.read.load().as_ptr(), Arc::as_ptr(table))
     }
 
+    /// Its dictionary entry.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
     /// Bytes of memory, about, unless it is read.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<StoredTable>() + self.encoded.len()

@@ -24,6 +24,7 @@ pub(crate) fn table(id: u64, schema: &str, name: &str) -> Table {
         invisible: false,
         comment: "c".into(),
         collation_written: stored == 1,
+        histogram: None,
     };
     let default = ColumnDefault::Constant(Value::UInt(2));
     Table {
@@ -252,4 +253,34 @@ fn dictionary_entries_have_their_golden_bytes() {
     account.schemas.insert("s".into(), PrivilegeSet::SELECT | PrivilegeSet::INSERT);
     golden::check("account.hex", &codec::write_account(&account), ACCOUNT);
     assert_eq!(codec::read_account(&golden::bytes(ACCOUNT)).expect("readable"), account);
+}
+
+#[test]
+fn histograms_are_kept_with_their_columns() {
+    let bucket = |lower: u64, upper: u64, cumulative| {
+        let (lower, upper) = (Value::UInt(lower), Value::UInt(upper));
+        HistogramBucket { lower, upper, cumulative, distinct: 2 }
+    };
+    let histogram = Histogram {
+        singleton: false,
+        buckets: vec![bucket(0, 1, 0.25), bucket(2, 3, 0.75)],
+        nulls: 0.25,
+        buckets_max: 8,
+        auto_update: true,
+        updated_micros: 9,
+    };
+    let mut snapshot = CatalogSnapshot::default();
+    let collation = CollationId::UTF8MB4_0900_AI_CI;
+    snapshot.apply(&Edit::CreateSchema { name: "s".into(), collation }).expect("new");
+    snapshot.apply(&Edit::CreateTable(Arc::new(table(1, "s", "t")))).expect("new");
+    let made = Some(Arc::new(histogram));
+    let columns = vec![("B".into(), made.clone()), ("gone".into(), made.clone())];
+    snapshot.apply(&Edit::PutHistograms { table: TableId(1), columns }).expect("there");
+    let entry = snapshot.encoded_table(TableId(1)).expect("there");
+    let read = crate::codec::read_table(entry).expect("readable");
+    assert_eq!(read.columns[1].histogram, made);
+    assert_eq!(read.columns[0].histogram, None);
+    // A table that has gone meanwhile has none.
+    let none = Edit::PutHistograms { table: TableId(2), columns: Vec::new() };
+    snapshot.apply(&none).expect("nothing to do");
 }

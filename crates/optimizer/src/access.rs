@@ -7,7 +7,7 @@ use plan::{
 };
 
 use crate::Planner;
-use crate::predicate::{is_volatile, selectivity};
+use crate::predicate::is_volatile;
 use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
@@ -91,10 +91,15 @@ impl Planner<'_> {
         let mut usable: Vec<&Sarg> = sargs.iter().filter(|sarg| live[sarg.predicate]).collect();
         let pruning = self.partition_sargs(id, &usable);
         usable.extend(&pruning);
+        let mut wants_literals = false;
         let keeps: Vec<f64> = predicates
             .iter()
             .zip(live)
-            .map(|(predicate, live)| if *live { selectivity(predicate) } else { 1.0 })
+            .map(
+                |(predicate, live)| {
+                    if *live { self.selectivity(predicate, &mut wants_literals) } else { 1.0 }
+                },
+            )
             .collect();
         let (allowed, forced) = self.allowed(id, table);
         let mut best: Option<TablePlan> = None;
@@ -136,7 +141,12 @@ impl Planner<'_> {
                 best = Some(full);
             }
         }
-        best.expect("a full scan is always possible")
+        let best = best.expect("a full scan is always possible");
+        // A single row is found whatever the values are.
+        if wants_literals && !matches!(best.access, Access::Unique { .. }) {
+            self.wants_literals.set(true);
+        }
+        best
     }
 
     /// A MATCH that every row must fulfil gives the rows that do.

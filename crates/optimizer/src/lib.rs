@@ -6,6 +6,7 @@
 mod access;
 mod build;
 mod covering;
+mod estimate;
 pub mod explain;
 mod finish;
 mod graph;
@@ -74,6 +75,10 @@ pub(crate) struct Planner<'a> {
     pub(crate) join_orders: Vec<(plan::InstanceId, plan::InstanceId)>,
     /// Rows that each CTE is expected to have.
     pub(crate) cte_rows: Vec<(CteId, f64)>,
+    /// Some column of some table has a histogram.
+    pub(crate) has_histograms: bool,
+    /// A histogram would have told more of a parameter's value.
+    pub(crate) wants_literals: std::cell::Cell<bool>,
 }
 
 /// What EXPLAIN needs to know of a statement after it was planned.
@@ -144,6 +149,11 @@ fn optimize_with<'a>(
         straight_join: plan.straight_join,
         join_orders: plan.join_orders,
         cte_rows: Vec::new(),
+        has_histograms: input
+            .tables
+            .iter()
+            .any(|table| table.columns.iter().any(|column| column.histogram.is_some())),
+        wants_literals: std::cell::Cell::new(false),
     };
     let (physical, rows) = planner.statement(plan.statement, plan.ctes)?;
     let writes = matches!(physical, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));
@@ -152,6 +162,7 @@ fn optimize_with<'a>(
         locking: locking || writes,
         estimated_rows: rows.min(1e18) as u64,
         uncacheable,
+        wants_literals: planner.wants_literals.get(),
     };
     Ok((physical, flags, planner))
 }

@@ -239,7 +239,7 @@ impl Planner<'_> {
     }
 }
 
-fn mirror(op: BinaryOp) -> BinaryOp {
+pub(crate) fn mirror(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Less => BinaryOp::Greater,
         BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,

@@ -281,6 +281,8 @@ pub struct PlanFlags {
     pub estimated_rows: u64,
     /// Must not be kept in the plan cache (depends on a literal's value, reads information tables...).
     pub uncacheable: bool,
+    /// With literals in the place of its parameters another plan may be better.
+    pub wants_literals: bool,
 }
 
 /// A statement that `exec` runs.

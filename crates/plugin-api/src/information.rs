@@ -175,6 +175,8 @@ pub struct ColumnView {
     pub invisible: bool,
     /// `PRI`, `UNI`, `MUL` or empty.
     pub key: &'static str,
+    /// How its values are spread, a JSON document.
+    pub histogram: Option<Value>,
 }
 
 /// An index, as information tables see it.

@@ -13,6 +13,7 @@ mod ddl;
 mod deadline;
 mod events;
 mod hinted;
+mod histogram;
 mod information;
 mod load_data;
 mod locales;

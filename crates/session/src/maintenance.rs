@@ -26,7 +26,7 @@ fn operation_of(kind: MaintenanceKind) -> &'static str {
     }
 }
 
-fn outcome_columns() -> [ColumnMeta; 4] {
+pub(crate) fn outcome_columns() -> [ColumnMeta; 4] {
     let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
     [
         ColumnMeta::computed("Table", text(128)),
@@ -43,8 +43,8 @@ impl Session {
         maintenance: &TableMaintenance,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if maintenance.histogram.is_some() {
-            return Err(Error::not_supported("histograms"));
+        if let Some(change) = &maintenance.histogram {
+            return self.change_histograms(maintenance, change, sink);
         }
         if maintenance.kind == MaintenanceKind::Checksum {
             return self.checksum_tables(maintenance, sink);
@@ -268,6 +268,7 @@ impl Session {
         let word = |error: engine_api::EngineError| error.into_error(&cancel);
         engine.forget_stats(table.id).map_err(word)?;
         sys::blocking::blocking(|| engine.table_stats(table.id)).map_err(word)?;
+        self.renew_histograms(table)?;
         if !table.temporary {
             self.server.catalog.commit_alone(&[Edit::RenewTable(table.id)], &cancel)?;
         }

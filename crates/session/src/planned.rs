@@ -151,7 +151,7 @@ pub(crate) fn planned(
             && tables.iter().all(|table| !table.temporary),
         tables,
         uses,
-        wants_literals: context.wants_literals,
+        wants_literals: context.wants_literals || flags.wants_literals,
         programs: context.programs,
         targets: writes.iter().map(|write| TableId(write.table)).collect(),
         deprecations: context.deprecations,

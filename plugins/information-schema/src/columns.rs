@@ -23,6 +23,28 @@ pub fn columns(
     })
 }
 
+/// `COLUMN_STATISTICS`.
+pub fn histograms(
+    ctx: &dyn InformationContext,
+    filter: &InfoFilter,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let detail = TableDetail::Definition;
+    visit_tables(ctx, filter, "schema_name", "table_name", detail, &mut |table| {
+        for column in &table.columns {
+            if let Some(histogram) = &column.histogram {
+                emit(&[
+                    Value::text(&table.schema),
+                    Value::text(&table.name),
+                    Value::text(&column.name),
+                    histogram.clone(),
+                ])?;
+            }
+        }
+        Ok(())
+    })
+}
+
 fn column_row(table: &TableView, index: usize, column: &ColumnView) -> Vec<Value> {
     let ty = &column.ty;
     let collation = charset::collation(ty.collation).filter(|_| has_character_set(ty));

@@ -107,6 +107,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "PARAMETERS") => routines::parameters,
         ("information_schema", "TRIGGERS") => routines::triggers,
         ("information_schema", "COLUMNS") => columns::columns,
+        ("information_schema", "COLUMN_STATISTICS") => columns::histograms,
         ("information_schema", "STATISTICS") => columns::statistics,
         ("information_schema", "TABLE_CONSTRAINTS") => constraints::table_constraints,
         ("information_schema", "SCHEMATA_EXTENSIONS") => extensions::schemata,
@@ -190,6 +191,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 86);
+        assert_eq!(produced.count(), 87);
     }
 }

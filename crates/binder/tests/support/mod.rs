@@ -52,6 +52,7 @@ fn column(name: &str, ty: DataType, stored: usize) -> Column {
         invisible: false,
         comment: String::new(),
         collation_written: false,
+        histogram: None,
     }
 }
 

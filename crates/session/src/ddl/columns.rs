@@ -124,6 +124,7 @@ impl Session {
             invisible: false,
             comment: String::new(),
             collation_written: is_collation_written(&definition.data_type, collate),
+            histogram: None,
         };
         let mut built = BuiltColumn {
             column: DraftColumn { column, origin: None, null_written: None },

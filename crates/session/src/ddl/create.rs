@@ -175,6 +175,7 @@ impl Session {
         draft.partition_origin = None;
         for column in &mut draft.columns {
             column.origin = None;
+            column.column.histogram = None;
         }
         for index in &mut draft.indexes {
             index.origin = None;
@@ -437,6 +438,7 @@ impl Session {
                         .as_ref()
                         .is_some_and(|column| column.collation_written),
                     comment: source.map_or_else(String::new, |column| column.comment),
+                    histogram: None,
                 },
                 origin: None,
                 null_written: None,

@@ -243,6 +243,7 @@ impl Draft {
             definition,
         };
         table.sort_constraints();
+        drop_outdated_histograms(&mut table, before);
         Ok(table)
     }
 
@@ -793,6 +794,26 @@ pub(crate) fn is_stored(column: &Column) -> bool {
 /// The hidden column of a functional index part.
 pub(crate) fn is_hidden(column: &Column) -> bool {
     column.generated.as_ref().is_some_and(|generated| generated.hidden)
+}
+
+/// What a histogram tells of a column is over when the column has another type, or an index that knows each value.
+fn drop_outdated_histograms(table: &mut Table, before: Option<&Table>) {
+    for at in 0..table.columns.len() {
+        if table.columns[at].histogram.is_none() {
+            continue;
+        }
+        let column = &table.columns[at];
+        let known = before.and_then(|before| Some(&before.columns[before.column(&column.name)?]));
+        if known.is_none_or(|known| known.ty != column.ty) || is_single_unique(table, at) {
+            table.columns[at].histogram = None;
+        }
+    }
+}
+
+/// Whether a unique index has this column alone.
+pub(crate) fn is_single_unique(table: &Table, column: usize) -> bool {
+    let mut unique = table.indexes.iter().filter(|index| index.unique);
+    unique.any(|index| index.parts.len() == 1 && index.parts[0].column == column)
 }
 
 fn free_name(kind: ConstraintKind, table: &str, first: u64, taken: &HashSet<String>) -> String {

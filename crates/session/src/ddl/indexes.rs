@@ -186,6 +186,7 @@ impl Session {
                 invisible: true,
                 comment: String::new(),
                 collation_written: false,
+                histogram: None,
             },
             origin: None,
             null_written: None,

@@ -31,7 +31,7 @@ use crate::server::Server;
 use crate::session::Session;
 
 pub(crate) use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
-pub(crate) use draft::is_hidden;
+pub(crate) use draft::{is_hidden, is_single_unique};
 pub(crate) use partition_text::{method_expression, method_name, partitioning_text, values_text};
 
 use draft::is_too_long;

@@ -815,6 +815,7 @@ pub(crate) fn partition_column(
             invisible: true,
             comment: String::new(),
             collation_written: false,
+            histogram: None,
         },
         origin,
         null_written: None,

@@ -381,6 +381,10 @@ fn column_view(
         comment: column.comment.clone(),
         invisible: column.invisible,
         key: key_of(table, position),
+        histogram: column
+            .histogram
+            .as_ref()
+            .map(|histogram| crate::histogram::shown_histogram(histogram, &column.ty)),
     }
 }
 
@@ -398,6 +402,7 @@ fn plain_column(name: String, ty: DataType) -> ColumnView {
         comment: String::new(),
         invisible: false,
         key: "",
+        histogram: None,
     }
 }
 

@@ -302,6 +302,7 @@ pub(super) fn rename_column(draft: &mut Draft, at: usize, new: &str) {
     let old = draft.columns[at].column.name.clone();
     let name: Arc<str> = Arc::from(new);
     draft.columns[at].column.name = name.clone();
+    draft.columns[at].column.histogram = None;
     for index in &mut draft.indexes {
         for part in &mut index.parts {
             if same_name(&part.column, &old) {

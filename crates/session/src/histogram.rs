@@ -1,0 +1,459 @@
+//! ANALYZE TABLE .. UPDATE HISTOGRAM and DROP HISTOGRAM: one grouped query for each column, whose groups become buckets.
+
+use std::sync::Arc;
+
+use catalog::{Column, Edit, Histogram, HistogramBucket, PrivilegeSet, Relation, Table};
+use errors::{Error, Result, bail, err};
+use exec::RowSink;
+use plugin_api::{OkInfo, ResultSink, RowSource};
+use syntax::ast::{self, Ident, TableMaintenance};
+use types::json::{JsonObject, JsonValue};
+use types::{CollationId, DataType, DateTime, TypeKind, Value};
+
+use crate::ddl::{is_hidden, is_single_unique};
+use crate::maintenance::outcome_columns;
+use crate::session::Session;
+use crate::sink::send_rows;
+use crate::statement::{Origin, Running, parse_error};
+
+/// Buckets, when the statement names no number.
+const BUCKETS_DEFAULT: u64 = 100;
+/// The most that a statement may ask for.
+const BUCKETS_MAX: u64 = 1024;
+/// Different values that are looked at one by one; neighbours become one beyond.
+const SPANS_MAX: usize = 32 * 1024;
+/// The number of the type of texts within JSON.
+const JSON_TEXT: u8 = 254;
+
+/// What UPDATE HISTOGRAM was asked for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    buckets_max: u32,
+    auto_update: bool,
+}
+
+impl Session {
+    /// Runs the statement: a row for each column.
+    pub(crate) fn change_histograms(
+        &mut self,
+        maintenance: &TableMaintenance,
+        change: &ast::Histogram,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (columns, wanted) = match change {
+            ast::Histogram::Update { data: Some(_), .. } => {
+                return Err(Error::not_supported("histograms given as JSON"));
+            }
+            ast::Histogram::Update { columns, buckets, auto_update, data: None } => {
+                let buckets = buckets.unwrap_or(BUCKETS_DEFAULT);
+                if !(1..=BUCKETS_MAX).contains(&buckets) {
+                    bail!(DATA_OUT_OF_RANGE, "Number of buckets", "ANALYZE TABLE");
+                }
+                let auto_update = auto_update.unwrap_or(false);
+                (columns, Some(Wanted { buckets_max: buckets as u32, auto_update }))
+            }
+            ast::Histogram::Drop { columns } => (columns, None),
+        };
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].iter().any(|known| catalog::same_name(&known.text, &column.text)) {
+                bail!(DUP_FIELDNAME, column.text);
+            }
+        }
+        let (full, outcome) = match maintenance.tables.as_slice() {
+            [name] => {
+                let (schema, table) = self.qualify(name)?;
+                let outcome = self.change_histograms_of(&schema, &table, columns, wanted)?;
+                (format!("{schema}.{table}"), outcome)
+            }
+            _ => {
+                let text = "Only one table can be specified while modifying histogram statistics.";
+                (String::new(), Err(text.to_owned()))
+            }
+        };
+        let row =
+            |kind: &str, text: &str| [&full, "histogram", kind, text].map(Value::text).to_vec();
+        let rows: Vec<_> = match &outcome {
+            Ok(said) => said.iter().map(|(kind, text)| row(kind, text)).collect(),
+            Err(text) => vec![row("Error", text)],
+        };
+        let commit = self.finish_transaction_scope()?;
+        let state = OkInfo { commit, ..self.state_info() };
+        send_rows(sink, &outcome_columns(), &rows, &state)
+    }
+
+    /// What to say of each column, or of the table.
+    fn change_histograms_of(
+        &mut self,
+        schema: &Arc<str>,
+        name: &Arc<str>,
+        columns: &[Ident],
+        wanted: Option<Wanted>,
+    ) -> Result<std::result::Result<Vec<(&'static str, String)>, String>> {
+        let needed = PrivilegeSet::SELECT | PrivilegeSet::INSERT;
+        match crate::information::system_schema(schema) {
+            None => self.require_on_table(schema, name, needed)?,
+            Some(known @ "information_schema") => {
+                let host = self.shown_host(&self.account);
+                bail!(DBACCESS_DENIED_ERROR, self.account.user, host, known);
+            }
+            Some("mysql") => {
+                return Ok(Err("Histograms are not supported on the MySQL system schema.".into()));
+            }
+            Some(_) => {
+                let host = self.shown_host(&self.account);
+                bail!(TABLEACCESS_DENIED_ERROR, "SELECT, INSERT", self.account.user, host, name);
+            }
+        }
+        let table = match self.view().relation(schema, name) {
+            None => return Ok(Err(err!(NO_SUCH_TABLE, schema, name).message().to_owned())),
+            Some(Relation::View(_)) => {
+                return Ok(Err("Cannot create histogram statistics for a view.".into()));
+            }
+            Some(Relation::Table(table)) if table.temporary => {
+                return Ok(Err("Cannot create histogram statistics for a temporary table.".into()));
+            }
+            Some(Relation::Table(table)) => table,
+        };
+        self.check_writable()?;
+        let mut said = Vec::with_capacity(columns.len());
+        let mut changes = Vec::with_capacity(columns.len());
+        for written in columns {
+            let found = table.column(&written.text).map(|at| (at, &table.columns[at]));
+            let Some((at, column)) = found.filter(|(_, column)| !is_hidden(column)) else {
+                let text = format!("The column '{}' does not exist.", written.text);
+                said.push((written.text.to_string(), "Error", text));
+                continue;
+            };
+            let shown = &column.name;
+            let (kind, text) = match wanted {
+                _ if !has_order(&column.ty) && wanted.is_some() => {
+                    ("Error", format!("The column '{shown}' has an unsupported data type."))
+                }
+                Some(_) if is_single_unique(&table, at) => {
+                    let text =
+                        format!("The column '{shown}' is covered by a single-part unique index.");
+                    ("Error", text)
+                }
+                Some(wanted) => {
+                    let made = self.make_histogram(&table, column, wanted)?;
+                    changes.push((shown.clone(), Some(Arc::new(made))));
+                    ("status", format!("Histogram statistics created for column '{shown}'."))
+                }
+                None if column.histogram.is_none() => {
+                    ("Error", format!("No histogram statistics found for column '{shown}'."))
+                }
+                None => {
+                    changes.push((shown.clone(), None));
+                    ("status", format!("Histogram statistics removed for column '{shown}'."))
+                }
+            };
+            said.push((shown.to_string(), kind, text));
+        }
+        said.sort();
+        self.put_histograms(&table, changes)?;
+        Ok(Ok(said.into_iter().map(|(_, kind, text)| (kind, text)).collect()))
+    }
+
+    fn put_histograms(
+        &mut self,
+        table: &Table,
+        columns: Vec<(Arc<str>, Option<Arc<Histogram>>)>,
+    ) -> Result<()> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let edit = Edit::PutHistograms { table: table.id, columns };
+        let cancel = self.shared.cancel.clone();
+        self.server.catalog.commit_alone(&[edit], &cancel).map(drop)
+    }
+
+    /// ANALYZE TABLE: what was asked to be kept up to date is made anew.
+    pub(crate) fn renew_histograms(&mut self, table: &Table) -> Result<()> {
+        let mut changes = Vec::new();
+        for column in &table.columns {
+            let Some(known) = column.histogram.as_deref().filter(|known| known.auto_update) else {
+                continue;
+            };
+            let wanted = Wanted { buckets_max: known.buckets_max, auto_update: true };
+            let made = self.make_histogram(table, column, wanted)?;
+            changes.push((column.name.clone(), Some(Arc::new(made))));
+        }
+        self.put_histograms(table, changes)
+    }
+
+    fn make_histogram(
+        &mut self,
+        table: &Table,
+        column: &Column,
+        wanted: Wanted,
+    ) -> Result<Histogram> {
+        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+        let name = quoted(&column.name);
+        let value = match column.ty.kind {
+            TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),
+            // In UTC, whatever the session's time zone is.
+            TypeKind::Timestamp => format!("UNIX_TIMESTAMP({name})"),
+            _ if column.ty.is_string() => format!("LEFT({name}, {})", Histogram::TEXT_CHARS),
+            _ => name,
+        };
+        let from = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
+        let sql = format!("SELECT {value}, COUNT(*) FROM {from} GROUP BY 1 ORDER BY 1");
+        let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
+            .map_err(|error| parse_error(&error))?
+            .0;
+        let running =
+            Running { source: sql.as_bytes(), parameters: &[], origin: Origin::Text, kept: None };
+        let planned = self.plan_and_lock(&statement, &running)?;
+        let types = planned.program.columns().iter().map(|column| column.ty.clone()).collect();
+        let mut groups = Groups { column: &column.ty, types, spans: Vec::new(), rows: 0, nulls: 0 };
+        let limit = self.settings.sql_select_limit.take();
+        let ran = self.run_program(&planned, &[], &mut groups);
+        self.settings.sql_select_limit = limit;
+        ran?;
+        Ok(groups.into_histogram(wanted, self.server.now_micros()))
+    }
+}
+
+/// Whether a histogram can be made of such values.
+fn has_order(ty: &DataType) -> bool {
+    !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry | TypeKind::Vector | TypeKind::Null)
+}
+
+/// Neighbouring values.
+#[derive(Clone, Debug, PartialEq)]
+struct Span {
+    lower: Value,
+    upper: Value,
+    rows: u64,
+    distinct: u64,
+}
+
+/// The groups of the query, as they come in order.
+struct Groups<'t> {
+    column: &'t DataType,
+    types: Vec<DataType>,
+    spans: Vec<Span>,
+    rows: u64,
+    nulls: u64,
+}
+
+impl RowSink for Groups<'_> {
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        let value = row.value(0, &self.types[0])?;
+        let count = match row.value(1, &self.types[1])? {
+            Value::Int(count) => count as u64,
+            Value::UInt(count) => count,
+            _ => 0,
+        };
+        self.rows += count;
+        if value.is_null() {
+            self.nulls += count;
+            return Ok(());
+        }
+        let value = kept_value(value, self.column);
+        self.spans.push(Span { lower: value.clone(), upper: value, rows: count, distinct: 1 });
+        if self.spans.len() >= SPANS_MAX {
+            self.spans = joined(std::mem::take(&mut self.spans));
+        }
+        Ok(())
+    }
+}
+
+/// A value of the query as the column's own.
+fn kept_value(value: Value, column: &DataType) -> Value {
+    if column.kind != TypeKind::Timestamp {
+        return value;
+    }
+    let micros = match &value {
+        Value::Int(seconds) => seconds.checked_mul(types::temporal::MICROS_PER_SECOND),
+        Value::Decimal(seconds) => {
+            Some((seconds.to_f64() * types::temporal::MICROS_PER_SECOND as f64).round() as i64)
+        }
+        _ => None,
+    };
+    micros.and_then(DateTime::from_unix_micros).map_or(value, Value::DateTime)
+}
+
+/// Half as many spans or a few more: pairs of neighbours become one but where they have many rows, which is true of less than half.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let rows: u64 = spans.iter().map(|span| span.rows).sum();
+    let rows_max = 4 * rows / spans.len().max(1) as u64;
+    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut may_join = false;
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if may_join && last.rows + span.rows <= rows_max => {
+                last.upper = span.upper;
+                last.rows += span.rows;
+                last.distinct += span.distinct;
+                may_join = false;
+            }
+            _ => {
+                out.push(span);
+                may_join = true;
+            }
+        }
+    }
+    out
+}
+
+/// How many buckets it takes when none, but for single spans, has more than `rows_max` rows.
+fn buckets_needed(spans: &[Span], rows_max: u64) -> usize {
+    let (mut buckets, mut rows) = (0, 0);
+    for span in spans {
+        if buckets == 0 || rows + span.rows > rows_max {
+            buckets += 1;
+            rows = 0;
+        }
+        rows += span.rows;
+    }
+    buckets
+}
+
+/// The smallest size of buckets for which `buckets_max` are enough.
+fn rows_of_bucket(spans: &[Span], buckets_max: usize) -> u64 {
+    let (mut low, mut high) = (1, spans.iter().map(|span| span.rows).sum::<u64>().max(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if buckets_needed(spans, middle) <= buckets_max {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    high
+}
+
+/// Spans put together to at most `buckets_max` buckets of about as many rows. No bucket stays unused where values are left for it.
+fn equal_height(spans: Vec<Span>, buckets_max: usize) -> Vec<Span> {
+    let rows_max = rows_of_bucket(&spans, buckets_max);
+    let mut buckets: Vec<Span> = Vec::with_capacity(buckets_max);
+    let count = spans.len();
+    for (at, span) in spans.into_iter().enumerate() {
+        let free = buckets_max - buckets.len();
+        match buckets.last_mut() {
+            Some(last) if last.rows + span.rows <= rows_max && count - at > free => {
+                last.upper = span.upper;
+                last.rows += span.rows;
+                last.distinct += span.distinct;
+            }
+            _ => buckets.push(span),
+        }
+    }
+    buckets
+}
+
+impl Groups<'_> {
+    fn into_histogram(self, wanted: Wanted, updated_micros: i64) -> Histogram {
+        let buckets_max = wanted.buckets_max as usize;
+        let singleton = self.spans.len() <= buckets_max;
+        let total = self.rows.max(1) as f64;
+        let spans = if singleton { self.spans } else { equal_height(self.spans, buckets_max) };
+        let mut below = 0;
+        let bucket = |span: Span| {
+            below += span.rows;
+            let cumulative = below as f64 / total;
+            let Span { lower, upper, distinct, .. } = span;
+            HistogramBucket { lower, upper, cumulative, distinct }
+        };
+        Histogram {
+            singleton,
+            buckets: spans.into_iter().map(bucket).collect(),
+            nulls: self.nulls as f64 / total,
+            buckets_max: wanted.buckets_max,
+            auto_update: wanted.auto_update,
+            updated_micros,
+        }
+    }
+}
+
+/// A histogram as `COLUMN_STATISTICS` shows it.
+pub(crate) fn shown_histogram(histogram: &Histogram, ty: &DataType) -> Value {
+    let share = JsonValue::Double;
+    let bucket = |bucket: &HistogramBucket| {
+        let lower = shown_value(&bucket.lower);
+        JsonValue::Array(if histogram.singleton {
+            vec![lower, share(bucket.cumulative)]
+        } else {
+            let distinct = JsonValue::UInt(bucket.distinct);
+            vec![lower, shown_value(&bucket.upper), share(bucket.cumulative), distinct]
+        })
+    };
+    let (data_type, collation) = kind_of(ty);
+    let updated = DateTime::from_unix_micros(histogram.updated_micros);
+    let text = |text: &str| JsonValue::string(text);
+    let members = [
+        ("buckets", JsonValue::Array(histogram.buckets.iter().map(bucket).collect())),
+        ("data-type", text(data_type)),
+        ("auto-update", JsonValue::Bool(histogram.auto_update)),
+        ("null-values", share(histogram.nulls)),
+        ("collation-id", JsonValue::UInt(u64::from(collation.0))),
+        ("last-updated", updated.map_or(JsonValue::Null, JsonValue::DateTime)),
+        ("sampling-rate", share(1.0)),
+        ("histogram-type", text(if histogram.singleton { "singleton" } else { "equi-height" })),
+        ("number-of-buckets-specified", JsonValue::UInt(u64::from(histogram.buckets_max))),
+    ];
+    let members = members.map(|(name, value)| (name.as_bytes().to_vec(), value)).into();
+    JsonValue::Object(JsonObject::from_members(members)).to_value()
+}
+
+fn shown_value(value: &Value) -> JsonValue {
+    match value {
+        Value::Bytes(text) => JsonValue::Opaque(JSON_TEXT, text.to_vec()),
+        other => JsonValue::from_sql(other, false),
+    }
+}
+
+/// The histogram's name of a type, and the collation that it gives for it.
+fn kind_of(ty: &DataType) -> (&'static str, CollationId) {
+    let number = CollationId::LATIN1_SWEDISH_CI;
+    match ty.kind {
+        TypeKind::Enum => ("enum", ty.collation),
+        TypeKind::Set => ("set", ty.collation),
+        TypeKind::Bit => ("int", CollationId::BINARY),
+        TypeKind::Decimal => ("decimal", number),
+        TypeKind::Float | TypeKind::Double => ("double", number),
+        TypeKind::Date => ("date", number),
+        TypeKind::Time => ("time", number),
+        TypeKind::DateTime | TypeKind::Timestamp => ("datetime", number),
+        _ if ty.is_string() => ("string", ty.collation),
+        _ if ty.unsigned && ty.kind != TypeKind::Year => ("uint", number),
+        _ => ("int", number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(rows: &[u64]) -> Vec<Span> {
+        let span = |(at, rows): (usize, &u64)| {
+            let value = Value::UInt(at as u64);
+            Span { lower: value.clone(), upper: value, rows: *rows, distinct: 1 }
+        };
+        rows.iter().enumerate().map(span).collect()
+    }
+
+    fn distinct(buckets: &[Span]) -> Vec<u64> {
+        buckets.iter().map(|bucket| bucket.distinct).collect()
+    }
+
+    #[test]
+    fn buckets_are_about_as_high_and_none_stays_unused() {
+        // Figures of the reference.
+        let odd: Vec<u64> = (1..31).map(|root| 2 * root + 1).chain([40]).collect();
+        assert_eq!(distinct(&equal_height(spans(&odd), 8)), [11, 5, 3, 3, 3, 2, 2, 2]);
+        let waves = [50, 100, 50, 100, 50, 100, 50, 100, 50, 100];
+        assert_eq!(distinct(&equal_height(spans(&waves), 8)), [2, 2, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(distinct(&equal_height(spans(&[1, 900, 1, 1]), 3)), [1, 1, 2]);
+    }
+
+    #[test]
+    fn neighbours_are_joined_but_heavy_ones() {
+        let mut rows = vec![1; 64];
+        rows[20] = 1000;
+        let spans = joined(spans(&rows));
+        assert!(spans.len() < 40 && spans.iter().any(|span| span.rows == 1000));
+        assert_eq!(spans.iter().map(|span| span.distinct).sum::<u64>(), 64);
+    }
+}

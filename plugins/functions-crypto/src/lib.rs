@@ -6,6 +6,7 @@ mod cipher;
 mod compress;
 mod digest;
 mod identifier;
+mod statement;
 
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
@@ -30,7 +31,12 @@ impl Plugin for CryptoFunctions {
 
 /// All functions of the family.
 fn functions() -> impl Iterator<Item = ScalarFunction> {
-    let families: [&[ScalarFunction]; 4] =
-        [digest::FUNCTIONS, cipher::FUNCTIONS, compress::FUNCTIONS, identifier::FUNCTIONS];
+    let families: [&[ScalarFunction]; 5] = [
+        digest::FUNCTIONS,
+        cipher::FUNCTIONS,
+        compress::FUNCTIONS,
+        identifier::FUNCTIONS,
+        statement::FUNCTIONS,
+    ];
     families.into_iter().flat_map(|family| family.to_vec())
 }

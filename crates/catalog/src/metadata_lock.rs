@@ -56,7 +56,8 @@ impl LockMode {
 pub struct MetadataSlot {
     owner: u64,
     held: Mutex<Vec<(TableId, Usage)>>,
-    /// A prepared transaction's that nobody decides about now: a lock of all tables does not wait for it.
+    /// A transaction's between two statements, or a prepared one's that nobody decides about now: a lock of all tables does not wait for
+    /// it, but it for that lock, before it writes or commits.
     rests: AtomicBool,
 }
 
@@ -77,6 +78,22 @@ impl MetadataSlot {
     /// Gives back everything entered since `mark`; 0 gives back all.
     pub fn release_to(&self, mark: usize) {
         self.held.lock().truncate(mark);
+    }
+
+    /// Adds what a statement uses; the place before it.
+    fn enter(&self, tables: &[(TableId, Usage)]) -> usize {
+        if tables.iter().any(|(_, usage)| *usage == Usage::Write) {
+            self.rests.store(false, Ordering::Relaxed);
+        }
+        let mut held = self.held.lock();
+        let mark = held.len();
+        held.extend_from_slice(tables);
+        mark
+    }
+
+    /// A statement is over. What the transaction used stays.
+    pub fn rest(&self) {
+        self.rests.store(true, Ordering::Relaxed);
     }
 
     fn blocks(&self, table: Option<TableId>, mode: LockMode) -> bool {
@@ -155,8 +172,8 @@ impl MetadataLocks {
         slot
     }
 
-    /// Before session `owner` decides about a prepared transaction: waits while another locks all tables. From here on who wants to do
-    /// that waits for `slot`.
+    /// Before session `owner` commits what it or a prepared transaction wrote: waits while another locks all tables. From here on who wants
+    /// to do that waits for `slot`.
     ///
     /// # Errors
     /// 1205 after `timeout`, cancelled; the slot rests again.
@@ -174,13 +191,16 @@ impl MetadataLocks {
             fence(Ordering::SeqCst);
             let announcements = self.announcements.lock();
             let is_locked = announcements.iter().any(|other| {
-                other.owner != owner && other.table.is_none() && other.mode.forbids(Usage::Write)
+                other.owner != owner
+                    && other.table.is_none()
+                    && !other.waiting
+                    && other.mode.forbids(Usage::Write)
             });
             drop(announcements);
             if !is_locked {
                 return Ok(());
             }
-            slot.rests.store(true, Ordering::Relaxed);
+            slot.rest();
             if waited >= timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
@@ -208,12 +228,7 @@ impl MetadataLocks {
     ) -> Result<bool> {
         let unannounced =
             breaks("enter before looking") && self.announced.load(Ordering::Relaxed) == 0;
-        let mark = {
-            let mut held = slot.held.lock();
-            let mark = held.len();
-            held.extend_from_slice(tables);
-            mark
-        };
+        let mark = slot.enter(tables);
         // Pairs with the fence in `announce`.
         fence(Ordering::SeqCst);
         if unannounced || self.announced.load(Ordering::Relaxed) == 0 {
@@ -238,6 +253,7 @@ impl MetadataLocks {
                 return Ok(had_to_wait);
             };
             slot.held.lock().truncate(mark);
+            slot.rest();
             if circular {
                 bail!(LOCK_DEADLOCK);
             }
@@ -248,7 +264,7 @@ impl MetadataLocks {
             had_to_wait = true;
             poll(cancel, wait);
             waited += POLL;
-            slot.held.lock().extend_from_slice(tables);
+            slot.enter(tables);
             fence(Ordering::SeqCst);
         }
     }
@@ -262,21 +278,24 @@ impl MetadataLocks {
         let is_new = |table: &TableId, usage: &Usage| {
             !earlier.iter().any(|(known, before)| known == table && before >= usage)
         };
+        // A lock of all tables is taken while this transaction rests.
+        let is_global =
+            |announcement: &Announcement| announcement.table.is_none() && !announcement.waiting;
         let hit = announcements.iter().find(|announcement| {
             announcement.owner != slot.owner
                 && tables.iter().any(|(table, usage)| {
                     announcement.table.is_none_or(|locked| locked == *table)
                         && announcement.mode.forbids(*usage)
-                        && is_new(table, usage)
+                        && (is_global(announcement) || is_new(table, usage))
                 })
         })?;
         let owner = hit.owner;
+        // Who wants all tables waits for statements only.
         let circular = announcements.iter().any(|announcement| {
             announcement.owner == owner
                 && announcement.waiting
                 && earlier.iter().any(|(table, usage)| {
-                    announcement.table.is_none_or(|locked| locked == *table)
-                        && announcement.mode.forbids(*usage)
+                    announcement.table == Some(*table) && announcement.mode.forbids(*usage)
                 })
         });
         Some((circular, wait_for(hit.table, hit.table)))
@@ -296,6 +315,21 @@ impl MetadataLocks {
         sys::blocking::blocking(|| self.lock_slowly(owner, tables, timeout, cancel))
     }
 
+    /// Before session `owner` changes definitions, of whatever kind: waits while another locks all tables, and keeps others from doing so.
+    ///
+    /// # Errors
+    /// As `lock`.
+    pub fn lock_definitions(
+        self: &Arc<Self>,
+        owner: u64,
+        timeout: Duration,
+        cancel: &CancelToken,
+    ) -> Result<MetadataGuard> {
+        // Of no table: only locks of all tables clash with it.
+        let nothing = TableId(u64::MAX - owner);
+        self.lock(owner, &[(Some(nothing), LockMode::Exclusive)], timeout, cancel)
+    }
+
     fn lock_slowly(
         self: &Arc<Self>,
         owner: u64,
@@ -307,7 +341,17 @@ impl MetadataLocks {
         let is_global = tables.iter().any(|(table, _)| table.is_none());
         let wait = if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock };
         let mut waited = Duration::ZERO;
-        while self.is_blocked(owner, tables) {
+        loop {
+            if !self.is_blocked(owner, tables) {
+                self.set_waiting(owner, false);
+                // Who rested may have gone on before it could see that: one of the two gives way. Pairs with the fence in `wake`.
+                fence(Ordering::SeqCst);
+                let looks = is_global && !breaks("look again behind the lock");
+                if !looks || !self.is_blocked(owner, tables) {
+                    return Ok(guard);
+                }
+                self.set_waiting(owner, true);
+            }
             if waited >= timeout {
                 bail!(LOCK_WAIT_TIMEOUT);
             }
@@ -315,12 +359,12 @@ impl MetadataLocks {
             poll(cancel, wait);
             waited += POLL;
         }
-        for announcement in self.announcements.lock().iter_mut() {
-            if announcement.owner == owner {
-                announcement.waiting = false;
-            }
+    }
+
+    fn set_waiting(&self, owner: u64, waiting: bool) {
+        for own in self.announcements.lock().iter_mut().filter(|own| own.owner == owner) {
+            own.waiting = waiting;
         }
-        Ok(guard)
     }
 
     /// Makes the announcement once no other announcement is in its way.

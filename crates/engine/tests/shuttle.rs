@@ -253,6 +253,55 @@ fn an_index_is_built_among_writers() {
     assert_eq!((rows.len(), rows.values().sum::<i64>()), (8, 800));
 }
 
+/// Transactions of several statements beside somebody who locks all tables now and then: nobody writes or commits meanwhile.
+fn transactions_beside_a_global_read_lock() {
+    let locks = Arc::new(MetadataLocks::new());
+    let writing = Arc::new(AtomicUsize::new(0));
+    let writer = |session: u64| {
+        let (locks, writing) = (locks.clone(), writing.clone());
+        thread::spawn(move || {
+            let (slot, cancel) = (locks.register(session), CancelToken::new());
+            let at_work = || {
+                writing.fetch_add(1, Ordering::SeqCst);
+                thread::yield_now();
+                writing.fetch_sub(1, Ordering::SeqCst);
+            };
+            for table in [TABLE, TABLE, TableId(7)] {
+                locks.use_tables(&slot, &[(table, Usage::Write)], FOREVER, &cancel).unwrap();
+                at_work();
+                slot.rest();
+            }
+            locks.wake(&slot, session, FOREVER, &cancel).unwrap();
+            at_work();
+            slot.release_to(0);
+            slot.rest();
+        })
+    };
+    let writers = [writer(1), writer(2)];
+    let cancel = CancelToken::new();
+    for _ in 0..2 {
+        let everything = [(None, LockMode::NoWrite)];
+        let guard = locks.lock(9, &everything, FOREVER, &cancel).unwrap();
+        for _ in 0..3 {
+            assert_eq!(writing.load(Ordering::SeqCst), 0, "somebody writes under the lock");
+            thread::yield_now();
+        }
+        drop(guard);
+    }
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+}
+
+#[test]
+fn nobody_writes_under_a_global_read_lock() {
+    check(SCHEDULES, transactions_beside_a_global_read_lock);
+}
+
+#[test]
+fn a_global_read_lock_that_looks_only_once_is_caught() {
+    let model = "nobody_writes_under_a_global_read_lock";
+    assert!(is_caught(model, "look again behind the lock"));
+}
+
 #[test]
 fn an_index_built_among_writers_has_every_row() {
     shuttle::check_random(an_index_is_built_among_writers, SCHEDULES);

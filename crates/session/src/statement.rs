@@ -79,6 +79,7 @@ impl Session {
         let server = &self.server;
         let now = if coarse { server.now_micros_coarse() } else { server.now_micros() };
         self.shared.idle(now, slow);
+        self.slot.rest();
     }
 
     /// All statements of a text, until one fails.
@@ -248,10 +249,16 @@ impl Session {
             self.shared.counters.add(counter, 1);
         }
         self.check_branch(statement)?;
+        let mut _definitions = None;
         if commits_implicitly(statement) {
             self.count_use(Resource::Updates)?;
             self.check_lock_mode(statement)?;
             self.commit_implicitly(matches!(statement, Statement::StartTransaction(_)))?;
+            if changes_definitions(statement) {
+                let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
+                let timeout = self.settings.lock_wait_timeout;
+                _definitions = Some(locks.lock_definitions(self.shared.id, timeout, cancel)?);
+            }
         }
         match statement {
             // Nothing but comments.
@@ -520,6 +527,17 @@ pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
         | Statement::Flush(_) => true,
         _ => false,
     }
+}
+
+/// Whether a statement that commits implicitly changes what all sessions see, other than rows.
+fn changes_definitions(statement: &Statement) -> bool {
+    !matches!(
+        statement,
+        Statement::StartTransaction(_)
+            | Statement::LockTables(_)
+            | Statement::Flush(_)
+            | Statement::TableMaintenance(_)
+    )
 }
 
 /// How a statement that is not built is named in error 1235.

@@ -94,6 +94,12 @@ impl Transactions {
         self.parts.iter().any(|part| part.txn.is_started())
     }
 
+    /// Whether anything that lasts was written.
+    pub(crate) fn has_written(&self) -> bool {
+        let wrote = |part: &Part| part.txn.is_started() && part.txn.has_written();
+        self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
+    }
+
     /// A statement begins in the transactions that are started.
     pub(crate) fn begin_statement(&mut self) {
         for part in &mut self.parts {

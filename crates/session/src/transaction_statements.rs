@@ -81,9 +81,29 @@ impl Session {
         self.slot.release_to(0);
     }
 
+    /// Before a commit that is a statement's own: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a server that only reads
+    /// refuses it. The transaction is rolled back then.
+    pub(crate) fn check_commit(&mut self) -> Result<()> {
+        if !self.transactions.has_written() {
+            return Ok(());
+        }
+        let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
+        let timeout = self.settings.lock_wait_timeout;
+        let awake = || locks.wake(&self.slot, self.shared.id, timeout, cancel);
+        let allowed = self.check_writable().and_then(|()| awake());
+        if allowed.is_err() {
+            // The refusal is the one to report.
+            let _ = self.transactions.rollback();
+            self.slot.release_to(0);
+            self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        }
+        allowed
+    }
+
     /// Before a statement that commits implicitly. One that only `starts` the next transaction leaves what that will be like.
     pub(crate) fn commit_implicitly(&mut self, starts: bool) -> Result<()> {
         let was_open = self.transactions.explicit || self.transactions.is_started();
+        self.check_commit()?;
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         if was_open || !starts {
@@ -146,6 +166,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let before = self.transactions.characteristics;
+        self.check_commit()?;
         let handle = self.transactions.commit();
         self.slot.release_to(0);
         self.shared.counters.add(Counter::HANDLER_COMMIT, 1);

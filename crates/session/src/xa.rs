@@ -382,6 +382,7 @@ impl Session {
                 if state != State::Idle || !one_phase {
                     return Err(state.refusal());
                 }
+                self.check_commit()?;
                 let handle = self.transactions.commit();
                 self.slot.release_to(0);
                 self.leave_branch();

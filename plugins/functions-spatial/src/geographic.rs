@@ -5,19 +5,12 @@ use geographiclib_rs::{DirectGeodesic, InverseGeodesic};
 use types::geometry::{Position, Shape, is_closed};
 
 use crate::geodesic::Ellipsoid;
+use crate::place::Place;
 
 /// Degrees within which a position is on a geodesic: a hundredth of a millimetre.
 const ON_SIDE: f64 = 1e-10;
 /// Most steps in search of the latitude at which a geodesic passes a meridian. Each halves what is left.
 const STEPS_MAX: usize = 64;
-
-/// Where a point lies to a geometry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Inside,
-    Boundary,
-    Outside,
-}
 
 /// Longitudes from one to another the short way round, -180 exclusive to 180 inclusive.
 fn turn(from: f64, to: f64) -> f64 {
@@ -39,15 +32,8 @@ impl Ellipsoid {
             Shape::MultiLineString(lines) => Some(self.on_lines(at, lines)),
             Shape::Polygon(rings) => self.in_polygon(at, rings),
             Shape::MultiPolygon(polygons) => {
-                let mut place = Place::Outside;
-                for rings in polygons {
-                    match self.in_polygon(at, rings)? {
-                        Place::Inside => return Some(Place::Inside),
-                        Place::Boundary => place = Place::Boundary,
-                        Place::Outside => {}
-                    }
-                }
-                Some(place)
+                let places = polygons.iter().map(|rings| self.in_polygon(at, rings));
+                Some(Place::of_areas(places.collect::<Option<Vec<_>>>()?.into_iter()))
             }
             Shape::Point(_) | Shape::MultiPoint(_) | Shape::Collection(_) => None,
         }

@@ -1,13 +1,15 @@
 //! Shapes as those of the library that computes on the plane.
 
-use geo::algorithm::bool_ops::unary_union;
 use geo::{Coord, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use types::geometry::{Position, Shape};
+
+use crate::grid::merged;
 
 /// A shape of the library.
 pub(crate) type Planar = geo::Geometry<f64>;
 
-fn coord(at: Position) -> Coord<f64> {
+/// A position of the library.
+pub(crate) fn coord(at: Position) -> Coord<f64> {
     Coord { x: at.x, y: at.y }
 }
 
@@ -98,10 +100,8 @@ pub(crate) fn layers(of: &Shape) -> Vec<Planar> {
     if !lines.is_empty() {
         layers.push(Planar::MultiLineString(MultiLineString(lines)));
     }
-    match areas.len() {
-        0 => {}
-        1 => layers.push(Planar::MultiPolygon(MultiPolygon(areas))),
-        _ => layers.push(Planar::MultiPolygon(unary_union(&areas))),
+    if !areas.is_empty() {
+        layers.push(Planar::MultiPolygon(merged(areas)));
     }
     layers
 }

@@ -7,13 +7,13 @@ use geo::algorithm::dimensions::Dimensions;
 use geo::algorithm::relate::{IntersectionMatrix, Relate};
 use plugin_api::kit::scalar;
 use plugin_api::{Arity, ScalarFunction};
-use types::geometry::Shape;
+use types::geometry::{Position, Shape};
 use types::{DataType, Value};
 
 use crate::geodesic::Ellipsoid;
-use crate::geographic::Place;
 use crate::pair::{Pair, of_pair, points};
-use crate::planar::{layers, planar};
+use crate::place::{Place, place};
+use crate::planar::{coord, layers, planar};
 use crate::properties::{dimension, rectangle};
 
 /// A function of each relation, which knows its own name for messages.
@@ -94,11 +94,22 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     // On an ellipsoid points alone have no sides that bend.
     let bends = points(&pair.first).is_none() || points(&pair.second).is_none();
     if let Some(ellipsoid) = Ellipsoid::of(pair.system).filter(|_| bends) {
-        let answer = relate_point(&pair, ellipsoid);
+        let answer = relate_points(&pair, |at, shape| ellipsoid.place(at, shape));
         return answer.ok_or_else(|| pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_GEOGRAPHIC_SRS));
     }
     let of = [&pair.first, &pair.second].map(|shape| dimension(shape).unwrap_or(0));
+    let whole = |shape: &Shape| !matches!(shape, Shape::Collection(_));
+    if whole(&pair.first) && whole(&pair.second) && are_apart(&pair) {
+        return Ok(test(&IntersectionMatrix::empty(), of).map_or(Value::Null, Value::bool));
+    }
     let (first, second) = (layers(&pair.first), layers(&pair.second));
+    // A point's place is found without a graph of all sides.
+    if let ([first], [second]) = (&first[..], &second[..]) {
+        let layer = if points(&pair.first).is_some() { second } else { first };
+        if let Some(answer) = relate_points(&pair, |at, _| place(coord(at), layer)) {
+            return Ok(answer);
+        }
+    }
     if let ([first], [second]) = (&first[..], &second[..]) {
         return Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool));
     }
@@ -111,14 +122,24 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
     }
 }
 
-/// How points lie to lines or areas on an ellipsoid, or those to them; `None` where that is not known.
-fn relate_point(pair: &Pair, ellipsoid: Ellipsoid) -> Option<Value> {
+/// Whether the rectangles around two geometries have no point in common.
+fn are_apart(pair: &Pair) -> bool {
+    let (Some([low, high]), Some([other_low, other_high])) =
+        (pair.first.bounds(), pair.second.bounds())
+    else {
+        return false;
+    };
+    low.x > other_high.x || other_low.x > high.x || low.y > other_high.y || other_low.y > high.y
+}
+
+/// How points lie to lines or areas, or those to them, by the place of each; `None` where that is not known.
+fn relate_points(pair: &Pair, place: impl Fn(Position, &Shape) -> Option<Place>) -> Option<Value> {
     let (positions, shape, points_first) = match (points(&pair.first), points(&pair.second)) {
         (Some(positions), None) => (positions, &pair.second, true),
         (None, Some(positions)) => (positions, &pair.first, false),
         _ => return None,
     };
-    let places = positions.iter().map(|at| ellipsoid.place(*at, shape));
+    let places = positions.iter().map(|at| place(*at, shape));
     let places = places.collect::<Option<Vec<_>>>()?;
     let any = |place| places.contains(&place);
     let (inside, boundary, outside) =

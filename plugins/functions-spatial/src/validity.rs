@@ -5,7 +5,7 @@ use geo::algorithm::coordinate_position::CoordPos;
 use geo::algorithm::dimensions::Dimensions;
 use geo::algorithm::line_intersection::{LineIntersection, line_intersection};
 use geo::algorithm::relate::Relate;
-use geo::{Area, Coord, HasDimensions, Line, Polygon, Validation};
+use geo::{Area, Coord, Line, Polygon, Validation};
 use plugin_api::kit::{any_nullable, scalar};
 use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, FunctionContext, ScalarFunction};
 use types::geometry::{Geometry, Position, ReferenceSystem, Shape, is_closed};
@@ -109,7 +109,7 @@ fn is_simple(ctx: &FunctionContext<'_>, shape: &Shape) -> Result<bool> {
                 }
             }
             let lines: Vec<_> = lines.iter().map(|part| Planar::LineString(line(part))).collect();
-            meet_at_boundaries_only(ctx, &lines)?
+            meet_at_most(ctx, &lines, Meeting::Boundaries)?
         }
         Shape::Collection(shapes) => {
             for shape in shapes {
@@ -118,7 +118,7 @@ fn is_simple(ctx: &FunctionContext<'_>, shape: &Shape) -> Result<bool> {
                 }
             }
             let parts = shapes.iter().filter(|shape| !shape.is_empty()).map(planar);
-            meet_at_boundaries_only(ctx, &parts.collect::<Vec<_>>())?
+            meet_at_most(ctx, &parts.collect::<Vec<_>>(), Meeting::Boundary)?
         }
     })
 }
@@ -127,20 +127,26 @@ fn has_no_repeats(ring: &[Position]) -> bool {
     ring.windows(2).all(|side| side[0] != side[1])
 }
 
-/// Whether parts have nothing in common but points of their boundaries, such as the ends of lines.
-fn meet_at_boundaries_only(ctx: &FunctionContext<'_>, parts: &[Planar]) -> Result<bool> {
+/// What parts that meet may have in common.
+#[derive(Clone, Copy, PartialEq)]
+enum Meeting {
+    /// Points of both boundaries: the ends of lines.
+    Boundaries,
+    /// Points of one's boundary.
+    Boundary,
+}
+
+/// Whether parts have no more in common than they may.
+fn meet_at_most(ctx: &FunctionContext<'_>, parts: &[Planar], at_most: Meeting) -> Result<bool> {
     for (place, first) in parts.iter().enumerate() {
         ctx.session.check_cancelled()?;
         for second in &parts[place + 1..] {
             let matrix = first.relate(second);
-            let apart = |a, b| matrix.get(a, b) == Dimensions::Empty;
-            // What lies on the boundary of an area does not meet the area.
-            let areal =
-                [first, second].iter().any(|part| part.dimensions() == Dimensions::TwoDimensional);
-            let meet = !apart(CoordPos::Inside, CoordPos::Inside);
-            let meet_boundary = !apart(CoordPos::Inside, CoordPos::OnBoundary)
-                || !apart(CoordPos::OnBoundary, CoordPos::Inside);
-            if meet || (meet_boundary && !areal) {
+            let meet = |a, b| matrix.get(a, b) != Dimensions::Empty;
+            let inside = meet(CoordPos::Inside, CoordPos::Inside);
+            let boundary = meet(CoordPos::Inside, CoordPos::OnBoundary)
+                || meet(CoordPos::OnBoundary, CoordPos::Inside);
+            if inside || (boundary && at_most == Meeting::Boundaries) {
                 return Ok(false);
             }
         }

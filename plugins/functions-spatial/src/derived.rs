@@ -110,7 +110,13 @@ fn convex_hull(of: &Shape) -> Option<Shape> {
             let end = ring.iter().copied().max_by(first)?;
             Shape::LineString(vec![ring[0], end])
         }
-        _ => {
+        count => {
+            // The library may leave a position on a side.
+            let is_corner = |at: usize| {
+                cross(ring[(at + count - 1) % count], ring[at], ring[(at + 1) % count]) != 0.0
+            };
+            let mut ring: Vec<_> =
+                (0..count).filter(|at| is_corner(*at)).map(|at| ring[at]).collect();
             ring.push(ring[0]);
             Shape::Polygon(vec![ring])
         }

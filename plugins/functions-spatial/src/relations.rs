@@ -2,6 +2,7 @@
 //! geometries themselves or of the rectangles around them.
 
 use errors::{ErrorCode, Result};
+use geo::Intersects;
 use geo::algorithm::coordinate_position::CoordPos;
 use geo::algorithm::dimensions::Dimensions;
 use geo::algorithm::relate::{IntersectionMatrix, Relate};
@@ -110,14 +111,15 @@ fn relate(pair: Pair, test: fn(&IntersectionMatrix, Of) -> Option<bool>) -> Resu
             return Ok(answer);
         }
     }
-    if let ([first], [second]) = (&first[..], &second[..]) {
-        return Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool));
-    }
-    // Of points, lines and areas together only this is known of their parts.
-    let meet = || first.iter().any(|a| second.iter().any(|b| a.relate(b).is_intersects()));
-    match pair.name {
-        "st_intersects" => Ok(Value::bool(meet())),
-        "st_disjoint" => Ok(Value::bool(!meet())),
+    // Nor takes it one to know whether they meet.
+    let meet = || first.iter().any(|a| second.iter().any(|b| a.intersects(b)));
+    match (pair.name, &first[..], &second[..]) {
+        ("st_intersects", ..) => Ok(Value::bool(meet())),
+        ("st_disjoint", ..) => Ok(Value::bool(!meet())),
+        (_, [first], [second]) => {
+            Ok(test(&first.relate(second), of).map_or(Value::Null, Value::bool))
+        }
+        // Of points, lines and areas together nothing else is known.
         _ => Err(pair.not_for(ErrorCode::NOT_IMPLEMENTED_FOR_CARTESIAN_SRS)),
     }
 }

@@ -157,10 +157,11 @@ impl Session {
                 return Ok(done);
             }
         }
-        let planned = self.plan_rewritten(statement, running.source)?;
+        let types = self.parameter_types(running);
+        let planned = self.plan_rewritten(statement, running.source, types.as_deref())?;
         self.lock_plan(&planned)?;
         let found_rows = self.services.found_rows;
-        self.run_to_client(&planned, &[], sink)?;
+        self.run_to_client(&planned, running.parameters, sink)?;
         if let Statement::Show(show) = statement
             && matches!(show.kind, ShowKind::Warnings(_) | ShowKind::Errors(_))
         {
@@ -169,16 +170,17 @@ impl Session {
         Ok(())
     }
 
-    /// The plan of the SELECT behind a SHOW.
+    /// The plan of the SELECT behind a SHOW. Its parameters are the statement's, in the same order: WHERE stands before LIMIT in both.
     pub(crate) fn plan_rewritten(
         &mut self,
         statement: &Statement,
         source: &[u8],
+        types: Option<&[DataType]>,
     ) -> Result<Arc<Planned>> {
         let sql = self.rewrite(source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
         let parsed =
             syntax::parse_one(&sql, &self.parse_options()).map_err(|error| parse_error(&error))?.0;
-        self.plan_statement(&parsed, sql.as_bytes(), None)
+        self.plan_statement(&parsed, sql.as_bytes(), types)
     }
 
     fn rewrite(&mut self, source: &[u8]) -> Result<Option<String>> {

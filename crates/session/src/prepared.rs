@@ -399,8 +399,8 @@ impl Session {
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
-                let planned = self.plan_rewritten(statement, source)?;
-                Ok((Vec::new(), planned.program.columns().to_vec()))
+                let planned = self.plan_rewritten(statement, source, None)?;
+                Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             // The result of other statements is known when they run.
             _ => Ok((Vec::new(), Vec::new())),

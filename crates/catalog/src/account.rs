@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::password::{EarlierPassword, PasswordPolicy};
 use crate::privilege::{PrivilegeSet, dynamic_privileges};
 use crate::routine::RoutineKind;
 
@@ -115,6 +116,12 @@ pub struct Account {
     pub limits: [u64; 4],
     /// Last change of the password, microseconds since 1970 UTC.
     pub password_changed_micros: i64,
+    /// What is asked of its passwords.
+    pub password_policy: PasswordPolicy,
+    /// The password before, kept by RETAIN CURRENT PASSWORD, as the method stored it; empty for none.
+    pub second_secret: Vec<u8>,
+    /// What a new password is compared with, newest first; the present one is the first, unless no policy asks for them.
+    pub earlier_passwords: Vec<EarlierPassword>,
     /// Made by CREATE ROLE.
     pub is_role: bool,
 }

@@ -3,6 +3,7 @@
 //! Invariant: knows no SQL text beyond the canonical expressions it stores; never parses.
 
 mod account;
+mod account_codec;
 mod codec;
 mod constraints;
 mod edit;
@@ -12,6 +13,7 @@ mod histogram;
 mod metadata_lock;
 mod model;
 mod partitions;
+mod password;
 mod privilege;
 mod routine;
 mod shared_map;
@@ -36,6 +38,7 @@ pub use partitions::{
     PARTITION_COLUMN, Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning,
     integer_type,
 };
+pub use password::{EarlierPassword, LockTime, PasswordPolicy};
 pub use privilege::{PrivilegeSet, is_dynamic_privilege};
 pub use routine::{Routine, RoutineKind, RoutineParameter};
 pub use shared_map::SharedMap;

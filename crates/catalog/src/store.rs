@@ -23,7 +23,7 @@ use crate::event::{read_event, write_event};
 use crate::fields::damaged;
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
-use crate::{CatalogSnapshot, CatalogVersion, Edit, codec};
+use crate::{CatalogSnapshot, CatalogVersion, Edit, account_codec, codec};
 
 /// Kinds of dictionary rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -308,7 +308,7 @@ impl Catalog {
             }
             Edit::PutAccount(account) => {
                 let name = account_key(&account.name);
-                row(Kind::Account, name, Some(codec::write_account(account)))
+                row(Kind::Account, name, Some(account_codec::write_account(account)))
             }
             Edit::DropAccount(name) => row(Kind::Account, account_key(name), None),
             Edit::PutVariable { name, value } => {
@@ -380,7 +380,7 @@ impl Loaded {
                 name
             }
             Kind::Account => {
-                let account = codec::read_account(bytes)?;
+                let account = account_codec::read_account(bytes)?;
                 let name = account_key(&account.name);
                 snapshot.apply(&Edit::PutAccount(account))?;
                 name

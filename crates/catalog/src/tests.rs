@@ -111,7 +111,21 @@ fn accounts_survive_storing() {
     let role = AccountName::new("r", "%");
     account.roles.push(RoleGrant { role: role.clone(), admin: true });
     account.default_roles.push(role);
-    let read = codec::read_account(&codec::write_account(&account)).expect("readable");
+    account.password_policy = PasswordPolicy {
+        lifetime_days: Some(0),
+        history: Some(7),
+        reuse_days: None,
+        require_current: Some(false),
+        failed_logins_max: 2,
+        lock_time: LockTime::Unbounded,
+    };
+    account.second_secret = vec![0, 7];
+    account.earlier_passwords = vec![
+        EarlierPassword { since_micros: 9, secret: vec![1] },
+        EarlierPassword { since_micros: 8, secret: vec![2] },
+    ];
+    let read =
+        account_codec::read_account(&account_codec::write_account(&account)).expect("readable");
     assert_eq!(account, read);
 }
 
@@ -251,8 +265,8 @@ fn dictionary_entries_have_their_golden_bytes() {
         ..Account::default()
     };
     account.schemas.insert("s".into(), PrivilegeSet::SELECT | PrivilegeSet::INSERT);
-    golden::check("account.hex", &codec::write_account(&account), ACCOUNT);
-    assert_eq!(codec::read_account(&golden::bytes(ACCOUNT)).expect("readable"), account);
+    golden::check("account.hex", &account_codec::write_account(&account), ACCOUNT);
+    assert_eq!(account_codec::read_account(&golden::bytes(ACCOUNT)).expect("readable"), account);
 }
 
 #[test]

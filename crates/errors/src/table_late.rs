@@ -409,6 +409,8 @@ catalog! {
     INCORRECT_CURRENT_PASSWORD = 3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
     MISSING_CURRENT_PASSWORD = 3892, "HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
     CURRENT_PASSWORD_NOT_REQUIRED = 3893, "HY000", "Do not specify the current password while changing it for other users.";
+    PASSWORD_CANNOT_BE_RETAINED_ON_PLUGIN_CHANGE = 3894, "HY000", "Current password can not be retained for user '{}'@'{}' because authentication plugin is being changed.";
+    CURRENT_PASSWORD_CANNOT_BE_RETAINED = 3895, "HY000", "Current password can not be retained for user '{}'@'{}' because new password is empty.";
     UNSUPPORTED_SQL_MODE = 3899, "HY000", "sql_mode=0x{} is not supported.";
     REGEXP_INVALID_FLAG = 3900, "HY000", "Invalid match mode flag in regular expression.";
     NOT_IMPLEMENTED_FOR_PROJECTED_SRS = 3705, "22S00", "{}({}) has not been implemented for projected spatial reference systems.";

@@ -33,6 +33,8 @@ pub struct AuthContext {
 pub struct AccountSecret {
     /// As stored; empty for "no password".
     pub authentication_string: Vec<u8>,
+    /// A second password that opens it too, as stored; empty for none.
+    pub second: Vec<u8>,
 }
 
 /// What happens next in an exchange.
@@ -79,4 +81,6 @@ pub trait Authenticator: Send + Sync {
     fn hash_password(&self, password: &[u8]) -> Result<Vec<u8>>;
     /// Whether `stored` can be this method's string (`IDENTIFIED WITH x AS '...'`; 1827 otherwise).
     fn is_valid_stored(&self, stored: &[u8]) -> bool;
+    /// Whether `stored` was made of `password`.
+    fn is_password(&self, stored: &[u8], password: &[u8]) -> bool;
 }

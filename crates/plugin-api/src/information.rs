@@ -548,6 +548,20 @@ pub struct AccountView {
     pub limits: [u64; 4],
     /// PASSWORD EXPIRE.
     pub password_expired: bool,
+    /// Last change of the password, microseconds since 1970 UTC; 0 for never.
+    pub password_changed_micros: i64,
+    /// PASSWORD EXPIRE INTERVAL; 0 for NEVER.
+    pub password_lifetime: Option<u64>,
+    /// PASSWORD HISTORY.
+    pub password_history: Option<u64>,
+    /// PASSWORD REUSE INTERVAL.
+    pub password_reuse_days: Option<u64>,
+    /// PASSWORD REQUIRE CURRENT.
+    pub password_require_current: Option<bool>,
+    /// What else is kept of it, a JSON text or empty: `mysql.user.User_attributes`.
+    pub user_attributes: String,
+    /// Earlier passwords: since when, microseconds since 1970 UTC, and as stored; empty unless the session may read them.
+    pub earlier_passwords: Vec<(i64, String)>,
     /// WITH GRANT OPTION, global.
     pub grant_option: bool,
     /// ACCOUNT LOCK.

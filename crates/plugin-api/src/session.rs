@@ -86,6 +86,8 @@ pub struct AuthRequest {
     pub ignore_space: bool,
     /// CLIENT_LOCAL_FILES.
     pub local_files: bool,
+    /// CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS.
+    pub expired_passwords: bool,
     /// Whether the connection is encrypted: `(protocol version, cipher)`.
     pub tls: Option<(String, String)>,
 }
@@ -113,6 +115,10 @@ pub trait SessionFactory: Send + Sync {
     /// # Errors
     /// Unknown schema (1049), no right to it (1044), too many connections of the user (1226).
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>>;
+    /// Hears of a log-in that its method refused, and may say why: an account that is locked from now on (3955).
+    fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {
+        None
+    }
     /// KILL from COM_PROCESS_KILL is a statement; this is for the protocol's own use when a peer vanishes.
     fn kill(&self, connection_id: u64);
     /// Current value of a global system variable that the protocol needs (`max_connections`, `connect_timeout`, `max_allowed_packet`, ...).

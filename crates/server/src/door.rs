@@ -98,6 +98,10 @@ impl SessionFactory for Entrance {
         Ok(Box::new(WaitingSession { door: self.0.clone(), inner }))
     }
 
+    fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
+        self.0.server().refused(request, kind)
+    }
+
     fn kill(&self, connection_id: u64) {
         self.0.waiting.kill(connection_id);
         if let Some(server) = self.0.open.get() {

@@ -73,7 +73,14 @@ impl Session {
             match item {
                 FlushItem::Tables { tables, mode } => self.flush_tables(tables, *mode)?,
                 FlushItem::Status => self.server.sessions.reset_sums(),
-                FlushItem::Privileges => self.refresh_privileges(),
+                FlushItem::Privileges => {
+                    self.refresh_privileges();
+                    self.server.failed_logins.forget_all();
+                    self.working.warn(
+                        ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
+                        &[&"FLUSH PRIVILEGES"],
+                    );
+                }
                 FlushItem::BinaryLogs
                 | FlushItem::EngineLogs
                 | FlushItem::ErrorLogs

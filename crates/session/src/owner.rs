@@ -40,6 +40,10 @@ impl Authenticator for OwnerOrPassword {
     fn is_valid_stored(&self, stored: &[u8]) -> bool {
         self.inner.is_valid_stored(stored)
     }
+
+    fn is_password(&self, stored: &[u8], password: &[u8]) -> bool {
+        self.inner.is_password(stored, password)
+    }
 }
 
 struct Running {

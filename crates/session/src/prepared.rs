@@ -298,7 +298,9 @@ impl Session {
         self.begin_command("Prepare", sql);
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
-        let result = self.guarded(|session| session.prepare_and_describe(sql));
+        let result = self
+            .check_password_current()
+            .and_then(|()| self.guarded(|session| session.prepare_and_describe(sql)));
         match &result {
             Ok(_) => self.end_statement(),
             Err(error) => self.fail_statement(error),

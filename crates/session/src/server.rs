@@ -15,6 +15,7 @@ use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
+use crate::accounts::failed_logins::FailedLogins;
 use crate::accounts::usage::Usages;
 use crate::deadline::Deadlines;
 use crate::events::EventScheduler;
@@ -89,6 +90,8 @@ pub struct Server {
     /// Threads of all large scans besides those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
     pub(crate) usages: Usages,
+    /// Log-ins that failed, of accounts that they lock.
+    pub(crate) failed_logins: FailedLogins,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
     /// Plans of prepared statements, in what the texts leave of `prepared_stmt_memory_limit`.
@@ -167,6 +170,7 @@ impl Server {
             xa_branches: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
             usages: Usages::default(),
+            failed_logins: FailedLogins::default(),
             plan_cache,
             prepared_texts: PreparedTexts::new(digest_seed),
             prepared_plans,
@@ -414,11 +418,13 @@ impl SessionFactory for Server {
         let snapshot = self.catalog.snapshot();
         let Some(account) = self.match_account(snapshot.accounts(), &request.user, kind) else {
             let authentication_string = self.decoy.clone();
-            return Ok((method(DEFAULT_METHOD)?, AccountSecret { authentication_string }));
+            let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
+            return Ok((method(DEFAULT_METHOD)?, secret));
         };
         if insecure && account.tls != TlsRequirement::None {
             let authentication_string = self.decoy.clone();
-            return Ok((method(DEFAULT_METHOD)?, AccountSecret { authentication_string }));
+            let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
+            return Ok((method(DEFAULT_METHOD)?, secret));
         }
         let authentication_string = account.authentication_string.clone();
         let mut chosen = method(&account.plugin)?;
@@ -426,12 +432,20 @@ impl SessionFactory for Server {
         if let Some(owner) = self.owner.as_ref().filter(|_| administrates) {
             chosen = Arc::new(OwnerOrPassword::new(owner, chosen));
         }
-        Ok((chosen, AccountSecret { authentication_string }))
+        let second = account.second_secret.clone();
+        Ok((chosen, AccountSecret { authentication_string, second }))
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
         let session = Session::open(self.arc()?, info, request)?;
         Ok(Box::new(session))
+    }
+
+    fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
+        let snapshot = self.catalog.snapshot();
+        let account = self.match_account(snapshot.accounts(), &request.user, kind)?;
+        let host = hosts_of(kind).0.into_iter().next_back().unwrap_or_default();
+        self.failed_logins.count(&account, &host, self.now_micros())
     }
 
     fn kill(&self, connection_id: u64) {
@@ -457,7 +471,7 @@ impl Server {
     /// The account of a session that is opened.
     ///
     /// # Errors
-    /// 1045 when the account vanished meanwhile, 3118 when it is locked.
+    /// 1045 when the account vanished meanwhile, 3118 and 3955 when it is locked.
     pub(crate) fn session_account(
         &self,
         request: &AuthRequest,
@@ -475,14 +489,12 @@ impl Server {
         let account = self
             .match_account(snapshot.accounts(), &request.user, kind)
             .ok_or_else(|| err!(ACCESS_DENIED_ERROR, request.user, host, "YES"))?;
+        self.failed_logins.pass(&account, &host, self.now_micros())?;
         if account.locked {
             return Err(Error::with(
                 errors::ErrorCode::ACCOUNT_HAS_BEEN_LOCKED,
                 &[&account.name.user, &host],
             ));
-        }
-        if account.password_expired {
-            bail!(MUST_CHANGE_PASSWORD_LOGIN);
         }
         Ok(account)
     }

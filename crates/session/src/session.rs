@@ -36,6 +36,7 @@ pub(crate) struct ClientInfo {
     pub(crate) multi_statements: bool,
     pub(crate) ignore_space: bool,
     pub(crate) local_files: bool,
+    pub(crate) expired_passwords: bool,
     pub(crate) interactive: bool,
     pub(crate) tls: Option<(String, String)>,
     pub(crate) collation: u16,
@@ -51,6 +52,7 @@ impl ClientInfo {
             multi_statements: request.multi_statements,
             ignore_space: request.ignore_space,
             local_files: request.local_files,
+            expired_passwords: request.expired_passwords,
             interactive: request.interactive,
             tls: request.tls.clone(),
             collation: request.collation,
@@ -78,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) active_roles: Vec<AccountName>,
     /// Set when the account has hourly limits.
     pub(crate) quota: Option<Quota>,
+    /// The account's password has expired: until it has a new one, no other statement runs (1820).
+    pub(crate) must_change_password: bool,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     /// The accounts that `privileges` was made from.
     pub(crate) privileges_of: Arc<catalog::Accounts>,
@@ -184,6 +188,7 @@ impl Session {
             account: AccountName::default(),
             active_roles: Vec::new(),
             quota: None,
+            must_change_password: false,
             privileges: Arc::default(),
             privileges_of: Arc::default(),
             settings,
@@ -225,6 +230,12 @@ impl Session {
     /// Takes over account, schema and character set of a login.
     fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
         let account = self.server.session_account(request, &self.client.kind)?;
+        let is_expired = self.server.has_expired_password(&account);
+        let disconnects = self.server.globals.integer("disconnect_on_expired_password") == 1;
+        if is_expired && disconnects && !self.client.expired_passwords {
+            bail!(MUST_CHANGE_PASSWORD_LOGIN);
+        }
+        self.must_change_password = is_expired;
         let limit = match account.limits[3] {
             0 => self.server.globals.integer("max_user_connections"),
             own => own,
@@ -286,10 +297,24 @@ impl Session {
         }
     }
 
+    /// Whether more may be done than to set a new password.
+    ///
+    /// # Errors
+    /// 1820.
+    pub(crate) fn check_password_current(&self) -> Result<()> {
+        if self.must_change_password {
+            bail!(MUST_CHANGE_PASSWORD);
+        }
+        Ok(())
+    }
+
     /// `init_connect`, for accounts without administrative rights.
     fn run_init_connect(&mut self) -> Result<()> {
         let text = self.server.globals.text("init_connect");
-        if text.is_empty() || self.privileges.has_dynamic("CONNECTION_ADMIN") {
+        if text.is_empty()
+            || self.must_change_password
+            || self.privileges.has_dynamic("CONNECTION_ADMIN")
+        {
             return Ok(());
         }
         let mut sink = crate::sink::DiscardSink::default();
@@ -606,11 +631,13 @@ impl SessionHandle for Session {
 
     fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
         self.working.clear();
+        self.check_password_current()?;
         self.use_schema(schema)?;
         Ok(self.state_info())
     }
 
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
+        self.check_password_current()?;
         self.list_fields(table, wildcard)
     }
 

@@ -131,7 +131,9 @@ impl Session {
     /// Parses and runs the first statement of `text`; returns how many bytes it took.
     fn run_next(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
         self.count_use(Resource::Questions)?;
-        if let Some(consumed) = self.run_cached(text, sink)? {
+        if !self.must_change_password
+            && let Some(consumed) = self.run_cached(text, sink)?
+        {
             return Ok(consumed);
         }
         let options = self.parse_options();
@@ -247,6 +249,9 @@ impl Session {
     ) -> Result<()> {
         if let Some(counter) = counter_of(statement) {
             self.shared.counters.add(counter, 1);
+        }
+        if !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
+            self.check_password_current()?;
         }
         self.check_branch(statement)?;
         let mut _definitions = None;

@@ -27,6 +27,10 @@ impl Authenticator for AuthSocket {
     fn is_valid_stored(&self, _stored: &[u8]) -> bool {
         true
     }
+
+    fn is_password(&self, _stored: &[u8], _password: &[u8]) -> bool {
+        false
+    }
 }
 
 fn is_owner(ctx: &AuthContext, stored: &[u8]) -> bool {

@@ -63,8 +63,7 @@ impl Authenticator for CachingSha2Password {
 
     fn start(&self, ctx: AuthContext, secret: AccountSecret) -> Result<Box<dyn Exchange>> {
         let shared = self.shared.clone();
-        let stored = secret.authentication_string;
-        Ok(Box::new(Running { shared, ctx, stored, state: State::Scramble }))
+        Ok(Box::new(Running { shared, ctx, secret, state: State::Scramble }))
     }
 
     fn hash_password(&self, password: &[u8]) -> Result<Vec<u8>> {
@@ -88,6 +87,14 @@ impl Authenticator for CachingSha2Password {
 
     fn is_valid_stored(&self, stored: &[u8]) -> bool {
         stored.is_empty() || Stored::parse(stored).is_some()
+    }
+
+    fn is_password(&self, stored: &[u8], password: &[u8]) -> bool {
+        if password.is_empty() || stored.is_empty() {
+            return password.is_empty() && stored.is_empty();
+        }
+        password.len() <= PASSWORD_BYTES_MAX
+            && Stored::parse(stored).is_some_and(|stored| stored.matches(password))
     }
 }
 
@@ -129,7 +136,7 @@ enum State {
 struct Running {
     shared: Arc<Shared>,
     ctx: AuthContext,
-    stored: Vec<u8>,
+    secret: AccountSecret,
     state: State,
 }
 
@@ -151,19 +158,25 @@ impl Exchange for Running {
 }
 
 impl Running {
+    /// The passwords that open the account.
+    fn stored(&self) -> [&[u8]; 2] {
+        [&self.secret.authentication_string, &self.secret.second]
+    }
+
     fn check_scramble(&mut self, packet: &[u8]) -> AuthStep {
         if packet.is_empty() || packet == [0] {
-            return if self.stored.is_empty() { AuthStep::Accept } else { AuthStep::Refuse };
+            let accepted = self.secret.authentication_string.is_empty();
+            return if accepted { AuthStep::Accept } else { AuthStep::Refuse };
         }
-        if packet.len() != SCRAMBLE_BYTES || self.stored.is_empty() {
+        if packet.len() != SCRAMBLE_BYTES || self.secret.authentication_string.is_empty() {
             return AuthStep::Refuse;
         }
-        let cache = self.shared.cache.lock();
-        let cached = cache.get(&self.stored).copied();
-        drop(cache);
-        if let Some(digest) = cached
-            && scramble_matches(packet, &digest, &self.ctx.nonce)
-        {
+        let cached = {
+            let cache = self.shared.cache.lock();
+            self.stored().map(|stored| cache.get(stored).copied())
+        };
+        let mut digests = cached.into_iter().flatten();
+        if digests.any(|digest| scramble_matches(packet, &digest, &self.ctx.nonce)) {
             return AuthStep::SendAndAccept(vec![FAST_AUTH_SUCCESS]);
         }
         self.state = State::Password;
@@ -182,16 +195,17 @@ impl Running {
 
     fn check_password(&self, packet: &[u8]) -> AuthStep {
         let password = packet.strip_suffix(&[0]).unwrap_or(packet);
-        let Some(stored) = Stored::parse(&self.stored) else { return AuthStep::Refuse };
-        if password.len() > PASSWORD_BYTES_MAX || !stored.matches(password) {
+        if password.len() > PASSWORD_BYTES_MAX {
             return AuthStep::Refuse;
         }
+        let opens = |stored: &&[u8]| Stored::parse(stored).is_some_and(|it| it.matches(password));
+        let Some(stored) = self.stored().into_iter().find(opens) else { return AuthStep::Refuse };
         let digest = sha256(&[&sha256(&[password])]);
         let mut cache = self.shared.cache.lock();
         if cache.len() >= CACHE_ENTRIES_MAX {
             cache.clear();
         }
-        cache.insert(self.stored.clone(), digest);
+        cache.insert(stored.to_vec(), digest);
         AuthStep::Accept
     }
 }

@@ -17,7 +17,7 @@ impl Authenticator for NativePassword {
     }
 
     fn start(&self, ctx: AuthContext, secret: AccountSecret) -> Result<Box<dyn Exchange>> {
-        Ok(Box::new(Running { nonce: ctx.nonce, stored: secret.authentication_string }))
+        Ok(Box::new(Running { nonce: ctx.nonce, secret }))
     }
 
     fn hash_password(&self, password: &[u8]) -> Result<Vec<u8>> {
@@ -32,22 +32,34 @@ impl Authenticator for NativePassword {
     fn is_valid_stored(&self, stored: &[u8]) -> bool {
         stored.is_empty() || parse_stored(stored).is_some()
     }
+
+    fn is_password(&self, stored: &[u8], password: &[u8]) -> bool {
+        if password.is_empty() || stored.is_empty() {
+            return password.is_empty() && stored.is_empty();
+        }
+        let twice = sha1(&[&sha1(&[password])]);
+        parse_stored(stored).is_some_and(|known| equal_in_constant_time(&known, &twice))
+    }
 }
 
 struct Running {
     nonce: [u8; 20],
-    stored: Vec<u8>,
+    secret: AccountSecret,
 }
 
 impl Exchange for Running {
     fn next(&mut self, packet: &[u8]) -> Result<AuthStep> {
-        if packet.is_empty() || self.stored.is_empty() {
-            let accepted = packet.is_empty() && self.stored.is_empty();
+        let AccountSecret { authentication_string, second } = &self.secret;
+        if packet.is_empty() || authentication_string.is_empty() {
+            let accepted = packet.is_empty() && authentication_string.is_empty();
             return Ok(if accepted { AuthStep::Accept } else { AuthStep::Refuse });
         }
-        let matches = parse_stored(&self.stored).is_some_and(|twice| {
-            packet.len() == DIGEST_BYTES && scramble_matches(packet, &twice, &self.nonce)
-        });
+        let opens = |stored: &[u8]| {
+            parse_stored(stored).is_some_and(|twice| {
+                packet.len() == DIGEST_BYTES && scramble_matches(packet, &twice, &self.nonce)
+            })
+        };
+        let matches = opens(authentication_string) || opens(second);
         Ok(if matches { AuthStep::Accept } else { AuthStep::Refuse })
     }
 }

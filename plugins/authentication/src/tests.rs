@@ -21,7 +21,7 @@ fn ctx(channel: AuthChannel) -> AuthContext {
 }
 
 fn secret(stored: &[u8]) -> AccountSecret {
-    AccountSecret { authentication_string: stored.to_vec() }
+    AccountSecret { authentication_string: stored.to_vec(), ..AccountSecret::default() }
 }
 
 #[test]

@@ -134,6 +134,7 @@ fn producer(schema: &str, name: &str) -> Option<Producer> {
         ("information_schema", "ROLE_ROUTINE_GRANTS") => roles::routine_grants,
         ("information_schema", "USER_ATTRIBUTES") => accounts::user_attributes,
         ("mysql", "procs_priv") => accounts::procs_priv,
+        ("mysql", "password_history") => accounts::password_history,
         ("mysql", "role_edges") => accounts::role_edges,
         ("mysql", "proxies_priv") => accounts::proxies_priv,
         ("mysql", "default_roles") => accounts::default_roles,
@@ -191,6 +192,6 @@ mod tests {
         assert!(names.contains(&("data_dictionary", "PLAN_CACHE")));
         assert!(definition::all().iter().all(|definition| !definition.columns.is_empty()));
         let produced = names.iter().filter(|(schema, name)| producer(schema, name).is_some());
-        assert_eq!(produced.count(), 87);
+        assert_eq!(produced.count(), 88);
     }
 }

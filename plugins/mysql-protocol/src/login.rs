@@ -190,6 +190,7 @@ impl Connection {
             multi_statements: has(Capabilities::MULTI_STATEMENTS),
             ignore_space: has(Capabilities::IGNORE_SPACE),
             local_files: has(Capabilities::LOCAL_FILES),
+            expired_passwords: has(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS),
             tls: self.transport.tls_facts(),
         }
     }
@@ -316,6 +317,11 @@ impl Connection {
 
     fn access_denied(&self) -> Error {
         let login = self.login.as_ref();
+        let sessions = &self.server.sessions;
+        let told = login.and_then(|login| sessions.refused(&login.request, &self.kind));
+        if let Some(error) = told {
+            return error;
+        }
         let user = login.map(|login| login.request.user.as_str()).unwrap_or_default();
         let given = login.is_some_and(|login| login.password_given);
         err!(ACCESS_DENIED_ERROR, user, self.host(), if given { "YES" } else { "NO" })

@@ -94,6 +94,7 @@ fn run(options: &Options) -> Result<usize, String> {
         database: None,
         tls: client::Encryption::Off,
         framings: Vec::new(),
+        expired_passwords: false,
     };
     wait_until_ready(&login)?;
     let all = Name::value_variants();

@@ -65,6 +65,7 @@ fn connect(server: &sqltest::Server) -> Result<client::Connection, String> {
         database: None,
         tls: client::Encryption::Off,
         framings: Vec::new(),
+        expired_passwords: false,
     };
     client::Connection::open(&options).map_err(|failure| failure.to_string())
 }

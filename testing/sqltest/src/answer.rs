@@ -26,15 +26,18 @@ pub fn ask(connection: &mut Connection, sql: &str, view: &View) -> String {
     let run = if view.prepared { prepared } else { text };
     let answer = match run(connection, sql, view) {
         Ok(text) => text.trim_end().to_owned(),
-        Err(Failure::Server(error)) => {
-            let state = error.sqlstate();
-            let state = String::from_utf8_lossy(&state);
-            format!("error {} {state}: {}", error.code().0, error.message())
-        }
+        Err(Failure::Server(error)) => error_line(&error),
         Err(lost) => format!("lost: {lost}"),
     };
     // The default engine's own name is the one difference that every server has.
     answer.replace("InnoDB", "Squall")
+}
+
+/// An error as scripts have it.
+pub fn error_line(error: &errors::Error) -> String {
+    let state = error.sqlstate();
+    let state = String::from_utf8_lossy(&state);
+    format!("error {} {state}: {}", error.code().0, error.message())
 }
 
 fn text(connection: &mut Connection, sql: &str, view: &View) -> client::Result<String> {

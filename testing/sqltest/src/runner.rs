@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use client::{Connection, Encryption, Options, Target};
+use client::{Connection, Encryption, Failure, Options, Target};
 
-use crate::answer::{View, ask};
+use crate::answer::{View, ask, error_line};
 use crate::script::{Item, Mode, USER, parse, print};
 
 /// What a background statement that waits for others has for an answer, and how long it is given when the server does not say that it waits.
@@ -26,11 +26,37 @@ struct Client {
     answers: Receiver<String>,
 }
 
+/// What `# @login` says of the connection of the next statement.
+#[derive(Clone, Copy, Default)]
+struct Login {
+    /// It begins, whether there is one already or not.
+    anew: bool,
+    /// As of a client that can handle an expired password.
+    expired: bool,
+}
+
 impl Client {
-    fn connect(address: &str, name: &str) -> Result<Client, String> {
-        let mut connection = match name.starts_with(USER) {
-            true => open(address, name, None)?,
-            false => open(address, "root", Some("test"))?,
+    /// Who cannot log in gets the server's error as the second result.
+    fn connect(
+        address: &str,
+        name: &str,
+        login: Login,
+    ) -> Result<std::result::Result<Client, String>, String> {
+        let is_user = name.starts_with(USER);
+        let (user, password) = match is_user {
+            true => name.split_once(':').unwrap_or((name, "")),
+            false => ("root", ""),
+        };
+        let schema = (!is_user).then_some("test");
+        let options = Options {
+            password: password.into(),
+            expired_passwords: login.expired,
+            ..options(address, user, schema)?
+        };
+        let mut connection = match Connection::open(&options) {
+            Ok(connection) => connection,
+            Err(Failure::Server(error)) if is_user => return Ok(Err(error_line(&error))),
+            Err(error) => return Err(format!("cannot connect to {address}: {error}")),
         };
         let connection_id = connection.connection_id;
         let (statements, requests) = channel::<(String, View)>();
@@ -42,7 +68,7 @@ impl Client {
                 }
             }
         });
-        Ok(Client { connection_id, statements, answers })
+        Ok(Ok(Client { connection_id, statements, answers }))
     }
 
     fn answer(&self, within: Duration) -> Option<String> {
@@ -75,17 +101,22 @@ fn waits(admin: &mut Connection, id: u32) -> bool {
 }
 
 fn open(address: &str, user: &str, schema: Option<&str>) -> Result<Connection, String> {
+    Connection::open(&options(address, user, schema)?)
+        .map_err(|error| format!("cannot connect to {address}: {error}"))
+}
+
+fn options(address: &str, user: &str, schema: Option<&str>) -> Result<Options, String> {
     let (host, port) = address.rsplit_once(':').ok_or("the server's address is host:port")?;
     let port = port.parse().map_err(|_| "the port is no number")?;
-    let options = Options {
+    Ok(Options {
         target: Target::Tcp(host.into(), port),
         user: user.into(),
         password: String::new(),
         database: schema.map(str::to_owned),
         tls: Encryption::Off,
         framings: Vec::new(),
-    };
-    Connection::open(&options).map_err(|error| format!("cannot connect to {address}: {error}"))
+        expired_passwords: false,
+    })
 }
 
 /// Runs the script `file` in a fresh schema `test`.
@@ -100,20 +131,27 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
         admin.query(sql.as_bytes(), &mut ()).map_err(|error| format!("{sql}: {error}"))?;
     }
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
-    let mut view = View::default();
+    let (mut view, mut login) = (View::default(), Login::default());
     let mut items = parse(&text);
     let mut differences = String::new();
     for item in &mut items {
         let Item::Step { connection, mode, sql, expected, .. } = item else {
             if let Item::Verbatim(line) = item {
-                direct(line, &mut view);
+                direct(line, &mut view, &mut login);
             }
             continue;
         };
-        if !clients.contains_key(connection) {
-            clients.insert(connection.clone(), Client::connect(address, connection)?);
+        let login = std::mem::take(&mut login);
+        let mut refused = None;
+        if login.anew || !clients.contains_key(connection) {
+            clients.remove(connection);
+            match Client::connect(address, connection, login)? {
+                Ok(client) => _ = clients.insert(connection.clone(), client),
+                Err(error) => refused = Some(error),
+            }
         }
         let watcher = match mode {
+            _ if refused.is_some() => None,
             Mode::Background if update || expected == WAITS => Some(&mut admin),
             Mode::Stop => {
                 let kill = format!("KILL QUERY {}", clients[connection].connection_id);
@@ -124,7 +162,11 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
             }
             _ => None,
         };
-        let actual = step(&clients[connection], *mode, sql, std::mem::take(&mut view), watcher);
+        let shown = std::mem::take(&mut view);
+        let actual = match refused {
+            Some(error) => error,
+            None => step(&clients[connection], *mode, sql, shown, watcher),
+        };
         if actual != *expected {
             if update {
                 *expected = actual;
@@ -140,9 +182,11 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Directives stand in comments above a statement: `# @types @sort @columns @parameters one two`.
-fn direct(line: &str, view: &mut View) {
+/// Directives stand in comments above a statement: `# @types @sort @columns @login @parameters one two`.
+fn direct(line: &str, view: &mut View, login: &mut Login) {
     if let Some(comment) = line.strip_prefix("# ") {
+        login.expired |= comment.split(' ').any(|word| word == "@login-expired");
+        login.anew |= login.expired || comment.split(' ').any(|word| word == "@login");
         view.types |= comment.split(' ').any(|word| word == "@types");
         view.columns_only |= comment.split(' ').any(|word| word == "@columns");
         view.sorted |= comment.split(' ').any(|word| word == "@sort");

@@ -81,7 +81,7 @@ pub fn print(items: &[Item]) -> String {
     text
 }
 
-/// Connections with such a name log in as that user, without a schema and a password; all others as root, in the script's schema.
+/// Connections with such a name log in as that user, without a schema, with the password behind a colon; all others as root, in the script's schema.
 pub const USER: &str = "u_";
 
 fn prompt(line: &str) -> Option<(String, Mode, String)> {
@@ -92,7 +92,8 @@ fn prompt(line: &str) -> Option<(String, Mode, String)> {
         .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     let is_user = name
         .strip_prefix(USER)
-        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric()));
+        .map(|n| n.split_once(':').unwrap_or((n, "")))
+        .is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric()));
     if !name.is_empty() && !named && !is_user {
         return None;
     }

@@ -44,6 +44,8 @@ pub struct Options {
     pub tls: Encryption,
     /// How the stream may be framed, best first; empty for plain.
     pub framings: Vec<Framing>,
+    /// Whether to log in with an expired password, to set a new one.
+    pub expired_passwords: bool,
 }
 
 /// How packets travel.
@@ -211,6 +213,7 @@ impl Connection {
             .union(Capabilities::PS_MULTI_RESULTS)
             .union(Capabilities::LOCAL_FILES)
             .union(Capabilities::DEPRECATE_EOF)
+            .with_if(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS, options.expired_passwords)
             .with_if(Capabilities::CONNECT_WITH_DB, options.database.is_some());
         let framing = choose_framing(&options.framings, greeting.capabilities)?;
         let wanted = wanted.union(framing.capability());

@@ -373,6 +373,7 @@ impl Options {
                 SslMode::Preferred | SslMode::Disabled => Encryption::Preferred,
             },
             framings: self.framings(),
+            expired_passwords: false,
         }
     }
 

@@ -42,6 +42,9 @@ pub struct Options {
     /// Password; asked for when the option stands alone. SQUALL_PASSWORD works too.
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "?", env = "SQUALL_PASSWORD")]
     pub password: Option<String>,
+    /// Log in with an expired password even in batch mode, to set a new one.
+    #[arg(long)]
+    pub connect_expired_password: bool,
     /// Do not encrypt.
     #[arg(long)]
     pub skip_ssl: bool,
@@ -91,6 +94,9 @@ impl Options {
                 false => Encryption::Preferred,
             },
             framings: if self.compress { vec![Framing::Zlib, Framing::Plain] } else { Vec::new() },
+            // A script would only fail at its first statement.
+            expired_passwords: self.connect_expired_password
+                || (self.execute.is_none() && !self.batch),
         }
     }
 }

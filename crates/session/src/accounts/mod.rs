@@ -1,6 +1,8 @@
 //! Accounts: the statements that change users, roles and grants, their texts, and their hourly limits.
 
+pub(crate) mod failed_logins;
 mod grants;
+mod passwords;
 mod roles;
 pub(crate) mod texts;
 pub(crate) mod usage;

@@ -1,6 +1,8 @@
 //! Accounts as statements and information tables show them. Changes nothing.
 
-use catalog::{Account, AccountName, Accounts, PrivilegeSet, TlsRequirement};
+use catalog::{
+    Account, AccountName, Accounts, EarlierPassword, LockTime, PrivilegeSet, TlsRequirement,
+};
 use plugin_api::AccountView;
 
 use crate::show_create::{literal, quote};
@@ -74,10 +76,64 @@ pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView 
         },
         limits: account.limits,
         password_expired: account.password_expired,
+        password_changed_micros: account.password_changed_micros,
+        password_lifetime: account.password_policy.lifetime_days.map(u64::from),
+        password_history: account.password_policy.history.map(u64::from),
+        password_reuse_days: account.password_policy.reuse_days.map(u64::from),
+        password_require_current: account.password_policy.require_current,
+        user_attributes: user_attributes(account, with_secret),
+        earlier_passwords: match with_secret {
+            true => account.earlier_passwords.iter().map(earlier_password).collect(),
+            false => Vec::new(),
+        },
         grant_option: account.global.contains(PrivilegeSet::GRANT_OPTION),
         locked: account.locked,
         attribute: account.attribute.to_string(),
     }
+}
+
+fn earlier_password(earlier: &EarlierPassword) -> (i64, String) {
+    (earlier.since_micros, String::from_utf8_lossy(&earlier.secret).into_owned())
+}
+
+/// What is kept of an account beside columns, in the order in which JSON keeps the names.
+fn user_attributes(account: &Account, with_secret: bool) -> String {
+    let mut parts = Vec::new();
+    if !account.attribute.is_empty() {
+        parts.push(format!("\"metadata\": {}", account.attribute));
+    }
+    let policy = &account.password_policy;
+    if policy.failed_logins_max > 0 || policy.lock_time != LockTime::Days(0) {
+        let days = match policy.lock_time {
+            LockTime::Days(days) => i32::from(days),
+            LockTime::Unbounded => -1,
+        };
+        parts.push(format!(
+            "\"Password_locking\": {{\"failed_login_attempts\": {}, \"password_lock_time_days\": {days}}}",
+            policy.failed_logins_max
+        ));
+    }
+    if with_secret && !account.second_secret.is_empty() {
+        let secret = String::from_utf8_lossy(&account.second_secret);
+        parts.push(format!("\"additional_password\": {}", json_text(&secret)));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{{{}}}", parts.join(", ")),
+    }
+}
+
+/// A JSON string. Stored passwords are printable, but those of other servers may hold control characters.
+fn json_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter < ' ' => out += &format!("\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    out + "\""
 }
 
 fn column_privileges(
@@ -276,13 +332,42 @@ pub(crate) fn create_user_statement(account: &Account) -> String {
         true => String::new(),
         false => format!(" ATTRIBUTE {}", literal(&account.attribute)),
     };
-    let expire = if account.password_expired { "EXPIRE" } else { "EXPIRE DEFAULT" };
     let lock = if account.locked { "LOCK" } else { "UNLOCK" };
+    let (expire, policy) = password_options(account);
     format!(
         "CREATE USER {}@{} {identified}{default_roles} REQUIRE {require}{limits} PASSWORD {expire} \
-         ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE \
-         CURRENT DEFAULT{attribute}",
+         ACCOUNT {lock} {policy}{attribute}",
         quote(&account.name.user),
         quote(&account.name.host),
     )
+}
+
+/// What SHOW CREATE USER says of passwords: EXPIRE, and what follows ACCOUNT.
+fn password_options(account: &Account) -> (String, String) {
+    let policy = &account.password_policy;
+    let expire = match policy.lifetime_days {
+        _ if account.password_expired => "EXPIRE".to_owned(),
+        None => "EXPIRE DEFAULT".to_owned(),
+        Some(0) => "EXPIRE NEVER".to_owned(),
+        Some(days) => format!("EXPIRE INTERVAL {days} DAY"),
+    };
+    let history = policy.history.map_or("DEFAULT".to_owned(), |count| count.to_string());
+    let reuse = policy.reuse_days.map_or("DEFAULT".to_owned(), |days| format!("{days} DAY"));
+    let current = match policy.require_current {
+        None => " DEFAULT",
+        Some(false) => " OPTIONAL",
+        Some(true) => "",
+    };
+    let mut text = format!(
+        "PASSWORD HISTORY {history} PASSWORD REUSE INTERVAL {reuse} PASSWORD REQUIRE CURRENT{current}"
+    );
+    if policy.failed_logins_max > 0 {
+        text += &format!(" FAILED_LOGIN_ATTEMPTS {}", policy.failed_logins_max);
+    }
+    match policy.lock_time {
+        LockTime::Days(0) => {}
+        LockTime::Days(days) => text += &format!(" PASSWORD_LOCK_TIME {days}"),
+        LockTime::Unbounded => text += " PASSWORD_LOCK_TIME UNBOUNDED",
+    }
+    (expire, text)
 }

@@ -44,13 +44,12 @@ impl<'a> Parser<'a> {
     fn user_spec(&mut self, alter: bool) -> PResult<UserSpec> {
         let mut spec = UserSpec { user: self.user_name()?, ..UserSpec::default() };
         if self.at(Kw::IDENTIFIED) {
-            spec.auth.push(self.auth_option()?);
+            spec.auth.push(self.auth_option(alter)?);
             while !alter && self.at2(Kw::AND, Kw::IDENTIFIED) {
                 self.bump();
-                spec.auth.push(self.auth_option()?);
+                spec.auth.push(self.auth_option(false)?);
             }
-        }
-        if self.eat2(Kw::DISCARD, Kw::OLD) {
+        } else if alter && self.eat2(Kw::DISCARD, Kw::OLD) {
             self.expect(Kw::PASSWORD)?;
             spec.discard_old_password = true;
         }
@@ -62,8 +61,8 @@ impl<'a> Parser<'a> {
         Ok(spec)
     }
 
-    /// At IDENTIFIED.
-    fn auth_option(&mut self) -> PResult<AuthOption> {
+    /// At IDENTIFIED. `alter`: it may say what becomes of the present password.
+    fn auth_option(&mut self, alter: bool) -> PResult<AuthOption> {
         self.expect(Kw::IDENTIFIED)?;
         let mut auth = AuthOption::default();
         if self.eat(Kw::WITH) || self.eat_name("VIA") {
@@ -72,7 +71,7 @@ impl<'a> Parser<'a> {
                 auth.hash = Some(self.bytes_or_hex()?);
             } else if self.eat(Kw::INITIAL) {
                 self.expect(Kw::AUTHENTICATION)?;
-                auth.initial = Some(Box::new(self.auth_option()?));
+                auth.initial = Some(Box::new(self.auth_option(false)?));
             } else if self.eat(Kw::BY) {
                 self.auth_password(&mut auth)?;
             }
@@ -80,10 +79,12 @@ impl<'a> Parser<'a> {
             self.expect(Kw::BY)?;
             self.auth_password(&mut auth)?;
         }
-        if self.eat(Kw::REPLACE) {
-            auth.replace = Some(self.text()?);
+        if alter {
+            if self.eat(Kw::REPLACE) {
+                auth.replace = Some(self.text()?);
+            }
+            auth.retain_current = self.opt_retain_current()?;
         }
-        auth.retain_current = self.opt_retain_current()?;
         Ok(auth)
     }
 
@@ -115,8 +116,8 @@ impl<'a> Parser<'a> {
             let factor = self.number()?;
             self.expect(Kw::FACTOR)?;
             return Ok(Some(match kw {
-                Kw::ADD => FactorAction::Add(factor, self.auth_option()?),
-                Kw::MODIFY => FactorAction::Modify(factor, self.auth_option()?),
+                Kw::ADD => FactorAction::Add(factor, self.auth_option(false)?),
+                Kw::MODIFY => FactorAction::Modify(factor, self.auth_option(false)?),
                 _ => FactorAction::Drop(factor),
             }));
         }

@@ -164,7 +164,10 @@ impl SessionFactory for Factory {
             .accounts
             .get(&request.user)
             .ok_or_else(|| err!(ACCESS_DENIED_NO_PASSWORD_ERROR, request.user, "localhost"))?;
-        Ok((method.clone(), AccountSecret { authentication_string: stored.clone() }))
+        Ok((
+            method.clone(),
+            AccountSecret { authentication_string: stored.clone(), ..AccountSecret::default() },
+        ))
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {

@@ -47,7 +47,7 @@ pub(crate) fn run(
         info!("the last commit restored is of {}", time_text(last_commit_micros));
     }
     if !is_reached && wanted.until != engine::RestoreUntil::End {
-        warn!("the log ends before the moment that is wanted; all there is was restored");
+        warn!("the log ends before the requested time; the whole log was restored");
     }
     info!(
         position = end_position,

@@ -107,7 +107,7 @@ impl Manifest {
         let file = match disk.open(MANIFEST, OpenMode::Existing) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(invalid(
-                    "there is no file `manifest`: this is no backup, or one that did not come to its end; \
+                    "there is no file `manifest`: this is not a backup, or an incomplete one; \
                      use another backup",
                 ));
             }

@@ -1,4 +1,4 @@
-//! From a backup, and an archive of the log, to the files of an engine that crashed at the moment that is wanted. Opening them is recovery's
+//! Turns a backup, and an archive of the log, into the files of an engine that crashed at the requested time. Opening them is recovery's
 //! work, as after any crash.
 //!
 //! The log is cut at a ticket by making the batch that reaches it say that nothing behind it counts (W3). Every byte of the backup is
@@ -211,7 +211,7 @@ fn find_cut(
     let mut wanted = Wanted::default();
     let too_early = || {
         refused(format!(
-            "the backup ends after the moment that is wanted, at position {} ({}); use an earlier backup",
+            "the backup ends after the requested time, at position {} ({}); use an earlier backup",
             manifest.end_position,
             time_text(manifest.ended_micros),
         ))
@@ -291,8 +291,8 @@ fn check_whole(logs: &dyn Disk, end: LogPlace, position: u64, cut: Option<u64>) 
     let later = names.iter().filter_map(|name| segment_number(name)).filter(|at| *at > end.segment);
     if let Some(later) = later.min() {
         return Err(refused(format!(
-            "the archive has a gap: the log ends at position {position} in `{}` and goes on in `{}`; bring back what is \
-             missing, or restore up to position {} or less, or use a later backup",
+            "the archive has a gap: the log ends at position {position} in `{}` and continues in `{}`; put the missing files \
+             back, or restore up to position {} or less, or use a later backup",
             wal::segment_name(end.segment),
             wal::segment_name(later),
             position.saturating_sub(1),
@@ -300,8 +300,8 @@ fn check_whole(logs: &dyn Disk, end: LogPlace, position: u64, cut: Option<u64>) 
     }
     match cut {
         Some(cut) if cut > position => Err(refused(format!(
-            "the log ends at position {position}, before the wanted one; add the archive's newer files, or leave the \
-             position out to restore all there is"
+            "the log ends at position {position}, before the requested one; add the archive's newer files, or omit the \
+             position to restore the whole archive"
         ))),
         _ => Ok(()),
     }

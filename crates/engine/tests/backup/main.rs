@@ -420,7 +420,7 @@ fn an_archive_that_does_not_fit_is_refused() {
     assert!(error.contains("gap"), "{error}");
     let far = RestoreUntil::Position(u64::MAX - 1);
     let error = refusal(&backup, Some(&archive_disk), far);
-    assert!(error.contains("before the wanted one"), "{error}");
+    assert!(error.contains("before the requested one"), "{error}");
     restored(&backup, Some(&gapped), RestoreUntil::Position(summary.end_position)).unwrap();
     // That of somebody else, for a restore and for an engine.
     let foreign = SimDisk::new();

@@ -166,7 +166,7 @@ pub fn create_database(schema: &str, if_not_exists: bool) -> Select {
         .equal("SCHEMA_NAME", schema)
 }
 
-/// SHOW TRIGGERS.
+/// SHOW TRIGGERS. LIKE matches the names of tables: dump programs ask so for each table's triggers.
 pub fn triggers(schema: &str) -> Select {
     Select::from("information_schema.TRIGGERS")
         .items(&[
@@ -183,6 +183,7 @@ pub fn triggers(schema: &str) -> Select {
             ("DATABASE_COLLATION", "Database Collation"),
         ])
         .equal("TRIGGER_SCHEMA", schema)
+        .about("Table")
 }
 
 /// SHOW EVENTS.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine_api::{CancelToken, Engine, RowBuf, Transaction};
 use errors::Result;
+use plan::ExecutionMode;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, SessionServices};
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
@@ -105,18 +106,6 @@ pub struct ExecSettings {
     pub execution_mode: ExecutionMode,
     /// `parallel_degree`: threads that one scan may use.
     pub parallel_degree: usize,
-}
-
-/// Which program runs what both the batch and the row program can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ExecutionMode {
-    /// The batch program where a scan is large.
-    #[default]
-    Auto,
-    /// Always the row program.
-    Row,
-    /// The batch program however small the scan.
-    Batch,
 }
 
 impl Default for ExecSettings {

@@ -21,8 +21,8 @@ mod value_key;
 mod write;
 
 pub use context::{
-    Around, ExecContext, ExecScratch, ExecSettings, ExecutionMode, Outcome, Programs, RowSink,
-    TransactionSource, TriggerRows,
+    Around, ExecContext, ExecScratch, ExecSettings, Outcome, Programs, RowSink, TransactionSource,
+    TriggerRows,
 };
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};

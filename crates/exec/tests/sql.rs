@@ -11,8 +11,8 @@ use binder::{BindInput, Binder};
 use catalog::Relation;
 use common::{Answer, Database};
 use errors::Result;
-use exec::ExecutionMode;
 use optimizer::{OptimizeInput, StatisticsSource};
+use plan::ExecutionMode;
 use types::Value;
 
 /// All tables have this many rows, or the first few have others.

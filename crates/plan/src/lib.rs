@@ -28,8 +28,8 @@ pub use physical::{
     Physical, RangeBound, RangeSpec, RowLocking, SetOperation, TableAccess,
 };
 pub use statement::{
-    Assignment, ColumnSource, DeletePlan, ForeignKeyAction, ForeignKeyCheck, FulltextWrite,
-    InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags, QueryPlan,
-    Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
+    Assignment, ColumnSource, DeletePlan, ExecutionMode, ForeignKeyAction, ForeignKeyCheck,
+    FulltextWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags,
+    QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
 };
 pub use walk::RegisterSet;

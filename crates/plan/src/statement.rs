@@ -305,3 +305,15 @@ pub enum Plan {
         rows: Vec<Vec<Value>>,
     },
 }
+
+/// Which program runs what both the batch and the row program can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExecutionMode {
+    /// The batch program where a scan is large.
+    #[default]
+    Auto,
+    /// Always the row program.
+    Row,
+    /// The batch program however small the scan.
+    Batch,
+}

@@ -27,7 +27,7 @@ impl Session {
         let id = match self.evaluate(id, running)?.0 {
             Value::Int(id) => u64::try_from(id).map_err(|_| err!(NO_SUCH_THREAD, id))?,
             Value::UInt(id) => id,
-            other => bail!(NO_SUCH_THREAD, crate::variables::shown(&other)),
+            other => bail!(NO_SUCH_THREAD, variables::shown(&other)),
         };
         self.kill_connection(id, query_only)?;
         if id == self.shared.id && !query_only {
@@ -340,7 +340,7 @@ impl Session {
         }
         let format = match &explain.format {
             Some(format) => format.text.to_string(),
-            None => crate::variables::as_text(&self.value("explain_format")),
+            None => variables::as_text(&self.value("explain_format")),
         };
         if format.eq_ignore_ascii_case("JSON")
             && let ast::ExplainTarget::Statement(inner) = &explain.target

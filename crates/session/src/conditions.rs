@@ -7,7 +7,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::session::Session;
 use crate::statement::Running;
-use crate::variables::as_u64;
+use variables::as_u64;
 
 /// Largest number that MYSQL_ERRNO takes.
 const ERRNO_MAX: u64 = 65_535;

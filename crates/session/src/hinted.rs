@@ -6,7 +6,7 @@ use syntax::{Hint, parse_hints};
 use types::Value;
 
 use crate::session::Session;
-use crate::variables::Scope;
+use variables::Scope;
 
 /// Variables that a hint may set.
 const HINTABLE: &[&str] = &[
@@ -126,7 +126,7 @@ impl Session {
             return;
         }
         let current = self.services.values.get(id).clone();
-        match crate::variables::convert(definition, &literal(value), &current) {
+        match variables::convert(definition, &literal(value), &current) {
             Ok(converted) => self.store_session(definition.name, converted.value),
             Err(error) => self.working.push_error(errors::Level::Warning, &error),
         }
@@ -142,7 +142,7 @@ fn literal(text: &str) -> Value {
     {
         return Value::Bytes((*text.value).into());
     }
-    if let Some(size) = crate::variables::parse_size(text) {
+    if let Some(size) = variables::parse_size(text) {
         return Value::UInt(size);
     }
     Value::text(text)

@@ -40,7 +40,6 @@ mod status;
 mod transaction;
 mod transaction_statements;
 mod user_locks;
-mod variables;
 mod xa;
 
 pub use server::{RootAccount, Server, ServerConfig, ZoneFinder};

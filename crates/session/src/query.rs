@@ -23,7 +23,7 @@ use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::transaction::Transactions;
-use crate::variables::{ReadOnly, Scope, expression_type};
+use variables::{ReadOnly, Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;

@@ -26,8 +26,8 @@ use crate::process::Sessions;
 use crate::session::Session;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
-use crate::variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
 use crate::xa::XaBranches;
+use variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
 
 /// Finds the rules of a named time zone.
 pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;

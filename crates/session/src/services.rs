@@ -13,7 +13,7 @@ use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 use crate::load_data::allowed_path;
 use crate::process::SessionShared;
 use crate::server::Server;
-use crate::variables::{SessionValues, Source};
+use variables::{SessionValues, Source};
 
 /// How often a sleeping statement looks whether it was cancelled.
 const SLEEP_STEP: Duration = Duration::from_millis(50);
@@ -72,7 +72,7 @@ impl Services {
             DataType { collation, ..DataType::new(TypeKind::LongText, u32::MAX, 0) }
         } else {
             let name = self.variable("collation_connection", false);
-            let name = name.map_or_else(String::new, |name| crate::variables::as_text(&name));
+            let name = name.map_or_else(String::new, |name| variables::as_text(&name));
             let collation = charset::collation_by_name(&name);
             let id = collation.map_or(CollationId::UTF8MB4_0900_AI_CI, |collation| collation.id);
             DataType::varchar(length, id)
@@ -103,7 +103,7 @@ impl Services {
         if definition.source == Source::Computed {
             return Some(self.computed(definition.name, global));
         }
-        Some(if global || definition.scope == crate::variables::Scope::Global {
+        Some(if global || definition.scope == variables::Scope::Global {
             self.server.global_value(id)
         } else {
             self.values.get(id).clone()

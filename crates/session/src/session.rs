@@ -23,7 +23,7 @@ use crate::server::{Server, hosts_of};
 use crate::services::Services;
 use crate::status::SessionCounters;
 use crate::transaction::{Characteristics, Transactions};
-use crate::variables::{SessionValues, Settings, as_u64};
+use variables::{SessionValues, Settings, as_u64};
 
 /// Temporary tables by schema and name.
 pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>;
@@ -392,7 +392,7 @@ impl Session {
     /// The text of a session variable.
     pub(crate) fn session_text(&self, name: &str) -> String {
         let id = self.server.globals.definitions.find(name);
-        id.map_or_else(String::new, |id| crate::variables::as_text(self.services.values.get(id)))
+        id.map_or_else(String::new, |id| variables::as_text(self.services.values.get(id)))
     }
 
     /// Stores a session variable without checks.

@@ -12,7 +12,7 @@ use types::{DataType, SqlMode, Value};
 use crate::server::ENGINE_OPTIONS;
 use crate::session::Session;
 use crate::statement::Running;
-use crate::variables::{
+use variables::{
     Definition, Origin, Scope, VariableId, as_text, as_u64, convert, display_text, shown,
 };
 
@@ -273,7 +273,7 @@ impl Session {
     ) -> Result<Value> {
         match (definition.scope, scope) {
             (Scope::Both, None | Some(VarScope::Session)) => Ok(self.server.globals.get(id)),
-            _ => crate::variables::compiled_default(definition),
+            _ => Ok(variables::compiled_default(definition)),
         }
     }
 
@@ -469,7 +469,7 @@ impl Session {
         });
         match self.server.globals.definitions.get(id).name {
             "transaction_isolation" => {
-                next.isolation = crate::variables::isolation(&as_text(value));
+                next.isolation = variables::isolation(&as_text(value));
             }
             _ => next.read_only = as_u64(value) == 1,
         }

@@ -9,7 +9,7 @@ use types::Value;
 use crate::session::Session;
 use crate::status::Counter;
 use crate::transaction::Characteristics;
-use crate::variables::Origin;
+use variables::Origin;
 
 /// A commit that its reply must wait for. Also one without changes, when it read what is not yet durable.
 pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
@@ -194,7 +194,7 @@ impl Session {
 
     /// AND CHAIN, RELEASE, or what `completion_type` says.
     fn complete(&mut self, completion: Completion, before: Characteristics) -> Result<()> {
-        use crate::variables::CompletionType;
+        use variables::CompletionType;
         let default = self.settings.completion_type;
         let release = completion.release.unwrap_or(default == CompletionType::Release);
         let chain = completion.chain.unwrap_or(default == CompletionType::Chain && !release);
@@ -292,7 +292,7 @@ impl Session {
             read_only: self.settings.transaction_read_only,
         });
         if let Some(isolation) = set.isolation {
-            next.isolation = crate::variables::isolation(isolation_name(isolation));
+            next.isolation = variables::isolation(isolation_name(isolation));
         }
         if let Some(read_only) = set.read_only {
             next.read_only = read_only;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine_api::{IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId};
-use plan::{Access, BinaryOp, Expr, Physical, Register, RowLocking, TableAccess};
+use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::BATCH_ROWS;
@@ -12,7 +12,6 @@ use super::decode::ColumnReader;
 use super::env::{Env, Facts};
 use super::expr::{Batch, BatchExpr, ExprCompiler};
 use super::{Fit, Unfit};
-use crate::context::ExecutionMode;
 use crate::expr::Code;
 use crate::layout::Layout;
 use crate::ops::{NodeCompiler, Ranges, hold_much};

@@ -9,7 +9,7 @@ use types::{CollationId, DataType, Value};
 use crate::server::Server;
 use crate::session::Session;
 use crate::sink::{DiscardSink, send_rows};
-use crate::variables::as_u64;
+use variables::as_u64;
 
 const DAY_MICROS: i64 = 86_400 * 1_000_000;
 /// Most FAILED_LOGIN_ATTEMPTS, and most days of PASSWORD_LOCK_TIME.

@@ -105,7 +105,7 @@ impl Session {
             table_collation: draft.declared_collation,
             collate,
             sql_mode: self.settings.sql_mode,
-            enum_members_max: crate::variables::as_u64(&self.value("enum_max_values")) as usize,
+            enum_members_max: variables::as_u64(&self.value("enum_max_values")) as usize,
             column: name,
         };
         let mut ty = column_type(&definition.data_type, &ctx)?;

@@ -213,7 +213,7 @@ impl Session {
             draft.partitioning = Some(self.build_partitioning(&draft, written, running)?);
         }
         self.check_partitioned(&draft)?;
-        let requires_key = crate::variables::as_u64(&self.value("sql_require_primary_key")) == 1;
+        let requires_key = variables::as_u64(&self.value("sql_require_primary_key")) == 1;
         if requires_key && !draft.indexes.iter().any(|index| index.primary) {
             bail!(TABLE_WITHOUT_PK);
         }

@@ -25,7 +25,7 @@ use crate::server::Server;
 use crate::session::TemporaryTables;
 use crate::show_create;
 use crate::status;
-use crate::variables::{Scope, SessionValues, Source, display_text};
+use variables::{Scope, SessionValues, Source, display_text};
 
 /// Schemas whose tables are facts.
 const SYSTEM_SCHEMAS: &[&str] =
@@ -79,7 +79,7 @@ impl Information<'_> {
     fn zone(&self) -> Arc<dyn ZoneRules> {
         let definitions = &self.server.globals.definitions;
         let name = definitions.find("time_zone").map(|id| self.values.get(id).clone());
-        let name = name.map_or_else(String::new, |value| crate::variables::as_text(&value));
+        let name = name.map_or_else(String::new, |value| variables::as_text(&value));
         self.server.zone(&name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()))
     }
 
@@ -89,7 +89,7 @@ impl Information<'_> {
             let id = self.server.globals.definitions.find(name)?;
             Some(self.values.get(id).clone())
         };
-        let mode = value("sql_mode").map_or_else(String::new, |v| crate::variables::as_text(&v));
+        let mode = value("sql_mode").map_or_else(String::new, |v| variables::as_text(&v));
         let mode = |wanted: &str| mode.split(',').any(|name| name == wanted);
         let spare = matches!(
             value("sql_quote_show_create"),
@@ -612,7 +612,7 @@ impl InformationContext for Information<'_> {
 
     fn variables(&self) -> Vec<VariableView> {
         let globals = &self.server.globals;
-        let view = |(id, definition): (_, &'static crate::variables::Definition)| {
+        let view = |(id, definition): (_, &'static variables::Definition)| {
             let global = globals.get(id);
             let shown = match (definition.scope, definition.source) {
                 (Scope::Global, _) => global.clone(),

@@ -169,7 +169,7 @@ impl Session {
 
     /// `character_set_database`.
     fn file_charset(&self) -> &'static charset::Charset {
-        let name = crate::variables::as_text(&self.value("character_set_database"));
+        let name = variables::as_text(&self.value("character_set_database"));
         charset::charset_by_name(&name).unwrap_or_else(|| {
             charset::collation_or_binary(CollationId::UTF8MB4_0900_AI_CI).charset
         })

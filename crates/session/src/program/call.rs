@@ -13,7 +13,7 @@ use super::load::Loaded;
 use crate::session::Session;
 use crate::sink::ValueRow;
 use crate::statement::{Origin, Running};
-use crate::variables::as_u64;
+use variables::as_u64;
 
 /// Programs that may call each other.
 const CALLS_MAX: usize = 24;

@@ -1,6 +1,6 @@
 //! Variables that sessions have: how statements are read, run and answered.
 
-use super::definition::{Definition, Kind, blocks, uint};
+use crate::definition::{Definition, Kind, blocks, uint};
 
 const U64: u64 = u64::MAX;
 const U32: u64 = u32::MAX as u64;
@@ -12,7 +12,7 @@ const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,N
 const SWITCHES: &str = "index_merge=on,index_merge_union=on,index_merge_sort_union=on,index_merge_intersection=on,engine_condition_pushdown=on,index_condition_pushdown=on,mrr=on,mrr_cost_based=on,block_nested_loop=on,batched_key_access=off,materialization=on,semijoin=on,loosescan=on,firstmatch=on,duplicateweedout=on,subquery_materialization_cost_based=on,use_index_extensions=on,condition_fanout_filter=on,derived_merge=on,use_invisible_indexes=off,skip_scan=on,hash_join=on,subquery_to_derived=off,prefer_ordering_index=on,hypergraph_optimizer=off,derived_condition_pushdown=on,hash_set_operations=on";
 
 #[rustfmt::skip]
-pub(super) const SESSION: &[Definition] = &[
+pub(crate) const SESSION: &[Definition] = &[
     Definition::both("auto_increment_increment", uint(1, 65_535), "1", "Distance between generated AUTO_INCREMENT values"),
     Definition::both("auto_increment_offset", uint(1, 65_535), "1", "First generated AUTO_INCREMENT value"),
     Definition::both("autocommit", Kind::Bool, "ON", "Whether each statement outside a transaction commits by itself"),

@@ -2,7 +2,7 @@
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// One value for the server.
     Global,
     /// A value in each session only.
@@ -13,7 +13,7 @@ pub(crate) enum Scope {
 
 /// The values that a variable takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// ON or OFF.
     Bool,
     /// A signed integer within a range.
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
 
 /// Where the value comes from when it is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// Stored.
     Stored,
     /// Computed from the session or server when read; a SET has an effect of its own.
@@ -55,18 +55,21 @@ pub(crate) enum Source {
 
 /// One system variable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Definition {
+pub struct Definition {
     /// Lower case.
-    pub(crate) name: &'static str,
-    pub(crate) scope: Scope,
-    pub(crate) kind: Kind,
+    pub name: &'static str,
+    /// Where it has values.
+    pub scope: Scope,
+    /// The values that it takes.
+    pub kind: Kind,
     /// As SET would take it.
-    pub(crate) default: &'static str,
+    pub default: &'static str,
     /// SET can change it while the server runs.
-    pub(crate) dynamic: bool,
-    pub(crate) source: Source,
+    pub dynamic: bool,
+    /// Whether its value is stored.
+    pub source: Source,
     /// One sentence with the unit.
-    pub(crate) description: &'static str,
+    pub description: &'static str,
 }
 
 const fn define(
@@ -81,7 +84,7 @@ const fn define(
 
 impl Definition {
     /// A variable with a global and a session value.
-    pub(crate) const fn both(
+    pub const fn both(
         name: &'static str,
         kind: Kind,
         default: &'static str,
@@ -91,7 +94,7 @@ impl Definition {
     }
 
     /// A global variable that SET GLOBAL changes.
-    pub(crate) const fn global(
+    pub const fn global(
         name: &'static str,
         kind: Kind,
         default: &'static str,
@@ -101,7 +104,7 @@ impl Definition {
     }
 
     /// A global variable that only the command line sets.
-    pub(crate) const fn fixed(
+    pub const fn fixed(
         name: &'static str,
         kind: Kind,
         default: &'static str,
@@ -113,7 +116,7 @@ impl Definition {
     }
 
     /// A session variable without a global value.
-    pub(crate) const fn session(
+    pub const fn session(
         name: &'static str,
         kind: Kind,
         default: &'static str,
@@ -123,24 +126,24 @@ impl Definition {
     }
 
     /// The same, computed when read.
-    pub(crate) const fn computed(mut self) -> Definition {
+    pub const fn computed(mut self) -> Definition {
         self.source = Source::Computed;
         self
     }
 
     /// The same, not to be changed by SET.
-    pub(crate) const fn read_only(mut self) -> Definition {
+    pub const fn read_only(mut self) -> Definition {
         self.dynamic = false;
         self
     }
 }
 
 /// Kind of a byte or item count without a block.
-pub(crate) const fn uint(min: u64, max: u64) -> Kind {
+pub const fn uint(min: u64, max: u64) -> Kind {
     Kind::UInt { min, max, block: 1 }
 }
 
 /// Kind of a count that is rounded down.
-pub(crate) const fn blocks(min: u64, max: u64, block: u64) -> Kind {
+pub const fn blocks(min: u64, max: u64, block: u64) -> Kind {
     Kind::UInt { min, max, block }
 }

@@ -1,7 +1,8 @@
-//! System variables: the table of all of them, their values, and how SET changes them.
+//! System variables: the table of all of them, conversion of what SET assigns, the values of the server and of a session, and
+//! `Settings`, which holds decoded those that every statement reads.
 //!
 //! A session shares the global values of its start and keeps only what it changed, so that an idle session costs little.
-//! Knows no statement: `session::set` decides who may change what.
+//! Must not know statements, sessions or privileges: who may change what is decided by SET, in `session`.
 
 mod convert;
 mod definition;
@@ -19,22 +20,23 @@ use hashbrown::HashMap;
 use sys::sync::Mutex;
 use types::{DataType, TypeKind, Value};
 
-pub(crate) use convert::{convert, display_text, shown};
-pub(crate) use definition::{Definition, Kind, Scope, Source};
-pub(crate) use settings::{CompletionType, Settings, isolation};
+pub use convert::{convert, display_text, shown};
+pub use definition::{Definition, Kind, Scope, Source};
+pub use settings::{CompletionType, Settings, isolation};
 
 /// Position of a variable in the sorted list of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct VariableId(pub(crate) u16);
+pub struct VariableId(pub u16);
 
 /// All definitions, sorted by name.
-pub(crate) struct Definitions {
+pub struct Definitions {
     sorted: Vec<&'static Definition>,
     by_name: HashMap<&'static str, VariableId>,
 }
 
 impl Definitions {
-    pub(crate) fn new() -> Definitions {
+    /// Sorts the table.
+    pub fn new() -> Definitions {
         let mut sorted: Vec<&'static Definition> =
             table_session::SESSION.iter().chain(table_global::GLOBAL).collect();
         sorted.sort_by_key(|definition| definition.name);
@@ -47,7 +49,7 @@ impl Definitions {
     }
 
     /// Looks a name up, without regard to case; `slave` words are the old form of `replica` words.
-    pub(crate) fn find(&self, name: &str) -> Option<VariableId> {
+    pub fn find(&self, name: &str) -> Option<VariableId> {
         if let Some(id) = self.by_name.get(name) {
             return Some(*id);
         }
@@ -63,11 +65,13 @@ impl Definitions {
         self.by_name.get(other).copied()
     }
 
-    pub(crate) fn get(&self, id: VariableId) -> &'static Definition {
+    /// The definition of a variable.
+    pub fn get(&self, id: VariableId) -> &'static Definition {
         self.sorted[usize::from(id.0)]
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
+    /// All variables by name.
+    pub fn iter(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
         let id = |(position, definition): (usize, &&'static Definition)| {
             (VariableId(position as u16), *definition)
         };
@@ -119,15 +123,12 @@ pub fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// The compiled-in value.
-///
-/// # Errors
-/// 1230 for a variable that has none.
-pub(crate) fn compiled_default(definition: &Definition) -> Result<Value> {
-    Ok(convert::default_value(definition))
+pub fn compiled_default(definition: &Definition) -> Value {
+    convert::default_value(definition)
 }
 
 /// The type that `@@name` has in an expression.
-pub(crate) fn expression_type(definition: &Definition) -> DataType {
+pub fn expression_type(definition: &Definition) -> DataType {
     match definition.kind {
         Kind::Bool => DataType::new(TypeKind::BigInt, 1, 0),
         Kind::Int { .. } => DataType::bigint(),
@@ -151,15 +152,20 @@ pub(crate) fn expression_type(definition: &Definition) -> DataType {
 
 /// Where a global value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
+    /// The compiled-in default.
     Compiled,
+    /// An option of the command line or of a configuration file.
     CommandLine,
+    /// SET PERSIST before the last start.
     Persisted,
+    /// SET GLOBAL since the last start.
     Dynamic,
 }
 
 impl Origin {
-    pub(crate) fn as_str(self) -> &'static str {
+    /// As `data_dictionary` prints it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Origin::Compiled => "COMPILED",
             Origin::CommandLine => "COMMAND_LINE",
@@ -171,14 +177,15 @@ impl Origin {
 
 /// One version of all global values.
 #[derive(Clone)]
-pub(crate) struct GlobalValues {
+pub struct GlobalValues {
     values: Vec<Value>,
     origins: Vec<Origin>,
 }
 
 /// Global values, read without locks.
-pub(crate) struct Globals {
-    pub(crate) definitions: Definitions,
+pub struct Globals {
+    /// The table of variables.
+    pub definitions: Definitions,
     current: ArcSwap<GlobalValues>,
     writer: Mutex<()>,
     /// Asked for by each statement that writes.
@@ -188,7 +195,8 @@ pub(crate) struct Globals {
 
 /// Who may not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOnly {
+pub enum ReadOnly {
+    /// Writes are allowed.
     Nobody,
     /// `read_only`: who has not the privilege CONNECTION_ADMIN.
     Users,
@@ -198,7 +206,10 @@ pub(crate) enum ReadOnly {
 
 impl Globals {
     /// Compiled-in defaults.
-    pub(crate) fn new() -> Globals {
+    ///
+    /// # Panics
+    /// When the table lacks a variable that the code names.
+    pub fn new() -> Globals {
         let definitions = Definitions::new();
         let default =
             |(_, definition): (VariableId, &'static Definition)| convert::default_value(definition);
@@ -210,7 +221,8 @@ impl Globals {
         Globals { definitions, current, writer: Mutex::new(()), read_only, super_read_only }
     }
 
-    pub(crate) fn read_only(&self) -> ReadOnly {
+    /// Who may not write at present.
+    pub fn read_only(&self) -> ReadOnly {
         let current = self.current.load();
         let is_on = |id: VariableId| as_u64(&current.values[usize::from(id.0)]) == 1;
         match (is_on(self.super_read_only), is_on(self.read_only)) {
@@ -220,29 +232,33 @@ impl Globals {
         }
     }
 
-    pub(crate) fn load(&self) -> Arc<GlobalValues> {
+    /// The present version of all values.
+    pub fn load(&self) -> Arc<GlobalValues> {
         self.current.load_full()
     }
 
-    pub(crate) fn get(&self, id: VariableId) -> Value {
+    /// The present global value.
+    pub fn get(&self, id: VariableId) -> Value {
         self.current.load().values[usize::from(id.0)].clone()
     }
 
     /// A global integer by name; 0 when there is none.
-    pub(crate) fn integer(&self, name: &str) -> u64 {
+    pub fn integer(&self, name: &str) -> u64 {
         self.definitions.find(name).map_or(0, |id| as_u64(&self.get(id)))
     }
 
     /// A global text by name; empty when NULL.
-    pub(crate) fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         self.definitions.find(name).map_or_else(String::new, |id| as_text(&self.get(id)))
     }
 
-    pub(crate) fn origin(&self, id: VariableId) -> Origin {
+    /// Where the present global value came from.
+    pub fn origin(&self, id: VariableId) -> Origin {
         self.current.load().origins[usize::from(id.0)]
     }
 
-    pub(crate) fn set(&self, changes: &[(VariableId, Value)], origin: Origin) {
+    /// Changes several values in one new version.
+    pub fn set(&self, changes: &[(VariableId, Value)], origin: Origin) {
         let _writer = self.writer.lock();
         let mut next = GlobalValues::clone(&self.current.load());
         for (id, value) in changes {
@@ -256,7 +272,7 @@ impl Globals {
     ///
     /// # Errors
     /// 1193, 1231, 1232.
-    pub(crate) fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
+    pub fn set_option(&self, name: &str, text: &str, origin: Origin) -> Result<()> {
         let name = name.replace('-', "_").to_ascii_lowercase();
         let id = self.definitions.find(&name).ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name))?;
         let definition = self.definitions.get(id);
@@ -268,24 +284,27 @@ impl Globals {
 
 /// A session's values: the global ones of its start, under its own changes.
 #[derive(Clone)]
-pub(crate) struct SessionValues {
+pub struct SessionValues {
     base: Arc<GlobalValues>,
     changed: Vec<(VariableId, Value)>,
 }
 
 impl SessionValues {
-    pub(crate) fn new(globals: &Globals) -> SessionValues {
+    /// The present global values, nothing changed.
+    pub fn new(globals: &Globals) -> SessionValues {
         SessionValues { base: globals.load(), changed: Vec::new() }
     }
 
-    pub(crate) fn get(&self, id: VariableId) -> &Value {
+    /// The session's value.
+    pub fn get(&self, id: VariableId) -> &Value {
         match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {
             Ok(position) => &self.changed[position].1,
             Err(_) => &self.base.values[usize::from(id.0)],
         }
     }
 
-    pub(crate) fn set(&mut self, id: VariableId, value: Value) {
+    /// Changes the session's value.
+    pub fn set(&mut self, id: VariableId, value: Value) {
         match self.changed.binary_search_by_key(&id, |(changed, _)| *changed) {
             Ok(position) => self.changed[position].1 = value,
             Err(position) => self.changed.insert(position, (id, value)),
@@ -294,7 +313,7 @@ impl SessionValues {
 }
 
 /// A stored integer or truth value.
-pub(crate) fn as_u64(value: &Value) -> u64 {
+pub fn as_u64(value: &Value) -> u64 {
     match value {
         Value::UInt(number) => *number,
         Value::Int(number) => u64::try_from(*number).unwrap_or(0),
@@ -310,7 +329,7 @@ pub(crate) fn as_u64(value: &Value) -> u64 {
 }
 
 /// A stored text; empty for NULL.
-pub(crate) fn as_text(value: &Value) -> String {
+pub fn as_text(value: &Value) -> String {
     match value {
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::Int(number) => number.to_string(),

@@ -1,13 +1,13 @@
 //! Variables of the server as a whole.
 
-use super::definition::{Definition, Kind, blocks, uint};
+use crate::definition::{Definition, Kind, blocks, uint};
 
 const U64: u64 = u64::MAX;
 const U32: u64 = u32::MAX as u64;
 const YEAR_SECONDS: u64 = 31_536_000;
 
 #[rustfmt::skip]
-pub(super) const GLOBAL: &[Definition] = &[
+pub(crate) const GLOBAL: &[Definition] = &[
     Definition::global("activate_all_roles_on_login", Kind::Bool, "OFF", "All granted roles are active after login"),
     Definition::fixed("admin_address", Kind::NullableText, "NULL", "Address of an administrative port; there is none"),
     Definition::fixed("admin_port", uint(0, 65_535), "33062", "Administrative port; there is none"),

@@ -6,67 +6,100 @@ use std::time::Duration;
 
 use charset::{Charset, Collation};
 use engine_api::IsolationLevel;
-use exec::ExecutionMode;
+use plan::ExecutionMode;
 use sys::io_times::IoTimes;
 use sys::temporary::TemporaryFiles;
 use types::{SqlMode, Value, ZoneRules};
 
-use super::{Globals, SessionValues, as_text, as_u64};
+use crate::{Globals, SessionValues, as_text, as_u64};
 
 /// What COMMIT and ROLLBACK do when they do not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompletionType {
+pub enum CompletionType {
+    /// Nothing more.
     NoChain,
+    /// A new transaction begins.
     Chain,
+    /// The connection ends.
     Release,
 }
 
 /// Decoded session variables.
 #[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) sql_mode: SqlMode,
-    pub(crate) autocommit: bool,
-    pub(crate) collation_connection: &'static Collation,
-    pub(crate) charset_client: &'static Charset,
+pub struct Settings {
+    /// `sql_mode`.
+    pub sql_mode: SqlMode,
+    /// `autocommit`.
+    pub autocommit: bool,
+    /// `collation_connection`: the collation of literals.
+    pub collation_connection: &'static Collation,
+    /// `character_set_client`: the character set of statements.
+    pub charset_client: &'static Charset,
     /// `None`: results go out as stored.
-    pub(crate) charset_results: Option<&'static Charset>,
-    pub(crate) collation_server: &'static Collation,
-    pub(crate) time_zone: Arc<dyn ZoneRules>,
-    pub(crate) div_precision_increment: u8,
-    pub(crate) group_concat_max_len: u64,
-    pub(crate) max_allowed_packet: u64,
-    pub(crate) max_execution_time: Option<Duration>,
-    pub(crate) sql_select_limit: Option<u64>,
-    pub(crate) execution_mode: ExecutionMode,
-    pub(crate) parallel_degree: usize,
-    pub(crate) operator_memory_bytes: usize,
-    pub(crate) temporary_files: Arc<TemporaryFiles>,
-    pub(crate) sql_safe_updates: bool,
-    pub(crate) foreign_key_checks: bool,
+    pub charset_results: Option<&'static Charset>,
+    /// `collation_server`: what new schemas get.
+    pub collation_server: &'static Collation,
+    /// `time_zone`.
+    pub time_zone: Arc<dyn ZoneRules>,
+    /// `div_precision_increment`.
+    pub div_precision_increment: u8,
+    /// `group_concat_max_len`.
+    pub group_concat_max_len: u64,
+    /// `max_allowed_packet`.
+    pub max_allowed_packet: u64,
+    /// `max_execution_time`; `None` for no limit.
+    pub max_execution_time: Option<Duration>,
+    /// `sql_select_limit`; `None` for no limit.
+    pub sql_select_limit: Option<u64>,
+    /// `execution_mode`.
+    pub execution_mode: ExecutionMode,
+    /// `parallel_degree`, resolved to a number of threads.
+    pub parallel_degree: usize,
+    /// Bytes that one sort or hash table may keep in memory.
+    pub operator_memory_bytes: usize,
+    /// Files below `tmpdir`.
+    pub temporary_files: Arc<TemporaryFiles>,
+    /// `sql_safe_updates`.
+    pub sql_safe_updates: bool,
+    /// `foreign_key_checks`.
+    pub foreign_key_checks: bool,
     /// Foreign keys must refer to a whole unique key.
-    pub(crate) restricts_foreign_keys: bool,
-    pub(crate) lock_wait_timeout: Duration,
-    pub(crate) row_lock_timeout: Duration,
-    pub(crate) isolation: IsolationLevel,
-    pub(crate) transaction_read_only: bool,
-    pub(crate) completion_type: CompletionType,
-    pub(crate) max_error_count: u32,
-    pub(crate) sql_notes: bool,
-    pub(crate) auto_increment_increment: u64,
-    pub(crate) auto_increment_offset: u64,
-    pub(crate) cte_max_recursion_depth: u64,
+    pub restricts_foreign_keys: bool,
+    /// `lock_wait_timeout`: for metadata locks.
+    pub lock_wait_timeout: Duration,
+    /// `innodb_lock_wait_timeout`: for row locks.
+    pub row_lock_timeout: Duration,
+    /// `transaction_isolation`.
+    pub isolation: IsolationLevel,
+    /// `transaction_read_only`.
+    pub transaction_read_only: bool,
+    /// `completion_type`.
+    pub completion_type: CompletionType,
+    /// `max_error_count`.
+    pub max_error_count: u32,
+    /// `sql_notes`.
+    pub sql_notes: bool,
+    /// `auto_increment_increment`.
+    pub auto_increment_increment: u64,
+    /// `auto_increment_offset`.
+    pub auto_increment_offset: u64,
+    /// `cte_max_recursion_depth`.
+    pub cte_max_recursion_depth: u64,
     /// `None` when `sql_big_selects` lifts the bound.
-    pub(crate) max_join_size: Option<u64>,
-    pub(crate) long_query_micros: i64,
-    pub(crate) track_schema: bool,
-    pub(crate) track_state: bool,
+    pub max_join_size: Option<u64>,
+    /// `long_query_time` in microseconds.
+    pub long_query_micros: i64,
+    /// `session_track_schema`.
+    pub track_schema: bool,
+    /// `session_track_state_change`.
+    pub track_state: bool,
     /// Lower case; `*` for all.
-    pub(crate) track_variables: Vec<String>,
+    pub track_variables: Vec<String>,
 }
 
 impl Settings {
     /// Decodes a session's variables; `zone` finds time zones, `io_times` counts calls to files.
-    pub(crate) fn decode(
+    pub fn decode(
         globals: &Globals,
         values: &SessionValues,
         zone: &dyn Fn(&str) -> Option<Arc<dyn ZoneRules>>,
@@ -141,13 +174,13 @@ impl Settings {
     }
 
     /// Whether replies tell of changes of a variable.
-    pub(crate) fn tracks(&self, name: &str) -> bool {
+    pub fn tracks(&self, name: &str) -> bool {
         self.track_variables.iter().any(|tracked| tracked == "*" || tracked == name)
     }
 }
 
 /// An isolation level by its name in `transaction_isolation`.
-pub(crate) fn isolation(name: &str) -> IsolationLevel {
+pub fn isolation(name: &str) -> IsolationLevel {
     match name {
         "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
         "READ-COMMITTED" => IsolationLevel::ReadCommitted,

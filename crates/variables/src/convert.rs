@@ -3,13 +3,15 @@
 use errors::{Result, bail, err};
 use types::{SqlMode, Value};
 
-use super::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind};
 
 /// A value after conversion, and whether it was changed to fit (warning 1292).
 #[derive(Debug, PartialEq)]
-pub(crate) struct Converted {
-    pub(crate) value: Value,
-    pub(crate) truncated: bool,
+pub struct Converted {
+    /// The value to store.
+    pub value: Value,
+    /// It is another one than what was asked for.
+    pub truncated: bool,
 }
 
 impl Converted {
@@ -19,12 +21,12 @@ impl Converted {
 }
 
 /// The compiled-in value.
-pub(super) fn default_value(definition: &Definition) -> Value {
+pub(crate) fn default_value(definition: &Definition) -> Value {
     from_option(definition, definition.default).unwrap_or(Value::Null)
 }
 
 /// A value from an option, a persisted text or the table's default: numbers may have a unit K, M, G, T.
-pub(super) fn from_option(definition: &Definition, text: &str) -> Result<Value> {
+pub(crate) fn from_option(definition: &Definition, text: &str) -> Result<Value> {
     let nullable = matches!(definition.kind, Kind::NullableText | Kind::NullableCharset);
     if nullable && text.eq_ignore_ascii_case("NULL") {
         return Ok(Value::Null);
@@ -53,7 +55,7 @@ pub(super) fn from_option(definition: &Definition, text: &str) -> Result<Value> 
     convert(definition, &value, &Value::Null).map(|converted| converted.value)
 }
 
-pub(super) fn number_with_unit(text: &str) -> Option<Value> {
+pub(crate) fn number_with_unit(text: &str) -> Option<Value> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 10),
         b'm' | b'M' => (&text[..text.len() - 1], 20),
@@ -71,11 +73,7 @@ pub(super) fn number_with_unit(text: &str) -> Option<Value> {
 ///
 /// # Errors
 /// 1231, 1232, 1115, 1273, 1298.
-pub(crate) fn convert(
-    definition: &Definition,
-    value: &Value,
-    current: &Value,
-) -> Result<Converted> {
+pub fn convert(definition: &Definition, value: &Value, current: &Value) -> Result<Converted> {
     let wrong = || err!(WRONG_VALUE_FOR_VAR, definition.name, shown(value));
     if value.is_null() {
         return match definition.kind {
@@ -339,7 +337,7 @@ fn to_collation(value: &Value) -> Result<Converted> {
 }
 
 /// A value in an error message.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
         Value::Int(number) => number.to_string(),
@@ -352,7 +350,7 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// What SHOW VARIABLES prints.
-pub(crate) fn display_text(definition: &Definition, value: &Value) -> String {
+pub fn display_text(definition: &Definition, value: &Value) -> String {
     match (definition.kind, value) {
         (_, Value::Null) => String::new(),
         (Kind::Bool, value) => {
@@ -363,6 +361,6 @@ pub(crate) fn display_text(definition: &Definition, value: &Value) -> String {
             }
         }
         (Kind::Double { .. }, Value::Double(number)) => format!("{number:.6}"),
-        (_, value) => super::as_text(value),
+        (_, value) => crate::as_text(value),
     }
 }

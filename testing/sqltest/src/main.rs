@@ -12,10 +12,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Where scripts are.
+const ROOTS: [&str; 2] = ["tests/sql", "tests/plans"];
+
 #[derive(Parser)]
 #[command(about = "Runs SQL scripts against a server")]
 struct Options {
-    /// Scripts or folders; all of tests/sql when none is given.
+    /// Scripts or folders; all of tests/sql and tests/plans when none is given.
     paths: Vec<PathBuf>,
     /// `host:port` of a running server (root without a password); a fresh squalld is started otherwise.
     #[arg(long)]
@@ -44,8 +47,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<usize, String> {
-    let roots =
-        if options.paths.is_empty() { vec!["tests/sql".into()] } else { options.paths.clone() };
+    let roots = match options.paths.is_empty() {
+        true => ROOTS.map(PathBuf::from).to_vec(),
+        false => options.paths.clone(),
+    };
     let mut files = Vec::new();
     for root in &roots {
         collect(root, &mut files).map_err(|error| format!("{}: {error}", root.display()))?;

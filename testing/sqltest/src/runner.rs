@@ -162,7 +162,9 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
             }
             _ => None,
         };
-        let shown = std::mem::take(&mut view);
+        let next = View { plan: view.plan, ..View::default() };
+        let shown = std::mem::replace(&mut view, next);
+        let shown = View { plan: shown.plan && is_explain(sql), ..shown };
         let actual = match refused {
             Some(error) => error,
             None => step(&clients[connection], *mode, sql, shown, watcher),
@@ -182,13 +184,19 @@ pub fn run_file(file: &Path, address: &str, update: bool) -> Result<(), String> 
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Directives stand in comments above a statement: `# @types @sort @columns @login @parameters one two`.
+/// Whether `@plans` is about this statement.
+fn is_explain(sql: &str) -> bool {
+    sql.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("EXPLAIN"))
+}
+
+/// Directives stand in comments above a statement: `# @types @sort @columns @login @parameters one two`; `# @plans` is about all that follow.
 fn direct(line: &str, view: &mut View, login: &mut Login) {
     if let Some(comment) = line.strip_prefix("# ") {
         login.expired |= comment.split(' ').any(|word| word == "@login-expired");
         login.anew |= login.expired || comment.split(' ').any(|word| word == "@login");
         view.types |= comment.split(' ').any(|word| word == "@types");
         view.columns_only |= comment.split(' ').any(|word| word == "@columns");
+        view.plan |= comment.split(' ').any(|word| word == "@plans");
         view.sorted |= comment.split(' ').any(|word| word == "@sort");
         let words = comment.split(' ').skip_while(|word| *word != "@parameters");
         view.parameters.extend(words.skip(1).map(str::to_owned));

@@ -20,6 +20,7 @@ mod shared_map;
 mod snapshot;
 mod store;
 mod stored;
+mod system_schema;
 #[cfg(test)]
 mod tests;
 mod trigger;
@@ -44,4 +45,5 @@ pub use routine::{Routine, RoutineKind, RoutineParameter};
 pub use shared_map::SharedMap;
 pub use snapshot::{CatalogSnapshot, CatalogView, RelationKind};
 pub use store::Catalog;
+pub use system_schema::{SYSTEM_SCHEMAS, system_schema};
 pub use trigger::{Trigger, TriggerEvent};

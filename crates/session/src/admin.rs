@@ -1,5 +1,6 @@
 //! Statements about the server and other sessions, and SHOW through the rewriters.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
@@ -75,7 +76,7 @@ impl Session {
                 FlushItem::Status => self.server.sessions.reset_sums(),
                 FlushItem::Privileges => {
                     self.refresh_privileges();
-                    self.server.failed_logins.forget_all();
+                    self.server.logins.failed.forget_all();
                     self.working.warn(
                         ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
                         &[&"FLUSH PRIVILEGES"],
@@ -89,7 +90,7 @@ impl Session {
                 | FlushItem::OptimizerCosts
                 | FlushItem::RelayLogs { .. }
                 | FlushItem::SlowLogs => {}
-                FlushItem::UserResources => self.server.usages.reset(),
+                FlushItem::UserResources => self.server.logins.usages.reset(),
             }
         }
         self.services.row_count = 0;
@@ -238,7 +239,7 @@ impl Session {
                 let mut grants = self.information().grants(name.as_deref())?;
                 if !using.is_empty() {
                     let accounts = self.server.catalog.snapshot().accounts().clone();
-                    let named = name.as_deref().map(crate::accounts::parse_account);
+                    let named = name.as_deref().map(::accounts::parse_account);
                     let account = accounts.get(&named.unwrap_or_else(|| self.account.clone()));
                     let roles: Vec<catalog::AccountName> = using
                         .iter()

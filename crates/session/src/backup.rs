@@ -1,6 +1,7 @@
 //! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: what the engine writes goes to a directory that this statement makes, and that goes
 //! with it when it fails.
 
+use ::accounts::PrivilegeChecks;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

@@ -265,7 +265,7 @@ impl Session {
         let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
         let request = AuthRequest { user: USER.into(), collation, ..AuthRequest::default() };
         let mut session = Session::new(server, info, &request);
-        let definer: AccountName = crate::accounts::parse_account(&event.definer);
+        let definer: AccountName = ::accounts::parse_account(&event.definer);
         let snapshot = session.server.catalog.snapshot();
         let account = snapshot.accounts().get(&definer).cloned();
         if account.is_none() && &*definer.user != "root" {

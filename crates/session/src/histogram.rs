@@ -1,5 +1,6 @@
 //! ANALYZE TABLE .. UPDATE HISTOGRAM and DROP HISTOGRAM: one grouped query for each column, whose groups become buckets.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Column, Edit, Histogram, HistogramBucket, PrivilegeSet, Relation, Table};
@@ -90,7 +91,7 @@ impl Session {
         wanted: Option<Wanted>,
     ) -> Result<std::result::Result<Vec<(&'static str, String)>, String>> {
         let needed = PrivilegeSet::SELECT | PrivilegeSet::INSERT;
-        match crate::information::system_schema(schema) {
+        match catalog::system_schema(schema) {
             None => self.require_on_table(schema, name, needed)?,
             Some(known @ "information_schema") => {
                 let host = self.shown_host(&self.account);

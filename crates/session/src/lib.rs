@@ -3,6 +3,7 @@
 //!
 //! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
 
+mod account_statements;
 mod accounts;
 mod admin;
 mod analyze;
@@ -20,7 +21,6 @@ mod locales;
 mod lock_tables;
 mod maintenance;
 mod outfile;
-mod owner;
 mod placeholders;
 mod plan_cache;
 mod planned;
@@ -36,6 +36,7 @@ mod set;
 mod show_create;
 mod sink;
 mod statement;
+mod statement_kind;
 mod status;
 mod transaction;
 mod transaction_statements;

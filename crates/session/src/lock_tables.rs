@@ -1,5 +1,6 @@
 //! LOCK TABLES and UNLOCK TABLES.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{LockMode, PrivilegeSet, Relation, Table, Usage};
@@ -52,7 +53,7 @@ impl Session {
                 LockTableMode::Read | LockTableMode::ReadLocal => false,
                 LockTableMode::Write => true,
             };
-            if crate::information::system_schema(&schema).is_some()
+            if catalog::system_schema(&schema).is_some()
                 || view.temporary_table(&schema, &name).is_some()
             {
                 continue;

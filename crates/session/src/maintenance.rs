@@ -1,5 +1,6 @@
 //! ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE: a row of outcome for each table.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, LockMode, PrivilegeSet, Table};
@@ -63,7 +64,7 @@ impl Session {
                     Value::text(text),
                 ]);
             };
-            if crate::information::system_schema(&schema) == Some("performance_schema") {
+            if catalog::system_schema(&schema) == Some("performance_schema") {
                 say(
                     "note",
                     &format!("The storage engine for the table doesn't support {operation}"),
@@ -176,7 +177,7 @@ impl Session {
         schema: Arc<str>,
         table: Arc<str>,
     ) -> Result<(Arc<str>, Arc<str>)> {
-        let Some(known) = crate::information::system_schema(&schema) else {
+        let Some(known) = catalog::system_schema(&schema) else {
             return Ok((schema, table));
         };
         let may = matches!(kind, MaintenanceKind::Check | MaintenanceKind::Checksum);
@@ -201,7 +202,7 @@ impl Session {
         schema: &str,
         name: &str,
     ) -> Result<Vec<String>> {
-        if crate::information::system_schema(schema).is_some() {
+        if catalog::system_schema(schema).is_some() {
             return Ok(Vec::new());
         }
         let Some(relation) = self.view().relation(schema, name) else {
@@ -286,7 +287,7 @@ impl Session {
         for name in &maintenance.tables {
             let (schema, table) = self.qualify(name)?;
             let (schema, table) = self.information_table(maintenance.kind, schema, table)?;
-            let computed = crate::information::system_schema(&schema).is_some();
+            let computed = catalog::system_schema(&schema).is_some();
             let sum = match self.checksum(&schema, &table) {
                 Err(_) if computed => Value::Null,
                 // No checksum is kept that could be shown without reading.

@@ -1,5 +1,6 @@
 //! SELECT ... INTO OUTFILE and INTO DUMPFILE.
 
+use ::accounts::PrivilegeChecks;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;

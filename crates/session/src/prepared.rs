@@ -13,7 +13,6 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::accounts::usage::Resource;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
@@ -22,6 +21,7 @@ use crate::session::Session;
 use crate::sink::ValueRow;
 use crate::statement::{Origin, Running, is_blank, parse_error};
 use crate::status::Counter;
+use accounts::Resource;
 
 /// Most parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;

@@ -1,5 +1,6 @@
 //! Statements that have a plan: binding, planning, running, and reporting what they did.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
 
-use crate::accounts::usage::Resource;
 use crate::information::Information;
 use crate::planned::{BoundContext, Planned, PlannedKind, planned, privilege_of};
 use crate::services::Services;
@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::transaction::Transactions;
+use accounts::Resource;
 use variables::{ReadOnly, Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
@@ -44,7 +45,7 @@ impl CatalogReader for Reader<'_> {
     }
 
     fn schema_exists(&self, schema: &str) -> bool {
-        self.view.has_schema(schema) || crate::information::system_schema(schema).is_some()
+        self.view.has_schema(schema) || catalog::system_schema(schema).is_some()
     }
 
     fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
@@ -673,7 +674,7 @@ impl Session {
         let (schema, table) = (&*needed.schema, &*needed.table);
         // Accounts are the administrators' business; everything else about the server is filtered by what the account may see.
         let is_secret = schema == "mysql" && !table.starts_with("help_");
-        if crate::information::system_schema(schema).is_some() && !is_secret {
+        if catalog::system_schema(schema).is_some() && !is_secret {
             return match needed.kind {
                 PrivilegeKind::Select => Ok(()),
                 PrivilegeKind::Insert | PrivilegeKind::Update | PrivilegeKind::Delete => {
@@ -700,12 +701,6 @@ impl Session {
         }
         let host = self.shown_host(account);
         Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
-    }
-
-    /// The host that refusals name: for the session's own account the client's, not the account's pattern.
-    pub(crate) fn shown_host<'h>(&'h self, account: &'h AccountName) -> &'h str {
-        let own = self.services.user.rsplit_once('@').map(|(_, host)| host);
-        own.filter(|_| *account == self.account).unwrap_or(&account.host)
     }
 
     /// Refuses writes on a server that is read-only for this account.

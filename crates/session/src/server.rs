@@ -3,7 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use catalog::{Account, AccountName, Accounts, Catalog, Edit, MetadataLocks, TlsRequirement};
+use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password, is_insecure};
+use catalog::{Account, AccountName, Catalog, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
 use errors::{Error, Result, bail, err};
 use plugin_api::{
@@ -15,11 +16,8 @@ use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
-use crate::accounts::failed_logins::FailedLogins;
-use crate::accounts::usage::Usages;
 use crate::deadline::Deadlines;
 use crate::events::EventScheduler;
-use crate::owner::OwnerOrPassword;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
@@ -89,9 +87,7 @@ pub struct Server {
     pub(crate) xa_branches: Arc<XaBranches>,
     /// Threads of all large scans besides those of their sessions.
     pub(crate) scan_helpers: HelperLimit,
-    pub(crate) usages: Usages,
-    /// Log-ins that failed, of accounts that they lock.
-    pub(crate) failed_logins: FailedLogins,
+    pub(crate) logins: Logins,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
     /// Plans of prepared statements, in what the texts leave of `prepared_stmt_memory_limit`.
@@ -102,12 +98,7 @@ pub struct Server {
     pub(crate) events: EventScheduler,
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
-    /// Secret that no password matches, for logins of unknown users.
-    decoy: Vec<u8>,
-    insecure_root: bool,
     pub(crate) io_times: Arc<IoTimes>,
-    /// OS user who is root@localhost through the UNIX socket without a password.
-    owner: Option<String>,
 }
 
 /// Global variables that engines are told of.
@@ -117,10 +108,6 @@ pub(crate) const ENGINE_OPTIONS: &[&str] = &[
     "log_archive_backlog_max_mb",
     "recovery_time_target_sec",
 ];
-/// The method of accounts that name none.
-pub(crate) const DEFAULT_METHOD: &str = "caching_sha2_password";
-/// The method that trusts the operating system's user; only over the UNIX socket.
-pub(crate) const SOCKET_METHOD: &str = "auth_socket";
 
 impl Server {
     /// Opens the dictionary, makes what a first start needs, applies options and persisted variables.
@@ -139,7 +126,11 @@ impl Server {
             globals.set_option(name, value, Origin::CommandLine)?;
         }
         let started_micros = micros(config.clock.wall());
-        let decoy = Self::decoy_secret(&config.registry);
+        let root_login = match config.insecure_root {
+            true => RootLogin::WithoutPassword,
+            false => RootLogin::WithPassword,
+        };
+        let logins = Logins::new(&config.registry, root_login, config.root.os_user.clone());
         let deadlines = Arc::new(Deadlines::new(config.clock.clone()));
         let read_limit = globals.integer("table_definition_cache") as usize;
         catalog.with(|snapshot| snapshot.set_read_limit(read_limit));
@@ -169,8 +160,7 @@ impl Server {
             user_locks: UserLocks::default(),
             xa_branches: Arc::default(),
             scan_helpers: HelperLimit::new(scan_helpers),
-            usages: Usages::default(),
-            failed_logins: FailedLogins::default(),
+            logins,
             plan_cache,
             prepared_texts: PreparedTexts::new(digest_seed),
             prepared_plans,
@@ -179,10 +169,7 @@ impl Server {
             events: EventScheduler::default(),
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
-            decoy,
-            insecure_root: config.insecure_root,
             io_times: config.io_times,
-            owner: config.root.os_user.clone(),
         });
         for name in ENGINE_OPTIONS {
             server.set_engine_option(name, server.global_integer(name));
@@ -235,7 +222,7 @@ impl Server {
                 .with_all_privileges()
         };
         let secret = match &root.password {
-            Some(password) => self.hash_password(DEFAULT_METHOD, password)?,
+            Some(password) => hash_password(&self.registry, DEFAULT_METHOD, password)?,
             None => Vec::new(),
         };
         edits.push(Edit::PutAccount(Account {
@@ -247,29 +234,9 @@ impl Server {
         Ok(())
     }
 
-    /// A stored secret made of random bytes: as slow to check as a real one, and nobody knows its password.
-    fn decoy_secret(registry: &Registry) -> Vec<u8> {
-        let mut noise = [0; 16];
-        // Without entropy the decoy is a fixed one; it opens nothing because no account has it.
-        let _ = sys::entropy::fill(&mut noise);
-        let hash = |method: &Arc<dyn Authenticator>| method.hash_password(&noise).ok();
-        registry.authenticator(DEFAULT_METHOD).and_then(hash).unwrap_or_default()
-    }
-
     /// Whether this is the very first start of the data directory with `engine`.
     pub fn is_first_start(engine: &dyn Engine) -> bool {
         !engine.has_table(engine_api::TableId::DICTIONARY)
-    }
-
-    pub(crate) fn hash_password(&self, method: &str, password: &str) -> Result<Vec<u8>> {
-        let method = self
-            .registry
-            .authenticator(method)
-            .ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, method))?;
-        if password.is_empty() {
-            return Ok(Vec::new());
-        }
-        method.hash_password(password.as_bytes())
     }
 
     /// Microseconds since 1970 UTC.
@@ -330,29 +297,6 @@ impl Server {
     pub(crate) fn arc(&self) -> Result<Arc<Server>> {
         self.me.upgrade().ok_or_else(|| err!(SERVER_SHUTDOWN))
     }
-
-    /// The account that a login matches.
-    pub(crate) fn match_account(
-        &self,
-        accounts: &Accounts,
-        user: &str,
-        kind: &ConnectionKind,
-    ) -> Option<Arc<Account>> {
-        let (hosts, is_local) = hosts_of(kind);
-        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-        // An account of the operating system's users is none over TCP.
-        accounts
-            .find_login(user, &hosts, |account| is_local || *account.plugin != *SOCKET_METHOD)
-            .cloned()
-    }
-
-    fn is_insecure_root(&self, user: &str, kind: &ConnectionKind) -> bool {
-        let loopback = match kind {
-            ConnectionKind::Tcp(address) => address.ip().is_loopback(),
-            ConnectionKind::Local => true,
-        };
-        self.insecure_root && user == "root" && loopback
-    }
 }
 
 fn random_seed(fallback: i64) -> u64 {
@@ -360,21 +304,6 @@ fn random_seed(fallback: i64) -> u64 {
     match sys::entropy::fill(&mut noise) {
         Ok(()) => u64::from_le_bytes(noise),
         Err(_) => stdx::mix(fallback as u64),
-    }
-}
-
-/// Names and addresses of the peer that account patterns are compared with.
-pub(crate) fn hosts_of(kind: &ConnectionKind) -> (Vec<String>, bool) {
-    match kind {
-        ConnectionKind::Local => (vec!["localhost".into()], true),
-        ConnectionKind::Tcp(address) => {
-            let ip = address.ip().to_canonical();
-            let mut hosts = vec![ip.to_string()];
-            if ip.is_loopback() {
-                hosts.push("localhost".into());
-            }
-            (hosts, false)
-        }
     }
 }
 
@@ -401,39 +330,12 @@ impl SessionFactory for Server {
         request: &AuthRequest,
         kind: &ConnectionKind,
     ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
-        let is_tcp = matches!(kind, ConnectionKind::Tcp(_));
-        let insecure = is_tcp && request.tls.is_none();
-        if insecure && self.globals.integer("require_secure_transport") == 1 {
+        let must_be_secure = self.globals.integer("require_secure_transport") == 1;
+        if must_be_secure && is_insecure(request, kind) {
             bail!(SECURE_TRANSPORT_REQUIRED);
         }
-        let method = |name: &str| {
-            self.registry
-                .authenticator(name)
-                .cloned()
-                .ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))
-        };
-        if self.is_insecure_root(&request.user, kind) {
-            return Ok((method(DEFAULT_METHOD)?, AccountSecret::default()));
-        }
         let snapshot = self.catalog.snapshot();
-        let Some(account) = self.match_account(snapshot.accounts(), &request.user, kind) else {
-            let authentication_string = self.decoy.clone();
-            let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
-            return Ok((method(DEFAULT_METHOD)?, secret));
-        };
-        if insecure && account.tls != TlsRequirement::None {
-            let authentication_string = self.decoy.clone();
-            let secret = AccountSecret { authentication_string, ..AccountSecret::default() };
-            return Ok((method(DEFAULT_METHOD)?, secret));
-        }
-        let authentication_string = account.authentication_string.clone();
-        let mut chosen = method(&account.plugin)?;
-        let administrates = *account.name.user == *"root" && *account.name.host == *"localhost";
-        if let Some(owner) = self.owner.as_ref().filter(|_| administrates) {
-            chosen = Arc::new(OwnerOrPassword::new(owner, chosen));
-        }
-        let second = account.second_secret.clone();
-        Ok((chosen, AccountSecret { authentication_string, second }))
+        self.logins.find(snapshot.accounts(), &self.registry, request, kind)
     }
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
@@ -443,9 +345,7 @@ impl SessionFactory for Server {
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
         let snapshot = self.catalog.snapshot();
-        let account = self.match_account(snapshot.accounts(), &request.user, kind)?;
-        let host = hosts_of(kind).0.into_iter().next_back().unwrap_or_default();
-        self.failed_logins.count(&account, &host, self.now_micros())
+        self.logins.refused(snapshot.accounts(), request, kind, self.now_micros())
     }
 
     fn kill(&self, connection_id: u64) {
@@ -464,38 +364,5 @@ impl SessionFactory for Server {
 
     fn count_status(&self, name: &'static str, amount: u64) {
         self.counters.add(name, amount);
-    }
-}
-
-impl Server {
-    /// The account of a session that is opened.
-    ///
-    /// # Errors
-    /// 1045 when the account vanished meanwhile, 3118 and 3955 when it is locked.
-    pub(crate) fn session_account(
-        &self,
-        request: &AuthRequest,
-        kind: &ConnectionKind,
-    ) -> Result<Arc<Account>> {
-        let snapshot = self.catalog.snapshot();
-        let host = hosts_of(kind).0.into_iter().next_back().unwrap_or_default();
-        if self.is_insecure_root(&request.user, kind) {
-            let name = AccountName::new("root", "localhost");
-            let known = snapshot.accounts().get(&name).cloned();
-            return Ok(known.unwrap_or_else(|| {
-                Arc::new(Account { name, ..Account::default() }.with_all_privileges())
-            }));
-        }
-        let account = self
-            .match_account(snapshot.accounts(), &request.user, kind)
-            .ok_or_else(|| err!(ACCESS_DENIED_ERROR, request.user, host, "YES"))?;
-        self.failed_logins.pass(&account, &host, self.now_micros())?;
-        if account.locked {
-            return Err(Error::with(
-                errors::ErrorCode::ACCOUNT_HAS_BEEN_LOCKED,
-                &[&account.name.user, &host],
-            ));
-        }
-        Ok(account)
     }
 }

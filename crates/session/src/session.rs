@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::accounts::{PrivilegeChecks, Quota, Resource, has_expired_password, hosts_of};
 use catalog::{
     AccountName, CatalogView, EffectivePrivileges, MetadataGuard, MetadataSlot, PrivilegeSet, Table,
 };
@@ -15,11 +16,10 @@ use plugin_api::{
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
-use crate::accounts::usage::{Quota, Resource};
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
-use crate::server::{Server, hosts_of};
+use crate::server::Server;
 use crate::services::Services;
 use crate::status::SessionCounters;
 use crate::transaction::{Characteristics, Transactions};
@@ -229,8 +229,12 @@ impl Session {
 
     /// Takes over account, schema and character set of a login.
     fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
-        let account = self.server.session_account(request, &self.client.kind)?;
-        let is_expired = self.server.has_expired_password(&account);
+        let (server, now_micros) = (self.server.clone(), self.server.now_micros());
+        let snapshot = server.catalog.snapshot();
+        let kind = &self.client.kind;
+        let account = server.logins.account(snapshot.accounts(), request, kind, now_micros)?;
+        let lifetime = server.globals.integer("default_password_lifetime");
+        let is_expired = has_expired_password(&account, lifetime, now_micros);
         let disconnects = self.server.globals.integer("disconnect_on_expired_password") == 1;
         if is_expired && disconnects && !self.client.expired_passwords {
             bail!(MUST_CHANGE_PASSWORD_LOGIN);
@@ -245,7 +249,7 @@ impl Session {
         if limit > 0 && others as u64 >= limit {
             bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
         }
-        self.quota = self.server.usages.quota(&account);
+        self.quota = self.server.logins.usages.quota(&account);
         self.count_use(Resource::Connections)?;
         self.account = account.name.clone();
         let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
@@ -428,7 +432,7 @@ impl Session {
         let snapshot = self.server.catalog.snapshot();
         let known: Arc<str> = match snapshot.schema(name) {
             Some(schema) => schema.name.clone(),
-            None => match crate::information::system_schema(name) {
+            None => match catalog::system_schema(name) {
                 Some(system) => system.into(),
                 // Who may not see schemas does not learn which there are.
                 None if !self.privileges.sees_schema(name) => {
@@ -438,8 +442,8 @@ impl Session {
             },
         };
         self.check_privileges_current();
-        let is_open = crate::information::system_schema(&known)
-            .is_some_and(|system| !matches!(system, "mysql" | "sys"));
+        let is_open =
+            catalog::system_schema(&known).is_some_and(|system| !matches!(system, "mysql" | "sys"));
         if !is_open && !self.privileges.sees_schema(&known) {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name);
         }
@@ -574,6 +578,20 @@ fn seeds(id: u64) -> (u32, u32) {
     let _ = sys::entropy::fill(&mut noise);
     let number = stdx::mix(u64::from_le_bytes(noise) ^ id);
     ((number as u32) % 0x3FFF_FFFF, ((number >> 32) as u32) % 0x3FFF_FFFF)
+}
+
+impl PrivilegeChecks for Session {
+    fn account(&self) -> &AccountName {
+        &self.account
+    }
+
+    fn privileges(&self) -> &EffectivePrivileges {
+        &self.privileges
+    }
+
+    fn client_host(&self) -> Option<&str> {
+        self.services.user.rsplit_once('@').map(|(_, host)| host)
+    }
 }
 
 impl Drop for Session {

@@ -1,9 +1,10 @@
 //! SET in all its forms. All values are computed and checked first, then all are stored, so that a statement changes everything or
 //! nothing.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
-use catalog::{Edit, PrivilegeSet};
+use catalog::Edit;
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink, SessionServices, StateChange};
 use syntax::ast::{Expr, ExprKind, Ident, LocalVariable, SetItem, SystemVar, VarScope};
@@ -535,30 +536,5 @@ impl Session {
         }
         self.apply(assignments)?;
         self.send_ok(sink, OkInfo::default())
-    }
-
-    /// The right to change global variables.
-    pub(crate) fn require_variable_admin(&self) -> Result<()> {
-        if self.privileges.has_dynamic("SYSTEM_VARIABLES_ADMIN") {
-            return Ok(());
-        }
-        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "SUPER or SYSTEM_VARIABLES_ADMIN"))
-    }
-
-    /// 1227 unless a dynamic privilege is held.
-    pub(crate) fn require_dynamic(&self, name: &str) -> Result<()> {
-        if self.privileges.has_dynamic(name) {
-            return Ok(());
-        }
-        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, format!("SUPER or {name}")))
-    }
-
-    /// 1227 unless a global privilege is held.
-    pub(crate) fn require_global(&self, needed: PrivilegeSet) -> Result<()> {
-        if self.privileges.global().contains(needed) {
-            return Ok(());
-        }
-        let name = needed.names().next().unwrap_or("SUPER");
-        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
     }
 }

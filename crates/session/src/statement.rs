@@ -1,5 +1,6 @@
 //! The life of a statement: text in, one result out. Errors and panics end the statement, never the session.
 
+use ::accounts::PrivilegeChecks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
@@ -8,10 +9,11 @@ use syntax::ast::{CloneStatement, Statement};
 use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
-use crate::accounts::usage::Resource;
 use crate::backup::Backup;
 use crate::session::Session;
+use crate::statement_kind::{Before, commits_implicitly, kind_of};
 use crate::status::Counter;
+use accounts::Resource;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
@@ -247,7 +249,8 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if let Some(counter) = counter_of(statement) {
+        let kind = kind_of(statement);
+        if let Some(counter) = kind.counter {
             self.shared.counters.add(counter, 1);
         }
         if !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
@@ -255,11 +258,11 @@ impl Session {
         }
         self.check_branch(statement)?;
         let mut _definitions = None;
-        if commits_implicitly(statement) {
+        if kind.commits() {
             self.count_use(Resource::Updates)?;
             self.check_lock_mode(statement)?;
             self.commit_implicitly(matches!(statement, Statement::StartTransaction(_)))?;
-            if changes_definitions(statement) {
+            if kind.before == Before::CommitsToDefine {
                 let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
                 let timeout = self.settings.lock_wait_timeout;
                 _definitions = Some(locks.lock_definitions(self.shared.id, timeout, cancel)?);
@@ -333,17 +336,17 @@ impl Session {
             }
             Statement::Kill { query, id } => self.run_kill(*query, id, running, sink),
             // Accounts.
-            Statement::CreateUser(create) => self.create_users(create, sink),
-            Statement::AlterUser(alter) => self.alter_users(alter, sink),
-            Statement::DropUser { if_exists, users } => self.drop_users(*if_exists, users, sink),
-            Statement::RenameUser(pairs) => self.rename_users(pairs, sink),
-            Statement::CreateRole { flags, roles } => self.create_roles(*flags, roles, sink),
-            Statement::DropRole { if_exists, roles } => self.drop_roles(*if_exists, roles, sink),
-            Statement::Grant(grant) => self.run_grant(grant, sink),
-            Statement::Revoke(revoke) => self.run_revoke(revoke, sink),
-            Statement::SetPassword(set) => self.set_password(set, sink),
+            Statement::CreateUser(_)
+            | Statement::AlterUser(_)
+            | Statement::DropUser { .. }
+            | Statement::RenameUser(_)
+            | Statement::CreateRole { .. }
+            | Statement::DropRole { .. }
+            | Statement::Grant(_)
+            | Statement::Revoke(_)
+            | Statement::SetPassword(_)
+            | Statement::SetDefaultRole { .. } => self.run_account_statement(statement, sink),
             Statement::SetRole(choice) => self.set_role(choice, sink),
-            Statement::SetDefaultRole { roles, users } => self.set_default_role(roles, users, sink),
             // Information.
             Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
                 self.run_rewritten(statement, running, sink)
@@ -365,7 +368,7 @@ impl Session {
             },
             Statement::Shutdown => self.run_shutdown(sink),
             Statement::KeyCache(_) => self.key_cache(sink),
-            other => Err(Error::not_supported(name_of(other))),
+            _ => Err(Error::not_supported(kind.unsupported.unwrap_or("this statement"))),
         }
     }
 }
@@ -411,167 +414,4 @@ pub(crate) fn is_blank(text: &[u8]) -> bool {
 fn is_comment(text: &[u8], options: &ParseOptions<'_>) -> bool {
     let parsed = syntax::parse_bytes(text, options);
     matches!(parsed, Ok((Statement::Empty, consumed)) if is_blank(&text[consumed..]))
-}
-
-/// The Com_ counter of a statement.
-fn counter_of(statement: &Statement) -> Option<Counter> {
-    Some(match statement {
-        Statement::CreateDatabase(_) => Counter::CREATE_DB,
-        Statement::AlterDatabase(_) => Counter::ALTER_DB,
-        Statement::DropDatabase(_) => Counter::DROP_DB,
-        Statement::CreateTable(_) => Counter::CREATE_TABLE,
-        Statement::AlterTable(_) => Counter::ALTER_TABLE,
-        Statement::DropTable(_) => Counter::DROP_TABLE,
-        Statement::RenameTable(_) => Counter::RENAME_TABLE,
-        Statement::TruncateTable(_) => Counter::TRUNCATE,
-        Statement::CreateIndex(_) => Counter::CREATE_INDEX,
-        Statement::DropIndex(_) => Counter::DROP_INDEX,
-        Statement::CreateView(_) | Statement::AlterView(_) => Counter::CREATE_VIEW,
-        Statement::DropView(_) => Counter::DROP_VIEW,
-        Statement::StartTransaction(_) => Counter::BEGIN,
-        Statement::Commit(_) => Counter::COMMIT,
-        Statement::Rollback(_) => Counter::ROLLBACK,
-        Statement::Savepoint(_) => Counter::SAVEPOINT,
-        Statement::RollbackTo(_) => Counter::ROLLBACK_TO,
-        Statement::ReleaseSavepoint(_) => Counter::RELEASE_SAVEPOINT,
-        Statement::Xa(xa) => match xa {
-            syntax::ast::Xa::Start { .. } => Counter::XA_START,
-            syntax::ast::Xa::End { .. } => Counter::XA_END,
-            syntax::ast::Xa::Prepare(_) => Counter::XA_PREPARE,
-            syntax::ast::Xa::Commit { .. } => Counter::XA_COMMIT,
-            syntax::ast::Xa::Rollback(_) => Counter::XA_ROLLBACK,
-            syntax::ast::Xa::Recover { .. } => Counter::XA_RECOVER,
-        },
-        Statement::Set(_) | Statement::SetTransaction(_) => Counter::SET_OPTION,
-        Statement::SetPassword(_) => Counter::SET_PASSWORD,
-        Statement::SetRole(_) | Statement::SetDefaultRole { .. } => Counter::SET_ROLE,
-        Statement::LockTables(_) => Counter::LOCK_TABLES,
-        Statement::UnlockTables => Counter::UNLOCK_TABLES,
-        Statement::Prepare { .. } => Counter::PREPARE_SQL,
-        Statement::Execute { .. } | Statement::ExecuteText { .. } => Counter::EXECUTE_SQL,
-        Statement::Deallocate(_) => Counter::DEALLOC_SQL,
-        Statement::Use(_) => Counter::CHANGE_DB,
-        Statement::Kill { .. } => Counter::KILL,
-        Statement::CreateUser(_) => Counter::CREATE_USER,
-        Statement::AlterUser(_) => Counter::ALTER_USER,
-        Statement::DropUser { .. } => Counter::DROP_USER,
-        Statement::RenameUser(_) => Counter::RENAME_USER,
-        Statement::CreateRole { .. } => Counter::CREATE_ROLE,
-        Statement::DropRole { .. } => Counter::DROP_ROLE,
-        Statement::Grant(grant) => match **grant {
-            syntax::ast::Grant::Roles { .. } => Counter::GRANT_ROLES,
-            syntax::ast::Grant::Privileges { .. } | syntax::ast::Grant::Proxy { .. } => {
-                Counter::GRANT
-            }
-        },
-        Statement::Revoke(revoke) => match revoke.what {
-            syntax::ast::RevokeKind::Roles { .. } => Counter::REVOKE_ROLES,
-            syntax::ast::RevokeKind::Privileges { .. }
-            | syntax::ast::RevokeKind::Everything
-            | syntax::ast::RevokeKind::Proxy(_) => Counter::REVOKE,
-        },
-        Statement::Show(_) | Statement::Describe(_) => Counter::SHOW,
-        Statement::Help(_) => Counter::HELP,
-        Statement::Explain(_) => Counter::EXPLAIN,
-        Statement::GetDiagnostics(_) => Counter::GET_DIAGNOSTICS,
-        Statement::Signal(_) => Counter::SIGNAL,
-        Statement::Flush(_) => Counter::FLUSH,
-        Statement::Reset(_) | Statement::ResetPersist { .. } => Counter::RESET,
-        Statement::Shutdown => Counter::SHUTDOWN,
-        Statement::LoadData(_) => Counter::LOAD,
-        Statement::TableMaintenance(maintenance) => match maintenance.kind {
-            syntax::ast::MaintenanceKind::Check => Counter::CHECK,
-            syntax::ast::MaintenanceKind::Analyze => Counter::ANALYZE,
-            syntax::ast::MaintenanceKind::Optimize => Counter::OPTIMIZE,
-            syntax::ast::MaintenanceKind::Repair => Counter::REPAIR,
-            syntax::ast::MaintenanceKind::Checksum => Counter::CHECKSUM,
-        },
-        _ => return None,
-    })
-}
-
-/// Statements that end the transaction before they begin. Those on temporary tables decide for themselves.
-pub(crate) fn commits_implicitly(statement: &Statement) -> bool {
-    match statement {
-        Statement::CreateTable(create) => !create.temporary,
-        Statement::DropTable(drop) => !drop.temporary,
-        Statement::TableMaintenance(maintenance) => {
-            maintenance.kind != syntax::ast::MaintenanceKind::Checksum
-        }
-        Statement::CreateDatabase(_)
-        | Statement::AlterDatabase(_)
-        | Statement::DropDatabase(_)
-        | Statement::AlterTable(_)
-        | Statement::RenameTable(_)
-        | Statement::TruncateTable(_)
-        | Statement::CreateIndex(_)
-        | Statement::DropIndex(_)
-        | Statement::CreateView(_)
-        | Statement::AlterView(_)
-        | Statement::DropView(_)
-        | Statement::CreateRoutine(_)
-        | Statement::AlterRoutine(_)
-        | Statement::DropRoutine(_)
-        | Statement::CreateTrigger(_)
-        | Statement::DropTrigger(_)
-        | Statement::CreateEvent(_)
-        | Statement::AlterEvent(_)
-        | Statement::DropEvent(_)
-        | Statement::StartTransaction(_)
-        | Statement::LockTables(_)
-        | Statement::CreateUser(_)
-        | Statement::AlterUser(_)
-        | Statement::DropUser { .. }
-        | Statement::RenameUser(_)
-        | Statement::CreateRole { .. }
-        | Statement::DropRole { .. }
-        | Statement::Grant(_)
-        | Statement::Revoke(_)
-        | Statement::SetPassword(_)
-        | Statement::SetDefaultRole { .. }
-        | Statement::Flush(_) => true,
-        _ => false,
-    }
-}
-
-/// Whether a statement that commits implicitly changes what all sessions see, other than rows.
-fn changes_definitions(statement: &Statement) -> bool {
-    !matches!(
-        statement,
-        Statement::StartTransaction(_)
-            | Statement::LockTables(_)
-            | Statement::Flush(_)
-            | Statement::TableMaintenance(_)
-    )
-}
-
-/// How a statement that is not built is named in error 1235.
-fn name_of(statement: &Statement) -> &'static str {
-    match statement {
-        Statement::Handler(_) => "HANDLER",
-        Statement::ImportTable(_) => "IMPORT TABLE",
-        Statement::CreateSequence(_) => "CREATE SEQUENCE",
-        Statement::AlterSequence(_) => "ALTER SEQUENCE",
-        Statement::DropSequence(_) => "DROP SEQUENCE",
-        Statement::CreateLoadableFunction(_) => "CREATE FUNCTION ... SONAME",
-        Statement::CreateLibrary(_) => "CREATE LIBRARY",
-        Statement::AlterLibrary(_) => "ALTER LIBRARY",
-        Statement::DropLibrary(_) => "DROP LIBRARY",
-        Statement::Server(_) => "CREATE SERVER and ALTER SERVER",
-        Statement::DropServer { .. } => "DROP SERVER",
-        Statement::Tablespace(_) => "TABLESPACE",
-        Statement::LogfileGroup(_) => "LOGFILE GROUP",
-        Statement::CreateSpatialReferenceSystem(_)
-        | Statement::DropSpatialReferenceSystem { .. } => "SPATIAL REFERENCE SYSTEM",
-        Statement::ResourceGroup(_) | Statement::SetResourceGroup { .. } => "RESOURCE GROUP",
-        Statement::Reset(_) => "RESET",
-        Statement::PurgeBinaryLogs { .. } => "PURGE BINARY LOGS",
-        Statement::Binlog(_) => "BINLOG",
-        Statement::Plugin(_) => "INSTALL and UNINSTALL",
-        Statement::Restart => "RESTART",
-        Statement::AlterInstance(_) => "ALTER INSTANCE",
-        Statement::Replication(_) => "replication statements",
-        Statement::Program(_) => "stored programs",
-        _ => "this statement",
-    }
 }

@@ -1,5 +1,6 @@
 //! Statements about transactions, and where transactions begin and end around other statements.
 
+use ::accounts::PrivilegeChecks;
 use engine_api::CommitHandle;
 use errors::{Error, ErrorCode, Result, bail};
 use plugin_api::{CommandOutcome, OkInfo, ResultSink};

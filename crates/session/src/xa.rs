@@ -3,6 +3,7 @@
 //!
 //! A branch that the session is in is an explicit transaction to everything else; what may not be done within it is asked here.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{MetadataLocks, MetadataSlot, Usage};
@@ -20,7 +21,7 @@ use types::{CollationId, DataType, Value};
 use crate::planned::Planned;
 use crate::server::Server;
 use crate::session::Session;
-use crate::statement::commits_implicitly;
+use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
 use crate::transaction_statements::to_wait_for;
 

@@ -1,5 +1,6 @@
 //! Accounts as statements and information tables show them. Changes nothing.
 
+use ::accounts::LIMITS;
 use catalog::{
     Account, AccountName, Accounts, EarlierPassword, LockTime, PrivilegeSet, TlsRequirement,
 };
@@ -282,14 +283,6 @@ pub(crate) fn grant_statements(account: &Account) -> Vec<String> {
     }
     grants
 }
-
-/// Resource limits in the order in which accounts keep them.
-pub(crate) const LIMITS: [&str; 4] = [
-    "MAX_QUERIES_PER_HOUR",
-    "MAX_UPDATES_PER_HOUR",
-    "MAX_CONNECTIONS_PER_HOUR",
-    "MAX_USER_CONNECTIONS",
-];
 
 /// SHOW CREATE USER.
 pub(crate) fn create_user_statement(account: &Account) -> String {

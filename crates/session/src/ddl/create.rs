@@ -1,5 +1,6 @@
 //! CREATE TABLE in its three forms.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{

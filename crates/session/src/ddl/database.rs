@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP DATABASE.
 
+use ::accounts::PrivilegeChecks;
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! DROP, TRUNCATE and RENAME TABLE.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};

@@ -1,5 +1,6 @@
 //! Whether foreign keys may be: the parent, its key, the types on both sides.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{ForeignKey, Index, ReferenceAction, Table};

@@ -21,7 +21,7 @@ mod view;
 
 use std::sync::Arc;
 
-use catalog::{Edit, LockMode, MetadataGuard, PrivilegeSet, Table};
+use catalog::{Edit, LockMode, MetadataGuard, Table};
 use engine_api::{CommitHandle, TableId};
 use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
@@ -103,33 +103,6 @@ impl Session {
             Some(catalog::Relation::View(_)) => Err(err!(WRONG_OBJECT, schema, name, "BASE TABLE")),
             None => Err(err!(NO_SUCH_TABLE, schema, name)),
         }
-    }
-
-    /// 1142 unless `needed` is held on the table.
-    pub(crate) fn require_on_table(
-        &self,
-        schema: &str,
-        table: &str,
-        needed: PrivilegeSet,
-    ) -> Result<()> {
-        if crate::information::system_schema(schema).is_some() {
-            bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, schema);
-        }
-        if self.privileges.allows_table(schema, table, needed) {
-            return Ok(());
-        }
-        let word = needed.names().next().unwrap_or("ALTER");
-        let host = self.shown_host(&self.account);
-        Err(err!(TABLEACCESS_DENIED_ERROR, word, self.account.user, host, table))
-    }
-
-    /// 1044 unless `needed` is held on the schema.
-    pub(crate) fn require_on_schema(&self, schema: &str, needed: PrivilegeSet) -> Result<()> {
-        let is_system = crate::information::system_schema(schema).is_some();
-        if !is_system && self.privileges.on_schema(schema).contains(needed) {
-            return Ok(());
-        }
-        Err(err!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, schema))
     }
 
     /// Waits until nobody else uses the tables, and keeps others out.

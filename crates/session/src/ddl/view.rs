@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP VIEW.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};

@@ -27,19 +27,8 @@ use crate::show_create;
 use crate::status;
 use variables::{Scope, SessionValues, Source, display_text};
 
-/// Schemas whose tables are facts.
-const SYSTEM_SCHEMAS: &[&str] =
-    &["data_dictionary", "information_schema", "mysql", "performance_schema", "sys"];
-
 const BASE_TABLE: &str = "BASE TABLE";
 const VIEW: &str = "VIEW";
-
-/// The name of a schema of facts; the standard ones are found in any case.
-pub(crate) fn system_schema(name: &str) -> Option<&'static str> {
-    SYSTEM_SCHEMAS.iter().copied().find(|known| {
-        *known == name || (known.ends_with("_schema") && known.eq_ignore_ascii_case(name))
-    })
-}
 
 /// COM_STATISTICS.
 pub(crate) fn statistics_line(server: &Server) -> String {
@@ -563,7 +552,7 @@ impl InformationContext for Information<'_> {
                 (schema.name.to_string(), collation.name.to_owned())
             })
             .collect();
-        for name in SYSTEM_SCHEMAS {
+        for name in catalog::SYSTEM_SCHEMAS {
             let used = self
                 .server
                 .registry
@@ -591,7 +580,7 @@ impl InformationContext for Information<'_> {
         visit: &mut dyn FnMut(&TableView) -> Result<()>,
     ) -> Result<()> {
         self.shared.cancel.check()?;
-        match (system_schema(schema), name) {
+        match (catalog::system_schema(schema), name) {
             (Some(system), name) => self.system_tables(system, name).iter().try_for_each(visit),
             (None, Some(name)) => self.user_table(schema, name, detail).iter().try_for_each(visit),
             (None, None) => self.user_tables(schema, detail, visit),
@@ -603,7 +592,7 @@ impl InformationContext for Information<'_> {
         if let Some(schema) = snapshot.schema(schema) {
             return Some(show_create::create_schema(schema, self.style()));
         }
-        let name = system_schema(schema)?;
+        let name = catalog::system_schema(schema)?;
         let charset = if name == "information_schema" { "utf8mb3" } else { "utf8mb4" };
         Some(format!(
             "CREATE DATABASE `{name}` /*!40100 DEFAULT CHARACTER SET {charset} */ /*!80016 DEFAULT ENCRYPTION='N' */"
@@ -844,7 +833,7 @@ impl InformationContext for Information<'_> {
         let snapshot = self.server.catalog.snapshot();
         let name = match account {
             None => self.account.clone(),
-            Some(text) => crate::accounts::parse_account(text),
+            Some(text) => ::accounts::parse_account(text),
         };
         let may_read = name == *self.account
             || self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT);

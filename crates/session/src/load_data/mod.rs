@@ -2,6 +2,7 @@
 
 mod reader;
 
+use ::accounts::PrivilegeChecks;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! CALL: arguments in, the program run as its definer or its caller, results out.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{AccountName, PrivilegeSet, Routine, RoutineKind, RoutineParameter};
@@ -125,7 +126,7 @@ impl Session {
             runs_prepared: self.runs_prepared,
         };
         if !loaded.invoker && !is_account(&loaded.definer, &self.account) {
-            let definer = crate::accounts::parse_account(&loaded.definer);
+            let definer = ::accounts::parse_account(&loaded.definer);
             let snapshot = self.server.catalog.snapshot();
             if snapshot.accounts().get(&definer).is_none() && &*definer.user != "root" {
                 bail!(NO_SUCH_USER, definer.user, definer.host);

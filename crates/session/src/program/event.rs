@@ -1,5 +1,6 @@
 //! Events: CREATE, ALTER, DROP and SHOW CREATE EVENT, and how their schedules are read and shown. When they run is `crate::events`.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{
@@ -164,7 +165,7 @@ fn shown(micros: i64, zone: &dyn ZoneRules) -> DateTime {
 
 /// The text of SHOW CREATE EVENT.
 fn create_text(event: &Event, zone: &dyn ZoneRules) -> String {
-    let definer = crate::accounts::parse_account(&event.definer);
+    let definer = ::accounts::parse_account(&event.definer);
     let moment = |micros| {
         let mut text = Vec::new();
         types::to_text(&Value::DateTime(shown(micros, zone)), &DataType::datetime(0), &mut text);

@@ -1,5 +1,6 @@
 //! Calls of stored functions.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{PrivilegeSet, Routine};

@@ -12,9 +12,10 @@ pub(crate) mod show;
 mod trigger;
 mod within;
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
-use catalog::{Account, AccountName, Edit, PrivilegeSet, Routine, RoutineKind, routine_grant_key};
+use catalog::{Account, Edit, PrivilegeSet, Routine, RoutineKind, routine_grant_key};
 use errors::{Error, ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
@@ -139,7 +140,7 @@ impl Session {
         };
         if definer != own {
             self.require_dynamic("SET_ANY_DEFINER")?;
-            let account = crate::accounts::parse_account(&definer);
+            let account = ::accounts::parse_account(&definer);
             if self.server.catalog.snapshot().accounts().get(&account).is_none() {
                 let no_such_user = ErrorCode::NO_SUCH_USER;
                 self.working.note(no_such_user, &[&account.user, &account.host]);
@@ -244,7 +245,7 @@ impl Session {
     /// 1227 unless the account may change what a SYSTEM_USER has made.
     fn require_over_definer(&self, definer: &str) -> Result<()> {
         let snapshot = self.server.catalog.snapshot();
-        let account = crate::accounts::parse_account(definer);
+        let account = ::accounts::parse_account(definer);
         let is_system = |account: &Arc<Account>| account.dynamic.contains_key("SYSTEM_USER");
         if snapshot.accounts().get(&account).is_some_and(is_system)
             && !self.privileges.has_dynamic("SYSTEM_USER")
@@ -259,21 +260,5 @@ impl Session {
         let snapshot = self.server.catalog.snapshot();
         let known = snapshot.routine(schema, kind, name).cloned();
         known.ok_or_else(|| err!(SP_DOES_NOT_EXIST, kind.as_str(), format!("{schema}.{name}")))
-    }
-
-    /// 1370 unless `needed` is held on the routine, whether there is such a one or not.
-    pub(crate) fn require_on_routine(
-        &self,
-        schema: &str,
-        kind: RoutineKind,
-        name: &str,
-        needed: PrivilegeSet,
-    ) -> Result<()> {
-        if self.privileges.on_routine(schema, kind, name).contains(needed) {
-            return Ok(());
-        }
-        let word = if needed == PrivilegeSet::EXECUTE { "execute" } else { "alter routine" };
-        let AccountName { user, host } = &self.account;
-        Err(err!(PROCACCESS_DENIED_ERROR, word, user, host, format!("{schema}.{name}")))
     }
 }

@@ -436,7 +436,7 @@ impl Session {
 
 /// Statements that a function must not run, because they would end the transaction of its caller.
 fn ends_transaction(statement: &Statement) -> bool {
-    crate::statement::commits_implicitly(statement)
+    crate::statement_kind::commits_implicitly(statement)
         || match statement {
             Statement::Commit(_) | Statement::Rollback(_) => true,
             // It begins one, or is refused in its own words.

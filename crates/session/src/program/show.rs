@@ -52,7 +52,7 @@ fn returns_text(ty: &DataType) -> String {
 
 /// The text of SHOW CREATE PROCEDURE.
 fn create_text(routine: &Routine) -> String {
-    let definer = crate::accounts::parse_account(&routine.definer);
+    let definer = ::accounts::parse_account(&routine.definer);
     let mut text = format!(
         "CREATE DEFINER={}@{} {} {}({}){}\n",
         quote(&definer.user),

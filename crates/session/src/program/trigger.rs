@@ -1,5 +1,6 @@
 //! Triggers: CREATE, DROP and SHOW CREATE TRIGGER, and what becomes of them when their tables change.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, RelationKind, Trigger, TriggerEvent};
@@ -25,7 +26,7 @@ fn event_of(event: ast::TriggerEvent) -> TriggerEvent {
 
 /// The text of SHOW CREATE TRIGGER.
 fn create_text(trigger: &Trigger) -> String {
-    let definer = crate::accounts::parse_account(&trigger.definer);
+    let definer = ::accounts::parse_account(&trigger.definer);
     format!(
         "CREATE DEFINER={}@{} TRIGGER {} {} {} ON {} FOR EACH ROW {}",
         quote(&definer.user),
@@ -189,7 +190,7 @@ impl Session {
         table_schema: &str,
         table: &str,
     ) -> Result<()> {
-        match crate::information::system_schema(table_schema) {
+        match catalog::system_schema(table_schema) {
             Some("information_schema") => {
                 let account = &self.account;
                 bail!(DBACCESS_DENIED_ERROR, account.user, account.host, table_schema)
@@ -197,7 +198,7 @@ impl Session {
             Some(_) => bail!(NO_TRIGGERS_ON_SYSTEM_SCHEMA),
             None => {}
         }
-        if crate::information::system_schema(schema).is_some() {
+        if catalog::system_schema(schema).is_some() {
             bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, schema);
         }
         if name.is_empty() || name.ends_with(' ') {

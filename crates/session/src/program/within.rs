@@ -4,6 +4,7 @@
 //! session besides. So a statement that has programs works with the session's own parts taken out of it; when a program is to run
 //! they are put back, and taken out again when it is done. Statements without programs know nothing of this.
 
+use ::accounts::PrivilegeChecks;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 //! other's are inserted where they were, all in one transaction. Each row is dealt out anew on its way, so WITHOUT VALIDATION too answers
 //! 1737 for one that belongs elsewhere: no condition on the partition column would find it.
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Column, Index, PARTITION_COLUMN, Partition, PrivilegeSet, Table, same_name};
@@ -71,7 +72,7 @@ impl Session {
             |needed: &PrivilegeSet| !self.privileges.allows_table(schema, name, *needed);
         let missing: Vec<&str> =
             NEEDED.into_iter().filter(is_missing).flat_map(PrivilegeSet::names).collect();
-        if missing.is_empty() || crate::information::system_schema(schema).is_some() {
+        if missing.is_empty() || catalog::system_schema(schema).is_some() {
             return self.require_on_table(schema, name, PrivilegeSet::ALTER);
         }
         let host = self.shown_host(&self.account);

@@ -9,6 +9,7 @@ mod order;
 mod partitions;
 mod way;
 
+use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{ColumnDefault, PrivilegeSet, Table, same_name};

@@ -2,14 +2,11 @@
 
 use catalog::{Account, AccountName, EarlierPassword, Edit, LockTime, PrivilegeSet};
 use errors::{Error, Result, bail, err};
-use plugin_api::{ColumnMeta, ResultSink};
+use plugin_api::Registry;
 use syntax::ast::{AccountOptions, AuthOption, PasswordOption, SetPassword, UserSpec};
-use types::{CollationId, DataType, Value};
 
-use crate::server::Server;
-use crate::session::Session;
-use crate::sink::{DiscardSink, send_rows};
-use variables::as_u64;
+use crate::logins::hash_password;
+use crate::statement::{AccountChange, AccountStatement};
 
 const DAY_MICROS: i64 = 86_400 * 1_000_000;
 /// Most FAILED_LOGIN_ATTEMPTS, and most days of PASSWORD_LOCK_TIME.
@@ -21,7 +18,7 @@ const LIFETIME_DAYS_MAX: u64 = 65_535;
 ///
 /// # Errors
 /// 1525.
-pub(super) fn apply_password_option(account: &mut Account, option: &PasswordOption) -> Result<()> {
+pub(crate) fn apply_password_option(account: &mut Account, option: &PasswordOption) -> Result<()> {
     let policy = &mut account.password_policy;
     let within = |name: &str, number: u64, range: std::ops::RangeInclusive<u64>| {
         if range.contains(&number) {
@@ -55,38 +52,47 @@ pub(super) fn apply_password_option(account: &mut Account, option: &PasswordOpti
 }
 
 /// Whether the options end the password's life at once.
-pub(super) fn expires(options: &AccountOptions) -> bool {
+pub(crate) fn expires(options: &AccountOptions) -> bool {
     options.password.contains(&PasswordOption::Expire)
 }
 
 /// Whether the options make failed log-ins forgotten.
-pub(super) fn unlocks(options: &AccountOptions) -> bool {
+pub(crate) fn unlocks(options: &AccountOptions) -> bool {
     let counts = |option: &PasswordOption| {
         matches!(option, PasswordOption::FailedLoginAttempts(_) | PasswordOption::LockTime(_))
     };
     options.lock == Some(false) || options.password.iter().any(counts)
 }
 
-impl Server {
-    /// Whether the account must have a new password before it may do anything else.
-    pub(crate) fn has_expired_password(&self, account: &Account) -> bool {
-        let days = account.password_policy.lifetime_days;
-        let days =
-            days.map_or_else(|| self.globals.integer("default_password_lifetime"), u64::from);
-        let days = i64::try_from(days).unwrap_or(i64::MAX);
-        let age = self.now_micros().saturating_sub(account.password_changed_micros);
-        account.password_expired || (days > 0 && age >= days.saturating_mul(DAY_MICROS))
-    }
-
-    fn is_password(&self, account: &Account, stored: &[u8], password: &str) -> bool {
-        let method = self.registry.authenticator(&account.plugin);
-        method.is_some_and(|method| method.is_password(stored, password.as_bytes()))
-    }
+/// Variables about passwords.
+#[derive(Clone, Copy, Debug)]
+pub struct PasswordRules {
+    /// `password_history`.
+    pub history: u32,
+    /// `password_reuse_interval`.
+    pub reuse_days: u32,
+    /// `password_require_current` is on.
+    pub require_current: bool,
+    /// `generated_random_password_length`.
+    pub random_chars: usize,
 }
 
-impl Session {
+/// Whether the account must have a new password before it may do anything else. `default_days`: `default_password_lifetime`.
+pub fn has_expired_password(account: &Account, default_days: u64, now_micros: i64) -> bool {
+    let days = account.password_policy.lifetime_days.map_or(default_days, u64::from);
+    let days = i64::try_from(days).unwrap_or(i64::MAX);
+    let age = now_micros.saturating_sub(account.password_changed_micros);
+    account.password_expired || (days > 0 && age >= days.saturating_mul(DAY_MICROS))
+}
+
+fn is_password(registry: &Registry, account: &Account, stored: &[u8], password: &str) -> bool {
+    let method = registry.authenticator(&account.plugin);
+    method.is_some_and(|method| method.is_password(stored, password.as_bytes()))
+}
+
+impl AccountStatement<'_> {
     /// IDENTIFIED ..., DISCARD OLD PASSWORD: a password that was made is returned.
-    pub(super) fn apply_auth(
+    pub(crate) fn apply_auth(
         &mut self,
         account: &mut Account,
         spec: &UserSpec,
@@ -112,7 +118,6 @@ impl Session {
         if let Some(plugin) = &auth.plugin {
             let name = plugin.text.to_ascii_lowercase();
             let method = self
-                .server
                 .registry
                 .authenticator(&name)
                 .ok_or_else(|| err!(PLUGIN_IS_NOT_LOADED, name))?;
@@ -136,12 +141,11 @@ impl Session {
         }
         let made = if auth.random { Some(self.random_password()?) } else { None };
         if let Some(password) = made.as_deref().or(auth.password.as_deref()) {
-            let secret = self.server.hash_password(&account.plugin, password)?;
+            let secret = hash_password(self.registry, &account.plugin, password)?;
             self.put_password(account, secret, Some(password))?;
         }
         if let Some(hash) = &auth.hash {
             let valid = self
-                .server
                 .registry
                 .authenticator(&account.plugin)
                 .is_some_and(|method| hash.is_empty() || method.is_valid_stored(hash));
@@ -166,7 +170,7 @@ impl Session {
         secret: Vec<u8>,
         password: Option<&str>,
     ) -> Result<()> {
-        let now = self.server.now_micros();
+        let now = self.now_micros;
         if !secret.is_empty() {
             self.remember_password(account, &secret, password, now)?;
         }
@@ -184,11 +188,9 @@ impl Session {
         password: Option<&str>,
         now: i64,
     ) -> Result<()> {
-        let globals = &self.server.globals;
-        let global = |name: &str| u32::try_from(globals.integer(name)).unwrap_or(u32::MAX);
         let policy = &account.password_policy;
-        let history = policy.history.unwrap_or_else(|| global("password_history")) as usize;
-        let days = policy.reuse_days.unwrap_or_else(|| global("password_reuse_interval"));
+        let history = policy.history.unwrap_or(self.rules.history) as usize;
+        let days = policy.reuse_days.unwrap_or(self.rules.reuse_days);
         let forget = |earlier: &mut Vec<EarlierPassword>| {
             let mut position = 0;
             earlier.retain(|password| {
@@ -201,7 +203,7 @@ impl Session {
         forget(&mut earlier);
         if let Some(password) = password {
             let mut known = earlier.iter();
-            if known.any(|known| self.server.is_password(account, &known.secret, password)) {
+            if known.any(|known| is_password(self.registry, account, &known.secret, password)) {
                 bail!(CREDENTIALS_CONTRADICT_TO_HISTORY, account.name.user, account.name.host);
             }
         }
@@ -235,7 +237,7 @@ impl Session {
     /// RETAIN CURRENT and DISCARD OLD PASSWORD of the session's own account.
     fn require_second_password(&self, account: &Account) -> Result<()> {
         let allowed = self.privileges.global().contains(PrivilegeSet::CREATE_USER)
-            || (account.name == self.account
+            || (account.name == *self.own
                 && self.privileges.has_dynamic("APPLICATION_PASSWORD_ADMIN"));
         if allowed {
             return Ok(());
@@ -248,16 +250,15 @@ impl Session {
     /// # Errors
     /// 3891, 3892, 3893.
     fn check_current_password(&self, account: &Account, replace: Option<&str>) -> Result<()> {
-        let is_own = account.name == self.account;
+        let is_own = account.name == *self.own;
         let current = &account.authentication_string;
         match replace {
             Some(_) if !is_own => bail!(CURRENT_PASSWORD_NOT_REQUIRED),
-            Some(given) if self.server.is_password(account, current, given) => Ok(()),
+            Some(given) if is_password(self.registry, account, current, given) => Ok(()),
             Some(_) => bail!(INCORRECT_CURRENT_PASSWORD),
             None => {
-                let required = account.password_policy.require_current.unwrap_or_else(|| {
-                    self.server.globals.integer("password_require_current") == 1
-                });
+                let required = account.password_policy.require_current;
+                let required = required.unwrap_or(self.rules.require_current);
                 if is_own && required && !self.administers_accounts() {
                     bail!(MISSING_CURRENT_PASSWORD);
                 }
@@ -273,7 +274,7 @@ impl Session {
 
     /// A password of `generated_random_password_length` printable characters.
     fn random_password(&self) -> Result<String> {
-        let length = as_u64(&self.value("generated_random_password_length")) as usize;
+        let length = self.rules.random_chars;
         let mut password = String::with_capacity(length);
         while password.len() < length {
             let mut noise = [0_u8; 64];
@@ -286,54 +287,18 @@ impl Session {
         Ok(password)
     }
 
-    /// Commits `edits` and answers with the passwords that were made, if any.
-    pub(super) fn commit_with_passwords(
-        &mut self,
-        edits: &[Edit],
-        made: Vec<(AccountName, String)>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if made.is_empty() {
-            return self.commit_accounts(edits, sink);
-        }
-        self.commit_accounts(edits, &mut DiscardSink::default())?;
-        let text = |name: &str, chars| {
-            let ty = DataType::varchar(chars, CollationId::UTF8MB4_0900_AI_CI);
-            ColumnMeta::computed(name, ty.with_nullable(false))
-        };
-        let factor = DataType { length: 13, ..DataType::bigint_unsigned().with_nullable(false) };
-        let columns = [
-            text("user", 4),
-            text("host", 4),
-            text("generated password", 18),
-            ColumnMeta::computed("auth_factor", factor),
-        ];
-        let row = |(name, password): &(AccountName, String)| {
-            let [user, host, password] =
-                [&*name.user, &*name.host, password.as_str()].map(Value::text);
-            vec![user, host, password, Value::UInt(1)]
-        };
-        let rows: Vec<_> = made.iter().map(row).collect();
-        let state = self.state_info();
-        send_rows(sink, &columns, &rows, &state)
-    }
-
     /// SET PASSWORD.
-    pub(crate) fn set_password(
-        &mut self,
-        set: &SetPassword,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub(crate) fn set_password(&mut self, set: &SetPassword) -> Result<AccountChange> {
         let name = match &set.user {
             Some(user) => self.account_name(user)?,
-            None => self.account.clone(),
+            None => self.own.clone(),
         };
-        let is_own = name == self.account;
+        let is_own = name == *self.own;
         if !is_own && self.must_change_password {
             bail!(MUST_CHANGE_PASSWORD);
         }
         if !is_own && !self.administers_accounts() {
-            bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, "mysql");
+            bail!(DBACCESS_DENIED_ERROR, self.own.user, self.own.host, "mysql");
         }
         let accounts = self.accounts();
         let known = accounts.get(&name).ok_or_else(|| err!(PASSWORD_NO_MATCH))?;
@@ -346,9 +311,11 @@ impl Session {
             ..AuthOption::default()
         };
         let made = self.apply_auth_option(&mut account, &auth)?;
-        let made = made.map(|password| (name, password)).into_iter().collect();
-        self.commit_with_passwords(&[Edit::PutAccount(account)], made, sink)?;
-        self.must_change_password &= !is_own;
-        Ok(())
+        Ok(AccountChange {
+            edits: vec![Edit::PutAccount(account)],
+            passwords: made.map(|password| (name, password)).into_iter().collect(),
+            own_password: is_own,
+            ..AccountChange::default()
+        })
     }
 }

@@ -2,22 +2,17 @@
 
 use catalog::{Account, Edit, PrivilegeSet, RoleGrant, TlsRequirement};
 use errors::{ErrorCode, Result};
-use plugin_api::ResultSink;
 use syntax::ast::{AccountOptions, AlterUser, CreateUser, Require, UserName};
 
-use super::failed;
-use super::passwords::{apply_password_option, expires, unlocks};
-use super::texts::LIMITS;
-use crate::server::DEFAULT_METHOD;
-use crate::session::Session;
+use crate::PrivilegeChecks;
+use crate::logins::DEFAULT_METHOD;
+use crate::passwords::{apply_password_option, expires, unlocks};
+use crate::statement::{AccountChange, AccountStatement, failed};
+use crate::usage::LIMITS;
 
-impl Session {
+impl AccountStatement<'_> {
     /// CREATE USER.
-    pub(crate) fn create_users(
-        &mut self,
-        create: &CreateUser,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub(crate) fn create_users(&mut self, create: &CreateUser) -> Result<AccountChange> {
         self.require_global(PrivilegeSet::CREATE_USER)?;
         let accounts = self.accounts();
         let (mut edits, mut made) = (Vec::new(), Vec::new());
@@ -34,7 +29,7 @@ impl Session {
             if accounts.get(&name).is_some() {
                 if create.flags.if_not_exists {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
-                    self.working.note(ErrorCode::USER_ALREADY_EXISTS, &[&shown]);
+                    self.diagnostics.note(ErrorCode::USER_ALREADY_EXISTS, &[&shown]);
                 } else if !create.flags.or_replace {
                     refused.push(name);
                     continue;
@@ -46,7 +41,7 @@ impl Session {
             let mut account = Account {
                 name,
                 plugin: DEFAULT_METHOD.into(),
-                password_changed_micros: self.server.now_micros(),
+                password_changed_micros: self.now_micros,
                 ..Account::default()
             };
             self.apply_account_options(&mut account, &create.options)?;
@@ -64,10 +59,10 @@ impl Session {
         if !refused.is_empty() {
             return Err(failed("CREATE USER", &refused));
         }
-        self.commit_with_passwords(&edits, made, sink)
+        Ok(AccountChange { edits, passwords: made, ..AccountChange::default() })
     }
 
-    pub(super) fn apply_account_options(
+    pub(crate) fn apply_account_options(
         &mut self,
         account: &mut Account,
         options: &AccountOptions,
@@ -114,18 +109,14 @@ impl Session {
     }
 
     /// ALTER USER.
-    pub(crate) fn alter_users(
-        &mut self,
-        alter: &AlterUser,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub(crate) fn alter_users(&mut self, alter: &AlterUser) -> Result<AccountChange> {
         let accounts = self.accounts();
         let (mut edits, mut made) = (Vec::new(), Vec::new());
-        let mut refused = Vec::new();
+        let (mut refused, mut altered) = (Vec::new(), Vec::new());
         let mut own_password_given = false;
         for spec in &alter.users {
             let name = self.account_name(&spec.user)?;
-            let own_password = name == self.account
+            let own_password = name == *self.own
                 && alter.default_role.is_none()
                 && alter.options == AccountOptions::default()
                 && spec.auth.iter().all(|auth| auth.plugin.is_none() && auth.hash.is_none());
@@ -135,7 +126,7 @@ impl Session {
             let Some(known) = accounts.get(&name) else {
                 if alter.if_exists {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
-                    self.working.note(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
+                    self.diagnostics.note(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
                 } else {
                     refused.push(name);
                 }
@@ -147,25 +138,19 @@ impl Session {
                 made.push((account.name.clone(), password));
             }
             account.password_expired |= expires(&alter.options);
-            own_password_given |= account.name == self.account && !spec.auth.is_empty();
+            own_password_given |= account.name == *self.own && !spec.auth.is_empty();
             if let Some(choice) = &alter.default_role {
                 account.default_roles = self.chosen_roles(&account, choice)?;
             }
+            altered.push(account.name.clone());
             edits.push(Edit::PutAccount(account));
         }
         if !refused.is_empty() {
             return Err(failed("ALTER USER", &refused));
         }
-        self.commit_with_passwords(&edits, made, sink)?;
-        if unlocks(&alter.options) {
-            for edit in &edits {
-                if let Edit::PutAccount(account) = edit {
-                    self.server.failed_logins.forget(&account.name);
-                }
-            }
-        }
-        self.must_change_password &= !own_password_given;
-        Ok(())
+        let own_password = own_password_given;
+        let forgotten = if unlocks(&alter.options) { altered } else { Vec::new() };
+        Ok(AccountChange { edits, passwords: made, own_password, forgotten, ..Default::default() })
     }
 
     /// DROP USER.
@@ -173,19 +158,17 @@ impl Session {
         &mut self,
         if_exists: bool,
         users: &[UserName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    ) -> Result<AccountChange> {
         self.require_global(PrivilegeSet::CREATE_USER)?;
-        self.drop_accounts("DROP USER", if_exists, users, sink)
+        self.drop_accounts("DROP USER", if_exists, users)
     }
 
-    pub(super) fn drop_accounts(
+    pub(crate) fn drop_accounts(
         &mut self,
         operation: &str,
         if_exists: bool,
         users: &[UserName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    ) -> Result<AccountChange> {
         let accounts = self.accounts();
         let mut edits = Vec::new();
         let mut refused = Vec::new();
@@ -197,7 +180,7 @@ impl Session {
                 gone.push(name);
             } else if if_exists {
                 let shown = format!("'{}'@'{}'", name.user, name.host);
-                self.working.note(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
+                self.diagnostics.note(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
             } else {
                 refused.push(name);
             }
@@ -215,28 +198,23 @@ impl Session {
                 edits.push(Edit::PutAccount(account));
             }
         }
-        self.commit_accounts(&edits, sink)?;
-        gone.iter().for_each(|name| self.server.failed_logins.forget(name));
-        Ok(())
+        Ok(AccountChange { edits, forgotten: gone, ..AccountChange::default() })
     }
 
     /// RENAME USER.
-    pub(crate) fn rename_users(
-        &mut self,
-        pairs: &[(UserName, UserName)],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    pub(crate) fn rename_users(&mut self, pairs: &[(UserName, UserName)]) -> Result<AccountChange> {
         self.require_global(PrivilegeSet::CREATE_USER)?;
         let accounts = self.accounts();
         let mut edits = Vec::new();
-        let mut refused = Vec::new();
+        let (mut refused, mut renamed) = (Vec::new(), Vec::new());
         for (from, to) in pairs {
             let (from, to) = (self.account_name(from)?, self.account_name(to)?);
             match accounts.get(&from) {
                 Some(account) if accounts.get(&to).is_none() => {
                     let mut account = Account::clone(account);
-                    account.name = to;
-                    edits.push(Edit::DropAccount(from));
+                    account.name = to.clone();
+                    edits.push(Edit::DropAccount(from.clone()));
+                    renamed.push((from, to));
                     edits.push(Edit::PutAccount(account));
                 }
                 _ => refused.push(from),
@@ -245,12 +223,6 @@ impl Session {
         if !refused.is_empty() {
             return Err(failed("RENAME USER", &refused));
         }
-        self.commit_accounts(&edits, sink)?;
-        for pair in edits.chunks_exact(2) {
-            if let [Edit::DropAccount(from), Edit::PutAccount(account)] = pair {
-                self.server.failed_logins.rename(from, &account.name);
-            }
-        }
-        Ok(())
+        Ok(AccountChange { edits, renamed, ..AccountChange::default() })
     }
 }

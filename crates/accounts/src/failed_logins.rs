@@ -16,11 +16,11 @@ struct Failures {
 
 /// Failures of all accounts that have FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME; no others come in.
 #[derive(Debug, Default)]
-pub(crate) struct FailedLogins(Mutex<HashMap<AccountName, Failures>>);
+pub struct FailedLogins(Mutex<HashMap<AccountName, Failures>>);
 
 impl FailedLogins {
     /// Counts a failure: error 3955 when the account is locked by it, or was before.
-    pub(crate) fn count(&self, account: &Account, host: &str, now_micros: i64) -> Option<Error> {
+    pub fn count(&self, account: &Account, host: &str, now_micros: i64) -> Option<Error> {
         let policy = &account.password_policy;
         if !policy.locks() {
             return None;
@@ -44,7 +44,7 @@ impl FailedLogins {
     ///
     /// # Errors
     /// 3955.
-    pub(crate) fn pass(&self, account: &Account, host: &str, now_micros: i64) -> Result<()> {
+    pub fn pass(&self, account: &Account, host: &str, now_micros: i64) -> Result<()> {
         if !account.password_policy.locks() {
             return Ok(());
         }
@@ -58,17 +58,17 @@ impl FailedLogins {
     }
 
     /// Begins anew with an account.
-    pub(crate) fn forget(&self, name: &AccountName) {
+    pub fn forget(&self, name: &AccountName) {
         self.0.lock().remove(name);
     }
 
     /// FLUSH PRIVILEGES.
-    pub(crate) fn forget_all(&self) {
+    pub fn forget_all(&self) {
         self.0.lock().clear();
     }
 
     /// RENAME USER.
-    pub(crate) fn rename(&self, from: &AccountName, to: &AccountName) {
+    pub fn rename(&self, from: &AccountName, to: &AccountName) {
         let mut all = self.0.lock();
         if let Some(failures) = all.remove(from) {
             all.insert(to.clone(), failures);

@@ -9,11 +9,22 @@ use sys::sync::Mutex;
 
 const HOUR_MICROS: i64 = 3_600 * 1_000_000;
 
+/// Resource limits in the order in which accounts keep them.
+pub const LIMITS: [&str; 4] = [
+    "MAX_QUERIES_PER_HOUR",
+    "MAX_UPDATES_PER_HOUR",
+    "MAX_CONNECTIONS_PER_HOUR",
+    "MAX_USER_CONNECTIONS",
+];
+
 /// Positions in `Account::limits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Resource {
+    /// Statements of clients.
     Questions = 0,
+    /// Statements that change something.
     Updates = 1,
+    /// Log-ins.
     Connections = 2,
 }
 
@@ -36,11 +47,11 @@ struct Used {
 
 /// What one account used in the present hour.
 #[derive(Debug, Default)]
-pub(crate) struct Usage(Mutex<Used>);
+pub struct Usage(Mutex<Used>);
 
 /// What a session's account may use.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub struct Quota {
     user: Box<str>,
     limits: [u64; 4],
     usage: Arc<Usage>,
@@ -51,7 +62,7 @@ impl Quota {
     ///
     /// # Errors
     /// 1226.
-    pub(crate) fn count(&self, resource: Resource, now_micros: i64) -> Result<()> {
+    pub fn count(&self, resource: Resource, now_micros: i64) -> Result<()> {
         let limit = self.limits[resource as usize];
         if limit == 0 {
             return Ok(());
@@ -70,11 +81,11 @@ impl Quota {
 
 /// Usage of all accounts with limits.
 #[derive(Debug, Default)]
-pub(crate) struct Usages(Mutex<HashMap<AccountName, Arc<Usage>>>);
+pub struct Usages(Mutex<HashMap<AccountName, Arc<Usage>>>);
 
 impl Usages {
     /// The quota of an account; `None` when it has no hourly limit.
-    pub(crate) fn quota(&self, account: &Account) -> Option<Quota> {
+    pub fn quota(&self, account: &Account) -> Option<Quota> {
         if account.limits[..3].iter().all(|limit| *limit == 0) {
             return None;
         }
@@ -83,7 +94,7 @@ impl Usages {
     }
 
     /// FLUSH USER_RESOURCES.
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         self.0.lock().values().for_each(|usage| *usage.0.lock() = Used::default());
     }
 }

@@ -2,21 +2,19 @@
 
 use catalog::{Account, AccountName, Edit, PrivilegeSet};
 use errors::{ErrorCode, Result, bail};
-use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{CreateFlags, RoleChoice, UserName};
 
-use super::{failed, unknown};
-use crate::server::DEFAULT_METHOD;
-use crate::session::Session;
+use crate::PrivilegeChecks;
+use crate::logins::DEFAULT_METHOD;
+use crate::statement::{AccountChange, AccountStatement, failed, unknown};
 
-impl Session {
+impl AccountStatement<'_> {
     /// CREATE ROLE.
     pub(crate) fn create_roles(
         &mut self,
         flags: CreateFlags,
         roles: &[UserName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    ) -> Result<AccountChange> {
         if !self.privileges.global().contains(PrivilegeSet::CREATE_ROLE) {
             self.require_global(PrivilegeSet::CREATE_USER)?;
         }
@@ -28,7 +26,7 @@ impl Session {
             if accounts.get(&name).is_some() && !flags.or_replace {
                 if flags.if_not_exists {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
-                    self.working.note(ErrorCode::USER_ALREADY_EXISTS, &[&shown]);
+                    self.diagnostics.note(ErrorCode::USER_ALREADY_EXISTS, &[&shown]);
                 } else {
                     refused.push(name);
                 }
@@ -46,7 +44,7 @@ impl Session {
         if !refused.is_empty() {
             return Err(failed("CREATE ROLE", &refused));
         }
-        self.commit_accounts(&edits, sink)
+        Ok(edits.into())
     }
 
     /// DROP ROLE.
@@ -54,16 +52,15 @@ impl Session {
         &mut self,
         if_exists: bool,
         roles: &[UserName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    ) -> Result<AccountChange> {
         if !self.privileges.global().contains(PrivilegeSet::DROP_ROLE) {
             self.require_global(PrivilegeSet::CREATE_USER)?;
         }
-        self.drop_accounts("DROP ROLE", if_exists, roles, sink)
+        self.drop_accounts("DROP ROLE", if_exists, roles)
     }
 
     /// Roles that a choice means for an account.
-    pub(super) fn chosen_roles(
+    pub(crate) fn chosen_roles(
         &self,
         account: &Account,
         choice: &RoleChoice,
@@ -93,18 +90,13 @@ impl Session {
         })
     }
 
-    /// SET ROLE.
-    pub(crate) fn set_role(
-        &mut self,
-        choice: &RoleChoice,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let accounts = self.accounts();
-        let account = accounts.get(&self.account).cloned().unwrap_or_default();
-        self.active_roles = self.chosen_roles(&account, choice)?;
-        self.refresh_privileges();
-        self.describe_roles();
-        self.send_ok(sink, OkInfo::default())
+    /// SET ROLE: the roles that become active.
+    ///
+    /// # Errors
+    /// 3530 for a role that is not granted.
+    pub fn roles_to_activate(&self, choice: &RoleChoice) -> Result<Vec<AccountName>> {
+        let account = self.accounts().get(self.own).cloned().unwrap_or_default();
+        self.chosen_roles(&account, choice)
     }
 
     /// SET DEFAULT ROLE.
@@ -112,13 +104,12 @@ impl Session {
         &mut self,
         choice: &RoleChoice,
         users: &[UserName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    ) -> Result<AccountChange> {
         let accounts = self.accounts();
         let mut edits = Vec::new();
         for user in users {
             let name = self.account_name(user)?;
-            if name != self.account {
+            if name != *self.own {
                 self.require_global(PrivilegeSet::CREATE_USER)?;
             }
             let known = accounts.get(&name).ok_or_else(|| unknown(&name))?;
@@ -126,6 +117,6 @@ impl Session {
             account.default_roles = self.chosen_roles(&account, choice)?;
             edits.push(Edit::PutAccount(account));
         }
-        self.commit_accounts(&edits, sink)
+        Ok(edits.into())
     }
 }

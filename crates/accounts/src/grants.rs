@@ -4,16 +4,15 @@ use catalog::{
     Account, AccountName, Accounts, Edit, PrivilegeSet, Relation, RoleGrant, RoutineKind,
     TableGrant, is_dynamic_privilege, routine_grant_key,
 };
-use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::ResultSink;
+use errors::{Condition, Error, ErrorCode, Result, bail, err};
 use syntax::ast::{Grant, GrantTarget, ObjectName, Privileges, Revoke, RevokeKind};
 
-use super::unknown;
-use crate::session::Session;
+use crate::PrivilegeChecks;
+use crate::statement::{AccountChange, AccountStatement, unknown};
 
-impl Session {
+impl AccountStatement<'_> {
     /// GRANT.
-    pub(crate) fn run_grant(&mut self, grant: &Grant, sink: &mut dyn ResultSink) -> Result<()> {
+    pub(crate) fn grant(&mut self, grant: &Grant) -> Result<AccountChange> {
         let accounts = self.accounts();
         let mut edits = Vec::new();
         match grant {
@@ -58,12 +57,12 @@ impl Session {
                 }
             }
         }
-        self.commit_accounts(&edits, sink)
+        Ok(edits.into())
     }
 
     /// The right to hand a role on.
     fn require_role_admin(&self, accounts: &Accounts, role: &AccountName) -> Result<()> {
-        let own = accounts.get(&self.account).is_some_and(|account| {
+        let own = accounts.get(self.own).is_some_and(|account| {
             account.roles.iter().any(|grant| grant.role == *role && grant.admin)
         });
         if own || self.privileges.has_dynamic("ROLE_ADMIN") {
@@ -74,10 +73,10 @@ impl Session {
 
     /// The right to say who acts for an account: it is one's own, or a PROXY that may be handed on.
     fn require_proxy_admin(&self, accounts: &Accounts, proxied: &AccountName) -> Result<()> {
-        if accounts.get(&self.account).is_some_and(|account| account.may_grant_proxy(proxied)) {
+        if accounts.get(self.own).is_some_and(|account| account.may_grant_proxy(proxied)) {
             return Ok(());
         }
-        Err(err!(ACCESS_DENIED_NO_PASSWORD_ERROR, self.account.user, self.account.host))
+        Err(err!(ACCESS_DENIED_NO_PASSWORD_ERROR, self.own.user, self.own.host))
     }
 
     /// Adds privileges to an account.
@@ -114,7 +113,7 @@ impl Session {
                     table_set(privileges)?.0,
                 )?;
                 let (set, columns) = table_set(privileges)?;
-                let known = self.view().relation(&schema, &table);
+                let known = self.view.relation(&schema, &table);
                 if known.is_none() && !set.contains(PrivilegeSet::CREATE) {
                     bail!(NO_SUCH_TABLE, schema, table);
                 }
@@ -133,7 +132,7 @@ impl Session {
             Level::Routine(schema, kind, name) => {
                 let set = routine_set(privileges)?;
                 self.require_grantable_routine(&schema, kind, &name, set)?;
-                if self.server.catalog.snapshot().routine(&schema, kind, &name).is_none() {
+                if self.view.snapshot.routine(&schema, kind, &name).is_none() {
                     bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
                 }
                 let key = routine_grant_key(&schema, kind, &name);
@@ -155,7 +154,7 @@ impl Session {
         if held.contains(wanted | PrivilegeSet::GRANT_OPTION) {
             return Ok(());
         }
-        let AccountName { user, host } = &self.account;
+        let AccountName { user, host } = self.own;
         Err(err!(PROCACCESS_DENIED_ERROR, "grant", user, host, format!("{schema}.{name}")))
     }
 
@@ -164,7 +163,7 @@ impl Session {
         if held.contains(wanted | PrivilegeSet::GRANT_OPTION) {
             return Ok(());
         }
-        Err(err!(ACCESS_DENIED_ERROR, self.account.user, self.account.host, "YES"))
+        Err(err!(ACCESS_DENIED_ERROR, self.own.user, self.own.host, "YES"))
     }
 
     fn grant_level(&self, target: &GrantTarget) -> Result<Level> {
@@ -190,7 +189,7 @@ impl Session {
     }
 
     /// REVOKE.
-    pub(crate) fn run_revoke(&mut self, revoke: &Revoke, sink: &mut dyn ResultSink) -> Result<()> {
+    pub(crate) fn revoke(&mut self, revoke: &Revoke) -> Result<AccountChange> {
         let accounts = self.accounts();
         let mut edits = Vec::new();
         for user in &revoke.users {
@@ -198,7 +197,7 @@ impl Session {
             let Some(known) = accounts.get(&name) else {
                 if revoke.ignore_unknown_user {
                     let shown = format!("'{}'@'{}'", name.user, name.host);
-                    self.working.warn(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
+                    self.diagnostics.warn(ErrorCode::USER_DOES_NOT_EXIST, &[&shown]);
                     continue;
                 }
                 return Err(match &revoke.what {
@@ -213,7 +212,7 @@ impl Session {
             self.revoke_from(&mut account, &revoke.what, revoke.if_exists)?;
             edits.push(Edit::PutAccount(account));
         }
-        self.commit_accounts(&edits, sink)
+        Ok(edits.into())
     }
 
     fn revoke_from(
@@ -271,7 +270,10 @@ impl Session {
         if !if_exists {
             return Err(missing);
         }
-        self.warn_in_words(missing.code(), missing.message().to_owned());
+        // A warning that the reference has no words for: the error's own.
+        let (level, code) = (errors::Level::Warning, missing.code());
+        let message = missing.message().to_owned();
+        self.diagnostics.push(Condition { level, code, sqlstate: *b"HY000", message });
         Ok(())
     }
 

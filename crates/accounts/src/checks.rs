@@ -1,0 +1,104 @@
+//! What an account must hold to do something, and how a refusal words it.
+
+use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, RoutineKind, system_schema};
+use errors::{Result, bail, err};
+
+/// Checks of privileges for whoever acts as an account: a session, or a statement that it runs.
+pub trait PrivilegeChecks {
+    /// The account.
+    fn account(&self) -> &AccountName;
+
+    /// What it and its active roles hold.
+    fn privileges(&self) -> &EffectivePrivileges;
+
+    /// The host of the client, which refusals name instead of the account's pattern.
+    fn client_host(&self) -> Option<&str>;
+
+    /// The host that refusals name: for the own account the client's.
+    fn shown_host<'h>(&'h self, account: &'h AccountName) -> &'h str {
+        self.client_host().filter(|_| account == self.account()).unwrap_or(&account.host)
+    }
+
+    /// 1227 unless a global privilege is held.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_global(&self, needed: PrivilegeSet) -> Result<()> {
+        if self.privileges().global().contains(needed) {
+            return Ok(());
+        }
+        let name = needed.names().next().unwrap_or("SUPER");
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, name))
+    }
+
+    /// 1227 unless a dynamic privilege is held.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_dynamic(&self, name: &str) -> Result<()> {
+        if self.privileges().has_dynamic(name) {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, format!("SUPER or {name}")))
+    }
+
+    /// 1227 unless global variables may be set.
+    ///
+    /// # Errors
+    /// 1227.
+    fn require_variable_admin(&self) -> Result<()> {
+        if self.privileges().has_dynamic("SYSTEM_VARIABLES_ADMIN") {
+            return Ok(());
+        }
+        Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "SUPER or SYSTEM_VARIABLES_ADMIN"))
+    }
+
+    /// 1044 unless `needed` is held on the schema.
+    ///
+    /// # Errors
+    /// 1044.
+    fn require_on_schema(&self, schema: &str, needed: PrivilegeSet) -> Result<()> {
+        let is_system = system_schema(schema).is_some();
+        if !is_system && self.privileges().on_schema(schema).contains(needed) {
+            return Ok(());
+        }
+        let AccountName { user, host } = self.account();
+        Err(err!(DBACCESS_DENIED_ERROR, user, host, schema))
+    }
+
+    /// 1142 unless `needed` is held on the table.
+    ///
+    /// # Errors
+    /// 1142; 1044 in a system schema.
+    fn require_on_table(&self, schema: &str, table: &str, needed: PrivilegeSet) -> Result<()> {
+        let account = self.account();
+        if system_schema(schema).is_some() {
+            bail!(DBACCESS_DENIED_ERROR, account.user, account.host, schema);
+        }
+        if self.privileges().allows_table(schema, table, needed) {
+            return Ok(());
+        }
+        let word = needed.names().next().unwrap_or("ALTER");
+        let host = self.shown_host(account);
+        Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
+    }
+
+    /// 1370 unless `needed` is held on the routine, whether there is such a one or not.
+    ///
+    /// # Errors
+    /// 1370.
+    fn require_on_routine(
+        &self,
+        schema: &str,
+        kind: RoutineKind,
+        name: &str,
+        needed: PrivilegeSet,
+    ) -> Result<()> {
+        if self.privileges().on_routine(schema, kind, name).contains(needed) {
+            return Ok(());
+        }
+        let word = if needed == PrivilegeSet::EXECUTE { "execute" } else { "alter routine" };
+        let AccountName { user, host } = self.account();
+        Err(err!(PROCACCESS_DENIED_ERROR, word, user, host, format!("{schema}.{name}")))
+    }
+}

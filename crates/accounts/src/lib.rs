@@ -1,0 +1,26 @@
+//! Accounts: the statements that change users, roles and grants, who may log in, and what an account may do and how often.
+//!
+//! A statement is computed from an immutable version of the catalog and gives a list of edits (`AccountChange`); the session commits
+//! them. Must not know sessions, transactions, or how accounts are shown.
+
+mod checks;
+mod failed_logins;
+mod grants;
+mod logins;
+mod owner;
+mod passwords;
+mod roles;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod usage;
+mod users;
+
+pub use checks::PrivilegeChecks;
+pub use failed_logins::FailedLogins;
+pub use logins::{
+    DEFAULT_METHOD, Logins, RootLogin, SOCKET_METHOD, hash_password, hosts_of, is_insecure,
+};
+pub use passwords::{PasswordRules, has_expired_password};
+pub use statement::{AccountChange, AccountStatement, parse_account};
+pub use usage::{LIMITS, Quota, Resource, Usages};

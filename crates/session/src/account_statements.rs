@@ -1,0 +1,97 @@
+//! Statements about accounts as a session runs them: computed by the crate `accounts`, committed here.
+
+use ::accounts::{AccountChange, AccountStatement, PasswordRules};
+use catalog::AccountName;
+use errors::Result;
+use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use syntax::ast::{RoleChoice, Statement};
+use types::{CollationId, DataType, Value};
+
+use crate::session::Session;
+use crate::sink::send_rows;
+use variables::as_u64;
+
+impl Session {
+    /// Runs a statement that changes accounts.
+    pub(crate) fn run_account_statement(
+        &mut self,
+        statement: &Statement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let change = self.account_statement(|accounts| accounts.run(statement))?;
+        let AccountChange { edits, passwords, own_password, .. } = &change;
+        let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(edits)?) };
+        self.refresh_privileges();
+        self.services.row_count = 0;
+        if passwords.is_empty() {
+            self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })?;
+        } else {
+            let commit = self.settled(commit)?;
+            let state = OkInfo { commit, ..self.state_info() };
+            let rows: Vec<_> = passwords.iter().map(password_row).collect();
+            send_rows(sink, &password_columns(), &rows, &state)?;
+        }
+        self.server.logins.follow(&change);
+        self.must_change_password &= !own_password;
+        Ok(())
+    }
+
+    /// SET ROLE.
+    pub(crate) fn set_role(
+        &mut self,
+        choice: &RoleChoice,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.active_roles =
+            self.account_statement(|accounts| accounts.roles_to_activate(choice))?;
+        self.refresh_privileges();
+        self.describe_roles();
+        self.send_ok(sink, OkInfo::default())
+    }
+
+    /// Lends what statements about accounts may know of the session.
+    fn account_statement<T>(
+        &mut self,
+        run: impl FnOnce(&mut AccountStatement<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let globals = &self.server.globals;
+        let narrow = |name: &str| u32::try_from(globals.integer(name)).unwrap_or(u32::MAX);
+        let rules = PasswordRules {
+            history: narrow("password_history"),
+            reuse_days: narrow("password_reuse_interval"),
+            require_current: globals.integer("password_require_current") == 1,
+            random_chars: as_u64(&self.value("generated_random_password_length")) as usize,
+        };
+        run(&mut AccountStatement {
+            own: &self.account,
+            privileges: &self.privileges,
+            view: &self.view(),
+            schema: self.services.database.as_ref(),
+            registry: &self.server.registry,
+            rules,
+            now_micros: self.server.now_micros(),
+            must_change_password: self.must_change_password,
+            diagnostics: &mut self.working,
+        })
+    }
+}
+
+/// How passwords that were made are told.
+fn password_columns() -> [ColumnMeta; 4] {
+    let text = |name: &str, chars| {
+        let ty = DataType::varchar(chars, CollationId::UTF8MB4_0900_AI_CI);
+        ColumnMeta::computed(name, ty.with_nullable(false))
+    };
+    let factor = DataType { length: 13, ..DataType::bigint_unsigned().with_nullable(false) };
+    [
+        text("user", 4),
+        text("host", 4),
+        text("generated password", 18),
+        ColumnMeta::computed("auth_factor", factor),
+    ]
+}
+
+fn password_row((name, password): &(AccountName, String)) -> Vec<Value> {
+    let [user, host, password] = [&*name.user, &*name.host, password.as_str()].map(Value::text);
+    vec![user, host, password, Value::UInt(1)]
+}

@@ -109,6 +109,12 @@ impl TreeBuilder {
         if key.len() + value.len() > record_bytes_max(self.page_bytes) {
             return Ok(false);
         }
+        debug_assert!(
+            self.levels
+                .first()
+                .is_none_or(|leaf| leaf.lower.as_deref().is_none_or(|low| low <= key)),
+            "records come in the order of their keys"
+        );
         self.put(0, key, value);
         if self.ready.len() >= GROUP_PAGES {
             self.write_group(pool, log)?;

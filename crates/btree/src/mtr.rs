@@ -81,6 +81,7 @@ impl<'p> Mtr<'p> {
     /// I/O, or the file has its largest size; nothing was edited by this call.
     pub fn allocate(&mut self) -> io::Result<usize> {
         let meta = self.latch_meta()?;
+        debug_assert!(self.page(meta).kind() == Kind::Meta, "page 0 is the meta page");
         let first = self.page(meta).link();
         if first != PageNo::META {
             let guard = self.pool.exclusive(first)?;
@@ -115,8 +116,13 @@ impl<'p> Mtr<'p> {
     }
 
     /// Puts the page at `place` on the free list. `prepare_free` came before.
+    ///
+    /// # Panics
+    /// When it is on the free list already: two owners would get it.
     pub fn free(&mut self, place: usize) {
         let meta = self.meta.expect("prepare_free was called");
+        assert!(self.page(place).kind() != Kind::Free, "a page is freed once");
+        assert!(place != meta, "the meta page is never freed");
         let (first, no) = (self.page(meta).link(), self.number(place));
         let count = self.page(meta).body_word(META_FREE_COUNT);
         let mut edit = self.edit(place);
@@ -149,6 +155,11 @@ impl<'p> Mtr<'p> {
 
     fn log(&mut self, kind: u8, [extra, more]: [&[u8]; 2]) -> u64 {
         let log = self.pool.log().expect("changes are made after recovery connected the log");
+        debug_assert_eq!(
+            page::touched(&self.ops).map(|touched| touched.any & !self.changed),
+            Some(0),
+            "replay finds edits of latched pages only"
+        );
         // B6: the floor is stored before the ticket is drawn.
         let floor = log.next_ticket();
         // Most records are of a page or two: clearing room for all that there may be would cost more than the rest of the head.
@@ -178,6 +189,7 @@ impl<'p> Mtr<'p> {
         put(self.ops.len() as u32);
         let parts = [&header[..end], &self.ops, extra, more];
         let (ticket, crowded) = log.append_watched(kind, &parts, |_| {});
+        assert!(ticket >= floor, "the floor of a change is below its ticket (B6)");
         for (place, page) in self.pages.iter().enumerate() {
             if self.changed & 1 << place != 0 {
                 PageMut::set_lsn(page.words(), ticket);
@@ -201,6 +213,8 @@ pub(crate) const KIND_PAGES: u8 = 1;
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         if !self.ops.is_empty() {
+            // A bug in the middle of a change: the pages are not consistent, and must reach neither the log nor another reader.
+            sys::threads::abort_if_panicking("a change of pages did not come to its end");
             // T1: an error came between allocation and use. What was edited is consistent; at worst a page is lost.
             self.log(KIND_PAGES, [&[], &[]]);
         }

@@ -246,6 +246,10 @@ impl Tree {
         loop {
             let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
             if let Some(exclusive) = leaf.upgrade() {
+                debug_assert!(
+                    exclusive.page().covers(key),
+                    "a descent ends at the key's leaf (T3)"
+                );
                 return Ok(exclusive);
             }
         }
@@ -269,6 +273,10 @@ impl Tree {
         loop {
             let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
             if let Some(exclusive) = leaf.upgrade() {
+                debug_assert!(
+                    exclusive.page().covers(key),
+                    "a descent ends at the key's leaf (T3)"
+                );
                 near.note(leaf.number());
                 return Ok(exclusive);
             }

@@ -188,7 +188,8 @@ impl Pool {
             return Ok(0);
         }
         if let Some(log) = self.log() {
-            log.flush_to(lsn)?; // B7
+            log.flush_to(lsn)?;
+            assert!(log.durable() > lsn, "the log is durable before pages are written (B7)");
         }
         let (page_bytes, filled) = (writer.page_bytes, writer.filled);
         writer.staging[HEADER_BYTES..filled].chunks_exact_mut(page_bytes).for_each(seal);
@@ -205,6 +206,10 @@ impl Pool {
     /// Writes the batch that is in the doublewrite file to its places.
     fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
         let mut images = &writer.staging[HEADER_BYTES..writer.filled];
+        for (image, (_, no)) in images.chunks_exact(writer.page_bytes).zip(&writer.pages) {
+            // Pairs with the check of every page that is read: what is written must pass it.
+            assert!(verify(image, *no), "only whole pages go to their own places");
+        }
         let runs = writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0);
         let runs = runs.flat_map(|run| {
             let (here, rest) = images.split_at(run.len() * writer.page_bytes);

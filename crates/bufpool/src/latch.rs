@@ -146,6 +146,8 @@ impl Latch {
     /// Gives the exclusive mode back under a new version.
     pub fn unlock_exclusive(&self) {
         let word = self.0.load(Ordering::Relaxed);
+        debug_assert!(word & EXCLUSIVE != 0, "only the holder gives the exclusive mode back");
+        debug_assert!(word & SHARED == 0, "nobody shares what is held exclusively");
         let old = self.0.swap((word & VERSION) + VERSION_ONE, Ordering::Release);
         if old & PARKED != 0 {
             unpark_all(self.address());
@@ -179,6 +181,7 @@ impl Latch {
     /// Gives the shared mode back.
     pub fn unlock_shared(&self) {
         let old = self.0.fetch_sub(SHARED_ONE, Ordering::Release);
+        assert!(old & SHARED != 0, "only a holder gives the shared mode back");
         if old & SHARED == SHARED_ONE && old & PARKED != 0 {
             self.0.fetch_and(!PARKED, Ordering::Relaxed);
             unpark_all(self.address());

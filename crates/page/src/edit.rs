@@ -90,6 +90,7 @@ fn compact(words: &[AtomicU64]) {
 impl<'a> PageMut<'a> {
     /// Edits page memory; `ops` collects the redo operations of page number `place` of the mini-transaction.
     pub fn new(words: &'a [AtomicU64], ops: &'a mut Vec<u8>, place: u8) -> PageMut<'a> {
+        debug_assert!(place < PLACES_MAX, "a place fits the mask of `touched`");
         PageMut { words, ops, place }
     }
 
@@ -114,6 +115,7 @@ impl<'a> PageMut<'a> {
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) {
+        debug_assert!(offset.is_multiple_of(8), "replay writes whole words");
         store_bytes(self.words, offset, bytes);
         self.op(OP_WRITE);
         self.ops.extend_from_slice(&(offset as u16).to_le_bytes());
@@ -133,7 +135,13 @@ impl<'a> PageMut<'a> {
         }
     }
 
+    /// Sets the number of slots, the start of the heap and its garbage.
+    ///
+    /// # Panics
+    /// When slots and heap would overlap, or the garbage be larger than the heap: the page would be lost to its next change.
     fn update_space(&mut self, count: usize, heap: usize, garbage: usize) {
+        assert!((HEADER_WORDS + count) * 8 <= heap, "slots and heap do not overlap");
+        assert!(heap + garbage <= self.page().size_bytes(), "garbage is a part of the heap");
         let prefix = self.page().prefix_len() as u64;
         let word = count as u64 | (heap as u64) << 16 | (garbage as u64) << 32 | prefix << 48;
         self.set_word(W_SPACE, word);
@@ -152,6 +160,9 @@ impl<'a> PageMut<'a> {
     /// Replaces everything on the page but its checksum with what `image`, which nobody changes, holds: few operations however it was
     /// built.
     pub fn put_image(&mut self, image: PageRef<'_>) {
+        assert_eq!(image.size_bytes(), self.page().size_bytes(), "an image is a whole page");
+        debug_assert!(image.kind() != Kind::Blank, "an image is of a formatted page");
+        debug_assert_eq!(image.check_node(), Vec::<String>::new(), "an image is a sound node");
         self.words.iter().for_each(|word| word.store(0, Relaxed));
         self.op(OP_ZERO);
         let (front, heap) = ((HEADER_WORDS + image.count()) * 8, image.heap_start());
@@ -170,6 +181,10 @@ impl<'a> PageMut<'a> {
         if !self.page().is_rightmost() || self.page().contiguous() < bytes || upper.is_empty() {
             return false;
         }
+        debug_assert!(
+            self.page().count() == 0 || self.page().search(upper).0 == self.page().count(),
+            "an upper fence is above every key"
+        );
         let heap = self.page().heap_start() - bytes;
         self.write(heap, upper);
         let fences = self.page().word(W_FENCES) & 0xFFFF_FFFF;
@@ -182,7 +197,13 @@ impl<'a> PageMut<'a> {
     }
 
     /// Formats a tree page that covers `fences`.
+    ///
+    /// # Panics
+    /// When no key lies between the fences.
     pub fn format_node(&mut self, no: PageNo, level: u8, tree: u64, fences: &Fences) {
+        if let (Some(lower), Some(upper)) = (&fences.lower, &fences.upper) {
+            assert!(lower < upper, "a node covers a range of keys");
+        }
         self.format(no, Kind::Node, level, tree);
         let mut heap = self.page().size_bytes();
         let mut flags = 0;
@@ -218,7 +239,11 @@ impl<'a> PageMut<'a> {
 
     /// Stores raw bytes behind the header of a page that is no tree page.
     pub fn write_body(&mut self, offset: usize, bytes: &[u8]) {
-        debug_assert!(offset.is_multiple_of(8) && self.page().kind() != Kind::Node);
+        debug_assert!(offset.is_multiple_of(8), "replay writes whole words");
+        debug_assert!(
+            self.page().kind() != Kind::Node,
+            "a node has slots where others have a body"
+        );
         self.write(HEADER_WORDS * 8 + offset, bytes);
     }
 
@@ -230,9 +255,15 @@ impl<'a> PageMut<'a> {
 
     fn allocate(&mut self, bytes: usize, extra_slots: usize) -> usize {
         if self.page().contiguous() < bytes + extra_slots * SLOT_BYTES {
+            let free = self.page().free_bytes();
             compact(self.words);
             self.op(OP_COMPACT);
+            assert_eq!(self.page().contiguous(), free, "compaction makes all garbage contiguous");
         }
+        assert!(
+            self.page().contiguous() >= bytes + extra_slots * SLOT_BYTES,
+            "the caller has checked that the record fits"
+        );
         self.page().heap_start() - bytes
     }
 
@@ -251,8 +282,14 @@ impl<'a> PageMut<'a> {
         store_bytes(self.words, offset, &self.ops[start..]);
     }
 
-    /// Inserts a record at `slot`. False, and nothing changed, when it does not fit.
+    /// Inserts a record at `slot`, the place that `PageRef::search` gives. False, and nothing changed, when it does not fit.
+    ///
+    /// # Panics
+    /// When `slot` is beyond the last record.
     pub fn insert(&mut self, slot: usize, key: &[u8], value: &[u8]) -> bool {
+        assert!(slot <= self.page().count(), "a record goes between others or after the last");
+        debug_assert!(self.page().covers(key), "a key lies within the node's fences");
+        debug_assert_eq!(self.page().search(key), (slot, false), "keys are unique and in order");
         if !self.fits(key.len(), value.len()) {
             return false;
         }
@@ -264,6 +301,7 @@ impl<'a> PageMut<'a> {
         self.move_slots(slot + 1, slot, count - slot);
         self.set_slot(slot, offset, suffix);
         self.update_space(count + 1, offset, garbage);
+        debug_assert_eq!(self.page().search(key), (slot, true), "what was inserted is found");
         true
     }
 
@@ -276,7 +314,11 @@ impl<'a> PageMut<'a> {
     }
 
     /// Replaces the value at `slot`. False, and nothing changed, when it does not fit.
+    ///
+    /// # Panics
+    /// When there is no such record.
     pub fn replace_value(&mut self, slot: usize, value: &[u8]) -> bool {
+        assert!(slot < self.page().count(), "the record exists");
         let at = self.page().slot(slot);
         let old = self.page().slot_record_bytes(slot);
         let bytes = record_bytes(at.suffix_len, value.len());
@@ -349,13 +391,22 @@ impl<'a> PageMut<'a> {
     }
 
     /// Overwrites one word of the value at `slot`.
+    ///
+    /// # Panics
+    /// When the record or its word does not exist.
     pub fn set_value_word(&mut self, slot: usize, index: usize, value: u64) {
+        assert!(slot < self.page().count(), "the record exists");
         let at = self.page().slot(slot);
+        assert!(index * 8 < self.page().value_length(slot), "the word is a part of the value");
         self.set_word((at.offset + 8 + padded(at.suffix_len)) / 8 + index, value);
     }
 
     /// Removes the record at `slot`.
+    ///
+    /// # Panics
+    /// When there is no such record.
     pub fn remove(&mut self, slot: usize) {
+        assert!(slot < self.page().count(), "the record exists");
         let bytes = self.page().slot_record_bytes(slot);
         let (count, heap, garbage) =
             (self.page().count(), self.page().heap_start(), self.page().garbage());
@@ -364,7 +415,11 @@ impl<'a> PageMut<'a> {
     }
 
     /// Sets the ticket of the mini-transaction. Not part of the operations: replay sets it from the record.
+    ///
+    /// # Panics
+    /// When the page has seen a later one: tickets of a page grow, because they are drawn under its latch (W1 of `wal`).
     pub fn set_lsn(words: &[AtomicU64], ticket: u64) {
+        assert!(ticket > words[W_LSN].load(Relaxed), "the changes of a page have growing tickets");
         words[W_LSN].store(ticket, Relaxed);
     }
 }

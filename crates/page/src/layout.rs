@@ -129,7 +129,11 @@ pub fn checksum(image: &[u8]) -> u32 {
 }
 
 /// Writes the checksum into a page image that is about to be stored.
+///
+/// # Panics
+/// When the image is not of a formatted page: `verify` would refuse it for ever.
 pub fn seal(image: &mut [u8]) {
+    assert!(image[4] != Kind::Blank as u8, "a page is formatted before it is stored");
     let sum = checksum(image);
     image[..CHECKSUM_BYTES].copy_from_slice(&sum.to_le_bytes());
 }

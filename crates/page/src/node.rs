@@ -35,6 +35,10 @@ impl NodeBuilder {
 
     /// Appends one record.
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(
+            self.places.is_empty() || self.key(self.len() - 1) < key,
+            "records come in the order of their keys"
+        );
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let middle = self.bytes.len();
@@ -78,7 +82,11 @@ impl NodeBuilder {
     }
 
     /// Index at which to split so that both halves hold about the same bytes. At least one record on each side.
+    ///
+    /// # Panics
+    /// When there are fewer than two records.
     pub fn middle(&self) -> usize {
+        assert!(self.len() >= 2, "one record cannot be divided");
         let total: usize = (0..self.len()).map(|index| self.weight(index)).sum();
         let mut left = 0;
         for index in 0..self.len() {
@@ -105,6 +113,7 @@ impl NodeBuilder {
         fences: &Fences,
         range: std::ops::Range<usize>,
     ) -> Result<(), BuildError> {
+        assert!(range.end <= self.len(), "the records exist");
         page.format_node(no, level, tree, fences);
         for (slot, index) in range.enumerate() {
             if !page.insert(slot, self.key(index), self.value(index)) {

@@ -207,3 +207,57 @@ fn a_page_of_many_records_with_little_garbage_is_crowded() {
     assert!(!edit.page().is_crowded(1, 8));
     assert!(edit.insert(5, &[5], &[7; 8]) && !edit.page().is_crowded(1, 8));
 }
+
+/// Whether a change of a page with the records `prea` and `prec` is refused by an assertion.
+fn is_refused(change: impl FnOnce(&mut PageMut<'_>)) -> bool {
+    let page = private_page(1024);
+    let mut ops = Vec::new();
+    let fences = Fences { lower: Some(b"pre".to_vec()), upper: Some(b"prf".to_vec()) };
+    let mut edit = PageMut::new(&page, &mut ops, 0);
+    edit.format_node(PageNo(7), 0, 9, &fences);
+    assert!(edit.insert(0, b"prea", b"12345678") && edit.insert(1, b"prec", b"12345678"));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| change(&mut edit))).is_err()
+}
+
+#[test]
+fn changes_that_break_a_node_are_refused() {
+    let fine: fn(&mut PageMut<'_>) = |edit| assert!(edit.insert(1, b"preb", b""));
+    assert!(!is_refused(fine));
+    let broken: [(&str, fn(&mut PageMut<'_>)); 8] = [
+        ("out of order", |edit| {
+            let _ = edit.insert(2, b"preb", b"");
+        }),
+        ("twice", |edit| {
+            let _ = edit.insert(1, b"prea", b"");
+        }),
+        ("outside the fences", |edit| {
+            let _ = edit.insert(2, b"prfa", b"");
+        }),
+        ("after nothing", |edit| {
+            let _ = edit.insert(3, b"pred", b"");
+        }),
+        ("no such record", |edit| edit.remove(2)),
+        ("no such value", |edit| {
+            let _ = edit.replace_value(2, b"");
+        }),
+        ("no such word", |edit| edit.set_value_word(0, 1, 0)),
+        ("no range", |edit| {
+            let fence = Some(b"pre".to_vec());
+            let fences = Fences { lower: fence.clone(), upper: fence };
+            edit.format_node(PageNo(7), 0, 9, &fences);
+        }),
+    ];
+    // The order of keys is checked in debug builds only: it costs a search.
+    let checked = if cfg!(debug_assertions) { &broken[..] } else { &broken[3..] };
+    for (what, change) in checked {
+        assert!(is_refused(change), "{what}");
+    }
+}
+
+#[test]
+fn tickets_of_a_page_grow() {
+    let page = private_page(256);
+    PageMut::set_lsn(&page, 7);
+    let back = std::panic::catch_unwind(|| PageMut::set_lsn(&page, 7));
+    assert!(back.is_err() && PageRef::new(&page).lsn() == 7);
+}

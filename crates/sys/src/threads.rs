@@ -53,6 +53,14 @@ pub fn number() -> usize {
     shuttle::current::me().into()
 }
 
+/// Ends the process when the calling thread unwinds: for state that a bug left half changed and that nobody may see. A restart recovers.
+pub fn abort_if_panicking(why: &str) {
+    if std::thread::panicking() {
+        eprintln!("squall: {why}; aborting");
+        std::process::abort();
+    }
+}
+
 /// Gives the processor to another thread.
 pub fn yield_now() {
     #[cfg(any(loom, shuttle))]

@@ -154,6 +154,7 @@ impl PurgeLane<'_> {
     pub(crate) fn note_filed(&self, batch: &[(u64, usize)]) {
         let mut waiting = self.lane.waiting.lock();
         waiting.filed += batch.len();
+        assert!(waiting.filed <= waiting.ended.len(), "only transactions that wait are filed");
         waiting.bytes -= batch.iter().map(|(_, bytes)| bytes).sum::<usize>();
     }
 }

@@ -69,6 +69,7 @@ impl SnapshotSlots {
     #[inline]
     pub(crate) fn pin(&self, slot: usize, low: &AtomicU64, visible: impl Fn() -> u64) -> Snapshot {
         let slot = &self.slots[slot].0;
+        debug_assert!(slot.load(Ordering::Relaxed) != FREE, "a snapshot's slot was taken");
         slot.store(visible(), Ordering::Relaxed);
         if !breaks("X5") {
             fence(Ordering::SeqCst);

@@ -161,6 +161,8 @@ impl UndoLog {
 
     pub fn push(&mut self, payload: &[u8]) -> u64 {
         let pointer = self.next();
+        assert!(pointer > self.last, "an entry comes after the one that it names (X2)");
+        assert!(u32::try_from(payload.len()).is_ok(), "the length of an entry has four bytes");
         self.note(payload);
         self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
         self.bytes.extend_from_slice(&header(self.last, payload));
@@ -288,6 +290,7 @@ impl UndoLog {
     /// Replaces `out` with a payload and returns the entry before it.
     pub fn read(&mut self, pointer: u64, out: &mut Vec<u8>) -> Option<u64> {
         let (length, previous) = self.look(pointer)?;
+        assert!(previous < pointer, "an entry comes after the one that it names (X2)");
         out.clear();
         out.extend_from_slice(self.slice(pointer - 1 + ENTRY_HEADER_BYTES as u64, length)?);
         Some(previous)

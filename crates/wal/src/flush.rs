@@ -234,6 +234,10 @@ impl Log {
             landed.is_done = true;
         }
         while let Some(first) = flusher.pending.pop_front_if(|first| first.is_done) {
+            debug_assert!(
+                self.durable() <= first.low,
+                "`durable` follows the order of the batches (W9)"
+            );
             flusher.landed = first.end;
             // In this order: whoever hears that a commit is durable sees it in the next snapshot.
             self.durable_batch.fetch_max(first.next_batch, Ordering::AcqRel);
@@ -260,8 +264,10 @@ impl Log {
             }
             let (end, next_batch) = (flight.end(), writer.next_batch());
             let pending = Pending { number: flight.number(), low, end, next_batch, is_done: false };
+            assert!(low >= self.durable(), "a batch is gathered after those that are durable");
             // Under the writer's mutex: in the order of the batches.
             let mut flusher = self.flush.flusher.lock();
+            assert!(flusher.gathered < pending.number, "batches are gathered in their order (W9)");
             flusher.gathered = pending.number;
             flusher.pending.push_back(pending);
             drop(flusher);

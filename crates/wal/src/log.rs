@@ -228,6 +228,8 @@ impl Log {
         let lane = &self.lanes[sys::threads::number() & (self.config.lanes - 1)];
         let mut state = lane.0.lock();
         let ticket = self.draw();
+        debug_assert!(ticket >= state.high, "the tickets of a lane grow (W1)");
+        debug_assert!(ticket >= self.durable(), "nothing below `durable` is still to come (W2)");
         on_ticket(ticket);
         put_record(&mut state.bytes, kind, ticket, parts);
         state.high = ticket + 1;

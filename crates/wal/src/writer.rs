@@ -306,7 +306,12 @@ impl Writer {
         let crc = header.seal(batch);
         let file = self.current().file.clone();
         flight.pieces.push(Piece { file, offset: self.offset, bytes: at..end });
-        debug_assert!(self.offset + length as u64 <= config.segment_bytes);
+        assert!(
+            self.offset + length as u64 <= config.segment_bytes,
+            "a batch lies in one segment (W5)"
+        );
+        assert!(self.low <= low && low <= high, "`low` never goes back (W3)");
+        assert!(self.high <= high, "`high` never goes back");
         self.offset += length as u64;
         self.stats.written_bytes += length as u64;
         self.batch += 1;

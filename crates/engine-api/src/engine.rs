@@ -130,6 +130,10 @@ pub enum KeyContent {
     Count,
 }
 
+/// An engine's place among those of the server, which does not change after the start: what runs names engines by it, what is stored by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EngineIndex(pub usize);
+
 /// Names an open cursor of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CursorId(pub u32);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine_api::{CancelToken, Engine, RowBuf, Transaction};
+use engine_api::{CancelToken, Engine, EngineIndex, RowBuf, Transaction};
 use errors::Result;
 use plan::ExecutionMode;
 use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, SessionServices};
@@ -18,10 +18,16 @@ use crate::write::RecordBuffers;
 
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {
-    /// The started transaction in `engine`; starts it when it is not.
+    /// The started transaction in an engine; starts it when it is not.
     ///
     /// # Errors
     /// Unknown engine, or it cannot start.
+    fn transaction_at(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction>;
+
+    /// As `transaction_at`, by name: for changes of definitions, which name their engines.
+    ///
+    /// # Errors
+    /// As `transaction_at`.
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction>;
 
     /// Itself, for who implements `Programs` over the same session.
@@ -30,6 +36,12 @@ pub trait TransactionSource {
     }
 
     /// The engine itself: AUTO_INCREMENT counters.
+    ///
+    /// # Errors
+    /// Unknown engine.
+    fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>>;
+
+    /// As `engine_at`, by name.
     ///
     /// # Errors
     /// Unknown engine.

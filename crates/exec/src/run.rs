@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use engine_api::{CancelToken, EngineError, EngineResult, RowLock, Transaction};
+use engine_api::{CancelToken, EngineError, EngineIndex, EngineResult, RowLock, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
 use plugin_api::{FunctionContext, InformationContext, Registry};
@@ -223,9 +223,10 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The transaction in `engine`.
-    pub(crate) fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
-        self.transactions.transaction(engine)
+    /// The transaction in an engine.
+    #[inline]
+    pub(crate) fn transaction(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction> {
+        self.transactions.transaction_at(engine)
     }
 
     /// Runs triggers for a row, one after the other.

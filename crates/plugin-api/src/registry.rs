@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine_api::Engine;
+use engine_api::{Engine, EngineIndex};
 
 use crate::authentication::Authenticator;
 use crate::function::{AggregateFunction, ScalarFunction};
@@ -117,7 +117,18 @@ impl Registry {
         self.engines.iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
     }
 
-    /// All engines.
+    /// The place of the engine called `name`, without regard to case.
+    pub fn engine_index(&self, name: &str) -> Option<EngineIndex> {
+        let found = self.engines.iter().position(|engine| engine.name().eq_ignore_ascii_case(name));
+        found.map(EngineIndex)
+    }
+
+    /// The engine at a place.
+    pub fn engine_at(&self, index: EngineIndex) -> Option<&Arc<dyn Engine>> {
+        self.engines.get(index.0)
+    }
+
+    /// All engines, by their places.
     pub fn engines(&self) -> &[Arc<dyn Engine>] {
         &self.engines
     }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{
-    CancelToken, CommitHandle, Engine, IsolationLevel, Savepoint, Transaction, TxnOptions,
+    CancelToken, CommitHandle, Engine, EngineIndex, IsolationLevel, Savepoint, Transaction,
+    TxnOptions,
 };
-use errors::{Result, err};
+use errors::{Error, Result, err};
 use exec::TransactionSource;
 use plugin_api::Registry;
 
 /// One engine's transaction.
 struct Part {
+    index: EngineIndex,
     engine: Arc<dyn Engine>,
     txn: Box<dyn Transaction>,
 }
@@ -69,6 +71,16 @@ impl Transactions {
     /// Stands in while a statement that runs programs has the session's own.
     pub(crate) fn stand_in(&self) -> Transactions {
         Transactions::new(self.registry.clone(), self.cancel.clone(), self.session)
+    }
+
+    /// Takes in an engine that no statement has touched yet. Returns its place among the parts.
+    #[cold]
+    fn add_part(&mut self, index: EngineIndex) -> Result<usize> {
+        let engine = self.engine_at(index)?.clone();
+        let mut txn = engine.new_transaction();
+        txn.set_session(self.session);
+        self.parts.push(Part { index, engine, txn });
+        Ok(self.parts.len() - 1)
     }
 
     fn options(&self) -> TxnOptions {
@@ -248,16 +260,11 @@ impl TransactionSource for Transactions {
         Some(self)
     }
 
-    fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
-        let position = match self.parts.iter().position(|part| part.engine.name() == engine) {
+    #[inline]
+    fn transaction_at(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction> {
+        let position = match self.parts.iter().position(|part| part.index == engine) {
             Some(position) => position,
-            None => {
-                let engine = self.engine(engine)?;
-                let mut txn = engine.new_transaction();
-                txn.set_session(self.session);
-                self.parts.push(Part { engine, txn });
-                self.parts.len() - 1
-            }
+            None => self.add_part(engine)?,
         };
         if !self.parts[position].txn.is_started() {
             let options = self.options();
@@ -265,6 +272,16 @@ impl TransactionSource for Transactions {
             started.map_err(|error| error.into_error(&self.cancel))?;
         }
         Ok(self.parts[position].txn.as_mut())
+    }
+
+    fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
+        let index = self.registry.engine_index(engine);
+        self.transaction_at(index.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, engine))?)
+    }
+
+    fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
+        let known = self.registry.engine_at(engine);
+        known.ok_or_else(|| Error::internal("a plan names an engine that is not there"))
     }
 
     fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>> {

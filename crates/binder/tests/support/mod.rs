@@ -114,7 +114,7 @@ pub fn table(
         id: TableId(id),
         schema: Arc::from("test"),
         name: Arc::from(name),
-        engine: Arc::from("InnoDB"),
+        engine: Arc::from("MEMORY"),
         temporary: false,
         columns: columns
             .iter()

@@ -1,8 +1,8 @@
 //! Pipelines: a scan divided among threads, and what is done with its batches before a sink takes them.
 
-use std::sync::Arc;
-
-use engine_api::{IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId};
+use engine_api::{
+    EngineIndex, IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId,
+};
 use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -26,7 +26,7 @@ struct ScanFilter {
 /// The scan.
 struct Source {
     table: TableId,
-    engine: Arc<str>,
+    engine: EngineIndex,
     layout: Layout,
     /// The index whose entries are read instead of rows.
     index: Option<IndexId>,
@@ -249,7 +249,7 @@ impl<'c, 'a> PipelineCompiler<'c, 'a> {
         let columns = self.take_readers(&mut readers, |_| true);
         Some(Source {
             table: TableId(table.table),
-            engine: table.engine.clone(),
+            engine: self.nodes.exprs.registry.engine_index(&table.engine)?,
             layout,
             index,
             ranges,
@@ -331,7 +331,7 @@ impl Pipeline {
         if let Some((index, ranges)) = &self.source.unless {
             let ranges = ranges.evaluate(false, run).map_err(|_| Unfit)?;
             let Source { table, engine, .. } = &self.source;
-            if !hold_much(*table, engine, *index, &ranges, run).map_err(|_| Unfit)? {
+            if !hold_much(*table, *engine, *index, &ranges, run).map_err(|_| Unfit)? {
                 return Err(Unfit);
             }
         }
@@ -343,7 +343,7 @@ impl Pipeline {
         let degree = run.settings.parallel_degree;
         let constants = self.constants(run)?;
         let transactions = &mut *run.transactions;
-        let transaction = transactions.transaction(&self.source.engine).map_err(|_| Unfit)?;
+        let transaction = transactions.transaction_at(self.source.engine).map_err(|_| Unfit)?;
         let reader = match self.source.index {
             None => transaction.snapshot_reader(self.source.table),
             Some(index) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine_api::EngineIndex;
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, Expr, FulltextSearch, Subquery, SubqueryKind, UnaryOp};
 use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry, Volatility};
@@ -44,6 +45,12 @@ fn is_leaf(expr: &Expr) -> bool {
 }
 
 impl<'a> Compiler<'a> {
+    /// The place of the engine with this name.
+    pub(crate) fn engine(&self, name: &str) -> Result<EngineIndex> {
+        let found = self.registry.engine_index(name);
+        found.ok_or_else(|| Error::with(ErrorCode::UNKNOWN_STORAGE_ENGINE, &[&name]))
+    }
+
     pub(crate) fn new(
         registry: &'a Registry,
         bind: &'a BindContext,
@@ -202,7 +209,8 @@ impl<'a> Compiler<'a> {
         }
         let text = self.expr(against)?;
         let slot = self.searches.len();
-        let code = Arc::new(SearchCode::new(search, text, against.ty(), slot));
+        let engine = self.engine(&search.engine)?;
+        let code = Arc::new(SearchCode::new(search, engine, text, against.ty(), slot));
         self.searches.push((search.clone(), against.clone(), code.clone()));
         Ok(code)
     }

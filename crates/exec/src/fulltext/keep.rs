@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use engine_api::{
-    EngineError, EngineResult, GetOutcome, IndexId, RowBuf, RowLock, TableId, Transaction,
-    WaitPolicy,
+    EngineError, EngineIndex, EngineResult, GetOutcome, IndexId, RowBuf, RowLock, TableId,
+    Transaction, WaitPolicy,
 };
 use errors::{Error, Result};
 use plan::FulltextWrite;
@@ -61,7 +61,7 @@ impl KeptFulltext {
         &self,
         old: Option<(&[u8], &Words)>,
         new: Option<(&[u8], &Words)>,
-        engine: &str,
+        engine: EngineIndex,
         run: &mut Run<'_>,
     ) -> Result<()> {
         let same_row = matches!((old, new), (Some(old), Some(new)) if old.0 == new.0);
@@ -105,15 +105,15 @@ pub(crate) fn insert_row(
     insert: impl FnOnce(&mut dyn Transaction) -> EngineResult<()>,
     run: &mut Run<'_>,
 ) -> Result<Written> {
-    let stored = insert(run.transaction(&table.engine)?);
+    let stored = insert(run.transaction(table.engine)?);
     let stored = written(stored, run)?;
     if table.fulltext.is_empty() || matches!(stored, Written::Duplicate { .. }) {
         return Ok(stored);
     }
-    let locator = run.transaction(&table.engine)?.inserted_locator().to_vec();
+    let locator = run.transaction(table.engine)?.inserted_locator().to_vec();
     for index in &table.fulltext {
         let words = index.words(record, &table.layout)?;
-        index.replace(None, Some((&locator, &words)), &table.engine, run)?;
+        index.replace(None, Some((&locator, &words)), table.engine, run)?;
     }
     Ok(stored)
 }
@@ -126,7 +126,7 @@ pub(crate) fn update_row(
     run: &mut Run<'_>,
 ) -> Result<Written> {
     let old = old_words(table, locator, run)?;
-    let stored = run.transaction(&table.engine)?.update(table.id, locator, record);
+    let stored = run.transaction(table.engine)?.update(table.id, locator, record);
     let stored = written(stored, run)?;
     if table.fulltext.is_empty() || matches!(stored, Written::Duplicate { .. }) {
         return Ok(stored);
@@ -135,7 +135,7 @@ pub(crate) fn update_row(
     for (index, old) in table.fulltext.iter().zip(&old) {
         let words = index.words(record, &table.layout)?;
         let (old, new) = (Some((locator, old)), Some((&*new_locator, &words)));
-        index.replace(old, new, &table.engine, run)?;
+        index.replace(old, new, table.engine, run)?;
     }
     Ok(stored)
 }
@@ -143,13 +143,13 @@ pub(crate) fn update_row(
 /// Deletes the row at `locator`; false when there is none.
 pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
     let old = old_words(table, locator, run)?;
-    match run.transaction(&table.engine)?.delete(table.id, locator) {
+    match run.transaction(table.engine)?.delete(table.id, locator) {
         Ok(()) => {}
         Err(EngineError::RowNotFound) => return Ok(false),
         Err(error) => return Err(run.engine_error(error)),
     }
     for (index, old) in table.fulltext.iter().zip(&old) {
-        index.replace(Some((locator, old)), None, &table.engine, run)?;
+        index.replace(Some((locator, old)), None, table.engine, run)?;
     }
     Ok(true)
 }
@@ -178,7 +178,7 @@ fn old_words(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<Ve
     }
     let mut row = RowBuf::default();
     let (index, lock, wait) = (IndexId::CLUSTERED, RowLock::Exclusive, WaitPolicy::Wait);
-    let txn = run.transaction(&table.engine)?;
+    let txn = run.transaction(table.engine)?;
     let found = txn.get(table.id, index, locator, lock, wait, &mut row);
     if run.engine(found)? != GetOutcome::Found {
         return Ok(Vec::new());

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
-    Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec, TableId,
-    WaitPolicy,
+    Direction, EngineIndex, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, ScanSpec,
+    TableId, WaitPolicy,
 };
 use errors::Result;
 use plan::{FulltextMode, FulltextSearch, KeyColumn};
@@ -33,6 +33,7 @@ const FETCH_ENTRIES: usize = 1024;
 /// A search, compiled. What it finds is kept for the statement in a slot of the run.
 pub(crate) struct SearchCode {
     plan: Arc<FulltextSearch>,
+    engine: EngineIndex,
     against: Code,
     against_ty: DataType,
     slot: usize,
@@ -103,6 +104,7 @@ impl MatchCode {
 impl SearchCode {
     pub(crate) fn new(
         plan: &Arc<FulltextSearch>,
+        engine: EngineIndex,
         against: Code,
         against_ty: DataType,
         slot: usize,
@@ -112,6 +114,7 @@ impl SearchCode {
             layout: Layout::new(&plan.layout, plan.missing.to_vec()),
             entries: Layout::new(&entry_types(), Vec::new()),
             plan: plan.clone(),
+            engine,
             against,
             against_ty,
             slot,
@@ -146,7 +149,7 @@ impl SearchCode {
         if self.plan.mode == FulltextMode::Expanded {
             search.expand(&mut hits, run)?;
         }
-        let engine = run.transactions.engine(&self.plan.engine)?;
+        let engine = run.transactions.engine_at(self.engine)?;
         let stats = engine.table_stats(TableId(self.plan.table));
         let total = run.engine(stats)?.rows.max(1);
         let weights: Vec<f64> = search.words.iter().map(|word| word.weight(total)).collect();
@@ -281,7 +284,7 @@ impl Search<'_> {
         let plan = &self.code.plan;
         let mut row = RowBuf::default();
         let (table, index) = (TableId(plan.table), IndexId::CLUSTERED);
-        let txn = run.transaction(&plan.engine)?;
+        let txn = run.transaction(self.code.engine)?;
         let (lock, wait) = self.lock;
         let got = txn.get(table, index, locator, lock, wait, &mut row);
         if run.engine(got)? != GetOutcome::Found {
@@ -317,12 +320,12 @@ impl Search<'_> {
         let (lock, wait) = self.lock;
         let (table, index) = (TableId(code.plan.entries), IndexId::CLUSTERED);
         let spec = ScanSpec { table, index, range, direction: Direction::Forward, lock, wait };
-        let opened = run.transaction(&code.plan.engine)?.open_cursor(&spec);
+        let opened = run.transaction(code.engine)?.open_cursor(&spec);
         let cursor = run.engine(opened)?;
         loop {
             run.cancel.check()?;
             self.batch.clear();
-            let txn = run.transaction(&code.plan.engine)?;
+            let txn = run.transaction(code.engine)?;
             let fetched = txn.fetch(cursor, FETCH_ENTRIES, &mut self.batch);
             if run.engine(fetched)? == 0 {
                 break;
@@ -344,7 +347,7 @@ impl Search<'_> {
                 hits.push(Hit::new(locator, (word, count as u32)));
             }
         }
-        run.transaction(&code.plan.engine)?.close_cursor(cursor);
+        run.transaction(code.engine)?.close_cursor(cursor);
         Ok(if fits.is_none() { Hits::sorted(hits) } else { Hits::unsorted(hits) })
     }
 

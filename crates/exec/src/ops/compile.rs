@@ -420,7 +420,7 @@ impl<'a> NodeCompiler<'a> {
         Ok(ScanNode {
             table: TableNode {
                 table: TableId(table.table),
-                engine: table.engine.clone(),
+                engine: self.exprs.engine(&table.engine)?,
                 layout: Layout::new(&table.layout, table.missing.to_vec())
                     .with_entries(table.entries.as_deref()),
                 wants_keys: table.entries.is_some(),

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
-    CursorId, Direction, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock, RowRef,
-    ScanSpec, TableId, WaitPolicy,
+    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock,
+    RowRef, ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
 use hashbrown::HashSet;
@@ -21,7 +21,7 @@ use crate::run::Run;
 /// A stored table in a program.
 pub(crate) struct TableNode {
     pub(crate) table: TableId,
-    pub(crate) engine: Arc<str>,
+    pub(crate) engine: EngineIndex,
     pub(crate) layout: Layout,
     /// The index's entries hold all columns.
     pub(crate) wants_keys: bool,
@@ -156,7 +156,7 @@ impl TableNode {
     /// Gives back the lock on a row that the filter refused.
     pub(crate) fn refuse(&self, locator: &[u8], run: &mut Run<'_>) -> Result<()> {
         if self.effective_lock(run) != RowLock::None {
-            run.transaction(&self.engine)?.unlock_row(self.table, locator);
+            run.transaction(self.engine)?.unlock_row(self.table, locator);
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl TableNode {
     ) -> Result<bool> {
         let lock = self.effective_lock(run);
         run.counts.read_key += 1;
-        let transaction = run.transactions.transaction(&self.engine)?;
+        let transaction = run.transactions.transaction_at(self.engine)?;
         let outcome = transaction.get(self.table, index, key, lock, self.wait, row);
         match outcome {
             Ok(GetOutcome::Found) => Ok(true),
@@ -210,12 +210,12 @@ const ROWS_PER_LOOKUP: u64 = 8;
 /// Whether it takes less time to read a whole table than its rows in `ranges` of an index.
 pub(crate) fn hold_much(
     table: TableId,
-    engine: &str,
+    engine: EngineIndex,
     index: IndexId,
     ranges: &[KeyRange],
     run: &Run<'_>,
 ) -> Result<bool> {
-    let engine = run.transactions.engine(engine)?;
+    let engine = run.transactions.engine_at(engine)?;
     let all = run.engine(engine.table_stats(table))?.rows;
     let mut rows = 0u64;
     for range in ranges {
@@ -330,7 +330,7 @@ impl<'r> Scan<'r> {
         loop {
             run.cancel.check()?;
             let lock = self.node.table.effective_lock(run);
-            let transaction = run.transactions.transaction(&self.node.table.engine)?;
+            let transaction = run.transactions.transaction_at(self.node.table.engine)?;
             let cursor = match self.cursor {
                 Some(cursor) => cursor,
                 None => {
@@ -433,7 +433,7 @@ impl<'r> Scan<'r> {
     /// The last row of the batch matters: it comes again, locked.
     fn lock_peeked(&mut self, run: &mut Run<'r>) -> Result<()> {
         if let Some(cursor) = self.cursor {
-            run.transaction(&self.node.table.engine)?.lock_peeked(cursor);
+            run.transaction(self.node.table.engine)?.lock_peeked(cursor);
         }
         Ok(())
     }
@@ -441,7 +441,7 @@ impl<'r> Scan<'r> {
     fn close_cursor(&mut self, run: &mut Run<'r>) {
         if let Some(cursor) = self.cursor.take()
             && !run.is_rolled_back.get()
-            && let Ok(transaction) = run.transactions.transaction(&self.node.table.engine)
+            && let Ok(transaction) = run.transactions.transaction_at(self.node.table.engine)
         {
             transaction.close_cursor(cursor);
         }
@@ -484,7 +484,7 @@ impl<'r> Operator<'r> for Scan<'r> {
                 let table = &self.node.table;
                 self.reads_all = *or_all
                     && lock == RowLock::None
-                    && hold_much(table.table, &table.engine, *index, &self.ranges, run)?;
+                    && hold_much(table.table, table.engine, *index, &self.ranges, run)?;
                 if self.reads_all {
                     self.ranges.clear();
                     self.ranges.push(KeyRange::ALL);
@@ -496,7 +496,7 @@ impl<'r> Operator<'r> for Scan<'r> {
                     for arm in arms {
                         let ranges = arm.ranges.evaluate(false, run)?;
                         self.reads_all |=
-                            hold_much(table.table, &table.engine, arm.index, &ranges, run)?;
+                            hold_much(table.table, table.engine, arm.index, &ranges, run)?;
                     }
                 }
                 self.ranges.clear();

@@ -1,8 +1,6 @@
 //! DELETE.
 
-use std::sync::Arc;
-
-use engine_api::RowLock;
+use engine_api::{EngineIndex, RowLock};
 use errors::Result;
 use plan::{DeletePlan, RegisterSet};
 use types::Value;
@@ -23,7 +21,7 @@ pub(crate) struct DeleteProgram {
     feed: Feed,
     targets: Vec<(WriteTable, usize)>,
     related: Vec<WriteTable>,
-    engines: Vec<Arc<str>>,
+    engines: Vec<EngineIndex>,
     ignore: bool,
     returning: Vec<Output>,
 }

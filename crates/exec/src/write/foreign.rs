@@ -88,7 +88,7 @@ fn find_rows(
         wait: WaitPolicy::Wait,
     };
     let mut batch = RowBatch::new();
-    let transaction = run.transaction(&table.engine)?;
+    let transaction = run.transaction(table.engine)?;
     let fetched = transaction.open_cursor(&spec).and_then(|cursor| {
         let mut count = 0;
         loop {

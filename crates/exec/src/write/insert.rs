@@ -1,8 +1,6 @@
 //! INSERT and REPLACE.
 
-use std::sync::Arc;
-
-use engine_api::{GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
+use engine_api::{EngineIndex, GetOutcome, IndexId, RowBuf, RowLock, Transaction, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{InsertMode, InsertPlan, InsertSource, Physical};
 use types::{DataType, SqlMode, Value};
@@ -42,7 +40,7 @@ pub(crate) struct InsertProgram {
     pub(crate) body: Body,
     table: WriteTable,
     related: Vec<WriteTable>,
-    engines: Vec<Arc<str>>,
+    engines: Vec<EngineIndex>,
     targets: Vec<usize>,
     /// Columns that get their default because the statement does not name them.
     defaulted: Vec<usize>,
@@ -293,7 +291,7 @@ impl<'p, 's> InsertState<'p, 's> {
             // A program may look for the rows before, and other tables are written in between.
             return Ok(());
         }
-        let expected = run.transaction(&table.engine)?.expect_rows(table.id);
+        let expected = run.transaction(table.engine)?.expect_rows(table.id);
         run.engine(expected)
     }
 
@@ -301,7 +299,7 @@ impl<'p, 's> InsertState<'p, 's> {
         if run.programs.is_some() || !self.program.table.fulltext.is_empty() {
             return Ok(());
         }
-        let stored = run.transaction(&self.program.table.engine)?.rows_are_over();
+        let stored = run.transaction(self.program.table.engine)?.rows_are_over();
         run.engine(stored)
     }
 
@@ -631,7 +629,7 @@ impl<'p, 's> InsertState<'p, 's> {
     /// Reads the row in the way and locks it; false when it went away meanwhile.
     fn read_old(&mut self, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
         let table = &self.program.table;
-        let transaction = run.transaction(&table.engine)?;
+        let transaction = run.transaction(table.engine)?;
         let (lock, wait) = (RowLock::Exclusive, WaitPolicy::Wait);
         let outcome =
             transaction.get(table.id, IndexId::CLUSTERED, locator, lock, wait, &mut self.found);
@@ -768,7 +766,8 @@ impl<'p, 's> InsertState<'p, 's> {
 
     fn explicit_value(&mut self, value: u64, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
-        let raised = run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
+        let raised =
+            run.transactions.engine_at(table.engine)?.auto_increment_raise(table.id, value);
         run.engine(raised)?;
         let step = run.settings.auto_increment_increment.max(1);
         while self.reserved.left > 0 && self.reserved.next <= value {
@@ -792,7 +791,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 Some(rows) => rows.max(1),
                 None => (self.reserved.batch * 2).clamp(1, RESERVE_MAX),
             };
-            let engine = run.transactions.engine(&table.engine)?;
+            let engine = run.transactions.engine_at(table.engine)?;
             let offset = settings.auto_increment_offset;
             let first = engine.auto_increment_reserve(table.id, count, step, offset);
             self.reserved = Reserved { next: run.engine(first)?, left: count, batch: count };
@@ -809,7 +808,8 @@ pub(crate) fn raise_counter(table: &WriteTable, run: &mut Run<'_>) -> Result<()>
     if let Some(column) = table.auto_increment
         && let Some(value) = positive(&run.regs[table.columns[column].register])
     {
-        let raised = run.transactions.engine(&table.engine)?.auto_increment_raise(table.id, value);
+        let raised =
+            run.transactions.engine_at(table.engine)?.auto_increment_raise(table.id, value);
         run.engine(raised)?;
     }
     Ok(())

@@ -9,9 +9,7 @@ mod table;
 mod trigger;
 mod update;
 
-use std::sync::Arc;
-
-use engine_api::{EngineError, Savepoint};
+use engine_api::{EngineError, EngineIndex, Savepoint};
 use errors::{Condition, Error, ErrorCode, Level, Result};
 
 use crate::run::Run;
@@ -24,15 +22,15 @@ pub(crate) use update::{RecordBuffers, UpdateProgram};
 /// Runs a write, perhaps of many rows; on an error all of its changes are undone. After a deadlock the engine has undone the whole
 /// transaction.
 pub(crate) fn atomically<'r, T>(
-    engines: &[Arc<str>],
+    engines: &[EngineIndex],
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
     let Some((first, others)) = engines.split_first() else { return write(run) };
-    let first = (&**first, run.transaction(first)?.savepoint());
-    let mut savepoints: Vec<(&str, Savepoint)> = Vec::new();
+    let first = (*first, run.transaction(*first)?.savepoint());
+    let mut savepoints: Vec<(EngineIndex, Savepoint)> = Vec::new();
     for engine in others {
-        savepoints.push((engine, run.transaction(engine)?.savepoint()));
+        savepoints.push((*engine, run.transaction(*engine)?.savepoint()));
     }
     let outcome = together(engines, run, write);
     let outcome = match strict_failure(run) {
@@ -51,7 +49,7 @@ pub(crate) fn atomically<'r, T>(
 
 /// Runs a write whose engines may put off some of their work to its end.
 fn together<'r, T>(
-    engines: &[Arc<str>],
+    engines: &[EngineIndex],
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
@@ -60,12 +58,12 @@ fn together<'r, T>(
         return write(run);
     }
     for engine in engines {
-        let begun = run.transaction(engine)?.expect_changes();
+        let begun = run.transaction(*engine)?.expect_changes();
         run.engine(begun)?;
     }
     let written = write(run)?;
     for engine in engines {
-        let ended = run.transaction(engine)?.changes_are_over();
+        let ended = run.transaction(*engine)?.changes_are_over();
         run.engine(ended)?;
     }
     Ok(written)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine_api::{IndexId, TableId};
+use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
 use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers};
 use types::{DataType, TypeKind};
@@ -52,7 +52,7 @@ pub(crate) struct ForeignKey {
 /// A table that is written.
 pub(crate) struct WriteTable {
     pub(crate) id: TableId,
-    pub(crate) engine: Arc<str>,
+    pub(crate) engine: EngineIndex,
     pub(crate) layout: Layout,
     pub(crate) columns: Vec<WriteColumn>,
     /// Computed for what their expressions say of a new row; not kept.
@@ -185,7 +185,7 @@ impl TableCompiler {
             .map(|(id, name, columns)| (IndexId(*id), name.clone(), columns.clone()));
         Ok(WriteTable {
             id: TableId(table.table),
-            engine: table.engine.clone(),
+            engine: compiler.exprs.engine(&table.engine)?,
             layout: Layout::new(&types, missing),
             auto_increment: table.columns.iter().position(|column| column.auto_increment),
             id_is_read: id_is_read(table),
@@ -258,11 +258,11 @@ pub(crate) fn store_code(expr: &Expr, compiler: &mut NodeCompiler<'_>) -> Result
 }
 
 /// Engines of the tables.
-pub(crate) fn engines<'t>(tables: impl Iterator<Item = &'t WriteTable>) -> Vec<Arc<str>> {
-    let mut engines: Vec<Arc<str>> = Vec::new();
+pub(crate) fn engines<'t>(tables: impl Iterator<Item = &'t WriteTable>) -> Vec<EngineIndex> {
+    let mut engines: Vec<EngineIndex> = Vec::new();
     for table in tables {
         if !engines.contains(&table.engine) {
-            engines.push(table.engine.clone());
+            engines.push(table.engine);
         }
     }
     engines

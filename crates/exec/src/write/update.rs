@@ -1,8 +1,6 @@
 //! UPDATE, and the update half of INSERT ... ON DUPLICATE KEY UPDATE.
 
-use std::sync::Arc;
-
-use engine_api::RowLock;
+use engine_api::{EngineIndex, RowLock};
 use errors::Result;
 use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
 use types::Value;
@@ -160,7 +158,7 @@ pub(crate) struct UpdateProgram {
     feed: Feed,
     targets: Vec<UpdateTarget>,
     related: Vec<WriteTable>,
-    engines: Vec<Arc<str>>,
+    engines: Vec<EngineIndex>,
     ignore: bool,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine_api::{
-    CancelToken, ColumnDef, Engine, IndexDef, IndexId, IsolationLevel, KeyPart, TableDef, TableId,
-    Transaction, TxnOptions,
+    CancelToken, ColumnDef, Engine, EngineIndex, IndexDef, IndexId, IsolationLevel, KeyPart,
+    TableDef, TableId, Transaction, TxnOptions,
 };
 use engine_memory::MemoryEngine;
 use errors::{Diagnostics, Error, Result};
@@ -19,7 +19,7 @@ use plan::{
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
     AccountView, BindContext, FunctionContext, InformationContext, Plugin, PluginInfo, ProcessView,
-    Registry, RowSource, TableDetail, TableView, VariableView,
+    Registrar, Registry, RowSource, TableDetail, TableView, VariableView,
 };
 use sys::threads::HelperLimit;
 use types::{CollationId, DataType, DateTime, SqlMode, Value};
@@ -35,6 +35,19 @@ pub struct Database {
     pub scratch: ExecScratch,
 }
 
+/// Gives the engine that all plans here name a place. `Source` has the one that is used.
+struct NamedEngine;
+
+impl Plugin for NamedEngine {
+    fn info(&self) -> PluginInfo {
+        PluginInfo { name: "engine", description: "The engine of the tests' plans." }
+    }
+
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        registrar.engine(Arc::new(MemoryEngine::new()));
+    }
+}
+
 pub struct Source {
     engine: Arc<dyn Engine>,
     pub txn: Box<dyn Transaction>,
@@ -42,6 +55,10 @@ pub struct Source {
 
 impl TransactionSource for Source {
     fn transaction(&mut self, _engine: &str) -> Result<&mut dyn Transaction> {
+        self.transaction_at(EngineIndex(0))
+    }
+
+    fn transaction_at(&mut self, _engine: EngineIndex) -> Result<&mut dyn Transaction> {
         if !self.txn.is_started() {
             let options = TxnOptions {
                 isolation: IsolationLevel::RepeatableRead,
@@ -53,6 +70,10 @@ impl TransactionSource for Source {
             let _ = self.txn.start(&options);
         }
         Ok(&mut *self.txn)
+    }
+
+    fn engine_at(&self, _engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
+        Ok(&self.engine)
     }
 
     fn engine(&self, _engine: &str) -> Result<Arc<dyn Engine>> {
@@ -168,7 +189,8 @@ impl Database {
         Database::on(Arc::new(MemoryEngine::new()), plugins)
     }
 
-    pub fn on(engine: Arc<dyn Engine>, plugins: Vec<Box<dyn Plugin>>) -> Database {
+    pub fn on(engine: Arc<dyn Engine>, mut plugins: Vec<Box<dyn Plugin>>) -> Database {
+        plugins.push(Box::new(NamedEngine));
         let source = Source { txn: engine.new_transaction(), engine: engine.clone() };
         Database {
             engine,

@@ -1,7 +1,5 @@
 //! The command phase: each command is decoded, given to the session, and answered.
 
-use std::collections::HashMap;
-
 use errors::{Error, Result, err};
 use plugin_api::{
     CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, SessionHandle,
@@ -11,7 +9,7 @@ use wire::{
     begin_packet, decode_execute_header, decode_parameters, finish_packet,
 };
 
-use crate::connection::{BoundStatement, Connection, Phase, Scratch};
+use crate::connection::{BoundStatements, Connection, Phase, Scratch};
 use crate::sink::{RowFormat, Sink, TextEncoding, encode_column, put_end, put_ok, status_of};
 
 /// A client may send long data for statements that do not exist; only so many are remembered.
@@ -320,7 +318,7 @@ fn put_plain_eof(out: &mut Vec<u8>, state: &OkInfo, caps: Capabilities, sequence
 
 /// Keeps a piece of a parameter. All pieces of a statement together stay below the packet limit.
 fn add_long_data(
-    statements: &mut HashMap<u32, BoundStatement>,
+    statements: &mut BoundStatements,
     id: u32,
     parameter: u16,
     data: &[u8],

@@ -3,13 +3,13 @@
 //! Invariants: outside a turn the connection owns no buffers but an unfinished packet and a held-back reply;
 //! after `Phase::Closed` nothing is read or written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use engine_api::{CancelToken, CommitHandle, EngineResult};
 use errors::{Error, err};
+use hashbrown::HashMap;
 use plugin_api::{ConnectionKind, SessionFactory, SessionHandle};
 use rustls::ServerConfig;
 use sys::net::Stream;
@@ -152,6 +152,9 @@ pub(crate) struct BoundStatement {
     pub(crate) cursor: Vec<DataType>,
 }
 
+/// Prepared statements by id: looked up with every execution, so not with the standard library's hash.
+pub(crate) type BoundStatements = HashMap<u32, BoundStatement, foldhash::fast::RandomState>;
+
 /// A reply that waits for commits.
 pub(crate) struct Held {
     pub(crate) bytes: Vec<u8>,
@@ -182,7 +185,7 @@ pub(crate) struct Connection {
     pub(crate) login: Option<Box<Login>>,
     pub(crate) session: Option<Box<dyn SessionHandle>>,
     pub(crate) cancel: CancelToken,
-    pub(crate) statements: HashMap<u32, BoundStatement>,
+    pub(crate) statements: BoundStatements,
     pub(crate) held: Option<Box<Held>>,
     pub(crate) max_packet: usize,
     pub(crate) timeouts: Timeouts,
@@ -234,7 +237,7 @@ impl Connection {
             login: None,
             session: None,
             cancel,
-            statements: HashMap::new(),
+            statements: BoundStatements::default(),
             held: None,
             max_packet: LOGIN_PACKET_MAX,
             timeouts: Timeouts {
@@ -607,7 +610,7 @@ impl Connection {
         } else if self.login.is_some() {
             self.server.sessions.count_status("Aborted_connects", 1);
         }
-        self.statements = HashMap::new();
+        self.statements = BoundStatements::default();
         self.input = InputBuffer::default();
     }
 }

@@ -127,7 +127,7 @@ pub struct BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// Makes room for `length` bytes, whose content is whatever was there.
+    /// Makes room for `length` bytes, whose content is whatever was there; what never was written is zero.
     pub fn reset(&mut self, length: usize) -> &mut [u8] {
         let wanted = length + BLOCK_BYTES;
         if self.bytes.len() < wanted {

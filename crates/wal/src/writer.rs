@@ -137,6 +137,8 @@ pub(crate) struct Flight {
     number: u64,
     end: LogPlace,
     buffer: BlockBuffer,
+    /// Bytes of the buffer from here on are zero, as padding wants them.
+    used: usize,
     pieces: Vec<Piece>,
 }
 
@@ -289,10 +291,16 @@ impl Writer {
     ) -> usize {
         let length = (HEADER_BYTES + records.len()).div_ceil(block) * block;
         let end = at + length;
-        let all = flight.buffer.bytes_mut();
-        let batch = &mut all[at..end];
-        batch[HEADER_BYTES..HEADER_BYTES + records.len()].copy_from_slice(records);
-        batch[HEADER_BYTES + records.len()..].fill(0);
+        let batch = &mut flight.buffer.bytes_mut()[at..end];
+        let (content, padding) = batch.split_at_mut(HEADER_BYTES + records.len());
+        content[HEADER_BYTES..].copy_from_slice(records);
+        // A small commit is padded to a block each time: most of that is zero already.
+        let content_end = at + content.len();
+        let left = flight.used.saturating_sub(content_end).min(padding.len());
+        padding[..left].fill(0);
+        if flight.used <= end {
+            flight.used = content_end;
+        }
         let header = Header {
             epoch: self.epoch(),
             number: self.batch,

@@ -92,7 +92,7 @@ impl Bulk {
 impl Shared {
     /// Logs pages of a tree that is being built.
     pub(crate) fn log_tree_pages(&self, core: &Core, tree: Tree, mtr: Mtr<'_>, pages: &[PageNo]) {
-        core.start_change();
+        self.system.start_change(core);
         let pages: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
         let payload = UndoEntry::TreePages { tree: tree.id, pages: &pages }.encode();
         self.system.log_change(core, mtr, &payload);

@@ -25,7 +25,7 @@ const FETCH_BYTES_MAX: usize = 1 << 20;
 
 /// An open scan. What is left is always a span: forward scans move its start, backward scans its end.
 pub(crate) struct Cursor {
-    table: Arc<Table>,
+    table: Arc<Arc<Table>>,
     /// `None`: the clustered index.
     index: Option<usize>,
     /// `None`: the range can hold nothing.
@@ -53,7 +53,11 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub fn open(table: Arc<Table>, spec: &ScanSpec, lock: Option<Mode>) -> EngineResult<Cursor> {
+    pub fn open(
+        table: Arc<Arc<Table>>,
+        spec: &ScanSpec,
+        lock: Option<Mode>,
+    ) -> EngineResult<Cursor> {
         let mut cursor = Cursor::over(table, spec.index, &spec.range, lock, spec.wait)?;
         cursor.backward = spec.direction == Direction::Backward;
         Ok(cursor)
@@ -61,7 +65,7 @@ impl Cursor {
 
     /// For a point read of a unique secondary index.
     pub fn point(
-        table: Arc<Table>,
+        table: Arc<Arc<Table>>,
         index: IndexId,
         key: &[u8],
         lock: Option<Mode>,
@@ -72,7 +76,7 @@ impl Cursor {
     }
 
     fn over(
-        table: Arc<Table>,
+        table: Arc<Arc<Table>>,
         index: IndexId,
         range: &KeyRange,
         lock: Option<Mode>,

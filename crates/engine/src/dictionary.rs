@@ -86,7 +86,7 @@ impl Slot {
 pub(crate) struct RecentTables {
     version: u64,
     /// By the lowest bits of the id; empty before the first.
-    slots: Vec<Option<(TableId, Arc<Table>)>>,
+    slots: Vec<Option<(TableId, Arc<Arc<Table>>)>>,
 }
 
 /// Tables that a session remembers.
@@ -95,7 +95,7 @@ const RECENT: usize = 32;
 impl RecentTables {
     /// A table.
     #[inline]
-    pub fn get(&mut self, dictionary: &Dictionary, id: TableId) -> EngineResult<&Arc<Table>> {
+    pub fn get(&mut self, dictionary: &Dictionary, id: TableId) -> EngineResult<&Arc<Arc<Table>>> {
         let version = dictionary.version();
         if version != self.version {
             self.slots.clear();
@@ -107,7 +107,7 @@ impl RecentTables {
         let slot = &mut self.slots[id.0 as usize % RECENT];
         let known = match slot.take() {
             Some((known, table)) if known == id => table,
-            _ => dictionary.get(id)?,
+            _ => Arc::new(dictionary.get(id)?),
         };
         Ok(&slot.insert((id, known)).1)
     }

@@ -28,7 +28,7 @@ use crate::prepared::Prepared;
 use crate::row::UndoEntry;
 use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
-use crate::transaction::Txn;
+use crate::transaction::{Txn, commit_handle};
 
 /// What transactions share.
 pub(crate) struct Shared {
@@ -428,7 +428,9 @@ impl Engine for DurableEngine {
     }
 
     fn commit_prepared(&self, name: &[u8]) -> EngineResult<CommitHandle> {
-        self.shared.commit_prepared(name)
+        let ticket = self.shared.commit_prepared(name);
+        let handle = |ticket| commit_handle(&Arc::new(self.shared.clone()), ticket);
+        Ok(ticket.map_or(CommitHandle::Durable, handle))
     }
 
     fn rollback_prepared(&self, name: &[u8]) -> EngineResult<()> {

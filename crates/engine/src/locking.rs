@@ -51,7 +51,8 @@ impl Txn {
     pub(crate) fn owner(&mut self) -> Arc<Owner> {
         let locks = &self.shared.system.locks;
         let tag = Tag { session: self.session, kind: level_number(self.isolation) };
-        self.owner.get_or_insert_with(|| locks.new_owner_for(tag)).clone()
+        let numbers = &mut self.owner_numbers;
+        self.owner.get_or_insert_with(|| locks.new_owner_from(numbers, tag)).clone()
     }
 
     /// Locks a row that was just found, under its leaf's latch. False: somebody is in the way (E6).
@@ -82,6 +83,9 @@ impl Txn {
 
     /// Makes the implicit lock of an active writer explicit; remembers what a committed one wrote (E9).
     fn note_writer(&mut self, id: u64, name: &[u8]) {
+        if self.shared.system.is_seen_by_all(id) {
+            return;
+        }
         let Some(core) = self.shared.system.find(id) else { return };
         if core.is_active() {
             self.shared.system.locks.make_explicit(&core.owner, name);

@@ -16,7 +16,7 @@ use crate::losers::subjects_of;
 use crate::purge::gone_of;
 use crate::row::{Header, UndoEntry, append_record};
 use crate::table::Table;
-use crate::transaction::Txn;
+use crate::transaction::{Txn, commit_handle};
 use crate::undo::{KeepLocks, damaged};
 
 /// The transactions in doubt by name.
@@ -52,7 +52,7 @@ impl Txn {
         self.owner = None;
         self.end();
         self.shared.system.log.publish_relaxed();
-        Ok(self.shared.handle(ticket))
+        Ok(commit_handle(&self.shared, ticket))
     }
 }
 
@@ -134,14 +134,14 @@ impl Shared {
             .collect()
     }
 
-    /// See `Engine::commit_prepared`.
-    pub(crate) fn commit_prepared(&self, name: &[u8]) -> EngineResult<CommitHandle> {
-        let Some(core) = self.prepared.remove(name) else { return Ok(CommitHandle::Durable) };
+    /// See `Engine::commit_prepared`. Returns the ticket of the commit; `None` when nothing is prepared under this name.
+    pub(crate) fn commit_prepared(&self, name: &[u8]) -> Option<u64> {
+        let core = self.prepared.remove(name)?;
         let ticket = self.system.commit(&core);
         self.system.locks.release_all(&core.owner);
         self.after_commit();
         self.system.log.publish_relaxed();
-        Ok(self.handle(ticket))
+        Some(ticket)
     }
 
     /// See `Engine::rollback_prepared`.

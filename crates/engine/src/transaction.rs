@@ -10,7 +10,7 @@ use engine_api::{
     SnapshotReader, TableDef, TableId, Transaction, TxnOptions, WaitPolicy,
 };
 use errors::{Error, ErrorCode};
-use locks::{Mode, Owner, lock_name};
+use locks::{Mode, Owner, OwnerNumbers, lock_name};
 use sys::blocking::blocking;
 use txn::{Core, Snapshot};
 use wal::Log;
@@ -37,7 +37,8 @@ pub(crate) enum Pending {
 
 /// See `engine_api::Transaction`.
 pub(crate) struct Txn {
-    pub(crate) shared: Arc<Shared>,
+    /// Of this object alone: what methods clone is a count that no other transaction touches.
+    pub(crate) shared: Arc<Arc<Shared>>,
     slot: Option<usize>,
     pub(crate) started: bool,
     pub(crate) isolation: IsolationLevel,
@@ -49,6 +50,7 @@ pub(crate) struct Txn {
     pub(crate) cancel: CancelToken,
     snapshot: Option<Snapshot>,
     pub(crate) owner: Option<Arc<Owner>>,
+    pub(crate) owner_numbers: OwnerNumbers,
     pub(crate) core: Option<Arc<Core>>,
     /// E9. It outlives the transaction: the next one's snapshot must not be older.
     pub(crate) seen: u64,
@@ -88,39 +90,43 @@ pub(crate) struct Txn {
 }
 
 struct LogWait {
-    log: Arc<Log>,
+    /// The transaction's own, so that those who commit do not meet in a count.
+    shared: Arc<Arc<Shared>>,
     ticket: u64,
+}
+
+impl LogWait {
+    fn log(&self) -> &Log {
+        &self.shared.system.log
+    }
+}
+
+/// For whoever waits until everything up to a ticket is durable.
+pub(crate) fn commit_handle(shared: &Arc<Arc<Shared>>, ticket: u64) -> CommitHandle {
+    match shared.system.log.is_acknowledged(ticket) {
+        true => CommitHandle::Durable,
+        false => CommitHandle::Pending(Arc::new(LogWait { shared: shared.clone(), ticket })),
+    }
 }
 
 impl CommitWait for LogWait {
     fn is_durable(&self) -> bool {
-        self.log.is_acknowledged(self.ticket)
+        self.log().is_acknowledged(self.ticket)
     }
 
     fn wait(&self) -> EngineResult<()> {
         match self.is_durable() {
             true => Ok(()),
-            false => blocking(|| self.log.commit_wait(self.ticket)).map_err(io_error),
+            false => blocking(|| self.log().commit_wait(self.ticket)).map_err(io_error),
         }
     }
 
     fn notify(&self, wake: Box<dyn FnOnce() + Send>) {
-        self.log.notify(self.ticket, wake);
+        self.log().notify(self.ticket, wake);
     }
 
     fn lead(&self, patience: Duration, wake: Box<dyn FnOnce() + Send>) -> EngineResult<bool> {
-        self.log.lead(self.ticket, patience, wake).map_err(io_error)
-    }
-}
-
-impl Shared {
-    /// For who waits until everything up to a ticket is durable.
-    pub(crate) fn handle(&self, ticket: u64) -> CommitHandle {
-        let log = &self.system.log;
-        match log.is_acknowledged(ticket) {
-            true => CommitHandle::Durable,
-            false => CommitHandle::Pending(Arc::new(LogWait { log: log.clone(), ticket })),
-        }
+        self.log().lead(self.ticket, patience, wake).map_err(io_error)
     }
 }
 
@@ -148,7 +154,7 @@ impl Txn {
     pub(crate) fn new(shared: Arc<Shared>) -> Txn {
         Txn {
             slot: shared.system.slots.take(),
-            shared,
+            shared: Arc::new(shared),
             started: false,
             isolation: IsolationLevel::default(),
             session: 0,
@@ -158,6 +164,7 @@ impl Txn {
             cancel: CancelToken::new(),
             snapshot: None,
             owner: None,
+            owner_numbers: OwnerNumbers::default(),
             core: None,
             seen: 0,
             changes: 0,
@@ -188,11 +195,12 @@ impl Txn {
     }
 
     #[inline]
-    fn table_ref(&mut self, id: TableId) -> EngineResult<&Arc<Table>> {
+    fn table_ref(&mut self, id: TableId) -> EngineResult<&Arc<Arc<Table>>> {
         self.tables.get(&self.shared.dictionary, id)
     }
 
-    pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Table>> {
+    /// A count of this object's own, as `shared`.
+    pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Arc<Table>>> {
         self.table_ref(id).cloned()
     }
 
@@ -258,7 +266,7 @@ impl Txn {
             self.shared.brake();
             self.relieve_locks();
         }
-        self.core.as_ref().map_or(0, |core| core.start_change().0)
+        self.core.as_ref().map_or(0, |core| self.shared.system.start_change(core).0)
     }
 
     pub(crate) fn undo_to(&mut self, mark: u64, keep_locks: bool) -> EngineResult<()> {
@@ -438,7 +446,7 @@ impl Txn {
     /// By a unique secondary index, locking: a scan of one row.
     fn get_secondary(
         &mut self,
-        table: Arc<Table>,
+        table: Arc<Arc<Table>>,
         index: IndexId,
         key: &[u8],
         lock: RowLock,
@@ -585,7 +593,7 @@ impl Transaction for Txn {
         let Some(core) = self.core.take() else {
             let seen = self.seen;
             self.end();
-            return Ok(self.shared.handle(seen));
+            return Ok(commit_handle(&self.shared, seen));
         };
         let ticket = self.shared.system.commit(&core);
         if std::mem::take(&mut self.made_public) {
@@ -596,7 +604,7 @@ impl Transaction for Txn {
         self.end();
         self.shared.after_commit();
         self.shared.system.log.publish_relaxed();
-        Ok(self.shared.handle(ticket))
+        Ok(commit_handle(&self.shared, ticket))
     }
 
     fn rollback(&mut self) -> EngineResult<()> {
@@ -690,7 +698,8 @@ impl Transaction for Txn {
         let found = self.table(table)?;
         let view = self.view()?;
         self.check_known(&view, table)?;
-        let reader = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
+        let reader =
+            Reader::new(Arc::clone(&self.shared), Arc::clone(&found), view, self.cancel.clone());
         Ok(Some(Box::new(reader)))
     }
 
@@ -706,7 +715,8 @@ impl Transaction for Txn {
         let at = found.index_at(index)?;
         self.check_usable(&found, at)?;
         let view = self.view()?;
-        let rows = Reader::new(self.shared.clone(), found, view, self.cancel.clone());
+        let rows =
+            Reader::new(Arc::clone(&self.shared), Arc::clone(&found), view, self.cancel.clone());
         Ok(Some(Box::new(EntryReader::new(rows, at, content))))
     }
 

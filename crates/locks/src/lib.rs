@@ -20,7 +20,7 @@ mod report;
 mod table;
 mod waits;
 
-pub use owner::Owner;
+pub use owner::{Owner, OwnerNumbers};
 pub use report::{Deadlock, LockView, OwnerView, Place, Report, Tag};
 pub use table::{LockTable, Mode, Patience, WaitError, WaitEvents, lock_name};
 

@@ -57,6 +57,27 @@ impl Held {
     }
 }
 
+/// Numbers of owners to come, drawn many at a time, so that callers who make an owner for each transaction do not meet in the counter.
+#[derive(Debug, Default)]
+pub struct OwnerNumbers {
+    next: u64,
+    end: u64,
+}
+
+impl OwnerNumbers {
+    /// Numbers drawn at a time.
+    const AT_ONCE: u64 = 1024;
+
+    pub(crate) fn draw(&mut self, counter: &AtomicU64) -> u64 {
+        if self.next == self.end {
+            self.next = counter.fetch_add(Self::AT_ONCE, Ordering::Relaxed);
+            self.end = self.next + Self::AT_ONCE;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+}
+
 /// How a wait stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitState {

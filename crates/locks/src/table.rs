@@ -13,7 +13,7 @@ use sys::model::{breaks, sized};
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sys::sync::{Arc, Mutex};
 
-use crate::owner::{Owner, WaitState};
+use crate::owner::{Owner, OwnerNumbers, WaitState};
 use crate::packed::{Hit, Packed};
 use crate::ranges::Ranges;
 use crate::report::Tag;
@@ -310,7 +310,15 @@ impl LockTable {
 
     /// As `new_owner`; `tag` comes back in reports.
     pub fn new_owner_for(&self, tag: Tag) -> Arc<Owner> {
-        let id = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        self.owner(self.next_owner.fetch_add(1, Ordering::Relaxed), tag)
+    }
+
+    /// As `new_owner_for`, for a caller who makes owners again and again and keeps `numbers` for the next ones.
+    pub fn new_owner_from(&self, numbers: &mut OwnerNumbers, tag: Tag) -> Arc<Owner> {
+        self.owner(numbers.draw(&self.next_owner), tag)
+    }
+
+    fn owner(&self, id: u64, tag: Tag) -> Arc<Owner> {
         Arc::new(Owner::new(id, tag, self.clock.wall_coarse()))
     }
 

@@ -232,7 +232,7 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
             let undo = match shared {
                 0 => {
                     let subjects = subjects.remove(&id);
-                    UndoLog::restored(id, space.clone(), last, base, bytes, subjects)?
+                    UndoLog::restored(id, space, last, base, bytes, subjects)?
                 }
                 number => {
                     let file = match files.entry(number) {
@@ -242,7 +242,7 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
                             vacant.insert(Arc::new(file)).clone()
                         }
                     };
-                    UndoLog::shared(id, space.clone(), last, base, (file, at))
+                    UndoLog::shared(id, last, base, (file, at))
                 }
             };
             Ok(Straddler { id, commit, purged, undo, name: names.remove(&id) })

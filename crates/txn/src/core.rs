@@ -6,7 +6,7 @@ use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use locks::Owner;
 use sys::sync::Mutex;
 
-use crate::undo_log::UndoLog;
+use crate::undo_log::{UndoLog, UndoSpace};
 
 /// Commit time of a transaction that has not ended.
 const ACTIVE: u64 = 0;
@@ -103,9 +103,9 @@ impl Core {
     }
 
     /// The newest entry not undone, before a change begins: entries beyond the limit go to a file now, while no latch is held.
-    pub fn start_change(&self) -> UndoPointer {
+    pub(crate) fn start_change(&self, space: &UndoSpace) -> UndoPointer {
         let mut undo = self.undo.lock();
-        undo.spill_if_large();
+        undo.spill_if_large(space);
         UndoPointer(undo.last)
     }
 

@@ -60,14 +60,8 @@ pub(crate) struct Filed {
 
 impl Filed {
     /// A core for a look at the undo. What changes in it does not last.
-    pub fn core(&self, id: u64, owner: &Arc<Owner>, space: &UndoSpace) -> Core {
-        let undo = UndoLog::shared(
-            id,
-            space.clone(),
-            self.last,
-            self.length,
-            (self.file.clone(), self.at),
-        );
+    pub fn core(&self, id: u64, owner: &Arc<Owner>) -> Core {
+        let undo = UndoLog::shared(id, self.last, self.length, (self.file.clone(), self.at));
         let core = Core::new(id, owner.clone(), undo);
         core.commit.store(self.commit, Ordering::Release);
         core.ended.store(self.ended, Ordering::Release);

@@ -372,15 +372,15 @@ impl Found {
                 let (id, pointer, previous) = (reader.u64()?, reader.u64()?, reader.u64()?);
                 if pointer == FIRST_POINTER {
                     let new = || {
-                        let mut undo = UndoLog::new(id, self.space.clone());
+                        let mut undo = UndoLog::new(id);
                         undo.bytes = self.spare.pop().unwrap_or_default();
                         Straddler { id, commit: 0, purged: 0, undo, name: None }
                     };
                     self.cores.entry(id).or_insert_with(new);
                 }
-                if let Some(core) = self.core(id) {
-                    core.undo.restore(pointer, previous, reader.rest());
-                    core.undo.spill_if_large();
+                if let Some(core) = self.cores.get_mut(&id) {
+                    core.undo.restore(pointer, previous, reader.rest(), &self.space);
+                    core.undo.spill_if_large(&self.space);
                 }
             }
             KIND_UNDONE => {

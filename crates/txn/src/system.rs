@@ -1,12 +1,12 @@
 //! The table of writing transactions, commit and rollback records, the purge queue.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicU64, Ordering};
 
 use btree::Mtr;
 use bufpool::Pool;
+use hashbrown::HashMap;
 use locks::{LockTable, Owner};
 use sys::model::{breaks, sized};
 use sys::sync::Mutex;
@@ -54,7 +54,7 @@ pub(crate) enum Slot {
 /// A part of the table.
 #[derive(Default)]
 struct Part {
-    slots: HashMap<u64, Slot>,
+    slots: HashMap<u64, Slot, foldhash::fast::RandomState>,
     /// Those of the table that some snapshot may not see: new ones, until `advance_low` finds that they are seen.
     unseen: Vec<Arc<Core>>,
 }
@@ -136,7 +136,7 @@ impl TxnSystem {
         let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
         let guard = mark.lock();
         let id = self.log.draw();
-        let core = Arc::new(Core::fresh(id, owner, UndoLog::new(id, self.undo_space.clone())));
+        let core = Arc::new(Core::fresh(id, owner, UndoLog::new(id)));
         self.insert(&core);
         drop(guard);
         core
@@ -151,11 +151,18 @@ impl TxnSystem {
         }
     }
 
+    /// Whether every snapshot sees the end of a transaction, as far as is known: true for nearly all writers of rows. Writes no shared
+    /// memory, unlike `find`.
+    #[inline]
+    pub fn is_seen_by_all(&self, id: u64) -> bool {
+        id < self.low.load(Ordering::Acquire)
+    }
+
     /// The transaction that wrote a row, unless it is settled.
     pub fn find(&self, id: u64) -> Option<Arc<Core>> {
         match self.shard(id).lock().slots.get(&id)? {
             Slot::Live(core) => Some(core.clone()),
-            Slot::Filed(filed) => Some(Arc::new(filed.core(id, &self.nobody, &self.undo_space))),
+            Slot::Filed(filed) => Some(Arc::new(filed.core(id, &self.nobody))),
         }
     }
 
@@ -183,6 +190,11 @@ impl TxnSystem {
         }
     }
 
+    /// The newest undo entry of a transaction before a change begins: entries beyond the limit go to a file now, while no latch is held.
+    pub fn start_change(&self, core: &Core) -> UndoPointer {
+        core.start_change(&self.undo_space)
+    }
+
     /// Logs a row change: the page edits in `mtr`, and the undo entry, which lands where `next_undo` said.
     pub fn log_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         if !core.garbage.load(Ordering::Relaxed) {
@@ -196,7 +208,7 @@ impl TxnSystem {
     pub fn log_clean_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         let mut undo = core.undo.lock();
         let previous = undo.last;
-        let pointer = undo.push(payload);
+        let pointer = undo.push(payload, &self.undo_space);
         let mut head = [0; 24];
         head[..8].copy_from_slice(&core.id.to_le_bytes());
         head[8..16].copy_from_slice(&pointer.to_le_bytes());
@@ -368,7 +380,7 @@ impl TxnSystem {
             let mut undo = core.undo.lock();
             if undo.file.is_some() {
                 if undo.shared.is_none() {
-                    undo.spill();
+                    undo.spill(&self.undo_space);
                 }
                 continue;
             }

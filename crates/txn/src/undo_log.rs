@@ -76,7 +76,6 @@ fn checksum(previous: u64, payload: &[u8]) -> u32 {
 /// See the file's head.
 pub(crate) struct UndoLog {
     id: u64,
-    space: UndoSpace,
     /// Entries from `base` on.
     pub bytes: Vec<u8>,
     /// Bytes in the file.
@@ -96,10 +95,9 @@ pub(crate) struct UndoLog {
 
 impl UndoLog {
     /// No entries.
-    pub fn new(id: u64, space: UndoSpace) -> UndoLog {
+    pub fn new(id: u64) -> UndoLog {
         UndoLog {
             id,
-            space,
             bytes: Vec::new(),
             base: 0,
             file: None,
@@ -115,7 +113,7 @@ impl UndoLog {
     /// As a checkpoint left it: `base` bytes in the file, `bytes` behind them.
     pub fn restored(
         id: u64,
-        space: UndoSpace,
+        space: &UndoSpace,
         last: u64,
         base: u64,
         bytes: Vec<u8>,
@@ -125,17 +123,11 @@ impl UndoLog {
             0 => None,
             _ => Some(space.disk.open(&file_name(id), OpenMode::Existing)?),
         };
-        Ok(UndoLog { bytes, base, file, last, subjects, ..UndoLog::new(id, space) })
+        Ok(UndoLog { bytes, base, file, last, subjects, ..UndoLog::new(id) })
     }
 
     /// All of an ended transaction's entries, in a file that others share.
-    pub fn shared(
-        id: u64,
-        space: UndoSpace,
-        last: u64,
-        length: u64,
-        shared: (Arc<SharedFile>, u64),
-    ) -> UndoLog {
+    pub fn shared(id: u64, last: u64, length: u64, shared: (Arc<SharedFile>, u64)) -> UndoLog {
         /// Readers look at an entry or two of each transaction.
         const WINDOW_BYTES: u64 = 2 << 10;
         UndoLog {
@@ -144,7 +136,7 @@ impl UndoLog {
             shared: Some(shared),
             last,
             window_bytes: WINDOW_BYTES,
-            ..UndoLog::new(id, space)
+            ..UndoLog::new(id)
         }
     }
 
@@ -153,17 +145,18 @@ impl UndoLog {
         self.base + self.bytes.len() as u64 + 1
     }
 
-    fn note(&mut self, payload: &[u8]) {
+    fn note(&mut self, payload: &[u8], space: &UndoSpace) {
         if let Some(subjects) = &mut self.subjects {
-            subjects.note((self.space.subject_of)(payload));
+            subjects.note((space.subject_of)(payload));
         }
     }
 
-    pub fn push(&mut self, payload: &[u8]) -> u64 {
+    /// `space` is the same in every call, here and below: each transaction holding a reference of its own would be a count that all of them change.
+    pub fn push(&mut self, payload: &[u8], space: &UndoSpace) -> u64 {
         let pointer = self.next();
         assert!(pointer > self.last, "an entry comes after the one that it names (X2)");
         assert!(u32::try_from(payload.len()).is_ok(), "the length of an entry has four bytes");
-        self.note(payload);
+        self.note(payload, space);
         self.bytes.reserve(ENTRY_HEADER_BYTES + payload.len());
         self.bytes.extend_from_slice(&header(self.last, payload));
         self.bytes.extend_from_slice(payload);
@@ -172,9 +165,9 @@ impl UndoLog {
     }
 
     /// Recovery: puts an entry at its place, whatever was there (X6). What is in the file is there already.
-    pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8]) {
+    pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8], space: &UndoSpace) {
         self.last = pointer;
-        self.note(payload);
+        self.note(payload, space);
         let Some(start) = (pointer - 1).checked_sub(self.base) else { return };
         let start = start as usize;
         if start == self.bytes.len() {
@@ -192,8 +185,8 @@ impl UndoLog {
     }
 
     /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
-    pub fn spill_if_large(&mut self) {
-        if self.bytes.len() > self.space.memory_bytes && self.copy_to_file() {
+    pub fn spill_if_large(&mut self, space: &UndoSpace) {
+        if self.bytes.len() > space.memory_bytes && self.copy_to_file(space) {
             // The memory is for what comes next.
             self.bytes.clear();
         }
@@ -213,17 +206,17 @@ impl UndoLog {
     }
 
     /// Moves what is in memory to the transaction's own file. When that fails it stays in memory.
-    pub fn spill(&mut self) {
-        if self.copy_to_file() {
+    pub fn spill(&mut self, space: &UndoSpace) {
+        if self.copy_to_file(space) {
             self.bytes = Vec::new();
         }
     }
 
     /// True: what is in memory is in the file now, and is to be forgotten.
-    fn copy_to_file(&mut self) -> bool {
+    fn copy_to_file(&mut self, space: &UndoSpace) -> bool {
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => match self.space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
+            None => match space.disk.open(&file_name(self.id), OpenMode::OrCreate) {
                 Ok(file) => self.file.insert(file).clone(),
                 Err(_) => return false,
             },

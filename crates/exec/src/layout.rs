@@ -3,8 +3,8 @@
 use errors::Result;
 use plan::EntryParts;
 use types::key::{KEY_RECORD, KeyReader, fixed_width, split_key_record};
-use types::record::{Cell, CellText, ColumnPlace, RecordError, RecordLayout};
-use types::{CollationId, DataType, Value};
+use types::record::{Cell, ColumnPlace, RecordError, RecordLayout};
+use types::{CollationId, DataType, ResultCell, Value};
 
 use crate::value_key::{append_sort_key, append_text_sort_key};
 
@@ -154,20 +154,20 @@ impl Layout {
         (0..self.record.column_count()).map(|column| self.decode(record, column)).collect()
     }
 
-    /// Appends the text of a column; false when it is NULL, `None` when the record is older than the column.
-    pub(crate) fn write_text(
-        &self,
-        record: &[u8],
+    /// A column as a result shows it: where it lies in the record, if it does.
+    #[inline]
+    pub(crate) fn result_cell<'a>(
+        &'a self,
+        record: &'a [u8],
         column: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<bool>> {
+    ) -> Result<ResultCell<'a>> {
         if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
-            return Ok(None);
+            return Ok(self.decode(record, column)?.into());
         }
-        Ok(match self.record.write_cell_text(record, column, out)? {
-            CellText::Written => Some(true),
-            CellText::Null => Some(false),
-            CellText::Missing => None,
+        Ok(match self.record.cell(record, column)? {
+            Cell::Bytes(bytes) => ResultCell::Stored { bytes, ty: &self.record.types()[column] },
+            Cell::Null => ResultCell::Null,
+            Cell::Missing => self.missing.get(column).map_or(ResultCell::Null, ResultCell::from),
         })
     }
 

@@ -2,47 +2,12 @@
 
 use errors::Result;
 use plugin_api::RowSource;
-use types::{DataType, Value, ZoneRules, to_text};
+use types::{ResultCell, Value, ZoneRules};
 
 use crate::convert;
 use crate::expr::Code;
 use crate::layout::Layout;
 use crate::run::Run;
-
-/// First byte of a NULL in the text protocol.
-const NULL_CELL: u8 = 0xFB;
-
-/// Appends `body`'s bytes behind their length.
-fn write_cell(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.push(0);
-    body(out);
-    let length = out.len() - start - 1;
-    if length <= 250 {
-        out[start] = length as u8;
-        return;
-    }
-    let (tag, width): (u8, usize) = match length {
-        0..=0xFFFF => (0xFC, 2),
-        0x1_0000..=0xFF_FFFF => (0xFD, 3),
-        _ => (0xFE, 8),
-    };
-    out[start] = tag;
-    let bytes = (length as u64).to_le_bytes();
-    out.splice(start + 1..start + 1, bytes[..width].iter().copied());
-}
-
-/// Appends a value as a text-protocol cell.
-pub(crate) fn write_value(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => out.push(NULL_CELL),
-        Value::Bytes(bytes) if bytes.len() <= 250 => {
-            out.push(bytes.len() as u8);
-            out.extend_from_slice(bytes);
-        }
-        value => write_cell(out, |out| to_text(value, ty, out)),
-    }
-}
 
 /// A column of the result.
 pub(crate) enum Output {
@@ -88,7 +53,7 @@ impl<'a> ComputedRow<'a> {
         ComputedRow { outputs, regs, cells }
     }
 
-    fn cell(&self, index: usize) -> &Value {
+    fn value_of(&self, index: usize) -> &Value {
         match &self.outputs[index] {
             Output::Register(register) => &self.regs[*register],
             Output::Computed(_) => {
@@ -105,31 +70,8 @@ impl RowSource for ComputedRow<'_> {
         self.outputs.len()
     }
 
-    fn write_text(&self, index: usize, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
-        write_value(self.cell(index), ty, out);
-        Ok(())
-    }
-
-    fn value(&self, index: usize, _ty: &DataType) -> Result<Value> {
-        Ok(self.cell(index).clone())
-    }
-}
-
-/// A row of plain values.
-pub(crate) struct ValueRow<'a>(pub(crate) &'a [Value]);
-
-impl RowSource for ValueRow<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn write_text(&self, index: usize, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
-        write_value(&self.0[index], ty, out);
-        Ok(())
-    }
-
-    fn value(&self, index: usize, _ty: &DataType) -> Result<Value> {
-        Ok(self.0[index].clone())
+    fn cell(&self, index: usize) -> Result<ResultCell<'_>> {
+        Ok(ResultCell::from(self.value_of(index)))
     }
 }
 
@@ -141,7 +83,7 @@ pub(crate) struct RecordCell {
     pub(crate) to_local: bool,
 }
 
-/// A row whose cells are written straight from a record.
+/// A row whose cells lie in a record.
 pub(crate) struct RecordRow<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) record: &'a [u8],
@@ -150,13 +92,13 @@ pub(crate) struct RecordRow<'a> {
 }
 
 impl RecordRow<'_> {
-    fn local_value(&self, cell: RecordCell) -> Result<Value> {
-        let value = self.layout.decode(self.record, cell.column)?;
-        Ok(match value {
-            Value::DateTime(moment) if cell.to_local => {
-                Value::DateTime(convert::to_local(moment, self.time_zone))
+    /// A TIMESTAMP in the session time zone.
+    fn local_cell(&self, column: usize) -> Result<ResultCell<'_>> {
+        Ok(match self.layout.decode(self.record, column)? {
+            Value::DateTime(utc) => {
+                ResultCell::Computed(Value::DateTime(convert::to_local(utc, self.time_zone)))
             }
-            value => value,
+            value => value.into(),
         })
     }
 }
@@ -166,32 +108,11 @@ impl RowSource for RecordRow<'_> {
         self.cells.len()
     }
 
-    fn write_text(&self, index: usize, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
+    fn cell(&self, index: usize) -> Result<ResultCell<'_>> {
         let cell = self.cells[index];
         if cell.to_local {
-            write_value(&self.local_value(cell)?, ty, out);
-            return Ok(());
+            return self.local_cell(cell.column);
         }
-        let start = out.len();
-        let mut outcome = Ok(None);
-        write_cell(out, |out| {
-            outcome = self.layout.write_text(self.record, cell.column, out);
-        });
-        match outcome? {
-            Some(true) => {}
-            Some(false) => {
-                out.truncate(start);
-                out.push(NULL_CELL);
-            }
-            None => {
-                out.truncate(start);
-                write_value(&self.local_value(cell)?, ty, out);
-            }
-        }
-        Ok(())
-    }
-
-    fn value(&self, index: usize, _ty: &DataType) -> Result<Value> {
-        self.local_value(self.cells[index])
+        self.layout.result_cell(self.record, cell.column)
     }
 }

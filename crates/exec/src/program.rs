@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use errors::Result;
 use plan::{CteId, Expr, Making, OutputColumn, Physical, Plan, Subquery};
-use plugin_api::{BindContext, ColumnMeta, Computed, Registry};
+use plugin_api::{BindContext, ColumnMeta, Computed, Registry, ValueRow};
 use types::Value;
 
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::expr::{Code, Compiler};
 use crate::measure::MeasuredNodes;
 use crate::ops::NodeCompiler;
-use crate::output::ValueRow;
 use crate::query::QueryProgram;
 use crate::run::{Body, CteNode, Run, SubqueryNode};
 use crate::write::{DeleteProgram, InsertProgram, UpdateProgram};

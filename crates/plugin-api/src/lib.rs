@@ -4,11 +4,13 @@
 //! Invariant: a plugin sees the server only through the types here; there is no way from here to a session, a plan or the catalog.
 
 mod authentication;
+mod forward;
 mod function;
 mod information;
 pub mod kit;
 mod listener;
 mod registry;
+mod result;
 mod rewrite;
 mod session;
 #[doc(hidden)]
@@ -17,6 +19,7 @@ pub mod test_support;
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
+pub use forward::ForwardingSink;
 pub use function::{
     Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, BoundFunction,
     Coercion, FunctionContext, Kernel, NullRule, ScalarFunction, SessionServices, Volatility,
@@ -28,9 +31,12 @@ pub use information::{
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};
+pub use result::{
+    ColumnMeta, Computed, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState,
+    StateChange, ValueRow,
+};
 pub use rewrite::{RewriteContext, StatementRewriter};
 pub use session::{
-    AuthRequest, ColumnMeta, CommandOutcome, Computed, ConnectInfo, ConnectionKind, ExecuteRequest,
-    LocalFile, Next, OkInfo, PreparedInfo, QueryAttribute, ResultSink, RowSource, SessionFactory,
-    SessionHandle, SessionState, StateChange, Traffic,
+    AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
+    QueryAttribute, SessionFactory, SessionHandle, Traffic,
 };

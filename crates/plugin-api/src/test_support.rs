@@ -1,13 +1,13 @@
-//! A session made of plain fields, for tests of function plugins.
+//! For tests of plugins and of what uses them: a session made of plain fields, and a sink of results that is no client's protocol.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use errors::Result;
-use types::{DataType, Value, ZoneRules};
+use errors::{Error, Result, bail};
+use types::{DataType, ResultCell, TypeKind, Value, ZoneRules, json, to_text};
 
-use crate::SessionServices;
+use crate::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionServices, SessionState};
 
 /// Answers what the fields say.
 #[derive(Default)]
@@ -86,4 +86,92 @@ impl SessionServices for FakeSession {
     fn version(&self) -> &str {
         "9.7.0-squall"
     }
+}
+
+/// Keeps result sets as JSON: each row is an array. Dates are strings, JSON documents stay documents, vectors are arrays of numbers,
+/// binary strings and geometries are hexadecimal digits.
+#[derive(Default)]
+pub struct JsonSink {
+    types: Vec<DataType>,
+    /// The rows of all results.
+    pub rows: Vec<String>,
+    /// What failed.
+    pub errors: Vec<Error>,
+}
+
+impl ResultSink for JsonSink {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.types = columns.iter().map(|column| column.ty.clone()).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
+        let mut out = vec![b'['];
+        for (index, ty) in self.types.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            put_json(ty, row.cell(index)?, &mut out)?;
+        }
+        out.push(b']');
+        self.rows.push(String::from_utf8(out).map_err(Error::internal)?);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &SessionState) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn error(&mut self, error: &Error) -> Result<()> {
+        self.errors.push(error.clone());
+        Ok(())
+    }
+
+    fn local_file(&mut self, _: &str) -> Result<Box<dyn LocalFile + '_>> {
+        bail!(CLIENT_LOCAL_FILES_DISABLED)
+    }
+}
+
+/// Appends a cell as JSON.
+fn put_json(ty: &DataType, cell: ResultCell<'_>, out: &mut Vec<u8>) -> Result<()> {
+    use TypeKind::*;
+    if matches!(cell, ResultCell::Null) {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    match ty.kind {
+        Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Bit | Year | Float | Double
+        | Decimal => {
+            // Without ZEROFILL, and bits as a number.
+            to_text(&cell.into_value()?, &DataType::new(Decimal, ty.length, ty.decimals), out);
+        }
+        Json => {
+            cell.write_text(ty, out)?;
+        }
+        Char | VarChar | TinyText | Text | MediumText | LongText | Enum | Set | Date | Time
+        | DateTime | Timestamp => {
+            let mut text = Vec::new();
+            cell.write_text(ty, &mut text)?;
+            json::quote(&text, out);
+        }
+        Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Geometry => {
+            let mut bytes = Vec::new();
+            cell.write_text(ty, &mut bytes)?;
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            json::quote(digits.as_bytes(), out);
+        }
+        Vector => {
+            let mut bytes = Vec::new();
+            cell.write_text(ty, &mut bytes)?;
+            let numbers = bytes.chunks_exact(4).filter_map(|chunk| chunk.first_chunk());
+            let numbers: Vec<String> =
+                numbers.map(|number| f32::from_le_bytes(*number).to_string()).collect();
+            out.extend_from_slice(format!("[{}]", numbers.join(",")).as_bytes());
+        }
+    }
+    Ok(())
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
-    ConnectionKind, ExecuteRequest, LocalFile, Next, OkInfo, PreparedInfo, QueryAttribute,
-    ResultSink, RowSource, SessionFactory, SessionHandle, SessionState,
+    ConnectionKind, ExecuteRequest, ForwardingSink, OkInfo, PreparedInfo, QueryAttribute,
+    ResultSink, SessionFactory, SessionHandle,
 };
 use session::Server;
 
@@ -259,25 +259,9 @@ struct Explaining<'s> {
     refusal: Error,
 }
 
-impl ResultSink for Explaining<'_> {
-    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
-        self.sink.columns(columns)
-    }
-
-    fn followed_by(&mut self, next: Next) {
-        self.sink.followed_by(next);
-    }
-
-    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        self.sink.row(row)
-    }
-
-    fn end(&mut self, state: &SessionState) -> Result<()> {
-        self.sink.end(state)
-    }
-
-    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
-        self.sink.ok(ok)
+impl ForwardingSink for Explaining<'_> {
+    fn target(&mut self) -> &mut dyn ResultSink {
+        self.sink
     }
 
     fn error(&mut self, error: &Error) -> Result<()> {
@@ -286,10 +270,6 @@ impl ResultSink for Explaining<'_> {
             true => self.sink.error(&self.refusal),
             false => self.sink.error(error),
         }
-    }
-
-    fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
-        self.sink.local_file(name)
     }
 }
 

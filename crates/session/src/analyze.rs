@@ -6,14 +6,14 @@ use std::sync::Arc;
 use errors::{Error, Result};
 use optimizer::explain::Actual;
 use plan::ExplainFormat;
-use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use plugin_api::{ColumnMeta, OkInfo, ResultSink, ValueRow};
 use syntax::ast::{self, Explain, Statement};
 use types::{DataType, Value};
 
 use crate::cached::EngineStatistics;
 use crate::planned::planned;
 use crate::session::Session;
-use crate::sink::{NoRows, ValueRow};
+use crate::sink::NoRows;
 use crate::statement::Running;
 
 /// How often the plan is made anew because definitions changed under it.

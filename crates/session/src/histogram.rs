@@ -205,8 +205,7 @@ impl Session {
         let running =
             Running { source: sql.as_bytes(), parameters: &[], origin: Origin::Text, kept: None };
         let planned = self.plan_and_lock(&statement, &running)?;
-        let types = planned.program.columns().iter().map(|column| column.ty.clone()).collect();
-        let mut groups = Groups { column: &column.ty, types, spans: Vec::new(), rows: 0, nulls: 0 };
+        let mut groups = Groups { column: &column.ty, spans: Vec::new(), rows: 0, nulls: 0 };
         let limit = self.settings.sql_select_limit.take();
         let ran = self.run_program(&planned, &[], &mut groups);
         self.settings.sql_select_limit = limit;
@@ -232,7 +231,6 @@ struct Span {
 /// The groups of the query, as they come in order.
 struct Groups<'t> {
     column: &'t DataType,
-    types: Vec<DataType>,
     spans: Vec<Span>,
     rows: u64,
     nulls: u64,
@@ -240,8 +238,8 @@ struct Groups<'t> {
 
 impl RowSink for Groups<'_> {
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        let value = row.value(0, &self.types[0])?;
-        let count = match row.value(1, &self.types[1])? {
+        let value = row.value(0)?;
+        let count = match row.value(1)? {
             Value::Int(count) => count as u64,
             Value::UInt(count) => count,
             _ => 0,

@@ -90,7 +90,7 @@ impl RowSink for FileRows {
                     bail!(TOO_MANY_ROWS);
                 }
                 for (index, ty) in self.types.iter().enumerate() {
-                    types::text::to_text(&row.value(index, ty)?, ty, &mut line);
+                    row.cell(index)?.write_text(ty, &mut line)?;
                 }
             }
             Some(format) => {
@@ -117,16 +117,14 @@ impl FileRows {
         ty: &DataType,
         line: &mut Vec<u8>,
     ) -> Result<()> {
-        let value = row.value(index, ty)?;
-        if value.is_null() {
+        let mut text = Vec::new();
+        if !row.cell(index)?.write_text(ty, &mut text)? {
             match format.escaped {
                 Some(escape) => line.extend_from_slice(&[escape, b'N']),
                 None => line.extend_from_slice(b"NULL"),
             }
             return Ok(());
         }
-        let mut text = Vec::new();
-        types::text::to_text(&value, ty, &mut text);
         if let Some(charset) = self.charset.filter(|_| !ty.is_binary()) {
             text = charset.encode(&text).bytes;
         }

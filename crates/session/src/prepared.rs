@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use errors::{Error, Result, bail, err};
+use errors::{Result, bail, err};
 use hashbrown::HashMap;
 use plugin_api::{
-    ColumnMeta, CommandOutcome, ExecuteRequest, LocalFile, Next, OkInfo, PreparedInfo, ResultSink,
-    RowSource, SessionServices, SessionState,
+    ColumnMeta, CommandOutcome, ExecuteRequest, ForwardingSink, OkInfo, PreparedInfo, ResultSink,
+    RowSource, SessionServices, SessionState, ValueRow,
 };
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
@@ -18,7 +18,6 @@ use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
 use crate::session::Session;
-use crate::sink::ValueRow;
 use crate::statement::{Origin, Running, is_blank, parse_error};
 use crate::status::Counter;
 use accounts::Resource;
@@ -732,21 +731,9 @@ struct Returning<'a> {
     values: Vec<(&'a Ident, Value, DataType)>,
 }
 
-impl ResultSink for Returning<'_> {
-    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
-        self.inner.columns(columns)
-    }
-
-    fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
-        self.inner.shared_columns(columns)
-    }
-
-    fn followed_by(&mut self, next: Next) {
-        self.inner.followed_by(next);
-    }
-
-    fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        self.inner.row(row)
+impl ForwardingSink for Returning<'_> {
+    fn target(&mut self) -> &mut dyn ResultSink {
+        self.inner
     }
 
     fn out_parameters(
@@ -758,26 +745,10 @@ impl ResultSink for Returning<'_> {
     ) -> Result<()> {
         for (at, (parameter, column)) in parameters.iter().zip(columns).enumerate() {
             if let Some(name) = self.using.get(*parameter) {
-                self.values.push((name, row.value(at, &column.ty)?, column.ty.clone()));
+                self.values.push((name, row.value(at)?, column.ty.clone()));
             }
         }
         Ok(())
-    }
-
-    fn end(&mut self, state: &SessionState) -> Result<()> {
-        self.inner.end(state)
-    }
-
-    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
-        self.inner.ok(ok)
-    }
-
-    fn error(&mut self, error: &Error) -> Result<()> {
-        self.inner.error(error)
-    }
-
-    fn local_file(&mut self, name: &str) -> Result<Box<dyn LocalFile + '_>> {
-        self.inner.local_file(name)
     }
 }
 

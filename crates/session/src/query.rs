@@ -357,7 +357,7 @@ impl Session {
         planned: &Planned,
         parameters: &[Value],
     ) -> Result<Vec<Vec<Value>>> {
-        let mut rows = CollectedRows::new(planned.program.columns(), STATEMENT_MEMORY_BYTES);
+        let mut rows = CollectedRows::new(STATEMENT_MEMORY_BYTES);
         let outcome = self.run_program(planned, parameters, &mut rows)?;
         self.note_outcome(planned, &outcome);
         Ok(rows.rows)

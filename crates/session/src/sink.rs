@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use errors::{Error, Result, bail};
 use exec::RowSink;
-use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
+use plugin_api::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionState, ValueRow};
 use types::{DataType, Value};
 
 /// Rows to the client. The columns go out with the first row, so that a statement that fails before has sent nothing.
@@ -47,27 +47,21 @@ impl RowSink for ClientRows<'_> {
 /// Rows in memory.
 pub(crate) struct CollectedRows {
     pub(crate) rows: Vec<Vec<Value>>,
-    types: Vec<DataType>,
     bytes: usize,
     limit_bytes: usize,
 }
 
 impl CollectedRows {
     /// Keeps at most `limit_bytes`.
-    pub(crate) fn new(columns: &[ColumnMeta], limit_bytes: usize) -> CollectedRows {
-        let types = columns.iter().map(|column| column.ty.clone()).collect();
-        CollectedRows { rows: Vec::new(), types, bytes: 0, limit_bytes }
+    pub(crate) fn new(limit_bytes: usize) -> CollectedRows {
+        CollectedRows { rows: Vec::new(), bytes: 0, limit_bytes }
     }
 }
 
 impl RowSink for CollectedRows {
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {
-        let values: Vec<Value> = self
-            .types
-            .iter()
-            .enumerate()
-            .map(|(index, ty)| row.value(index, ty))
-            .collect::<Result<_>>()?;
+        let values: Vec<Value> =
+            (0..row.len()).map(|index| row.value(index)).collect::<Result<_>>()?;
         self.bytes += values.iter().map(|value| 24 + value.heap_bytes()).sum::<usize>();
         if self.bytes > self.limit_bytes {
             bail!(OUT_OF_RESOURCES);
@@ -94,7 +88,7 @@ impl RowSink for SingleRow {
         if self.row.is_some() {
             bail!(TOO_MANY_ROWS);
         }
-        let cell = |(index, ty): (usize, &DataType)| Ok((row.value(index, ty)?, ty.clone()));
+        let cell = |(index, ty): (usize, &DataType)| Ok((row.value(index)?, ty.clone()));
         self.row = Some(self.types.iter().enumerate().map(cell).collect::<Result<_>>()?);
         Ok(())
     }
@@ -106,51 +100,6 @@ pub(crate) struct NoRows;
 impl RowSink for NoRows {
     fn row(&mut self, _: &dyn RowSource) -> Result<()> {
         Ok(())
-    }
-}
-
-/// A row of values.
-pub(crate) struct ValueRow<'a>(pub(crate) &'a [Value]);
-
-impl RowSource for ValueRow<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn write_text(&self, index: usize, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
-        let value = self.0.get(index).unwrap_or(&Value::Null);
-        if value.is_null() {
-            out.push(0xFB);
-            return Ok(());
-        }
-        let mut text = Vec::new();
-        types::text::to_text(value, ty, &mut text);
-        write_length(text.len() as u64, out);
-        out.extend_from_slice(&text);
-        Ok(())
-    }
-
-    fn value(&self, index: usize, _: &DataType) -> Result<Value> {
-        Ok(self.0.get(index).cloned().unwrap_or(Value::Null))
-    }
-}
-
-/// A length-encoded integer, as text-protocol cells begin.
-fn write_length(length: u64, out: &mut Vec<u8>) {
-    match length {
-        0..=250 => out.push(length as u8),
-        251..=0xFFFF => {
-            out.push(0xFC);
-            out.extend_from_slice(&(length as u16).to_le_bytes());
-        }
-        0x1_0000..=0xFF_FFFF => {
-            out.push(0xFD);
-            out.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
-        }
-        _ => {
-            out.push(0xFE);
-            out.extend_from_slice(&length.to_le_bytes());
-        }
     }
 }
 

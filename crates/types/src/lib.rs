@@ -5,6 +5,7 @@
 
 pub mod aggregate;
 mod bytes;
+mod cell;
 pub mod compare;
 pub mod convert;
 mod data_type;
@@ -22,6 +23,7 @@ mod value;
 
 pub use aggregate::{Coercibility, CollationOf, aggregate_collations, common_type};
 pub use bytes::SqlBytes;
+pub use cell::ResultCell;
 pub use charset::CollationId;
 pub use compare::{Comparator, ComparisonKind, compare_values, hash_value};
 pub use convert::{

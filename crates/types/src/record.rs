@@ -50,17 +50,6 @@ pub enum Cell<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What `write_cell_text` did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CellText {
-    /// SQL NULL; nothing was written.
-    Null,
-    /// The record is older than the column; nothing was written.
-    Missing,
-    /// The text was written.
-    Written,
-}
-
 /// Where a column is.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
@@ -346,22 +335,6 @@ impl RecordLayout {
         }
         Ok(())
     }
-
-    /// Appends the text of a column straight from the record.
-    pub fn write_cell_text(
-        &self,
-        record: &[u8],
-        column: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<CellText, RecordError> {
-        let bytes = match self.cell(record, column)? {
-            Cell::Null => return Ok(CellText::Null),
-            Cell::Missing => return Ok(CellText::Missing),
-            Cell::Bytes(bytes) => bytes,
-        };
-        write_text(bytes, &self.types[column], out)?;
-        Ok(CellText::Written)
-    }
 }
 
 /// Finds one column in records: at a place computed beforehand when a record has all columns, as most do.
@@ -613,8 +586,27 @@ fn encode_fixed(value: &Value, ty: &DataType, field: &mut [u8]) -> Option<()> {
     Some(())
 }
 
+/// Whether the stored bytes of a column are the text that it is shown as.
+#[inline]
+pub fn is_stored_as_text(kind: TypeKind) -> bool {
+    use TypeKind::*;
+    match kind {
+        Char | VarChar | Binary | VarBinary | TinyText | Text | MediumText | LongText
+        | TinyBlob | Blob | MediumBlob | LongBlob | Vector | Geometry => true,
+        Null | TinyInt | SmallInt | MediumInt | Int | BigInt | Decimal | Float | Double | Bit
+        | Year | Date | Time | DateTime | Timestamp | Enum | Set | Json => false,
+    }
+}
+
 /// Appends the text of the stored bytes of a column.
-fn write_text(bytes: &[u8], ty: &DataType, out: &mut Vec<u8>) -> Result<(), RecordError> {
+///
+/// # Errors
+/// `Corrupt`.
+pub fn write_stored_text(
+    bytes: &[u8],
+    ty: &DataType,
+    out: &mut Vec<u8>,
+) -> Result<(), RecordError> {
     use TypeKind::*;
     match ty.kind {
         TinyInt | SmallInt | MediumInt | Int | BigInt if !ty.zerofill => {

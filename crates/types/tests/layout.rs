@@ -9,10 +9,10 @@ use errors::Diagnostics;
 use proptest::prelude::*;
 use types::compare::compare_for_sort;
 use types::key::{KeyReader, encode_part, is_reversible};
-use types::record::{Cell, CellText};
+use types::record::{Cell, is_stored_as_text, write_stored_text};
 use types::{
-    CastContext, CollationId, ComparisonKind, DataType, Members, RecordLayout, SqlMode, StoreMode,
-    TypeKind, Value, hash_value, store, to_text,
+    CastContext, CollationId, ComparisonKind, DataType, Members, RecordLayout, ResultCell, SqlMode,
+    StoreMode, TypeKind, Value, hash_value, store, to_text,
 };
 
 fn types() -> Vec<DataType> {
@@ -132,15 +132,22 @@ proptest! {
         let mut read = Vec::new();
         prop_assert_eq!(layout.decode_all(&record, &mut read).unwrap(), count);
         for (column, ty) in types.iter().enumerate() {
-            let mut out = Vec::new();
-            let cell = layout.write_cell_text(&record, column, &mut out).unwrap();
+            let cell = layout.cell(&record, column).unwrap();
             if column >= count {
-                prop_assert_eq!(layout.cell(&record, column), Ok(Cell::Missing));
-                prop_assert_eq!(cell, CellText::Missing);
+                prop_assert_eq!(cell, Cell::Missing);
                 continue;
             }
-            prop_assert_eq!(cell == CellText::Null, row[column].is_null());
+            prop_assert_eq!(cell == Cell::Null, row[column].is_null());
+            let mut out = Vec::new();
+            if let Cell::Bytes(bytes) = cell {
+                write_stored_text(bytes, ty, &mut out).unwrap();
+                let stored = ResultCell::Stored { bytes, ty };
+                prop_assert_eq!(&stored.into_value().unwrap(), &read[column]);
+            }
             prop_assert_eq!(&out, &text(&row[column], ty), "{:?}", ty);
+            if is_stored_as_text(ty.kind) && !row[column].is_null() {
+                prop_assert_eq!(cell, Cell::Bytes(&out));
+            }
             prop_assert_eq!(text(&read[column], ty), out);
         }
     }
@@ -159,8 +166,10 @@ proptest! {
             let mut out = Vec::new();
             let _ = layout.decode_all(record, &mut out);
             for (column, ty) in types.iter().enumerate() {
-                if ty.kind != TypeKind::Json {
-                    let _ = layout.write_cell_text(record, column, &mut Vec::new());
+                if ty.kind != TypeKind::Json
+                    && let Ok(Cell::Bytes(bytes)) = layout.cell(record, column)
+                {
+                    let _ = write_stored_text(bytes, ty, &mut Vec::new());
                 }
             }
             let mut reader = KeyReader::new(record);

@@ -45,8 +45,8 @@ pub use reply::{
     Change, Eof, ErrPacket, OkPacket, PrepareOk, Reply, classify_reply, put_local_infile_request,
 };
 pub use row::{
-    BinaryRowWriter, decode_binary_row, decode_text_row, put_text_bytes, put_text_int,
-    put_text_null, put_text_uint,
+    BinaryRowWriter, decode_binary_row, decode_text_row, put_text_bytes, put_text_cell,
+    put_text_int, put_text_null, put_text_uint,
 };
 pub use temporal::{
     decode_binary_datetime, decode_binary_time, put_binary_date, put_binary_datetime,

@@ -1,15 +1,20 @@
 //! Result rows: cells of the text protocol, rows of the binary protocol, and their decoders for clients.
 
-use types::{DataType, TypeKind, Value};
+use types::record::{RecordError, is_stored_as_text, write_stored_text};
+use types::{DataType, ResultCell, TypeKind, Value, to_text};
 
 use crate::{
     ColumnFlags, ColumnType, Malformed, Reader, TypeOnWire, decode_binary_datetime,
     decode_binary_time, parameters::decode_value, put_binary_date, put_binary_datetime,
-    put_binary_time, put_lenenc_bytes,
+    put_binary_time, put_lenenc_bytes, put_lenenc_int,
 };
 
 /// A NULL cell of a text row.
 const TEXT_NULL: u8 = 0xfb;
+/// The longest string whose length takes one byte.
+const SHORT_MAX: usize = 250;
+/// Bytes of the longest length.
+const LENGTH_BYTES_MAX: usize = 9;
 /// The first two bits of a binary row's NULL bitmap are not used.
 const ROW_BITMAP_OFFSET: usize = 2;
 
@@ -43,6 +48,68 @@ pub fn put_text_uint(out: &mut Vec<u8>, number: u64) {
 fn put_short(out: &mut Vec<u8>, text: &[u8]) {
     out.push(text.len() as u8);
     out.extend_from_slice(text);
+}
+
+/// Appends a cell of a text row; `ty` is the type of the result's column.
+///
+/// # Errors
+/// A damaged record.
+#[inline]
+pub fn put_text_cell(
+    out: &mut Vec<u8>,
+    ty: &DataType,
+    cell: ResultCell<'_>,
+) -> Result<(), RecordError> {
+    match cell {
+        ResultCell::Null => put_text_null(out),
+        ResultCell::Stored { bytes, ty } if is_stored_as_text(ty.kind) => {
+            put_lenenc_bytes(out, bytes);
+        }
+        ResultCell::Stored { bytes, ty } => {
+            return put_measured(out, |out| write_stored_text(bytes, ty, out));
+        }
+        ResultCell::Value(value) => put_text_value(out, ty, value),
+        ResultCell::Computed(value) => put_text_value(out, ty, &value),
+    }
+    Ok(())
+}
+
+fn put_text_value(out: &mut Vec<u8>, ty: &DataType, value: &Value) {
+    match value {
+        Value::Null => put_text_null(out),
+        Value::Bytes(bytes) => put_lenenc_bytes(out, bytes),
+        Value::Int(_)
+        | Value::UInt(_)
+        | Value::Double(_)
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Json(_) => put_measured(out, |out| to_text(value, ty, out)),
+    }
+}
+
+/// Appends what `body` appends, after its length.
+#[inline]
+fn put_measured<T>(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let start = out.len();
+    out.push(0);
+    let outcome = body(out);
+    let length = out.len() - start - 1;
+    if length <= SHORT_MAX {
+        out[start] = length as u8;
+    } else {
+        widen_length(out, start, length);
+    }
+    outcome
+}
+
+/// Makes room for a length that one byte at `start` does not hold.
+#[cold]
+fn widen_length(out: &mut Vec<u8>, start: usize, length: usize) {
+    let mut head = Vec::with_capacity(LENGTH_BYTES_MAX);
+    put_lenenc_int(&mut head, length as u64);
+    out.splice(start..=start, head);
 }
 
 /// Reads a text row of `columns` cells.
@@ -125,19 +192,33 @@ impl BinaryRowWriter {
         }
     }
 
-    /// After a text-protocol cell was appended at `cell_start`: turns the NULL mark into a bit.
+    /// Appends cell `index`; `ty` is the type of the result's column.
+    ///
+    /// # Errors
+    /// A damaged record.
     #[inline]
-    pub fn fold_text_null(&self, out: &mut Vec<u8>, cell_start: usize, index: usize) {
-        if out.len() == cell_start + 1 && out[cell_start] == TEXT_NULL {
-            out.truncate(cell_start);
-            self.set_null(out, index);
+    pub fn put_cell(
+        &self,
+        out: &mut Vec<u8>,
+        index: usize,
+        ty: &DataType,
+        cell: ResultCell<'_>,
+    ) -> Result<(), RecordError> {
+        match cell {
+            ResultCell::Null => self.set_null(out, index),
+            cell if BinaryRowWriter::is_sent_as_text(ty.kind) => {
+                return put_text_cell(out, ty, cell);
+            }
+            ResultCell::Value(value) => self.put_value(out, index, ty, value),
+            cell => self.put_value(out, index, ty, &cell.into_value()?),
         }
+        Ok(())
     }
 
     /// Appends cell `index` of a type that is not sent as text. A value that does not fit its type is
     /// brought into the type's width: the announced type decides how many bytes the client reads.
     #[inline]
-    pub fn put_value(&self, out: &mut Vec<u8>, index: usize, ty: &DataType, value: &Value) {
+    fn put_value(&self, out: &mut Vec<u8>, index: usize, ty: &DataType, value: &Value) {
         if value.is_null() || ty.kind == TypeKind::Null {
             self.set_null(out, index);
             return;
@@ -160,7 +241,7 @@ impl BinaryRowWriter {
                 put_binary_datetime(out, datetime_of(value));
             }
             TypeKind::Time => put_binary_time(out, time_of(value)),
-            // The caller sends these as text; a string keeps the row readable if it does not.
+            // `put_cell` sends these as text.
             TypeKind::Null
             | TypeKind::Decimal
             | TypeKind::Bit

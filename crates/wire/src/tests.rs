@@ -1,7 +1,9 @@
 //! Round trips of every encoder, and random bytes against every decoder.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use types::{CollationId, DataType, Date, DateTime, Time, TypeKind, Value};
+use types::{CollationId, DataType, Date, DateTime, Members, ResultCell, Time, TypeKind, Value};
 
 use crate::*;
 
@@ -151,16 +153,7 @@ fn binary_rows_round_trip() {
     let mut columns = Vec::new();
     for (index, (ty, value)) in cells.iter().enumerate() {
         columns.push(TypeOnWire::of(ty, ColumnOrigin::Table, 255, 4));
-        if BinaryRowWriter::is_sent_as_text(ty.kind) {
-            let start = out.len();
-            match value {
-                Value::Bytes(bytes) => put_text_bytes(&mut out, bytes),
-                _ => put_text_null(&mut out),
-            }
-            row.fold_text_null(&mut out, start, index);
-        } else {
-            row.put_value(&mut out, index, ty, value);
-        }
+        row.put_cell(&mut out, index, ty, value.into()).expect("a value");
     }
     let mut decoded = Vec::new();
     decode_binary_row(&out, &columns, &mut decoded).expect("a row");
@@ -349,11 +342,40 @@ fn packets_have_their_golden_bytes() {
     golden::check("column.hex", &out, include_str!("../tests/golden/column.hex"));
     out.clear();
     let row = BinaryRowWriter::begin(&mut out, 2);
-    row.put_value(&mut out, 0, &DataType::bigint(), &Value::Int(-5));
-    row.put_value(&mut out, 1, &DataType::double(), &Value::Null);
+    row.put_cell(&mut out, 0, &DataType::bigint(), Value::Int(-5).into()).expect("a value");
+    row.put_cell(&mut out, 1, &DataType::double(), ResultCell::Null).expect("a value");
     golden::check("binary-row.hex", &out, include_str!("../tests/golden/binary-row.hex"));
     out.clear();
     let parameters = [Value::Int(1), Value::text("abc"), Value::Null];
     put_execute(&mut out, 4, CursorFlags::READ_ONLY, &parameters, ALL);
     golden::check("execute.hex", &out, include_str!("../tests/golden/execute.hex"));
+}
+
+/// Cells as a record holds them, values and computed values are the same bytes, whatever the width of their length.
+#[test]
+fn text_cells_come_after_their_length() {
+    for length in [0, 1, 250, 251, 65_535, 65_536, 1 << 24] {
+        let text = vec![b'x'; length];
+        let mut expected = Vec::new();
+        put_lenenc_bytes(&mut expected, &text);
+        let varchar = DataType::varchar(20, CollationId::UTF8MB4_0900_AI_CI);
+        let mut chosen = DataType::new(TypeKind::Enum, 1, 0);
+        chosen.members = Some(Arc::new(Members { names: vec![text.as_slice().into()] }));
+        let value = Value::Bytes(text.as_slice().into());
+        let cells = [
+            (&varchar, ResultCell::Stored { bytes: &text, ty: &varchar }),
+            (&varchar, ResultCell::Value(&value)),
+            (&varchar, ResultCell::Computed(value.clone())),
+            (&chosen, ResultCell::Stored { bytes: &[1], ty: &chosen }),
+            (&chosen, ResultCell::Computed(Value::UInt(1))),
+        ];
+        for (ty, cell) in cells {
+            let mut out = b"before".to_vec();
+            put_text_cell(&mut out, ty, cell).expect("a cell");
+            assert!(out[6..] == expected, "{length} bytes of {:?}", ty.kind);
+        }
+    }
+    let mut out = Vec::new();
+    put_text_cell(&mut out, &DataType::bigint(), ResultCell::from(&Value::Null)).expect("NULL");
+    assert_eq!(out, [0xfb]);
 }

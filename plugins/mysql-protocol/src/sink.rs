@@ -18,7 +18,7 @@ use types::{DataType, TypeKind};
 use wire::{
     BinaryRowWriter, Capabilities, Change, ColumnDefinition, ColumnFlags, ColumnOrigin, Eof,
     ErrPacket, OkPacket, Reader, ScanError, StatusFlags, TypeOnWire, begin_packet, finish_packet,
-    put_lenenc_bytes, put_lenenc_int, put_local_infile_request, scan_packet,
+    put_lenenc_bytes, put_lenenc_int, put_local_infile_request, put_text_cell, scan_packet,
 };
 
 use crate::buffer::InputBuffer;
@@ -80,7 +80,7 @@ impl TextEncoding {
 }
 
 impl TextEncoding {
-    /// Converts the text cell that begins at `start` of `out`; NULL stays NULL.
+    /// Converts the text cell that begins at `start` of `out`, if there is one; NULL stays NULL.
     #[inline]
     fn convert_cell(&self, ty: &DataType, out: &mut Vec<u8>, start: usize) {
         if let Some(charset) = self.conversion(ty) {
@@ -214,20 +214,17 @@ impl Sink<'_> {
             RowFormat::Text => {
                 for (index, ty) in self.types.iter().enumerate() {
                     let start = self.out.len();
-                    row.write_text(index, ty, self.out)?;
+                    put_text_cell(self.out, ty, row.cell(index)?)?;
                     self.encoding.convert_cell(ty, self.out, start);
                 }
             }
             RowFormat::Binary => {
                 let writer = BinaryRowWriter::begin(self.out, self.types.len());
                 for (index, ty) in self.types.iter().enumerate() {
+                    let start = self.out.len();
+                    writer.put_cell(self.out, index, ty, row.cell(index)?)?;
                     if BinaryRowWriter::is_sent_as_text(ty.kind) {
-                        let start = self.out.len();
-                        row.write_text(index, ty, self.out)?;
                         self.encoding.convert_cell(ty, self.out, start);
-                        writer.fold_text_null(self.out, start, index);
-                    } else {
-                        writer.put_value(self.out, index, ty, &row.value(index, ty)?);
                     }
                 }
             }

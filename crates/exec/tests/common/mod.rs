@@ -163,11 +163,10 @@ impl RowSink for Lines<'_> {
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {
         let mut cells = Vec::new();
         for (index, ty) in self.types.iter().enumerate() {
-            let mut cell = Vec::new();
-            row.write_text(index, ty, &mut cell)?;
-            cells.push(match cell.first() {
-                Some(0xFB) => "NULL".to_owned(),
-                _ => String::from_utf8_lossy(&cell[1..]).into_owned(),
+            let mut text = Vec::new();
+            cells.push(match row.cell(index)?.write_text(ty, &mut text)? {
+                true => String::from_utf8_lossy(&text).into_owned(),
+                false => "NULL".to_owned(),
             });
         }
         self.lines.push(cells.join("|"));

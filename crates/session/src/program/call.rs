@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use catalog::{AccountName, PrivilegeSet, Routine, RoutineKind, RoutineParameter};
 use errors::{Result, bail};
-use plugin_api::{ColumnMeta, OkInfo, ResultSink, SessionServices};
+use plugin_api::{ColumnMeta, OkInfo, ResultSink, SessionServices, ValueRow};
 use syntax::ast::{Call, ExprKind};
 use types::{SqlMode, Value};
 
 use super::frame::{Frame, ProgramSink};
 use super::load::Loaded;
 use crate::session::Session;
-use crate::sink::ValueRow;
 use crate::statement::{Origin, Running};
 use variables::as_u64;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use errors::{Condition, ErrorCode, Result, bail, err};
-use plugin_api::ResultSink;
+use plugin_api::{ForwardingSink, OkInfo, ResultSink, SessionState};
 use syntax::Statement;
 use syntax::ast::{ConditionValue, HandlerKind, LocalVariable};
 use types::convert::{CastContext, StoreMode, store};
@@ -206,34 +206,18 @@ pub(super) struct ProgramSink<'a> {
     pub(super) affected_rows: u64,
 }
 
-impl ResultSink for ProgramSink<'_> {
-    fn columns(&mut self, columns: &[plugin_api::ColumnMeta]) -> Result<()> {
-        self.inner.columns(columns)
+impl ForwardingSink for ProgramSink<'_> {
+    fn target(&mut self) -> &mut dyn ResultSink {
+        self.inner
     }
 
-    fn followed_by(&mut self, next: plugin_api::Next) {
-        self.inner.followed_by(next);
-    }
-
-    fn row(&mut self, row: &dyn plugin_api::RowSource) -> Result<()> {
-        self.inner.row(row)
-    }
-
-    fn end(&mut self, state: &plugin_api::SessionState) -> Result<()> {
+    fn end(&mut self, state: &SessionState) -> Result<()> {
         self.affected_rows = 0;
         self.inner.end(state)
     }
 
-    fn ok(&mut self, ok: &plugin_api::OkInfo) -> Result<()> {
+    fn ok(&mut self, ok: &OkInfo) -> Result<()> {
         self.affected_rows = ok.affected_rows;
         Ok(())
-    }
-
-    fn error(&mut self, error: &errors::Error) -> Result<()> {
-        self.inner.error(error)
-    }
-
-    fn local_file(&mut self, name: &str) -> Result<Box<dyn plugin_api::LocalFile + '_>> {
-        self.inner.local_file(name)
     }
 }

@@ -127,7 +127,7 @@ impl ResultSink for TextSink {
     fn row(&mut self, row: &dyn RowSource) -> Result<()> {
         let mut cells = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
-            cells.push(cell(&row.value(index, &column.ty)?, &column.ty));
+            cells.push(cell(&row.value(index)?, &column.ty));
         }
         self.rows.push(cells.join("|"));
         Ok(())

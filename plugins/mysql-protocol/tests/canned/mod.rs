@@ -12,7 +12,7 @@ use errors::{Error, Result, err};
 use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ColumnMeta, CommandOutcome, ConnectInfo,
     ConnectionKind, ExecuteRequest, Next, OkInfo, PreparedInfo, QueryAttribute, ResultSink,
-    RowSource, SessionFactory, SessionHandle, StateChange,
+    SessionFactory, SessionHandle, StateChange, ValueRow,
 };
 use sys::disk::{Disk as _, File, OpenMode, RealDisk, SyncPolicy};
 use sys::mem::AlignedBytes;
@@ -222,7 +222,7 @@ impl Session {
     /// What a query by a key gives.
     fn point(&self, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
         sink.shared_columns(&self.point)?;
-        sink.row(&Row(&self.point_row))?;
+        sink.row(&ValueRow(&self.point_row))?;
         sink.end(&self.state())?;
         Ok(CommandOutcome::Continue)
     }
@@ -268,7 +268,7 @@ impl Session {
             _ => DataType::varchar(1000, CollationId::UTF8MB4_0900_AI_CI),
         };
         sink.columns(&[ColumnMeta::computed(name, ty)])?;
-        sink.row(&Row(&[value]))?;
+        sink.row(&ValueRow(&[value]))?;
         sink.end(&self.state())
     }
 
@@ -284,7 +284,7 @@ impl Session {
             }
             let filler = Value::text(&"x".repeat(100));
             let filler = if number % 7 == 3 { Value::Null } else { filler };
-            sink.row(&Row(&[Value::Int(number as i64), filler]))?;
+            sink.row(&ValueRow(&[Value::Int(number as i64), filler]))?;
         }
         sink.end(&self.state())
     }
@@ -314,30 +314,6 @@ impl Session {
             }
         });
         sink.error(&err!(QUERY_INTERRUPTED))
-    }
-}
-
-/// A row of values.
-pub struct Row<'a>(pub &'a [Value]);
-
-impl RowSource for Row<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn write_text(&self, index: usize, _ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
-        match &self.0[index] {
-            Value::Null => wire::put_text_null(out),
-            Value::Int(number) => wire::put_text_int(out, *number),
-            Value::UInt(number) => wire::put_text_uint(out, *number),
-            Value::Bytes(bytes) => wire::put_text_bytes(out, bytes),
-            other => wire::put_text_bytes(out, format!("{other:?}").as_bytes()),
-        }
-        Ok(())
-    }
-
-    fn value(&self, index: usize, _ty: &DataType) -> Result<Value> {
-        Ok(self.0[index].clone())
     }
 }
 
@@ -378,7 +354,7 @@ impl SessionHandle for Session {
             "fail" => sink.error(&err!(DUP_ENTRY, 1, "t1.PRIMARY"))?,
             "half" => {
                 sink.columns(&[ColumnMeta::computed("n", DataType::bigint())])?;
-                sink.row(&Row(&[Value::Int(1)]))?;
+                sink.row(&ValueRow(&[Value::Int(1)]))?;
                 sink.error(&err!(QUERY_INTERRUPTED))?;
             }
             "load" => self.load(sink)?,
@@ -398,7 +374,7 @@ impl SessionHandle for Session {
                 sink.ok(&self.state_with(|ok| ok.more_results = true))?;
                 sink.followed_by(Next::Result);
                 sink.columns(&[ColumnMeta::computed("second", DataType::bigint())])?;
-                sink.row(&Row(&[Value::Int(2)]))?;
+                sink.row(&ValueRow(&[Value::Int(2)]))?;
                 sink.end(&self.state_with(|ok| ok.more_results = true))?;
                 sink.followed_by(Next::End);
                 self.one_value("third", Value::Int(3), sink)?;
@@ -492,7 +468,7 @@ impl SessionHandle for Session {
             return Ok(CommandOutcome::Continue);
         }
         sink.columns(&columns)?;
-        sink.row(&Row(request.parameters))?;
+        sink.row(&ValueRow(request.parameters))?;
         sink.end(&self.state())?;
         Ok(CommandOutcome::Continue)
     }
@@ -502,7 +478,7 @@ impl SessionHandle for Session {
             if self.cursor_at == 10 {
                 return sink.end(&self.state_with(|ok| ok.last_row_sent = true));
             }
-            sink.row(&Row(&[Value::Int(self.cursor_at as i64)]))?;
+            sink.row(&ValueRow(&[Value::Int(self.cursor_at as i64)]))?;
             self.cursor_at += 1;
         }
         sink.end(&self.state_with(|ok| ok.cursor_open = true))

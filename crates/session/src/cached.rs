@@ -79,14 +79,7 @@ impl Session {
 
     /// Whether statements of this session may use shared plans now.
     pub(crate) fn may_share_plans(&self) -> bool {
-        self.temporary.is_empty() && !self.reads_lock()
-    }
-
-    /// Whether plain reads take locks: SERIALIZABLE within a transaction.
-    pub(crate) fn reads_lock(&self) -> bool {
-        let serializable =
-            self.transactions.characteristics.isolation == engine_api::IsolationLevel::Serializable;
-        serializable && (self.transactions.explicit || !self.settings.autocommit)
+        self.temporary.is_empty() && !self.transactions.reads_lock(&self.settings)
     }
 
     /// Runs the first statement of `text` by the plan cache; `None` when it must be parsed as it stands.

@@ -39,6 +39,9 @@ mod statement;
 mod statement_kind;
 mod status;
 mod transaction;
+mod transaction_scope;
+#[cfg(test)]
+mod transaction_scope_tests;
 mod transaction_statements;
 mod user_locks;
 mod xa;

@@ -3,7 +3,7 @@
 use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
-use catalog::{LockMode, PrivilegeSet, Relation, Table, Usage};
+use catalog::{CatalogView, LockMode, MetadataGuard, PrivilegeSet, Relation, Table, Usage};
 use engine_api::TableId;
 use errors::{Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
@@ -14,6 +14,16 @@ use syntax::ast::{
 
 use crate::planned::Planned;
 use crate::session::Session;
+
+/// Tables locked by LOCK TABLES.
+#[derive(Default)]
+pub(crate) struct LockedTables {
+    /// `None` when LOCK TABLES is not in force.
+    tables: Option<Vec<LockedTable>>,
+    guards: Vec<MetadataGuard>,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub(crate) global_read: Option<MetadataGuard>,
+}
 
 /// What LOCK TABLES locked under one name.
 #[derive(Clone, Debug)]
@@ -37,7 +47,7 @@ impl Session {
         if writes && self.locked.global_read.is_some() {
             bail!(CANT_UPDATE_WITH_READLOCK);
         }
-        self.release_locked_tables();
+        self.locked.release_tables();
         self.take_table_locks(tables)?;
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo::default())
@@ -100,8 +110,7 @@ impl Session {
         )?;
         let cancel = self.shared.cancel.clone();
         sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
-        self.locked.guards.push(guard);
-        self.locked.tables = Some(locked);
+        self.locked.put(locked, guard);
         Ok(())
     }
 
@@ -128,28 +137,41 @@ impl Session {
     /// UNLOCK TABLES.
     pub(crate) fn unlock_tables(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
         let mut commit = None;
-        if self.locked.tables.is_some() {
+        if self.locked.is_in_force() {
             // Only when tables were locked does UNLOCK TABLES end the transaction.
             let handle = self.transactions.commit()?;
-            self.slot.release_to(0);
-            commit = crate::transaction_statements::to_wait_for(handle);
+            self.transactions.slot.release_to(0);
+            commit = crate::transaction_scope::to_wait_for(handle);
         }
-        self.release_locked_tables();
+        self.locked.release_tables();
         self.locked.global_read = None;
         self.services.row_count = 0;
         self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }
+}
 
-    pub(crate) fn release_locked_tables(&mut self) {
-        self.locked.tables = None;
-        self.locked.guards.clear();
+impl LockedTables {
+    /// Whether LOCK TABLES is in force.
+    pub(crate) fn is_in_force(&self) -> bool {
+        self.tables.is_some()
+    }
+
+    /// Takes over what LOCK TABLES has locked.
+    fn put(&mut self, tables: Vec<LockedTable>, guard: MetadataGuard) {
+        self.guards.push(guard);
+        self.tables = Some(tables);
+    }
+
+    /// LOCK TABLES is in force no more; a global read lock stays.
+    pub(crate) fn release_tables(&mut self) {
+        self.tables = None;
+        self.guards.clear();
     }
 
     /// While LOCK TABLES is in force only locked tables may be used, each by the name it was locked with and once for each time
     /// that it was locked.
-    pub(crate) fn check_locked_tables(&self, planned: &Planned) -> Result<()> {
-        let Some(locked) = &self.locked.tables else { return Ok(()) };
-        let view = self.view();
+    pub(crate) fn check_use(&self, planned: &Planned, view: &CatalogView) -> Result<()> {
+        let Some(locked) = &self.tables else { return Ok(()) };
         let mut used = vec![false; locked.len()];
         for reference in &planned.references {
             if view.temporary_table(&reference.schema, &reference.name).is_some() {
@@ -182,30 +204,31 @@ impl Session {
     }
 
     /// Definitions may change under LOCK TABLES only of tables locked for writing; under a global read lock not at all.
-    pub(crate) fn check_lock_mode(&self, statement: &Statement) -> Result<()> {
+    pub(crate) fn check_definition(&self, statement: &Statement, names: Names<'_>) -> Result<()> {
         let harmless = matches!(
             statement,
             Statement::StartTransaction(_) | Statement::LockTables(_) | Statement::Flush(_)
         );
-        if self.locked.global_read.is_some() && !harmless {
+        if self.global_read.is_some() && !harmless {
             bail!(CANT_UPDATE_WITH_READLOCK);
         }
-        let Some(locked) = &self.locked.tables else { return Ok(()) };
+        let Some(locked) = &self.tables else { return Ok(()) };
         match statement {
             Statement::AlterTable(alter) => {
-                self.check_redefinable(&alter.name, locked)?;
-                exchanged(alter).map_or(Ok(()), |other| self.check_redefinable(other, locked))
+                names.check_redefinable(&alter.name, locked)?;
+                exchanged(alter).map_or(Ok(()), |other| names.check_redefinable(other, locked))
             }
-            Statement::TruncateTable(name) => self.check_redefinable(name, locked),
-            Statement::CreateIndex(create) => self.check_redefinable(&create.table, locked),
-            Statement::DropIndex(drop) => self.check_redefinable(&drop.table, locked),
-            Statement::CreateTable(create) if !create.temporary => self.check_new(create, locked),
+            Statement::TruncateTable(name) => names.check_redefinable(name, locked),
+            Statement::CreateIndex(create) => names.check_redefinable(&create.table, locked),
+            Statement::DropIndex(drop) => names.check_redefinable(&drop.table, locked),
+            Statement::CreateTable(create) if !create.temporary => names.check_new(create, locked),
             Statement::DropTable(drop) if !drop.temporary => {
-                drop.names.iter().try_for_each(|name| self.check_redefinable(name, locked))
+                drop.names.iter().try_for_each(|name| names.check_redefinable(name, locked))
             }
-            Statement::RenameTable(rename) => {
-                rename.renames.iter().try_for_each(|(from, _)| self.check_redefinable(from, locked))
-            }
+            Statement::RenameTable(rename) => rename
+                .renames
+                .iter()
+                .try_for_each(|(from, _)| names.check_redefinable(from, locked)),
             Statement::CreateDatabase(_)
             | Statement::AlterDatabase(_)
             | Statement::DropDatabase(_)
@@ -222,33 +245,14 @@ impl Session {
         }
     }
 
-    /// A table that changes or goes must be locked for writing.
-    fn check_redefinable(&self, target: &ObjectName, locked: &[LockedTable]) -> Result<()> {
-        let (schema, name) = self.qualify(target)?;
-        let Some(table) = self.view().table(&schema, &name) else { bail!(TABLE_NOT_LOCKED, name) };
-        match is_locked(locked, table.id) {
-            Some(true) => Ok(()),
-            Some(false) => Err(err!(TABLE_NOT_LOCKED_FOR_WRITE, name)),
-            None if table.temporary => Ok(()),
-            None => Err(err!(TABLE_NOT_LOCKED, name)),
-        }
-    }
-
-    /// A table that is made could only be one that is locked.
-    fn check_new(&self, create: &CreateTable, locked: &[LockedTable]) -> Result<()> {
-        let (schema, name) = self.qualify(&create.name)?;
-        let table = self.view().snapshot.table(&schema, &name).map(|table| table.id);
-        match table.is_some() && locked.iter().any(|known| known.id == table) {
-            true => Ok(()),
-            false => Err(err!(TABLE_NOT_LOCKED, name)),
-        }
-    }
-
     /// After a definition changed: forgets what was locked of tables that are gone, learns new names, and locks what took the
     /// place of a locked table.
-    pub(crate) fn renew_locked_tables(&mut self) -> Result<()> {
-        let view = self.view();
-        let Some(locked) = &mut self.locked.tables else { return Ok(()) };
+    pub(crate) fn renew(
+        &mut self,
+        view: &CatalogView,
+        lock: impl FnOnce(&[(Option<TableId>, LockMode)]) -> Result<MetadataGuard>,
+    ) -> Result<()> {
+        let Some(locked) = &mut self.tables else { return Ok(()) };
         let mut wanted = Vec::new();
         locked.retain_mut(|table| {
             let Some(id) = table.id else { return true };
@@ -270,16 +274,54 @@ impl Session {
         });
         if locked.is_empty() {
             // Nothing is left that others would have to be used with.
-            self.release_locked_tables();
+            self.release_tables();
             return Ok(());
         }
         if !wanted.is_empty() {
-            let timeout = self.settings.lock_wait_timeout;
-            let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
-            let guard = locks.lock(self.shared.id, &wanted, timeout, cancel)?;
-            self.locked.guards.push(guard);
+            let guard = lock(&wanted)?;
+            self.guards.push(guard);
         }
         Ok(())
+    }
+}
+
+/// What the names of a statement mean.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) view: &'a CatalogView,
+    pub(crate) schema: Option<&'a Arc<str>>,
+}
+
+impl Names<'_> {
+    /// Schema and name of an object, the current schema when none is written.
+    fn qualify(self, name: &ObjectName) -> Result<(Arc<str>, Arc<str>)> {
+        let schema = match &name.schema {
+            Some(schema) => Arc::from(&*schema.text),
+            None => self.schema.cloned().ok_or_else(|| err!(NO_DB_ERROR))?,
+        };
+        Ok((schema, Arc::from(&*name.name.text)))
+    }
+
+    /// A table that changes or goes must be locked for writing.
+    fn check_redefinable(self, target: &ObjectName, locked: &[LockedTable]) -> Result<()> {
+        let (schema, name) = self.qualify(target)?;
+        let Some(table) = self.view.table(&schema, &name) else { bail!(TABLE_NOT_LOCKED, name) };
+        match is_locked(locked, table.id) {
+            Some(true) => Ok(()),
+            Some(false) => Err(err!(TABLE_NOT_LOCKED_FOR_WRITE, name)),
+            None if table.temporary => Ok(()),
+            None => Err(err!(TABLE_NOT_LOCKED, name)),
+        }
+    }
+
+    /// A table that is made could only be one that is locked.
+    fn check_new(self, create: &CreateTable, locked: &[LockedTable]) -> Result<()> {
+        let (schema, name) = self.qualify(&create.name)?;
+        let table = self.view.snapshot.table(&schema, &name).map(|table| table.id);
+        match table.is_some() && locked.iter().any(|known| known.id == table) {
+            true => Ok(()),
+            false => Err(err!(TABLE_NOT_LOCKED, name)),
+        }
     }
 }
 

@@ -23,8 +23,9 @@ use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::transaction::Transactions;
+use crate::transaction_scope::Writable;
 use accounts::Resource;
-use variables::{ReadOnly, Scope, expression_type};
+use variables::{Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;
@@ -159,7 +160,8 @@ impl Session {
             parameter_types,
         };
         let mut bound = Binder::new(input).bind(statement, source)?;
-        let lock_reads = self.reads_lock() && matches!(statement, Statement::Query(_));
+        let lock_reads = self.transactions.reads_lock(&self.settings)
+            && matches!(statement, Statement::Query(_));
         if lock_reads {
             for instance in &mut bound.plan.instances {
                 if instance.locking == RowLocking::None {
@@ -300,22 +302,27 @@ impl Session {
                 bail!(CANT_UPDATE_WITH_READLOCK);
             }
         }
-        if self.locked.tables.is_some() {
-            self.check_locked_tables(planned)?;
+        if self.locked.is_in_force() {
+            self.locked.check_use(planned, &self.view())?;
         }
-        self.check_branch_tables(planned)?;
+        self.transactions.check_branch_tables(planned)?;
         if planned.uses.is_empty() && !planned.programs.is_empty()
-            || self.function_depth > 0 && self.slot.holds(&planned.uses)
+            || self.transactions.function_depth > 0 && self.transactions.slot.holds(&planned.uses)
         {
             return Ok(self.is_plan_current(planned));
         }
         if !planned.uses.is_empty() {
-            let mark = self.slot.mark();
+            let mark = self.transactions.slot.mark();
             let timeout = self.settings.lock_wait_timeout;
             let locks = &self.server.metadata_locks;
-            locks.use_tables(&self.slot, &planned.uses, timeout, &self.shared.cancel)?;
+            locks.use_tables(
+                &self.transactions.slot,
+                &planned.uses,
+                timeout,
+                &self.shared.cancel,
+            )?;
             if !self.is_plan_current(planned) {
-                self.slot.release_to(mark);
+                self.transactions.slot.release_to(mark);
                 return Ok(false);
             }
         }
@@ -705,13 +712,7 @@ impl Session {
 
     /// Refuses writes on a server that is read-only for this account.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        match self.server.globals.read_only() {
-            ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
-            ReadOnly::Users if !self.privileges.has_dynamic("CONNECTION_ADMIN") => {
-                bail!(OPTION_PREVENTS_STATEMENT, "--read-only")
-            }
-            ReadOnly::Users | ReadOnly::Nobody => Ok(()),
-        }
+        Writable { globals: &self.server.globals, privileges: &self.privileges }.check()
     }
 
     /// COM_FIELD_LIST.

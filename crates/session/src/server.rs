@@ -142,12 +142,14 @@ impl Server {
             count => count,
         };
         let digest_seed = random_seed(started_micros);
+        let metadata_locks = Arc::new(MetadataLocks::new());
+        let xa_branches = Arc::new(XaBranches::take(&config.registry, &metadata_locks));
         let server = Arc::new_cyclic(|me| Server {
             me: me.clone(),
             version: config.version,
             registry: config.registry,
             catalog,
-            metadata_locks: Arc::new(MetadataLocks::new()),
+            metadata_locks,
             default_engine: config.default_engine,
             temporary_engine: config.temporary_engine,
             clock: config.clock,
@@ -158,7 +160,7 @@ impl Server {
             sessions: Sessions::default(),
             counters: ServerCounters::default(),
             user_locks: UserLocks::default(),
-            xa_branches: Arc::default(),
+            xa_branches,
             scan_helpers: HelperLimit::new(scan_helpers),
             logins,
             plan_cache,
@@ -175,7 +177,6 @@ impl Server {
             server.set_engine_option(name, server.global_integer(name));
         }
         server.first_start(&config.root)?;
-        server.take_prepared_branches();
         Ok(server)
     }
 

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::accounts::{PrivilegeChecks, Quota, Resource, has_expired_password, hosts_of};
-use catalog::{
-    AccountName, CatalogView, EffectivePrivileges, MetadataGuard, MetadataSlot, PrivilegeSet, Table,
-};
+use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
 use plugin_api::{
@@ -16,13 +14,14 @@ use plugin_api::{
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
+use crate::lock_tables::LockedTables;
 use crate::plan_cache::FrontCache;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
 use crate::server::Server;
 use crate::services::Services;
 use crate::status::SessionCounters;
-use crate::transaction::{Characteristics, Transactions};
+use crate::transaction::{TransactionHome, Transactions};
 use variables::{SessionValues, Settings, as_u64};
 
 /// Temporary tables by schema and name.
@@ -61,16 +60,6 @@ impl ClientInfo {
     }
 }
 
-/// Tables locked by LOCK TABLES.
-#[derive(Default)]
-pub(crate) struct LockedTables {
-    /// `None` when LOCK TABLES is not in force.
-    pub(crate) tables: Option<Vec<crate::lock_tables::LockedTable>>,
-    pub(crate) guards: Vec<MetadataGuard>,
-    /// FLUSH TABLES WITH READ LOCK.
-    pub(crate) global_read: Option<MetadataGuard>,
-}
-
 /// A session.
 pub(crate) struct Session {
     pub(crate) server: Arc<Server>,
@@ -95,10 +84,7 @@ pub(crate) struct Session {
     /// Conditions of the running statement.
     pub(crate) working: Diagnostics,
     pub(crate) transactions: Transactions,
-    /// SET TRANSACTION: characteristics of the next transaction only.
-    pub(crate) next_characteristics: Option<Characteristics>,
     pub(crate) temporary: TemporaryTables,
-    pub(crate) slot: Arc<MetadataSlot>,
     pub(crate) locked: LockedTables,
     pub(crate) prepared: PreparedStatements,
     pub(crate) front_cache: FrontCache,
@@ -121,14 +107,10 @@ pub(crate) struct Session {
     pub(crate) keeps_diagnostics: bool,
     /// The stored programs that run, the innermost last.
     pub(crate) frames: Vec<crate::program::frame::Frame>,
-    /// Stored functions that run: their statements are parts of the one that calls them.
-    pub(crate) function_depth: u32,
     /// The tables of the statements that called them, which they may not write.
     pub(crate) tables_above: Vec<Arc<[engine_api::TableId]>>,
     /// Stored programs that were parsed.
     pub(crate) programs: crate::program::Programs,
-    /// The XA branch that it is in.
-    pub(crate) branch: Option<crate::xa::Branch>,
 }
 
 impl Session {
@@ -180,8 +162,13 @@ impl Session {
             statement_number: 0,
             may_read_files: false,
         };
-        let transactions =
-            Transactions::new(server.registry.clone(), info.cancel.clone(), shared.id);
+        let home = TransactionHome {
+            registry: server.registry.clone(),
+            locks: server.metadata_locks.clone(),
+            branches: server.xa_branches.clone(),
+            session: shared.clone(),
+        };
+        let transactions = Transactions::new(home, slot);
         let session = Session {
             shared: shared.clone(),
             client,
@@ -198,9 +185,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             working: Diagnostics::default(),
             transactions,
-            next_characteristics: None,
             temporary: TemporaryTables::default(),
-            slot,
             locked: LockedTables::default(),
             prepared: PreparedStatements::default(),
             front_cache: FrontCache::default(),
@@ -216,10 +201,8 @@ impl Session {
             runs_prepared: false,
             keeps_diagnostics: false,
             frames: Vec::new(),
-            function_depth: 0,
             tables_above: Vec::new(),
             programs: crate::program::Programs::default(),
-            branch: None,
             server: server.clone(),
         };
         // From here on `Drop` gives back what the session holds.
@@ -497,8 +480,8 @@ impl Session {
     /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
     fn reset(&mut self) -> Result<()> {
         let rolled_back = self.transactions.rollback();
-        self.leave_branch();
-        self.slot.release_to(0);
+        self.transactions.leave_branch();
+        self.transactions.slot.release_to(0);
         self.locked = LockedTables::default();
         self.server.user_locks.release_all(self.shared.id);
         self.drop_temporary_tables();
@@ -510,7 +493,7 @@ impl Session {
         self.services.fixed_now_micros = None;
         self.services.found_rows = 0;
         self.services.row_count = -1;
-        self.next_characteristics = None;
+        self.transactions.next = None;
         self.diagnostics = Diagnostics::default();
         self.working = Diagnostics::default();
         self.changes.clear();
@@ -601,7 +584,7 @@ impl Drop for Session {
         self.prepared.clear(&self.server);
         self.drop_temporary_tables();
         self.server.user_locks.release_all(self.shared.id);
-        self.server.metadata_locks.unregister(&self.slot);
+        self.server.metadata_locks.unregister(&self.transactions.slot);
         self.server.sessions.remove(self.shared.id);
     }
 }

@@ -446,7 +446,7 @@ impl Session {
             "pseudo_thread_id" => {}
             name => {
                 if matches!(name, "transaction_isolation" | "transaction_read_only") {
-                    self.next_characteristics = None;
+                    self.transactions.next = None;
                 }
                 if name == "character_set_results" {
                     self.client.results_collation = None;
@@ -464,17 +464,14 @@ impl Session {
     }
 
     fn apply_next(&mut self, id: VariableId, value: &Value) {
-        let mut next = self.next_characteristics.unwrap_or(crate::transaction::Characteristics {
-            isolation: self.settings.isolation,
-            read_only: self.settings.transaction_read_only,
-        });
+        let mut next = self.transactions.next_characteristics(&self.settings);
         match self.server.globals.definitions.get(id).name {
             "transaction_isolation" => {
                 next.isolation = variables::isolation(&as_text(value));
             }
             _ => next.read_only = as_u64(value) == 1,
         }
-        self.next_characteristics = Some(next);
+        self.transactions.next = Some(next);
     }
 
     fn apply_global(&mut self, id: VariableId, value: &Value) {

@@ -10,9 +10,11 @@ use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
 use crate::backup::Backup;
+use crate::lock_tables::Names;
 use crate::session::Session;
 use crate::statement_kind::{Before, commits_implicitly, kind_of};
 use crate::status::Counter;
+use crate::transaction_scope::Writable;
 use accounts::Resource;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -81,7 +83,7 @@ impl Session {
         let server = &self.server;
         let now = if coarse { server.now_micros_coarse() } else { server.now_micros() };
         self.shared.idle(now, slow);
-        self.slot.rest();
+        self.transactions.slot.rest();
     }
 
     /// All statements of a text, until one fails.
@@ -123,8 +125,8 @@ impl Session {
                 // What the statement left half done in memory of the session is dropped; the transaction is undone whole.
                 self.scratch = Default::default();
                 let _ = self.transactions.rollback();
-                self.slot.release_to(0);
-                self.branch_rolled_back(ErrorCode::XA_RBROLLBACK);
+                self.transactions.slot.release_to(0);
+                self.transactions.branch_rolled_back(ErrorCode::XA_RBROLLBACK);
                 Err(Error::internal(format!("a statement failed unexpectedly: {text}")))
             }
         }
@@ -187,7 +189,7 @@ impl Session {
         self.shared.counters.add(Counter::QUERIES, 1);
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();
-        self.begin_transaction_scope();
+        self.transactions.begin_scope(&self.settings);
     }
 
     /// After a statement that succeeded.
@@ -235,9 +237,13 @@ impl Session {
         let result =
             self.under_hints(statement, |session| session.dispatch(statement, running, sink));
         self.depth -= 1;
-        if self.locked.tables.is_some() && commits_implicitly(statement) {
+        if self.locked.is_in_force() && commits_implicitly(statement) {
             // The statement was answered: a lock that cannot be had any more is one that others see as given back.
-            let _ = self.renew_locked_tables();
+            let (view, session) = (self.view(), &self.shared);
+            let timeout = self.settings.lock_wait_timeout;
+            let _ = self.locked.renew(&view, |wanted| {
+                self.server.metadata_locks.lock(session.id, wanted, timeout, &session.cancel)
+            });
         }
         result
     }
@@ -256,12 +262,16 @@ impl Session {
         if !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
             self.check_password_current()?;
         }
-        self.check_branch(statement)?;
+        self.transactions.check_branch(statement)?;
         let mut _definitions = None;
         if kind.commits() {
             self.count_use(Resource::Updates)?;
-            self.check_lock_mode(statement)?;
-            self.commit_implicitly(matches!(statement, Statement::StartTransaction(_)))?;
+            let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
+            self.locked.check_definition(statement, names)?;
+            let starts = matches!(statement, Statement::StartTransaction(_));
+            let (globals, privileges) = (&self.server.globals, &*self.privileges);
+            let writable = Writable { globals, privileges };
+            self.transactions.commit_implicitly(starts, &self.settings, writable)?;
             if kind.before == Before::CommitsToDefine {
                 let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
                 let timeout = self.settings.lock_wait_timeout;
@@ -304,13 +314,13 @@ impl Session {
             Statement::DropEvent(drop) => self.drop_event(drop, sink),
             Statement::Call(call) => self.run_call(call, running, sink),
             // Transactions.
-            Statement::StartTransaction(start) => self.start_transaction(start, sink),
-            Statement::Commit(completion) => self.commit_statement(*completion, sink),
-            Statement::Rollback(completion) => self.rollback_statement(*completion, sink),
-            Statement::Savepoint(name) => self.savepoint_statement(&name.text, sink),
-            Statement::RollbackTo(name) => self.rollback_to_statement(&name.text, sink),
-            Statement::ReleaseSavepoint(name) => self.release_statement(&name.text, sink),
-            Statement::SetTransaction(set) => self.set_transaction(set, sink),
+            Statement::StartTransaction(_)
+            | Statement::Commit(_)
+            | Statement::Rollback(_)
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::ReleaseSavepoint(_)
+            | Statement::SetTransaction(_) => self.run_transaction_statement(statement, sink),
             Statement::LockTables(tables) => self.lock_tables(tables, sink),
             Statement::UnlockTables => self.unlock_tables(sink),
             Statement::LockInstance | Statement::UnlockInstance => {

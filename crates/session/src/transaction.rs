@@ -7,6 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::{MetadataLocks, MetadataSlot};
 use engine_api::{
     CancelToken, CommitHandle, Engine, EngineIndex, IsolationLevel, Savepoint, Transaction,
     TxnOptions,
@@ -14,6 +15,9 @@ use engine_api::{
 use errors::{Error, Result, err};
 use exec::TransactionSource;
 use plugin_api::Registry;
+
+use crate::process::SessionShared;
+use crate::xa::{Branch, XaBranches};
 
 /// One engine's transaction.
 struct Part {
@@ -35,11 +39,21 @@ pub(crate) struct Characteristics {
     pub(crate) read_only: bool,
 }
 
+/// What a session's transactions share with those of others.
+#[derive(Clone)]
+pub(crate) struct TransactionHome {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) locks: Arc<MetadataLocks>,
+    pub(crate) branches: Arc<XaBranches>,
+    pub(crate) session: Arc<SessionShared>,
+}
+
 /// The session's transactions.
 pub(crate) struct Transactions {
-    registry: Arc<Registry>,
-    session: u64,
+    pub(crate) home: TransactionHome,
     cancel: CancelToken,
+    /// The metadata locks of the tables that they used.
+    pub(crate) slot: Arc<MetadataSlot>,
     parts: Vec<Part>,
     savepoints: Vec<NamedSavepoint>,
     /// START TRANSACTION, or the first statement without autocommit, began it.
@@ -47,15 +61,21 @@ pub(crate) struct Transactions {
     /// They are a branch of a global transaction.
     pub(crate) may_be_prepared: bool,
     pub(crate) characteristics: Characteristics,
+    /// SET TRANSACTION: characteristics of the next transaction only.
+    pub(crate) next: Option<Characteristics>,
+    /// The XA branch that they are.
+    pub(crate) branch: Option<Branch>,
+    /// Stored functions and triggers that run: their statements are parts of the one that calls them.
+    pub(crate) function_depth: u32,
     pub(crate) row_lock_timeout: Duration,
 }
 
 impl Transactions {
-    pub(crate) fn new(registry: Arc<Registry>, cancel: CancelToken, session: u64) -> Transactions {
+    pub(crate) fn new(home: TransactionHome, slot: Arc<MetadataSlot>) -> Transactions {
         Transactions {
-            registry,
-            session,
-            cancel,
+            cancel: home.session.cancel.clone(),
+            home,
+            slot,
             parts: Vec::new(),
             savepoints: Vec::new(),
             explicit: false,
@@ -64,13 +84,16 @@ impl Transactions {
                 isolation: IsolationLevel::RepeatableRead,
                 read_only: false,
             },
+            next: None,
+            branch: None,
+            function_depth: 0,
             row_lock_timeout: Duration::from_secs(50),
         }
     }
 
     /// Stands in while a statement that runs programs has the session's own.
     pub(crate) fn stand_in(&self) -> Transactions {
-        Transactions::new(self.registry.clone(), self.cancel.clone(), self.session)
+        Transactions::new(self.home.clone(), self.slot.clone())
     }
 
     /// Takes in an engine that no statement has touched yet. Returns its place among the parts.
@@ -78,7 +101,7 @@ impl Transactions {
     fn add_part(&mut self, index: EngineIndex) -> Result<usize> {
         let engine = self.engine_at(index)?.clone();
         let mut txn = engine.new_transaction();
-        txn.set_session(self.session);
+        txn.set_session(self.home.session.id);
         self.parts.push(Part { index, engine, txn });
         Ok(self.parts.len() - 1)
     }
@@ -275,17 +298,17 @@ impl TransactionSource for Transactions {
     }
 
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction> {
-        let index = self.registry.engine_index(engine);
+        let index = self.home.registry.engine_index(engine);
         self.transaction_at(index.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, engine))?)
     }
 
     fn engine_at(&self, engine: EngineIndex) -> Result<&Arc<dyn Engine>> {
-        let known = self.registry.engine_at(engine);
+        let known = self.home.registry.engine_at(engine);
         known.ok_or_else(|| Error::internal("a plan names an engine that is not there"))
     }
 
     fn engine(&self, engine: &str) -> Result<Arc<dyn Engine>> {
-        let known = self.registry.engine(engine).cloned();
+        let known = self.home.registry.engine(engine).cloned();
         known.ok_or_else(|| err!(UNKNOWN_STORAGE_ENGINE, engine))
     }
 }

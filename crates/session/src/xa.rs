@@ -11,19 +11,20 @@ use engine_api::{CommitHandle, PreparedTransaction};
 use errors::{Error, ErrorCode, Result, bail, err};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use plugin_api::{ColumnMeta, OkInfo, Registry, ResultSink};
 use stdx::bytes::Reader;
 use syntax::Statement;
 use syntax::ast::{Xa, Xid};
 use sys::sync::Mutex;
 use types::{CollationId, DataType, Value};
+use variables::Settings;
 
 use crate::planned::Planned;
-use crate::server::Server;
 use crate::session::Session;
 use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
-use crate::transaction_statements::to_wait_for;
+use crate::transaction::Transactions;
+use crate::transaction_scope::{Writable, to_wait_for};
 
 /// State of a session without a branch, as errors name it.
 const NON_EXISTING: &str = "NON-EXISTING";
@@ -49,6 +50,49 @@ struct Detached {
 }
 
 impl XaBranches {
+    /// At the start: branches that were left prepared.
+    pub(crate) fn take(registry: &Registry, locks: &MetadataLocks) -> XaBranches {
+        let mut branches = HashMap::new();
+        let engines = registry.engines().iter();
+        for PreparedTransaction { name, tables } in engines.flat_map(|engine| engine.prepared()) {
+            let Some(xid) = xid_of(&name) else {
+                tracing::error!("a prepared transaction without an xid remains in doubt");
+                continue;
+            };
+            let tables = tables.into_iter().map(|table| (table, Usage::Write)).collect();
+            let slot = locks.register_prepared(tables);
+            branches.insert(xid, Standing::Prepared(Detached { slot }));
+        }
+        if !branches.is_empty() {
+            tracing::warn!(
+                "{} prepared XA transactions keep what they changed locked: XA RECOVER lists them, XA COMMIT or XA ROLLBACK decides",
+                branches.len()
+            );
+        }
+        XaBranches(Mutex::new(branches))
+    }
+
+    /// Rows of XA RECOVER.
+    fn rows(&self, convert_xid: bool) -> Vec<Vec<Value>> {
+        let row = |xid: Xid| {
+            let data = [&*xid.gtrid, &*xid.bqual].concat();
+            let data = match convert_xid {
+                true => {
+                    let digits = data.iter().map(|byte| format!("{byte:02X}"));
+                    format!("0x{}", digits.collect::<String>()).into_bytes()
+                }
+                false => data,
+            };
+            vec![
+                Value::Int(xid.format as i64),
+                Value::Int(xid.gtrid.len() as i64),
+                Value::Int(xid.bqual.len() as i64),
+                Value::Bytes(data.as_slice().into()),
+            ]
+        };
+        self.prepared().into_iter().map(row).collect()
+    }
+
     /// The xids of prepared branches, in the order of their bytes.
     fn prepared(&self) -> Vec<Xid> {
         let branches = self.0.lock();
@@ -119,29 +163,6 @@ impl Drop for Taken {
     }
 }
 
-impl Server {
-    /// At the start: branches that were left prepared.
-    pub(crate) fn take_prepared_branches(&self) {
-        let engines = self.registry.engines().iter();
-        for PreparedTransaction { name, tables } in engines.flat_map(|engine| engine.prepared()) {
-            let Some(xid) = xid_of(&name) else {
-                tracing::error!("a prepared transaction without an xid stays undecided");
-                continue;
-            };
-            let tables = tables.into_iter().map(|table| (table, Usage::Write)).collect();
-            let slot = self.metadata_locks.register_prepared(tables);
-            let standing = Standing::Prepared(Detached { slot });
-            self.xa_branches.0.lock().insert(xid, standing);
-        }
-        let count = self.xa_branches.0.lock().len();
-        if count > 0 {
-            tracing::warn!(
-                "{count} prepared XA transactions keep what they changed locked: XA RECOVER lists them, XA COMMIT or XA ROLLBACK decides"
-            );
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Active,
@@ -207,7 +228,16 @@ impl Branch {
     }
 }
 
-impl Session {
+/// What XA statements may know of the session.
+#[derive(Clone, Copy)]
+pub(crate) struct XaContext<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) writable: Writable<'a>,
+    /// LOCK TABLES is in force.
+    pub(crate) tables_locked: bool,
+}
+
+impl Transactions {
     /// Before a statement: what a branch forbids.
     pub(crate) fn check_branch(&self, statement: &Statement) -> Result<()> {
         self.branch.as_ref().map_or(Ok(()), |branch| branch.check(statement))
@@ -234,26 +264,37 @@ impl Session {
     pub(crate) fn branch_rolled_back(&mut self, reason: ErrorCode) {
         if let Some(branch) = &mut self.branch {
             branch.undone = Some(reason);
-            self.transactions.explicit = true;
+            self.explicit = true;
         }
     }
 
-    /// XA ...
-    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
+    /// XA statements but XA RECOVER: the commit that the reply waits for.
+    ///
+    /// # Errors
+    /// What the state of the branch refuses; the engines' errors.
+    pub(crate) fn run_xa(
+        &mut self,
+        xa: &Xa,
+        around: XaContext<'_>,
+    ) -> Result<Option<CommitHandle>> {
         match xa {
-            Xa::Start { xid, join, resume } => self.xa_start(xid, *join, *resume)?,
+            Xa::Start { xid, join, resume } => self.xa_start(xid, (*join, *resume), around)?,
             Xa::End { suspend: true, .. } => bail!(XAER_INVAL),
             Xa::End { xid, .. } => self.xa_end(xid)?,
-            Xa::Prepare(xid) => return self.xa_prepare(xid, sink),
-            Xa::Commit { xid, one_phase } => return self.xa_commit(xid, *one_phase, sink),
-            Xa::Rollback(xid) => self.xa_rollback(xid)?,
-            Xa::Recover { convert_xid } => return self.xa_recover(*convert_xid, sink),
+            Xa::Prepare(xid) => return self.xa_prepare(xid),
+            Xa::Commit { xid, one_phase } => return self.xa_commit(xid, *one_phase, around),
+            Xa::Rollback(xid) => self.xa_rollback(xid, around.settings)?,
+            Xa::Recover { .. } => {}
         }
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo::default())
+        Ok(None)
     }
 
-    fn xa_start(&mut self, xid: &Xid, join: bool, resume: bool) -> Result<()> {
+    fn xa_start(
+        &mut self,
+        xid: &Xid,
+        (join, resume): (bool, bool),
+        around: XaContext<'_>,
+    ) -> Result<()> {
         match &mut self.branch {
             Some(branch) if branch.state == State::Idle && resume => {
                 if !branch.is(xid) {
@@ -268,18 +309,18 @@ impl Session {
         }
         // What calls a function is outside.
         let is_outside = self.function_depth > 0 || self.has_open_transaction();
-        if is_outside || self.locked.tables.is_some() {
+        if is_outside || around.tables_locked {
             bail!(XAER_OUTSIDE);
         }
-        let taken = Taken::new(&self.server.xa_branches, xid)?;
-        self.begin_explicit(None);
-        self.transactions.may_be_prepared = true;
+        let taken = Taken::new(&self.home.branches, xid)?;
+        self.begin_explicit(None, around.settings);
+        self.may_be_prepared = true;
         self.branch = Some(Branch { taken, state: State::Active, undone: None });
         Ok(())
     }
 
     fn has_open_transaction(&self) -> bool {
-        self.transactions.explicit || self.transactions.is_started()
+        self.explicit || self.is_started()
     }
 
     fn xa_end(&mut self, xid: &Xid) -> Result<()> {
@@ -295,7 +336,7 @@ impl Session {
         Ok(())
     }
 
-    fn xa_prepare(&mut self, xid: &Xid, sink: &mut dyn ResultSink) -> Result<()> {
+    fn xa_prepare(&mut self, xid: &Xid) -> Result<Option<CommitHandle>> {
         let Some(branch) = &mut self.branch else { bail!(XAER_RMFAIL, NON_EXISTING) };
         if branch.state != State::Idle {
             return Err(branch.state.refusal());
@@ -304,7 +345,7 @@ impl Session {
             bail!(XAER_NOTA);
         }
         branch.check_stands()?;
-        let prepared = self.transactions.prepare(&name_of(xid));
+        let prepared = self.prepare(&name_of(xid));
         let taken = self.take_branch();
         let handle = match prepared {
             Ok(handle) => handle,
@@ -314,12 +355,11 @@ impl Session {
             }
         };
         if let Some(taken) = taken {
-            let slot = self.server.metadata_locks.detach(&self.slot);
+            let slot = self.home.locks.detach(&self.slot);
             taken.leave_prepared(Detached { slot });
         }
-        self.shared.counters.add(Counter::HANDLER_PREPARE, 1);
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: to_wait_for(handle), ..OkInfo::default() })
+        self.home.session.counters.add(Counter::HANDLER_PREPARE, 1);
+        Ok(to_wait_for(handle))
     }
 
     /// The session is in no branch any more.
@@ -328,7 +368,7 @@ impl Session {
     }
 
     fn take_branch(&mut self) -> Option<Taken> {
-        self.transactions.may_be_prepared = false;
+        self.may_be_prepared = false;
         self.branch.take().map(|branch| branch.taken)
     }
 
@@ -336,19 +376,19 @@ impl Session {
     fn decide(
         &mut self,
         xid: &Xid,
+        settings: &Settings,
         decision: impl Fn(&dyn engine_api::Engine, &[u8]) -> engine_api::EngineResult<CommitHandle>,
     ) -> Result<CommitHandle> {
-        let prepared = self.server.xa_branches.take_prepared(xid);
+        let prepared = self.home.branches.take_prepared(xid);
         let Some((taken, detached)) = prepared else { bail!(XAER_NOTA) };
-        let (locks, cancel): (&MetadataLocks, _) =
-            (&self.server.metadata_locks, &self.shared.cancel);
-        let timeout = self.settings.lock_wait_timeout;
-        if let Err(error) = locks.wake(&detached.slot, self.shared.id, timeout, cancel) {
+        let (locks, session) = (&self.home.locks, &self.home.session);
+        let (timeout, cancel) = (settings.lock_wait_timeout, &session.cancel);
+        if let Err(error) = locks.wake(&detached.slot, session.id, timeout, cancel) {
             taken.leave_prepared(detached);
             return Err(error);
         }
         let (name, mut handle, mut result) = (name_of(xid), CommitHandle::Durable, Ok(()));
-        for engine in self.server.registry.engines() {
+        for engine in self.home.registry.engines() {
             match decision(&**engine, &name) {
                 Ok(CommitHandle::Durable) => {}
                 Ok(pending) => handle = pending,
@@ -372,7 +412,12 @@ impl Session {
         }
     }
 
-    fn xa_commit(&mut self, xid: &Xid, one_phase: bool, sink: &mut dyn ResultSink) -> Result<()> {
+    fn xa_commit(
+        &mut self,
+        xid: &Xid,
+        one_phase: bool,
+        around: XaContext<'_>,
+    ) -> Result<Option<CommitHandle>> {
         let handle = match self.branch_to_end(xid)? {
             Some(branch) => {
                 let (stands, state) = (branch.check_stands(), branch.state);
@@ -383,20 +428,19 @@ impl Session {
                 if state != State::Idle || !one_phase {
                     return Err(state.refusal());
                 }
-                self.check_commit()?;
-                let handle = self.transactions.commit();
+                self.check_commit(around.settings, around.writable)?;
+                let handle = self.commit();
                 self.slot.release_to(0);
                 self.leave_branch();
                 handle
             }
-            None => self.decide(xid, |engine, name| engine.commit_prepared(name)),
+            None => self.decide(xid, around.settings, |engine, name| engine.commit_prepared(name)),
         }?;
-        self.shared.counters.add(Counter::HANDLER_COMMIT, 1);
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: to_wait_for(handle), ..OkInfo::default() })
+        self.home.session.counters.add(Counter::HANDLER_COMMIT, 1);
+        Ok(to_wait_for(handle))
     }
 
-    fn xa_rollback(&mut self, xid: &Xid) -> Result<()> {
+    fn xa_rollback(&mut self, xid: &Xid, settings: &Settings) -> Result<()> {
         match self.branch_to_end(xid)? {
             Some(branch) if branch.state == State::Active => Err(State::Active.refusal()),
             Some(_) => self.roll_back_branch(),
@@ -404,50 +448,49 @@ impl Session {
                 let undo = |engine: &dyn engine_api::Engine, name: &[u8]| {
                     engine.rollback_prepared(name).map(|()| CommitHandle::Durable)
                 };
-                self.decide(xid, undo)?;
-                self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
+                self.decide(xid, settings, undo)?;
+                self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
                 Ok(())
             }
         }
     }
 
     fn roll_back_branch(&mut self) -> Result<()> {
-        let rolled_back = self.transactions.rollback();
-        self.slot.release_to(0);
-        self.shared.counters.add(Counter::HANDLER_ROLLBACK, 1);
-        // Behind the rollback: the xid is free when the branch is gone.
+        let rolled_back = self.roll_back_explicitly();
+        // After the rollback: the xid is free when the branch is gone.
         self.leave_branch();
         rolled_back
     }
+}
 
-    fn xa_recover(&mut self, convert_xid: bool, sink: &mut dyn ResultSink) -> Result<()> {
-        self.require_dynamic("XA_RECOVER_ADMIN")?;
-        let number = DataType::bigint();
-        let text = DataType::varchar(64, CollationId::UTF8MB4_0900_AI_CI);
-        let columns = [
-            ColumnMeta::computed("formatID", number.clone()),
-            ColumnMeta::computed("gtrid_length", number.clone()),
-            ColumnMeta::computed("bqual_length", number),
-            ColumnMeta::computed("data", text),
-        ];
-        let row = |xid: Xid| {
-            let data = [&*xid.gtrid, &*xid.bqual].concat();
-            let data = match convert_xid {
-                true => {
-                    let digits = data.iter().map(|byte| format!("{byte:02X}"));
-                    format!("0x{}", digits.collect::<String>()).into_bytes()
-                }
-                false => data,
-            };
-            vec![
-                Value::Int(xid.format as i64),
-                Value::Int(xid.gtrid.len() as i64),
-                Value::Int(xid.bqual.len() as i64),
-                Value::Bytes(data.as_slice().into()),
-            ]
+impl Session {
+    /// XA ...
+    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
+        if let Xa::Recover { convert_xid } = xa {
+            self.require_dynamic("XA_RECOVER_ADMIN")?;
+            let rows = self.server.xa_branches.rows(*convert_xid);
+            let state = self.state_info();
+            return crate::sink::send_rows(sink, &recover_columns(), &rows, &state);
+        }
+        let (globals, privileges) = (&self.server.globals, &*self.privileges);
+        let around = XaContext {
+            settings: &self.settings,
+            writable: Writable { globals, privileges },
+            tables_locked: self.locked.is_in_force(),
         };
-        let rows: Vec<_> = self.server.xa_branches.prepared().into_iter().map(row).collect();
-        let state = self.state_info();
-        crate::sink::send_rows(sink, &columns, &rows, &state)
+        let commit = self.transactions.run_xa(xa, around)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
     }
+}
+
+fn recover_columns() -> [ColumnMeta; 4] {
+    let number = DataType::bigint();
+    let text = DataType::varchar(64, CollationId::UTF8MB4_0900_AI_CI);
+    [
+        ColumnMeta::computed("formatID", number.clone()),
+        ColumnMeta::computed("gtrid_length", number.clone()),
+        ColumnMeta::computed("bqual_length", number),
+        ColumnMeta::computed("data", text),
+    ]
 }

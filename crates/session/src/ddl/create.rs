@@ -375,7 +375,7 @@ impl Session {
         let uses: Vec<(TableId, catalog::Usage)> =
             planned.uses.iter().filter(|(id, _)| *id != table.id).copied().collect();
         let locks = self.server.metadata_locks.clone();
-        locks.use_tables(&self.slot, &uses, timeout, &self.shared.cancel)?;
+        locks.use_tables(&self.transactions.slot, &uses, timeout, &self.shared.cancel)?;
         let outcome = self.run_program(&planned, running.parameters, &mut NoRows)?;
         Ok((outcome.affected, outcome.info))
     }

@@ -367,7 +367,7 @@ impl Session {
 
     /// What reads or writes rows within a program is a statement of its own.
     fn under_scope(&mut self, body: impl FnOnce(&mut Session) -> Result<()>) -> Result<Flow> {
-        self.begin_transaction_scope();
+        self.transactions.begin_scope(&self.settings);
         match body(self) {
             Ok(()) => Ok(Flow::Next),
             Err(error) => {
@@ -385,10 +385,12 @@ impl Session {
         loaded: &Loaded,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if self.function_depth > 0 && matches!(statement.statement, Statement::Flush(_)) {
+        if self.transactions.function_depth > 0
+            && matches!(statement.statement, Statement::Flush(_))
+        {
             bail!(STMT_NOT_ALLOWED_IN_SF_OR_TRG, "FLUSH");
         }
-        if self.function_depth > 0 && ends_transaction(&statement.statement) {
+        if self.transactions.function_depth > 0 && ends_transaction(&statement.statement) {
             bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
         }
         let values = self.frame()?.values.clone();
@@ -420,7 +422,7 @@ impl Session {
 
     /// The statements of a procedure have each its own time; a function and a trigger have that of the statement they are part of.
     fn move_time(&mut self) {
-        if self.function_depth == 0 {
+        if self.transactions.function_depth == 0 {
             self.started_micros = self.server.now_micros();
         }
     }

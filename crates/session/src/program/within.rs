@@ -52,7 +52,8 @@ impl Session {
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
         // Elsewhere the statement that fails is undone with its transaction, or by the program that it belongs to.
-        let must_undo = self.function_depth == 0 && self.in_transaction();
+        let must_undo =
+            self.transactions.function_depth == 0 && self.transactions.is_open(&self.settings);
         if must_undo {
             self.transactions.savepoint(BEFORE);
         }
@@ -244,9 +245,9 @@ impl Callee<'_> {
         let (id, id_set) = (own.last_insert_id, own.last_insert_id_set);
         let insert_id = own.insert_id.take();
         let keeps = session.keeps_diagnostics;
-        session.function_depth += 1;
+        session.transactions.function_depth += 1;
         let outcome = catch_unwind(AssertUnwindSafe(|| body(session)));
-        session.function_depth -= 1;
+        session.transactions.function_depth -= 1;
         session.keeps_diagnostics = keeps;
         let own = &mut session.services;
         (own.row_count, own.found_rows, own.insert_id) = (row_count, found_rows, insert_id);

@@ -1,0 +1,258 @@
+//! Where transactions begin and end around statements.
+
+use catalog::EffectivePrivileges;
+use engine_api::CommitHandle;
+use errors::{Error, ErrorCode, Result, bail};
+use syntax::ast::{Completion, Isolation, SetTransaction};
+use variables::{CompletionType, Globals, ReadOnly, Settings};
+
+use crate::status::Counter;
+use crate::transaction::{Characteristics, Transactions};
+
+/// Whether the server takes writes from an account.
+#[derive(Clone, Copy)]
+pub(crate) struct Writable<'a> {
+    pub(crate) globals: &'a Globals,
+    pub(crate) privileges: &'a EffectivePrivileges,
+}
+
+impl Writable<'_> {
+    /// # Errors
+    /// 1290 on a server that only reads.
+    pub(crate) fn check(self) -> Result<()> {
+        match self.globals.read_only() {
+            ReadOnly::All => bail!(OPTION_PREVENTS_STATEMENT, "--super-read-only"),
+            ReadOnly::Users if !self.privileges.has_dynamic("CONNECTION_ADMIN") => {
+                bail!(OPTION_PREVENTS_STATEMENT, "--read-only")
+            }
+            ReadOnly::Users | ReadOnly::Nobody => Ok(()),
+        }
+    }
+}
+
+/// What follows the end of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// Nothing, or another transaction like it.
+    Stay,
+    /// The connection ends.
+    Release,
+}
+
+/// A commit that its reply must wait for. Also one without changes, when it read what is not yet durable.
+pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
+    (!handle.is_durable()).then_some(handle)
+}
+
+impl Transactions {
+    /// Whether statements do not commit by themselves.
+    pub(crate) fn is_open(&self, settings: &Settings) -> bool {
+        self.explicit || !settings.autocommit || self.function_depth > 0
+    }
+
+    /// Whether plain reads take locks: SERIALIZABLE within a transaction.
+    pub(crate) fn reads_lock(&self, settings: &Settings) -> bool {
+        let serializable =
+            self.characteristics.isolation == engine_api::IsolationLevel::Serializable;
+        serializable && (self.explicit || !settings.autocommit)
+    }
+
+    /// Before a statement: a transaction that it starts gets the session's characteristics.
+    pub(crate) fn begin_scope(&mut self, settings: &Settings) {
+        if self.function_depth > 0 {
+            // A part of the statement that called.
+            return;
+        }
+        if self.is_started() {
+            self.begin_statement();
+        } else if !self.explicit {
+            self.characteristics = self.next_characteristics(settings);
+        }
+    }
+
+    /// What the next transaction is like.
+    pub(crate) fn next_characteristics(&self, settings: &Settings) -> Characteristics {
+        self.next.unwrap_or(Characteristics {
+            isolation: settings.isolation,
+            read_only: settings.transaction_read_only,
+        })
+    }
+
+    /// After a statement that did its work, before its reply: commits unless a transaction is open.
+    pub(crate) fn finish_scope(&mut self, settings: &Settings) -> Result<Option<CommitHandle>> {
+        if self.is_open(settings) {
+            return Ok(None);
+        }
+        if !self.is_started() {
+            self.slot.release_to(0);
+            return Ok(None);
+        }
+        self.next = None;
+        let handle = self.commit();
+        self.slot.release_to(0);
+        self.home.session.counters.add(Counter::HANDLER_COMMIT, 1);
+        handle.map(to_wait_for)
+    }
+
+    /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
+    pub(crate) fn abort_scope(&mut self, error: &Error, settings: &Settings) {
+        if self.is_open(settings) {
+            if error.code() == ErrorCode::LOCK_DEADLOCK {
+                // The victim's whole transaction is undone, in every engine.
+                let _ = self.rollback();
+                self.slot.release_to(0);
+                self.branch_rolled_back(ErrorCode::XA_RBDEADLOCK);
+            }
+            return;
+        }
+        if self.is_started() {
+            // A write that is refused because the next transaction only reads is not that transaction.
+            if error.code() != ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION {
+                self.next = None;
+            }
+            // The statement's own error is the one to report.
+            let _ = self.rollback();
+            self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        }
+        self.slot.release_to(0);
+    }
+
+    /// Before a commit that is a statement's own: one that wrote waits for FLUSH TABLES WITH READ LOCK, and a server that only reads
+    /// refuses it. The transaction is rolled back then.
+    pub(crate) fn check_commit(
+        &mut self,
+        settings: &Settings,
+        writable: Writable<'_>,
+    ) -> Result<()> {
+        if !self.has_written() {
+            return Ok(());
+        }
+        let allowed = writable.check().and_then(|()| {
+            let timeout = settings.lock_wait_timeout;
+            self.home.locks.wake(
+                &self.slot,
+                self.home.session.id,
+                timeout,
+                &self.home.session.cancel,
+            )
+        });
+        if allowed.is_err() {
+            // The refusal is the one to report.
+            let _ = self.rollback();
+            self.slot.release_to(0);
+            self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        }
+        allowed
+    }
+
+    /// Before a statement that commits implicitly. One that only `starts` the next transaction leaves what that will be like.
+    pub(crate) fn commit_implicitly(
+        &mut self,
+        starts: bool,
+        settings: &Settings,
+        writable: Writable<'_>,
+    ) -> Result<()> {
+        let was_open = self.explicit || self.is_started();
+        self.check_commit(settings, writable)?;
+        let handle = self.commit();
+        self.slot.release_to(0);
+        if was_open || !starts {
+            self.next = None;
+        }
+        self.begin_scope(settings);
+        self.wait_for(&handle?)
+    }
+
+    /// Blocks until a commit is durable, and thereby seen by snapshots taken from now on.
+    pub(crate) fn wait_for(&self, handle: &CommitHandle) -> Result<()> {
+        if handle.is_durable() {
+            return Ok(());
+        }
+        let waited = sys::blocking::blocking(|| handle.wait());
+        waited.map_err(|error| error.into_error(&self.home.session.cancel))
+    }
+
+    /// START TRANSACTION, XA START: the next transaction lasts until it is ended.
+    pub(crate) fn begin_explicit(&mut self, read_only: Option<bool>, settings: &Settings) {
+        self.begin_scope(settings);
+        if let Some(read_only) = read_only {
+            self.characteristics.read_only = read_only;
+        }
+        self.explicit = true;
+        self.next = None;
+    }
+
+    /// COMMIT: the handle that the reply waits for.
+    ///
+    /// # Errors
+    /// What `check_commit` refuses; the engines' errors.
+    pub(crate) fn commit_explicitly(
+        &mut self,
+        settings: &Settings,
+        writable: Writable<'_>,
+    ) -> Result<Option<CommitHandle>> {
+        self.check_commit(settings, writable)?;
+        let handle = self.commit();
+        self.slot.release_to(0);
+        self.home.session.counters.add(Counter::HANDLER_COMMIT, 1);
+        handle.map(to_wait_for)
+    }
+
+    /// ROLLBACK.
+    ///
+    /// # Errors
+    /// The engines' errors; it is ended all the same.
+    pub(crate) fn roll_back_explicitly(&mut self) -> Result<()> {
+        let rolled_back = self.rollback();
+        self.slot.release_to(0);
+        self.home.session.counters.add(Counter::HANDLER_ROLLBACK, 1);
+        rolled_back
+    }
+
+    /// AND CHAIN, RELEASE, or what `completion_type` says. `before`: what the transaction was like that ended.
+    pub(crate) fn complete(
+        &mut self,
+        completion: Completion,
+        before: Characteristics,
+        settings: &Settings,
+    ) -> Afterwards {
+        let default = settings.completion_type;
+        let release = completion.release.unwrap_or(default == CompletionType::Release);
+        let chain = completion.chain.unwrap_or(default == CompletionType::Chain && !release);
+        self.next = None;
+        if chain {
+            self.characteristics = before;
+            self.explicit = true;
+        }
+        if release { Afterwards::Release } else { Afterwards::Stay }
+    }
+
+    /// SET TRANSACTION without a scope: characteristics of the next transaction only.
+    ///
+    /// # Errors
+    /// 1568.
+    pub(crate) fn set_next(&mut self, set: &SetTransaction, settings: &Settings) -> Result<()> {
+        if self.explicit || self.is_started() {
+            bail!(CANT_CHANGE_TX_CHARACTERISTICS);
+        }
+        let mut next = self.next_characteristics(settings);
+        if let Some(isolation) = set.isolation {
+            next.isolation = variables::isolation(isolation_name(isolation));
+        }
+        if let Some(read_only) = set.read_only {
+            next.read_only = read_only;
+        }
+        self.next = Some(next);
+        Ok(())
+    }
+}
+
+/// The level's name as a value of `transaction_isolation`.
+pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadUncommitted => "READ-UNCOMMITTED",
+        Isolation::ReadCommitted => "READ-COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE-READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    }
+}

@@ -204,6 +204,11 @@ impl DataType {
         self.is_text() || self.is_binary()
     }
 
+    /// ENUM and SET: values are numbers that stand for texts.
+    pub fn has_members(&self) -> bool {
+        matches!(self.kind, TypeKind::Enum | TypeKind::Set)
+    }
+
     /// DATE, TIME, DATETIME, TIMESTAMP.
     pub fn is_temporal(&self) -> bool {
         use TypeKind::*;

@@ -39,7 +39,8 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
-        Ok(Statement::Set(self.comma_list(Self::set_item)?))
+        let mut scope = None;
+        Ok(Statement::Set(self.comma_list(|this| this.set_item(&mut scope))?))
     }
 
     /// A scope word, unless it is a name itself.
@@ -58,7 +59,8 @@ impl<'a> Parser<'a> {
         Some(scope)
     }
 
-    fn set_item(&mut self) -> PResult<SetItem> {
+    /// One assignment. A scope word holds for the names after it too, until another one.
+    fn set_item(&mut self, last_scope: &mut Option<VarScope>) -> PResult<SetItem> {
         match self.tok() {
             Tok::UserVar => {
                 let name = self.user_var()?;
@@ -106,6 +108,8 @@ impl<'a> Parser<'a> {
             let variable = self.row_column(is_new, &name, true)?;
             return Ok(SetItem::Local { variable, value: self.boxed_expr()? });
         }
+        let scope = scope.or(*last_scope);
+        *last_scope = scope;
         let value = self.set_value()?;
         Ok(SetItem::Variable { scope, at_at: false, component, name, value })
     }

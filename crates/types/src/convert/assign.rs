@@ -6,7 +6,11 @@ use super::cast::{float_of_text, string_of, year_of_number, year_of_text};
 use super::numbers::{json_number, trim};
 use super::{CastContext, text_for_message, to_decimal};
 use crate::geometry::Geometry;
-use crate::{DataType, Decimal, TypeKind, Value};
+use crate::{CollationId, DataType, Decimal, SqlBytes, TypeKind, Value};
+
+/// Sizes that the error for values that are not vectors (6136) shows: what the reference keeps numbers in.
+const NUMBER_BYTES: usize = 8;
+const DECIMAL_BYTES: usize = 64;
 
 /// What happens to values that do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub fn store(
         Enum => target.enumeration(value, from),
         Set => target.set(value, from),
         Json => target.json(value, from),
-        Vector => Ok(Value::Bytes(string_of(value, from))),
+        Vector => target.vector(value, from),
         Geometry => target.geometry(value, from),
     }
 }
@@ -341,6 +345,37 @@ impl Target<'_, '_, '_> {
                 Ok(Value::UInt(mask))
             }
         }
+    }
+
+    /// Only binary strings of whole finite floats become vectors, in every mode. One with too many dimensions is an error when strict, else it
+    /// becomes empty with a warning.
+    fn vector(&mut self, value: &Value, from: &DataType) -> Result<Value> {
+        let refuse = |kind: &str, size: usize| {
+            Err(Error::with(ErrorCode::DATA_INCOMPATIBLE_WITH_VECTOR, &[&kind, &size]))
+        };
+        match value {
+            Value::Int(_) | Value::UInt(_) | Value::Double(_) if !from.has_members() => {
+                return refuse("numeric", NUMBER_BYTES);
+            }
+            Value::Decimal(_) => return refuse("numeric", DECIMAL_BYTES),
+            _ => {}
+        }
+        let bytes = string_of(value, from);
+        let is_raw = from.kind == TypeKind::Vector
+            || from.kind != TypeKind::Geometry && from.collation == CollationId::BINARY;
+        let (floats, rest) = bytes.as_chunks::<4>();
+        if !is_raw || !matches!(value, Value::Bytes(_)) || floats.is_empty() || !rest.is_empty() {
+            return refuse("string", bytes.len());
+        }
+        if !floats.iter().all(|float| f32::from_le_bytes(*float).is_finite()) {
+            return refuse("NAN or INF", bytes.len());
+        }
+        if floats.len() > self.to.length as usize {
+            let error = self.about_column(ErrorCode::DATA_TOO_LONG);
+            self.fail(error)?;
+            return Ok(Value::Bytes(SqlBytes::from(Vec::new())));
+        }
+        Ok(Value::Bytes(bytes))
     }
 
     /// No mode makes a geometry of something else.

@@ -8,6 +8,7 @@ mod dependencies;
 mod layers;
 mod lines;
 mod models;
+mod os_calls;
 mod release;
 mod run;
 mod tidy;

@@ -74,6 +74,7 @@ pub fn tidy() -> Result<(), String> {
             let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
             let text = std::fs::read_to_string(&path).map_err(|e| format!("{name}: {e}"))?;
             findings.extend(check_rust(&name, &text));
+            findings.extend(crate::os_calls::findings(&name, &text));
             longest.push((text.lines().count(), name));
         }
     }

@@ -1,4 +1,5 @@
 //! A tree on tiny pages against a sorted map; threads; crash and redo; no page lost.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

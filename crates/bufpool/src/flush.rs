@@ -1,5 +1,6 @@
 //! Writing pages back: copies under shared latches, the doublewrite batch, in place, clean.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,19 +98,33 @@ fn pieces(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 /// Copies a page that stands still.
 fn copy_out(words: &[AtomicU64], out: &mut [u8]) {
     assert_eq!(size_of_val(words), out.len());
+    if cfg!(target_endian = "big") {
+        return copy_by_words(words, out);
+    }
     // SAFETY: the caller holds the shared latch, so no thread stores to these words, and racing atomic loads may run beside a plain
-    // read; `out` is borrowed exclusively and of the same size. Little-endian order is the memory's own order on the platforms that
-    // are built for (checked below).
+    // read; `out` is borrowed exclusively and of the same size. The order in memory is that of files here.
     unsafe {
         std::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), out.as_mut_ptr(), out.len());
     }
 }
 
-/// The bytes of a frame that its caller has for itself.
-pub(crate) fn bytes_of(words: &[AtomicU64]) -> &[u8] {
+/// As `copy_out`, on machines whose order in memory is not that of files.
+fn copy_by_words(words: &[AtomicU64], out: &mut [u8]) {
+    for (word, bytes) in words.iter().zip(out.as_chunks_mut::<8>().0) {
+        *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+    }
+}
+
+/// The bytes, as files have them, of a frame that its caller has for itself.
+pub(crate) fn bytes_of(words: &[AtomicU64]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "big") {
+        let mut bytes = vec![0; size_of_val(words)];
+        copy_by_words(words, &mut bytes);
+        return Cow::Owned(bytes);
+    }
     // SAFETY: no entry names the frame, so nobody stores to it; who still looks at the page that it held before loads atomically at
     // most, which may run beside a plain read. The length is that of `words`, and any bits are valid bytes.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+    Cow::Borrowed(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) })
 }
 
 /// Copies a page that stands still into private words of the same size.
@@ -122,8 +137,6 @@ pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
         std::ptr::copy_nonoverlapping(source.as_ptr(), to, source.len());
     }
 }
-
-const _: () = assert!(cfg!(target_endian = "little"), "page copies assume little-endian memory");
 
 impl Pool {
     /// Writes up to `limit` pages whose oldest change is below `below`, oldest first. Returns how many.
@@ -314,4 +327,21 @@ fn whole_batch(bytes: &[u8], page_bytes: usize) -> Option<Vec<&[u8]>> {
         }
     }
     Some(images)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_copying_give_the_bytes_of_the_file() {
+        let words: Vec<AtomicU64> =
+            [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908].map(AtomicU64::new).into();
+        let expected: Vec<u8> = (0..16).collect();
+        let (mut copied, mut by_words) = (vec![0; 16], vec![0; 16]);
+        copy_out(&words, &mut copied);
+        copy_by_words(&words, &mut by_words);
+        assert_eq!((copied, by_words), (expected.clone(), expected.clone()));
+        assert_eq!(*bytes_of(&words), expected[..]);
+    }
 }

@@ -368,7 +368,7 @@ impl Pool {
         let attempt = || -> io::Result<bool> {
             let read = || self.read_times.time(|| self.file.read_words(words, offset));
             let count = blocking(read)?;
-            Ok(count == self.config.page_bytes && verify(bytes_of(words), no))
+            Ok(count == self.config.page_bytes && verify(&bytes_of(words), no))
         };
         // Once more: what came over the wire may be wrong while the device holds the right bytes.
         if !attempt()? && !attempt()? {

@@ -1,4 +1,5 @@
 //! The latch under the model checker; pages through eviction, flush and torn writes.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 #[cfg(loom)]
 mod model {

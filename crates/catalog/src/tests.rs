@@ -1,4 +1,5 @@
 //! Stored form, snapshots and locks.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::sync::Arc;
 use std::time::Duration;

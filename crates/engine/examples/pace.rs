@@ -1,6 +1,7 @@
 //! Prints nanoseconds per operation of the engine alone, on a real directory given as argument. Build it optimised.
 //!
 //! Two figures each: elapsed time, and processor time of the calling thread, which other load on the machine disturbs less.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -182,7 +182,9 @@ impl Archiver {
             Err(error) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 if copy.failure.is_none() {
-                    eprintln!("squall: the log cannot be archived: {error}; trying again");
+                    sys::process::warn(&format!(
+                        "the log cannot be archived: {error}; trying again"
+                    ));
                 }
                 copy.failure = Some(error.to_string());
                 self.give_up_when_late(&mut copy, log, disk, end, config);
@@ -227,10 +229,10 @@ impl Archiver {
 }
 
 fn warn_of_gap(why: &str) {
-    eprintln!(
-        "squall: the log's archive gets a gap: {why}; backups from before it can be rolled forward to the gap only: \
+    sys::process::warn(&format!(
+        "the log's archive gets a gap: {why}; backups from before it can be rolled forward to the gap only: \
          make a new one"
-    );
+    ));
 }
 
 /// A follower at the archive's end, when the log of the data directory goes on from there; `None` when what lies between is gone.

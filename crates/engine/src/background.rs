@@ -80,11 +80,10 @@ fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
     }
     // After a failed sync restart repairs from the doublewrite file and the log what was written to an unknown extent.
     if SyncFailed::is(failure) || failures >= WRITE_FAILURES_MAX {
-        eprintln!("squall: data pages cannot be written: {failure}; aborting");
-        std::process::abort();
+        sys::process::abort(&format!("data pages cannot be written: {failure}"));
     }
     if failures == 1 {
-        eprintln!("squall: data pages cannot be written: {failure}; trying again");
+        sys::process::warn(&format!("data pages cannot be written: {failure}; trying again"));
     }
 }
 
@@ -135,7 +134,9 @@ fn roll_back_rounds(shared: &Shared) {
         if is_over(shared) {
             return;
         }
-        eprintln!("squall: rolling back what a crash left failed: {error:?}; trying again");
+        sys::process::warn(&format!(
+            "rolling back what a crash left failed: {error:?}; trying again"
+        ));
         pause(shared, RELAXED_SYNC);
     }
 }

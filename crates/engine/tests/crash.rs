@@ -4,6 +4,7 @@
 //! loop, otherwise the loop proves nothing.
 //!
 //! `SQUALL_CRASHES` sets the number of crashes (default 300), `SQUALL_SEED` the first seed. A failure prints its seed.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 

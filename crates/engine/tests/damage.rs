@@ -1,5 +1,6 @@
 //! A flipped bit in every kind of file, pages that cannot be written for a while or for good, and commits that are seen before they are
 //! durable.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Failed I/O of every class of call, damaged pages, shared syncs, undo beyond memory, and what recovery tells.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! Threads with background purge, page writing and checkpoints: snapshots stay whole, sums are kept, and a crash at the end loses
 //! nothing that was acknowledged.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Compatibility, queues, upgrades, deadlocks, spans.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::time::Duration;
 

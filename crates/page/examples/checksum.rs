@@ -1,6 +1,7 @@
 //! How fast the checksum of pages is: gigabytes per second of one core, over pages in cache.
 //!
 //!     cargo run --release -p page --example checksum
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! Start, run, stop.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use plugin_api::{Listener, ListenerContext, Registry, RunningListener, SessionFa
 use session::{RootAccount, Server, ServerConfig};
 use sys::clock::RealClock;
 use sys::disk::SyncPolicy;
+use sys::files::{self, Existing};
 use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
@@ -38,7 +40,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         }
         Ok(Request::Run(options)) => run_server(&options),
         Err(message) => {
-            eprintln!("squalld: {message}");
+            sys::process::print_error(&format!("squalld: {message}\n"));
             ExitCode::from(2)
         }
     }
@@ -48,12 +50,13 @@ fn run_server(options: &Options) -> ExitCode {
     let directory = match DataDirectory::open(&options.datadir) {
         Ok(directory) => directory,
         Err(error) => {
-            eprintln!("squalld: data directory {}: {error}", options.datadir.display());
+            let path = options.datadir.display();
+            sys::process::print_error(&format!("squalld: data directory {path}: {error}\n"));
             return ExitCode::FAILURE;
         }
     };
     if let Err(error) = log::start(options.log_error.as_deref(), options.verbosity) {
-        eprintln!("squalld: log: {error}");
+        sys::process::print_error(&format!("squalld: log: {error}\n"));
         return ExitCode::FAILURE;
     }
     let outcome = match &options.restore {
@@ -109,7 +112,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     server.start_events()?;
     info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
     state.tell_manager("READY=1\nSTATUS=Ready for connections");
-    std::fs::write(&options.pid_file, format!("{}\n", sys::process::id()))?;
+    write_pid(&options.pid_file)?;
     let reason = stop.wait();
     info!(reason, "stopping");
     state.tell_manager("STOPPING=1");
@@ -121,9 +124,15 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
         engine.shutdown().map_err(|error| format!("engine {}: {error:?}", engine.name()))?;
     }
     // Somebody else may have removed it.
-    let _ = std::fs::remove_file(&options.pid_file);
+    let _ = files::remove(&options.pid_file);
     info!("stopped");
     Ok(())
+}
+
+fn write_pid(path: &Path) -> std::io::Result<()> {
+    const MODE: u32 = 0o644;
+    let mut file = files::File::create(path, MODE, Existing::Replace)?;
+    file.write_all(format!("{}\n", sys::process::id()).as_bytes())
 }
 
 type Listeners = Vec<Box<dyn RunningListener>>;
@@ -156,7 +165,7 @@ fn open_engines(
         io_times: directory.io_times.clone(),
     };
     // A new directory has nothing to recover: whoever can connect can work.
-    let is_new = !storage.directory.exists();
+    let is_new = !files::exists(&storage.directory);
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
     let archive = options.log_archive.clone();
@@ -235,7 +244,7 @@ fn open_server(
         ("pid_file", options.pid_file.display().to_string()),
         ("hostname", sys::process::host_name()),
         ("server_uuid", directory.server_uuid()?),
-        ("system_time_zone", system_zone_name()),
+        ("system_time_zone", sys::process::time_zone_name()),
     ];
     for (name, value) in facts {
         server.set_fact(name, &value)?;
@@ -251,7 +260,7 @@ fn make_server(
     stop: &Stop,
     root: RootAccount,
 ) -> BootResult<Arc<Server>> {
-    let zone_name = system_zone_name();
+    let zone_name = sys::process::time_zone_name();
     let utc: Arc<dyn types::ZoneRules> = Arc::new(types::FixedOffset::utc());
     let shutdown = stop.clone();
     let server = Server::open(ServerConfig {
@@ -313,19 +322,4 @@ fn listen(
 fn tell_port(listeners: &Listeners, server: &Server) -> BootResult<()> {
     let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
     Ok(server.set_fact("port", &port.to_string())?)
-}
-
-/// Name of the machine's time zone in the tz database.
-fn system_zone_name() -> String {
-    if let Ok(name) = std::env::var("TZ")
-        && !name.is_empty()
-    {
-        return name.trim_start_matches(':').to_owned();
-    }
-    let link: PathBuf = std::fs::read_link("/etc/localtime").unwrap_or_default();
-    let link = link.to_string_lossy();
-    match link.split_once("zoneinfo/") {
-        Some((_, name)) => name.trim_start_matches("Etc/").to_owned(),
-        None => "UTC".into(),
-    }
 }

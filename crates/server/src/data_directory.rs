@@ -1,11 +1,10 @@
 //! The data directory: made private, locked against a second server, with the files that a start leaves in it.
 
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sys::files::{self, Existing};
 use sys::io_times::IoTimes;
 use sys::process::LockFile;
 
@@ -29,10 +28,10 @@ impl DataDirectory {
     /// # Errors
     /// It cannot be made, or another server uses it.
     pub(crate) fn open(path: &Path) -> io::Result<DataDirectory> {
-        if !path.is_dir() {
-            fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
+        if !files::about(path).is_some_and(|about| about.is_directory) {
+            files::create_directories(path, DIRECTORY_MODE)?;
         }
-        let path = path.canonicalize()?;
+        let path = files::canonical(path)?;
         let lock = LockFile::acquire(&path.join("squall.lock"))?.ok_or_else(|| {
             io::Error::new(io::ErrorKind::AddrInUse, "another server uses the data directory")
         })?;
@@ -64,7 +63,7 @@ impl DataDirectory {
     /// I/O.
     pub(crate) fn server_uuid(&self) -> io::Result<String> {
         let path = self.path.join("auto.cnf");
-        let known = fs::read_to_string(&path).unwrap_or_default();
+        let known = files::read_text(&path).unwrap_or_default();
         if let Some(uuid) = known.lines().find_map(|line| line.strip_prefix("server-uuid=")) {
             return Ok(uuid.trim().to_owned());
         }
@@ -80,13 +79,12 @@ impl DataDirectory {
 
     fn write_private(&self, path: &Path, text: &str) -> io::Result<()> {
         // Removed first, so that the mode holds for a file that was there before.
-        match fs::remove_file(path) {
+        match files::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(SECRET_MODE).open(path)?;
+        let mut file = files::File::create(path, SECRET_MODE, Existing::Refuse)?;
         file.write_all(text.as_bytes())?;
-        self.io_times.sync_all(&file)
+        file.sync(&self.io_times)
     }
 }

@@ -8,7 +8,8 @@ use engine_api::{CancelToken, Engine};
 use engine_memory::MemoryEngine;
 use errors::{Error, Result};
 use plugin_api::{Plugin, PluginInfo, Registrar};
-use sys::disk::{RealDisk, SyncPolicy};
+use sys::disk::{self, Disk, DiskOptions, SyncPolicy};
+use sys::files;
 use sys::io_times::IoTimes;
 use tracing::{error, info, warn};
 
@@ -71,12 +72,11 @@ impl Engines {
             archive.map(|path| open_archive(path, policy, &options.io_times)).transpose()?;
         let config =
             EngineConfig { pool_bytes, archive, open_up_to_log_damage, ..EngineConfig::default() };
-        let disk =
-            RealDisk::open(directory, policy, options.io_times.clone()).map_err(Error::internal)?;
-        let disk = disk.with_io_uring(options.io_uring);
-        let sync_micros = probe(&disk, policy);
+        let way = DiskOptions { sync: policy, uses_io_uring: options.io_uring };
+        let disk = disk::open(directory, way, options.io_times.clone()).map_err(Error::internal)?;
+        let sync_micros = probe(disk.as_ref(), directory, policy);
         let state = state.clone();
-        let durable = DurableEngine::open(Arc::new(disk), config, move |now| {
+        let durable = DurableEngine::open(disk, config, move |now| {
             let stats = engine::recovery_stats(now);
             state.tell(now.phase.as_str(), now.percent, now.eta_seconds(), stats);
         })
@@ -119,19 +119,20 @@ impl Engines {
 }
 
 fn open_archive(path: &Path, policy: SyncPolicy, times: &Arc<IoTimes>) -> Result<ArchiveDisk> {
-    let disk = RealDisk::open(path, policy, times.clone()).map_err(|error| {
+    let way = DiskOptions { sync: policy, uses_io_uring: true };
+    let disk = disk::open(path, way, times.clone()).map_err(|error| {
         Error::internal(format!("log_archive_directory {}: {error}", path.display()))
     })?;
-    Ok(ArchiveDisk(Arc::new(disk)))
+    Ok(ArchiveDisk(disk))
 }
 
 /// Times a sync, and says so when it cannot have reached a device.
-fn probe(disk: &RealDisk, policy: SyncPolicy) -> u64 {
-    let Ok(time) = disk.probe_sync() else { return 0 };
+fn probe(disk: &dyn Disk, directory: &Path, policy: SyncPolicy) -> u64 {
+    let Ok(time) = disk::probe_sync(disk) else { return 0 };
     let micros = time.as_micros() as u64;
     let is_suspicious = policy == SyncPolicy::Device
         && micros < SYNC_MICROS_MIN
-        && disk.is_on_block_device().unwrap_or(false);
+        && files::is_on_block_device(directory).unwrap_or(false);
     if is_suspicious {
         warn!(
             storage_sync_us = micros,

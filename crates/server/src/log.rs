@@ -3,16 +3,18 @@
 //! Never writes what a client sent beyond what the event names itself.
 
 use std::fmt::{self, Write as _};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use sys::clock::{Clock, RealClock};
+use sys::files::{Existing, File};
 use sys::sync::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use types::{FixedOffset, ZoneRules};
+
+/// Before what the process's mask takes away.
+const FILE_MODE: u32 = 0o666;
 
 enum Output {
     Standard,
@@ -30,7 +32,7 @@ struct Log {
 /// The file cannot be opened.
 pub(crate) fn start(path: Option<&Path>, verbosity: u8) -> io::Result<()> {
     let output = match path {
-        Some(path) => Output::File(File::options().create(true).append(true).open(path)?),
+        Some(path) => Output::File(File::create(path, FILE_MODE, Existing::Append)?),
         None => Output::Standard,
     };
     let level = match verbosity {
@@ -75,7 +77,10 @@ impl Subscriber for Log {
         );
         // There is nowhere to report that the log cannot be written.
         let _ = match &mut *self.output.lock() {
-            Output::Standard => io::stderr().write_all(text.as_bytes()),
+            Output::Standard => {
+                sys::process::print_error(&text);
+                Ok(())
+            }
             Output::File(file) => file.write_all(text.as_bytes()),
         };
     }
@@ -87,7 +92,7 @@ impl Subscriber for Log {
 
 /// `2026-01-31T12:00:00.000000Z`.
 fn now() -> String {
-    let since_1970 = RealClock::new().wall();
+    let since_1970 = sys::clock::wall();
     let micros = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
     let at = FixedOffset::utc().utc_to_local(micros);
     format!(

@@ -13,6 +13,10 @@ use types::{DateTime, TemporalMode};
 /// Sections of an option file that are read.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
+/// What the log takes without an option, as `log_error_verbosity`: notes, so that it tells what a start did.
+const VERBOSITY_DEFAULT: u8 = VERBOSITY_NOTES;
+const VERBOSITY_NOTES: u8 = 3;
+
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
 Usage: squalld [--NAME=VALUE]...
@@ -29,7 +33,7 @@ Usage: squalld [--NAME=VALUE]...
   --insecure-root          root without a password over loopback; refused on other addresses
   --defaults-file=PATH     option file with a section [squalld], [mysqld] or [server]
   --in-memory              keep nothing on disk: data is lost at shutdown
-  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (128M)
+  --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the memory there is)
   --skip-ssl               no TLS
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
   --restore-from=DIR       make the data directory from a backup, and end
@@ -182,7 +186,7 @@ fn split(text: &str) -> (String, Option<String>) {
 }
 
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, String> {
-    let text = std::fs::read_to_string(path)
+    let text = sys::files::read_text(path)
         .map_err(|error| format!("option file {}: {error}", path.display()))?;
     Ok(read_section_lines(&text))
 }
@@ -244,6 +248,12 @@ impl Options {
         if given_pool.is_none() {
             variables.push(("innodb_buffer_pool_size".to_owned(), pool_bytes.to_string()));
         }
+        let verbosity = last("log_error_verbosity")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(VERBOSITY_DEFAULT);
+        // The variable has no level for everything.
+        let told = verbosity.clamp(1, VERBOSITY_NOTES);
+        variables.push(("log_error_verbosity".to_owned(), told.to_string()));
         let options = Options {
             port,
             socket: inside("socket", "squall.sock"),
@@ -251,7 +261,7 @@ impl Options {
             log_error: last("log_error")
                 .filter(|path| !path.is_empty() && *path != "stderr")
                 .map(|_| inside("log_error", "")),
-            verbosity: last("log_error_verbosity").and_then(|text| text.parse().ok()).unwrap_or(3),
+            verbosity,
             insecure_root: is_on(last("insecure_root")),
             in_memory: is_on(last("in_memory")),
             unsafe_no_sync: is_on(last("unsafe_no_sync")),

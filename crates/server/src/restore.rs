@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Restored, restore, time_text};
-use sys::clock::{Clock as _, RealClock};
-use sys::disk::{Disk, ReadOnlyDisk, RealDisk, SyncPolicy};
+use sys::clock::monotonic;
+use sys::disk::{self, Disk, DiskOptions, SyncPolicy};
 use sys::io_times::IoTimes;
 use tracing::{info, warn};
 
@@ -59,23 +59,23 @@ pub(crate) fn run(
 
 fn copy(wanted: &RestoreOptions, storage: &Path, io_times: &Arc<IoTimes>) -> BootResult<Restored> {
     let read = |path: &Path| -> BootResult<Arc<dyn Disk>> {
-        let disk = ReadOnlyDisk::open(path)
-            .map_err(|error| format!("directory {}: {error}", path.display()))?;
-        Ok(Arc::new(disk))
+        let disk = disk::open_read_only(path);
+        Ok(disk.map_err(|error| format!("directory {}: {error}", path.display()))?)
     };
     let backup = read(&wanted.backup)?;
     let archive = wanted.archive.as_deref().map(read).transpose()?;
-    let target = RealDisk::open(storage, SyncPolicy::Device, io_times.clone())?;
+    let way = DiskOptions { sync: SyncPolicy::Device, uses_io_uring: true };
+    let target = disk::open(storage, way, io_times.clone())?;
     let was_empty = target.list()?.is_empty();
-    let clock = RealClock::new();
-    let mut told = clock.monotonic();
+    let mut told = monotonic();
     info!(backup = %wanted.backup.display(), "restoring");
-    let restored = restore(&backup, archive.as_ref(), &target, wanted.until, |done, total| {
-        if clock.monotonic() >= told + LINE_EVERY {
-            told = clock.monotonic();
-            info!(bytes = done, total, "restoring: {}%", done * 100 / total.max(1));
-        }
-    });
+    let restored =
+        restore(&backup, archive.as_ref(), target.as_ref(), wanted.until, |done, total| {
+            if monotonic() >= told + LINE_EVERY {
+                told = monotonic();
+                info!(bytes = done, total, "restoring: {}%", done * 100 / total.max(1));
+            }
+        });
     if restored.is_err() && was_empty {
         // So that another attempt finds room. The error tells more than one of the cleaning up.
         for name in target.list()? {

@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use sys::sync::{Condvar, Mutex};
 
 /// A request to stop that one thread waits for. Cloning shares.
@@ -45,13 +43,7 @@ impl Stop {
     /// # Errors
     /// The handlers cannot be set.
     pub(crate) fn on_signals(&self) -> io::Result<()> {
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
         let stop = self.clone();
-        sys::threads::spawn("signals", move || {
-            for signal in signals.forever() {
-                stop.ask(if signal == SIGTERM { "SIGTERM" } else { "SIGINT" });
-            }
-        })?;
-        Ok(())
+        sys::signals::on_stop(move |signal| stop.ask(signal))
     }
 }

@@ -20,10 +20,27 @@ fn names_take_dashes_and_underscores_and_values_two_forms() {
     let options = run(&["--max-connections=7", "--skip-ssl", "--loose-sql_mode=ANSI", pool]);
     let options = options.unwrap();
     assert!(options.tls_disabled);
-    let expected =
-        [("max_connections", "7"), ("sql_mode", "ANSI"), ("innodb_buffer_pool_size", "64M")];
+    let expected = [
+        ("max_connections", "7"),
+        ("sql_mode", "ANSI"),
+        ("innodb_buffer_pool_size", "64M"),
+        ("log_error_verbosity", "3"),
+    ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(options.variables, expected);
+}
+
+#[test]
+fn the_variable_has_what_the_log_takes() {
+    let told = |arguments: &[&str]| {
+        let options = run(arguments).unwrap();
+        let named = |(name, _): &&(String, String)| name == "log_error_verbosity";
+        let value = options.variables.iter().find(named).map(|(_, value)| value.clone());
+        (options.verbosity, value.unwrap())
+    };
+    assert_eq!(told(&[]), (3, "3".to_owned()));
+    assert_eq!(told(&["--log-error-verbosity=1"]), (1, "1".to_owned()));
+    assert_eq!(told(&["--log-error-verbosity=4"]), (4, "3".to_owned()));
 }
 
 #[test]

@@ -2,15 +2,14 @@
 //! with it when it fails.
 
 use ::accounts::PrivilegeChecks;
-use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine_api::{BackupFile, BackupTarget};
 use errors::{Error, Result, err};
 use plugin_api::{OkInfo, ResultSink};
+use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
 use crate::load_data::file_error;
@@ -64,7 +63,7 @@ impl Session {
             });
             if ended.is_err() {
                 // The error of the copy tells more than one of the cleaning up.
-                let _ = std::fs::remove_dir_all(&path);
+                let _ = files::remove_directory(&path);
             }
             ended
         });
@@ -84,14 +83,13 @@ struct Directory {
 
 impl Directory {
     fn make(path: &Path, purpose: Backup, times: Arc<IoTimes>) -> io::Result<Directory> {
-        let mut builder = DirBuilder::new();
-        builder.mode(DIRECTORY_MODE).create(path)?;
+        files::create_directory(path, DIRECTORY_MODE)?;
         let inner = match purpose {
             Backup::Kept => path.to_owned(),
             Backup::Started => path.join(STORAGE),
         };
         if purpose == Backup::Started {
-            builder.create(&inner)?;
+            files::create_directory(&inner, DIRECTORY_MODE)?;
         }
         Ok(Directory { path: path.to_owned(), inner, times })
     }
@@ -102,15 +100,13 @@ impl Directory {
         directories
             .into_iter()
             .flatten()
-            .try_for_each(|directory| self.times.sync_all(&File::open(directory)?))
+            .try_for_each(|directory| files::sync_directory(directory, &self.times))
     }
 }
 
 impl BackupTarget for Directory {
     fn create(&self, name: &str) -> io::Result<Box<dyn BackupFile + '_>> {
-        let mut options = File::options();
-        options.write(true).create_new(true).mode(FILE_MODE);
-        let file = options.open(self.inner.join(name))?;
+        let file = File::create(&self.inner.join(name), FILE_MODE, Existing::Refuse)?;
         Ok(Box::new(Output { file, times: &self.times }))
     }
 }
@@ -126,6 +122,6 @@ impl BackupFile for Output<'_> {
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
-        self.times.sync_all(&self.file)
+        self.file.sync(self.times)
     }
 }

@@ -1,10 +1,8 @@
 //! SELECT ... INTO OUTFILE and INTO DUMPFILE.
 
 use ::accounts::PrivilegeChecks;
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use catalog::PrivilegeSet;
 use charset::Charset;
@@ -12,6 +10,7 @@ use errors::{Error, Result, bail, err};
 use exec::RowSink;
 use plugin_api::{OkInfo, ResultSink, RowSource};
 use syntax::ast::{FileFormat, Statement};
+use sys::files::{Existing, File};
 use types::DataType;
 
 use crate::load_data::{Format, file_error};
@@ -60,13 +59,10 @@ impl Session {
     }
 }
 
-fn create_file(path: &PathBuf, name: &str) -> Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true).mode(FILE_MODE).open(path).map_err(|error| {
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
-            _ => file_error(1, "Can't create/write to file", path, &error),
-        }
+fn create_file(path: &Path, name: &str) -> Result<File> {
+    File::create(path, FILE_MODE, Existing::Refuse).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
+        _ => file_error(1, "Can't create/write to file", path, &error),
     })
 }
 

@@ -166,12 +166,12 @@ impl SessionServices for Services {
             return None;
         }
         let path = allowed_path(&self.server, name)?;
-        let about = std::fs::metadata(&path).ok()?;
+        let about = sys::files::about(&path)?;
         // Devices and pipes could block or never end.
-        if !about.is_file() || about.len() > bytes_max {
+        if !about.is_file || about.size_bytes > bytes_max {
             return None;
         }
-        std::fs::read(path).ok()
+        sys::files::read(&path).ok()
     }
 
     fn database(&self) -> Option<String> {

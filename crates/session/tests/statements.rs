@@ -1,4 +1,5 @@
 //! Statements through sessions, with the memory engine.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod support;
 

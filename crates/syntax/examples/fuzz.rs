@@ -2,6 +2,7 @@
 //! `cargo run --profile fast -p syntax --example fuzz -- SECONDS [SEED] [FILE ...]`. Seeds are the statements of the tests and those in
 //! the files named; a text that panics, takes long or prints to something else is printed whole and ends the run with an error. Prints the
 //! seed, so that a run can be repeated. It keeps texts that fail in new ways or parse to new kinds, as starting points for others.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

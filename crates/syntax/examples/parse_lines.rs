@@ -1,5 +1,6 @@
 //! Reads statements, one a line, and writes for each `ok` or the error: for comparing with another
 //! server. With `digest` as argument writes digest texts; with `keywords`, the words.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use std::io::{self, BufRead};
 

@@ -1,5 +1,6 @@
 //! How long the way from text to plan-cache key and to tree takes: `cargo run --release -p syntax --example speed`. Counts the
 //! thread's own time where the kernel tells it, so that other programs disturb little. A point select must parse in under 2 us.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use syntax::{Normalizer, ParseOptions, parse_one};
 

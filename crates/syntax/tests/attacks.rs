@@ -1,4 +1,5 @@
 //! Texts made to hurt: deep nesting, long chains, long lists, garbage.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::time::{Duration, Instant};
 

@@ -42,16 +42,16 @@ impl Clock for RealClock {
     }
 
     fn wall(&self) -> Duration {
-        since_1970(ClockId::Realtime)
+        read(ClockId::Realtime)
     }
 
     fn wall_coarse(&self) -> Duration {
-        since_1970(ClockId::RealtimeCoarse)
+        read(ClockId::RealtimeCoarse)
     }
 }
 
 #[inline]
-fn since_1970(clock: ClockId) -> Duration {
+fn read(clock: ClockId) -> Duration {
     let time = rustix::time::clock_gettime(clock);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
 }
@@ -80,6 +80,12 @@ impl Clock for SimClock {
     fn wall(&self) -> Duration {
         self.monotonic()
     }
+}
+
+/// Time since some fixed point; never goes back.
+#[inline]
+pub fn monotonic() -> Duration {
+    read(ClockId::Monotonic)
 }
 
 /// The machine's wall clock: time since 1970-01-01 UTC.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::clock::{Clock as _, RealClock};
+use crate::clock::monotonic;
 use crate::io_times::{Call, IoTimes};
 use crate::ring::WriteRing;
 use crate::sync::Mutex;
@@ -194,38 +194,54 @@ impl RealDisk {
     pub fn with_io_uring(self, uses_io_uring: bool) -> RealDisk {
         RealDisk { uses_io_uring, ..self }
     }
+}
 
-    /// How long a write of a block and its sync take: the median of a few.
-    ///
-    /// # Errors
-    /// I/O.
-    pub fn probe_sync(&self) -> io::Result<Duration> {
-        const NAME: &str = "sync-probe";
-        const TIMES: usize = 9;
-        let file = self.open_cached(NAME, OpenMode::OrCreate)?;
-        let clock = RealClock::new();
-        let mut times = Vec::with_capacity(TIMES);
-        // The first one makes the file longer, which costs more than what is asked for.
-        for round in 0..=TIMES {
-            file.write_at(&[round as u8; BLOCK_BYTES], 0)?;
-            let start = clock.monotonic();
-            file.sync()?;
-            times.push(clock.monotonic().saturating_sub(start));
-        }
-        times.remove(0);
-        times.sort_unstable();
-        self.remove(NAME)?;
-        Ok(times[TIMES / 2])
+/// How long a write of a block and its sync take on `disk`: the median of a few.
+///
+/// # Errors
+/// I/O.
+pub fn probe_sync(disk: &dyn Disk) -> io::Result<Duration> {
+    const NAME: &str = "sync-probe";
+    const TIMES: usize = 9;
+    let file = disk.open(NAME, OpenMode::OrCreate)?;
+    let mut times = Vec::with_capacity(TIMES);
+    // The first one makes the file longer, which costs more than what is asked for.
+    for round in 0..=TIMES {
+        file.write_at(&[round as u8; BLOCK_BYTES], 0)?;
+        let start = monotonic();
+        file.sync()?;
+        times.push(monotonic().saturating_sub(start));
     }
+    times.remove(0);
+    times.sort_unstable();
+    disk.remove(NAME)?;
+    Ok(times[TIMES / 2])
+}
 
-    /// Whether the directory lies on a device of blocks, as opposed to memory or a network.
-    ///
-    /// # Errors
-    /// I/O.
-    pub fn is_on_block_device(&self) -> io::Result<bool> {
-        use std::os::unix::fs::MetadataExt;
-        Ok(rustix::fs::major(std::fs::metadata(&self.root)?.dev()) != 0)
-    }
+/// How a directory of the operating system is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// What a sync does.
+    pub sync: SyncPolicy,
+    /// Whether many pages are written in one call where the kernel can do that.
+    pub uses_io_uring: bool,
+}
+
+/// The files in the directory `root`, which is made when it is missing and is locked against other processes. Calls are counted in `times`.
+///
+/// # Errors
+/// `WouldBlock` when another process uses it; I/O.
+pub fn open(root: &Path, options: DiskOptions, times: Arc<IoTimes>) -> io::Result<Arc<dyn Disk>> {
+    let disk = RealDisk::open(root, options.sync, times)?;
+    Ok(Arc::new(disk.with_io_uring(options.uses_io_uring)))
+}
+
+/// The files in the directory `root`, for reading only. Nothing is made or locked there.
+///
+/// # Errors
+/// It is no directory.
+pub fn open_read_only(root: &Path) -> io::Result<Arc<dyn Disk>> {
+    Ok(Arc::new(ReadOnlyDisk::open(root)?))
 }
 
 /// Files in a directory that are only read. Nothing is made or locked there, so that it may lie on a medium that cannot be written.
@@ -330,7 +346,6 @@ impl File for RealFile {
 
     fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
         use std::os::fd::AsRawFd;
-        const { assert!(cfg!(target_endian = "little"), "files hold little-endian words") };
         let length = size_of_val(words);
         let mut done = 0;
         while done < length {
@@ -356,6 +371,7 @@ impl File for RealFile {
                 Err(error) => return Err(error),
             }
         }
+        from_file_order(words);
         Ok(done)
     }
 
@@ -376,6 +392,16 @@ impl File for RealFile {
 
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         self.times.time(Call::Ftruncate, || self.file.set_len(size_bytes))
+    }
+}
+
+/// Gives words whose bytes were read from a file, where they are little-endian, the value that those stand for.
+fn from_file_order(words: &[AtomicU64]) {
+    if cfg!(target_endian = "big") {
+        for word in words {
+            // Others may look at the words meanwhile, and what they see is of no use to them.
+            word.store(u64::from_le(word.load(Ordering::Relaxed)), Ordering::Relaxed);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Facts of this process and its machine: lock files, names of users, the host's name.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -37,6 +37,36 @@ pub fn owner_name(path: &Path) -> io::Result<Option<String>> {
 /// The machine's name.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Name of the machine's time zone in the tz database, from `TZ` or the machine's setting; `UTC` when neither names one.
+pub fn time_zone_name() -> String {
+    if let Ok(name) = std::env::var("TZ")
+        && !name.is_empty()
+    {
+        return name.trim_start_matches(':').to_owned();
+    }
+    let link = std::fs::read_link("/etc/localtime").unwrap_or_default();
+    match link.to_string_lossy().split_once("zoneinfo/") {
+        Some((_, name)) => name.trim_start_matches("Etc/").to_owned(),
+        None => "UTC".into(),
+    }
+}
+
+/// Writes to the process's standard error. There is nowhere to report that this fails.
+pub fn print_error(text: &str) {
+    let _written = io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes a line of the server's own to its standard error.
+pub fn warn(text: &str) {
+    print_error(&format!("squall: {text}\n"));
+}
+
+/// Ends the process at once, without undoing or finishing anything: for a state that only a restart can mend.
+pub fn abort(reason: &str) -> ! {
+    warn(&format!("{reason}; aborting"));
+    std::process::abort()
 }
 
 /// The process id.

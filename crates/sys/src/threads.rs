@@ -55,10 +55,14 @@ pub fn number() -> usize {
 
 /// Ends the process when the calling thread unwinds: for state that a bug left half changed and that nobody may see. A restart recovers.
 pub fn abort_if_panicking(why: &str) {
-    if std::thread::panicking() {
-        eprintln!("squall: {why}; aborting");
-        std::process::abort();
+    if is_panicking() {
+        crate::process::abort(why);
     }
+}
+
+/// Whether the calling thread unwinds after a panic.
+pub fn is_panicking() -> bool {
+    std::thread::panicking()
 }
 
 /// Gives the processor to another thread.

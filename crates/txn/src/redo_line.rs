@@ -286,7 +286,7 @@ pub(crate) struct Alarm<'a, 'd, S> {
 
 impl<S> Drop for Alarm<'_, '_, S> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if sys::threads::is_panicking() {
             let error = || io::Error::other("a thread of recovery panicked");
             self.segments.fail(error());
             self.line.fail(error());

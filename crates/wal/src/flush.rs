@@ -282,8 +282,7 @@ impl Log {
     fn fail<T>(&self, error: io::Error) -> io::Result<T> {
         if self.config.failure == FailurePolicy::Abort {
             // W6: the state of the file is unknown; only recovery can tell what is there.
-            eprintln!("squall: the log cannot be written: {error}; aborting");
-            std::process::abort();
+            sys::process::abort(&format!("the log cannot be written: {error}"));
         }
         Err(error)
     }

@@ -1,4 +1,5 @@
 //! Every acknowledged record survives a crash, and what survives is a prefix in ticket order.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::sync::Arc;
 

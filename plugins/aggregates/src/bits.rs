@@ -45,7 +45,7 @@ struct Operation {
 fn bind(args: &[ArgInfo], operation: Operation) -> Result<BoundAggregate> {
     let arg = &args[0].ty;
     if !arg.is_binary() {
-        let start = u64::from_ne_bytes([operation.neutral; 8]);
+        let start = u64::from_le_bytes([operation.neutral; 8]);
         let ty = DataType::bigint_unsigned().with_nullable(false);
         return Ok(BoundAggregate {
             ty,

@@ -3,6 +3,7 @@
 //! `cargo run --profile fast -p mysql-protocol --example connects -- PORT PID [RATE [SECONDS [ATTACKERS [USER PASSWORD]]]]`:
 //! RATE log-ins a second for SECONDS, while ATTACKERS connections never finish theirs. With a password the account is logged
 //! in once through TLS first, so that the rest is quick where its method needs that.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 #[path = "../tests/client/mod.rs"]
 mod client;

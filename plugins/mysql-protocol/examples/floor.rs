@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS [LOG_DIRECTORY]]]`; users: root without a
 //! password, app with `secret`. With a directory for a log, each change that is committed writes one block there, durably.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 #[path = "../tests/canned/mod.rs"]
 mod canned;

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine_api::{CancelToken, CommitHandle, EngineResult};
 use errors::{Error, err};
 use hashbrown::HashMap;
 use plugin_api::{ConnectionKind, SessionFactory, SessionHandle};
 use rustls::ServerConfig;
+use sys::clock::monotonic;
 use sys::net::Stream;
 use types::{DataType, Value};
 use wire::{
@@ -199,7 +200,7 @@ pub(crate) struct Connection {
     pub(crate) awaits_wake: bool,
     pub(crate) close_request: Option<CloseReason>,
     /// Until when, and for how many bytes, it lingers.
-    pub(crate) linger: Option<(Instant, usize)>,
+    pub(crate) linger: Option<(Duration, usize)>,
     /// Counted among the open ones.
     is_counted: bool,
     /// Counted among those that have not logged in.
@@ -396,7 +397,7 @@ impl Connection {
         if lingers {
             self.end_session();
             self.transport.finish_sending();
-            self.linger = Some((Instant::now() + LINGER_TIME, LINGER_BYTES));
+            self.linger = Some((monotonic() + LINGER_TIME, LINGER_BYTES));
             self.phase = Phase::Lingering;
             self.wants_turn = true;
             // It needs no thread of its own for that.
@@ -555,7 +556,7 @@ impl Connection {
             return Some(CloseReason::Killed);
         }
         if let Some((deadline, _)) = self.linger {
-            return (Instant::now() >= deadline).then_some(CloseReason::Slow);
+            return (monotonic() >= deadline).then_some(CloseReason::Slow);
         }
         match self.phase {
             Phase::Fresh | Phase::Login | Phase::Exchange if self.session.is_none() => {

@@ -1,5 +1,6 @@
 //! Mutated packets against a connection in this process: no panic, and no growth of memory. `SQUALL_FUZZ_PACKETS` raises the
 //! number, `SQUALL_FUZZ_SEED` (decimal) repeats another run; a failure names its seed and packet.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::collections::HashMap;
 use std::sync::Arc;

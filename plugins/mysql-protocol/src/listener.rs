@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use errors::{Error, Result, err};
 use plugin_api::{Listener, ListenerContext, RunningListener};
 use sys::blocking::{Pool, PoolOptions};
+use sys::clock::monotonic;
 use sys::io_times::IoTimes;
 use sys::net::{Poller, Stream, Waker};
 use sys::threads::Thread;
@@ -125,17 +126,17 @@ struct Acceptor {
 impl Acceptor {
     /// Accepts, and keeps the time for the reactors while there are connections.
     fn run(mut self) {
-        let mut next_tick = Instant::now() + TICK;
+        let mut next_tick = monotonic() + TICK;
         while !self.stopping.load(Ordering::Acquire) {
             let limit = match self.server.connections.load(Ordering::Relaxed) {
                 0 => None,
-                _ => Some(next_tick.saturating_duration_since(Instant::now())),
+                _ => Some(next_tick.saturating_sub(monotonic())),
             };
             if self.poller.wait(limit).is_err() {
                 return;
             }
-            if Instant::now() >= next_tick {
-                next_tick = Instant::now() + TICK;
+            if monotonic() >= next_tick {
+                next_tick = monotonic() + TICK;
                 self.inboxes.iter().for_each(|inbox| inbox.tick());
             }
             let tokens: Vec<usize> = self.poller.ready().map(|event| event.token).collect();
@@ -210,9 +211,9 @@ impl RunningListener for Running {
         self.thread.join();
         if let Some(path) = &self.socket {
             // Already gone is as good.
-            let _ = std::fs::remove_file(path);
+            let _ = sys::files::remove(path);
         }
-        let deadline = Instant::now() + grace;
+        let deadline = monotonic() + grace;
         for inbox in &self.inboxes {
             inbox.send(Message::Stop { deadline });
         }

@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine_api::CancelToken;
 use sys::blocking::{Reactor, Turn};
+use sys::clock::monotonic;
 use sys::interrupt::Waiting;
 use sys::net::{Poller, Waker};
 use sys::sync::Mutex;
@@ -58,7 +59,7 @@ pub(crate) enum Message {
     /// Parked connections may go on, or somebody must see to their commits.
     Wake,
     /// Close idle connections now, kill the rest at the deadline.
-    Stop { deadline: Instant },
+    Stop { deadline: Duration },
 }
 
 /// The way into a reactor.
@@ -242,11 +243,11 @@ pub(crate) struct ConnectionReactor {
     /// Some parked connection will cause a wake-up.
     awaits_wake: bool,
     /// When the first of them came, or the engine was asked to see to them.
-    parked_since: Instant,
+    parked_since: Duration,
     /// A parked connection has had a turn to write the log.
     has_led: bool,
     tasks_since_poll: usize,
-    started: Instant,
+    started: Duration,
     /// Seconds since `started`, as of the last tick.
     seconds: u64,
     /// Connections that have not logged in, oldest first; those that have are among them for a while.
@@ -258,7 +259,7 @@ pub(crate) struct ConnectionReactor {
     /// All of those are in reactors.
     gathers: bool,
     reactors: usize,
-    stopping: Option<Instant>,
+    stopping: Option<Duration>,
 }
 
 impl ConnectionReactor {
@@ -276,10 +277,10 @@ impl ConnectionReactor {
             queue: VecDeque::new(),
             parked: Vec::new(),
             awaits_wake: false,
-            parked_since: Instant::now(),
+            parked_since: monotonic(),
             has_led: false,
             tasks_since_poll: 0,
-            started: Instant::now(),
+            started: monotonic(),
             seconds: 0,
             half_open: VecDeque::new(),
             busy: 0,
@@ -389,11 +390,14 @@ impl ConnectionReactor {
                 }
             }
         }
-        if is_busy && self.must_settle() && self.parked_since.elapsed() > PARKED_WHILE_BUSY_MAX {
+        if is_busy
+            && self.must_settle()
+            && monotonic().saturating_sub(self.parked_since) > PARKED_WHILE_BUSY_MAX
+        {
             let last =
                 self.parked.last().and_then(|index| self.entries[*index].connection.as_ref());
             self.awaits_wake = last.is_some_and(|connection| connection.ask_to_be_woken());
-            self.parked_since = Instant::now();
+            self.parked_since = monotonic();
         }
     }
 
@@ -480,7 +484,7 @@ impl ConnectionReactor {
         let id = connection.id;
         connection.wake_up = Some(WakeUp { inbox: self.inbox.clone(), entry: index });
         // There was no need for ticks before the first connection.
-        self.seconds = self.started.elapsed().as_secs();
+        self.seconds = monotonic().saturating_sub(self.started).as_secs();
         connection.accepted_at = self.seconds;
         connection.active_at = self.seconds;
         let entry = &mut self.entries[index];
@@ -538,10 +542,10 @@ impl ConnectionReactor {
 
     /// Looks at every connection: time-outs, kills, shutdown.
     fn tick(&mut self) {
-        self.seconds = self.started.elapsed().as_secs();
+        self.seconds = monotonic().saturating_sub(self.started).as_secs();
         let now = self.seconds;
         let connect_timeout = self.server.sessions.global_integer("connect_timeout").max(2);
-        let kill = self.stopping.is_some_and(|deadline| Instant::now() >= deadline);
+        let kill = self.stopping.is_some_and(|deadline| monotonic() >= deadline);
         self.place_busy();
         for index in 0..self.entries.len() {
             let entry = &mut self.entries[index];
@@ -657,7 +661,7 @@ impl Reactor for ConnectionReactor {
         if connection.phase == Phase::Parked && !entry.parked {
             entry.parked = true;
             if self.parked.is_empty() {
-                self.parked_since = Instant::now();
+                self.parked_since = monotonic();
             }
             self.parked.push(index);
         }

@@ -1,9 +1,7 @@
 //! Certificates and the TLS configuration. At first start a CA and a server certificate are made in the data
 //! directory, under the names that the reference uses.
 
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +12,7 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sys::files::{self, Existing, File};
 use sys::io_times::IoTimes;
 
 const CA_CERTIFICATE: &str = "ca.pem";
@@ -34,17 +33,17 @@ pub(crate) fn configure(
         None => {
             let certificate = data_directory.join(SERVER_CERTIFICATE);
             let key = data_directory.join(SERVER_KEY);
-            if !certificate.exists() || !key.exists() {
+            if !files::exists(&certificate) || !files::exists(&key) {
                 make_certificates(data_directory, io_times)?;
             }
             (certificate, key)
         }
     };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&certificate)
-        .map_err(io::Error::other)?
+    let (certificate, key) = (files::read(&certificate)?, files::read(&key)?);
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&certificate)
         .collect::<Result<_, _>>()
         .map_err(io::Error::other)?;
-    let key = PrivateKeyDer::from_pem_file(&key).map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(io::Error::other)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -84,8 +83,7 @@ fn make_certificates(directory: &Path, io_times: &IoTimes) -> io::Result<()> {
 }
 
 fn write_file(path: &Path, text: &str, mode: u32, io_times: &IoTimes) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(path)?;
+    let mut file = File::create(path, mode, Existing::Replace)?;
     file.write_all(text.as_bytes())?;
-    io_times.sync_all(&file)
+    file.sync(io_times)
 }

@@ -1,4 +1,5 @@
 //! The listener over loopback and UNIX sockets, with canned sessions and a client on `wire`.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod canned;
 mod client;

@@ -1,6 +1,7 @@
 //! Backups beside writers, restored: what is there is the model's state at the backup's end, or at the moment that was asked for.
 //!
 //! The writers run inside the backup's own writes, so that the schedule is a seed's. `SQUALL_SEED` sets the first one.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod offline;
 #[path = "../support/mod.rs"]

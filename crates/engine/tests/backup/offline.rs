@@ -1,5 +1,6 @@
 //! The offline check: nothing to say of files that are whole, after a stop, after a crash and of a backup; a flipped bit anywhere that counts is
 //! found, with the page and its table; the files are left alone.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::sync::Arc;
 

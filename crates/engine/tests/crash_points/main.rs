@@ -3,6 +3,7 @@
 //!
 //! Lost, torn and reordered writes and failed syncs are the simulated disk's. Builds that are broken on purpose must be caught by the same
 //! loop. `SQUALL_CRASHES` sets the number of crash points (default 400), `SQUALL_SEED` the first seed. A failure prints its seed.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,5 @@
 //! Builds that are wrong on purpose, and runs that must notice.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::sync::Arc;
 

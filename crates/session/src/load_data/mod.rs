@@ -4,7 +4,7 @@ mod reader;
 
 use ::accounts::PrivilegeChecks;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catalog::{PrivilegeSet, Table};
@@ -17,6 +17,7 @@ use syntax::ast::{
     ColumnName, Expr, ExprKind, Ident, Insert, InsertSource, LoadColumn, LoadData, LoadDuplicates,
     LoadSource, Priority, Statement,
 };
+use sys::files::canonical;
 use types::{CollationId, DataType, SqlMode, Value};
 
 use crate::planned::Planned;
@@ -452,8 +453,8 @@ fn at_row(message: &str, before: u64) -> String {
     }
 }
 
-fn open_file(path: &PathBuf) -> Result<std::fs::File> {
-    std::fs::File::open(path).map_err(|error| file_error(13, "Can't get stat of", path, &error))
+fn open_file(path: &Path) -> Result<sys::files::File> {
+    sys::files::File::open(path).map_err(|error| file_error(13, "Can't get stat of", path, &error))
 }
 
 /// An error of the file system, as the reference words it.
@@ -470,7 +471,7 @@ pub(crate) fn file_error(
     Error::new(ErrorCode(code), format!("{what} '{path}' (OS errno {number} - {text})"))
 }
 
-fn read_piece(file: &mut std::fs::File) -> Result<Vec<u8>> {
+fn read_piece(file: &mut sys::files::File) -> Result<Vec<u8>> {
     let mut piece = vec![0; PIECE_BYTES];
     let read = file.read(&mut piece).map_err(Error::internal)?;
     piece.truncate(read);
@@ -492,7 +493,6 @@ pub(crate) fn allowed_path(server: &Server, name: &str) -> Option<PathBuf> {
         return Some(path);
     }
     // A link may lead out of the directory: what it leads to counts, or its folder while there is no such file.
-    let real =
-        path.canonicalize().or_else(|_| path.parent().unwrap_or(&path).canonicalize()).ok()?;
-    directory.canonicalize().is_ok_and(|directory| real.starts_with(directory)).then_some(path)
+    let real = canonical(&path).or_else(|_| canonical(path.parent().unwrap_or(&path))).ok()?;
+    canonical(&directory).is_ok_and(|directory| real.starts_with(directory)).then_some(path)
 }

@@ -1,5 +1,5 @@
 //! A session factory without SQL: canned results for a handful of texts. For tests and the floor server.
-
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![allow(dead_code)]
 
 use std::collections::HashMap;

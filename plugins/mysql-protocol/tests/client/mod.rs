@@ -1,5 +1,5 @@
 //! A blocking client on `wire`, small enough to send what it should not.
-
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![allow(dead_code)]
 
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
 //! A listener with canned sessions for a test, stopped and checked at its end.
-
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![allow(dead_code)]
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! Load by connections: many log-ins a second, and attackers that begin log-ins and never finish them.
-
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![allow(dead_code)]
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,0 +1,169 @@
+//! Files that are named by their path: what a start leaves in the data directory, what statements read and write for users.
+//!
+//! Tables and logs do not come here: their directory is a [`crate::disk::Disk`].
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::io_times::IoTimes;
+
+/// What to do when a file to be written exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Fail with `AlreadyExists`.
+    Refuse,
+    /// Write over it.
+    Replace,
+    /// Write after what it has.
+    Append,
+}
+
+/// An open file, read or written from its start to its end.
+#[derive(Debug)]
+pub struct File(fs::File);
+
+/// What there is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// An ordinary file: neither a directory nor a device nor a pipe.
+    pub is_file: bool,
+    /// A directory.
+    pub is_directory: bool,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+impl File {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// `NotFound`, I/O.
+    pub fn open(path: &Path) -> io::Result<File> {
+        fs::File::open(path).map(File)
+    }
+
+    /// Opens a file for writing. When it is made here its permissions are `mode`.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where `existing` refuses that; I/O.
+    pub fn create(path: &Path, mode: u32, existing: Existing) -> io::Result<File> {
+        let mut options = fs::OpenOptions::new();
+        options.mode(mode);
+        match existing {
+            Existing::Refuse => options.write(true).create_new(true),
+            Existing::Replace => options.write(true).create(true).truncate(true),
+            Existing::Append => options.append(true).create(true),
+        };
+        options.open(path).map(File)
+    }
+
+    /// Makes what was written durable, and counts the call in `times`.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn sync(&self, times: &IoTimes) -> io::Result<()> {
+        times.sync_all(&self.0)
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buf)
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All bytes of a file.
+///
+/// # Errors
+/// `NotFound`, I/O.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// All of a file that is text.
+///
+/// # Errors
+/// `NotFound`, I/O; `InvalidData` when it is no UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// What there is at `path`; `None` when there is nothing, or nothing that may be looked at.
+pub fn about(path: &Path) -> Option<About> {
+    let about = fs::metadata(path).ok()?;
+    Some(About { is_file: about.is_file(), is_directory: about.is_dir(), size_bytes: about.len() })
+}
+
+/// Whether there is something at `path`.
+pub fn exists(path: &Path) -> bool {
+    about(path).is_some()
+}
+
+/// The path from the root, without links and dots.
+///
+/// # Errors
+/// There is no such file.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+/// Removes a file.
+///
+/// # Errors
+/// `NotFound`, I/O.
+pub fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+/// Makes a directory that does not exist yet.
+///
+/// # Errors
+/// `AlreadyExists`; the directory above it is missing; I/O.
+pub fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
+    fs::DirBuilder::new().mode(mode).create(path)
+}
+
+/// Makes a directory, and those above it, where they are missing.
+///
+/// # Errors
+/// I/O.
+pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+}
+
+/// Removes a directory with everything in it.
+///
+/// # Errors
+/// `NotFound`, I/O.
+pub fn remove_directory(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
+/// Makes the names in a directory durable, and counts the call in `times`.
+///
+/// # Errors
+/// I/O.
+pub fn sync_directory(path: &Path, times: &IoTimes) -> io::Result<()> {
+    times.sync_all(&fs::File::open(path)?)
+}
+
+/// Whether the file system of `path` lies on a device of blocks, as opposed to memory or a network.
+///
+/// # Errors
+/// There is no such file.
+pub fn is_on_block_device(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(rustix::fs::major(fs::metadata(path)?.dev()) != 0)
+}

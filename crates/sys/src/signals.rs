@@ -1,0 +1,20 @@
+//! The signals that ask a process to end.
+
+use std::io;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Calls `asked` with the name of each SIGTERM and SIGINT that comes from now on, on a thread of its own. They do not end the process any more.
+///
+/// # Errors
+/// The handlers cannot be set, or no thread can be had.
+pub fn on_stop(asked: impl Fn(&'static str) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    crate::threads::spawn("signals", move || {
+        for signal in signals.forever() {
+            asked(if signal == SIGTERM { "SIGTERM" } else { "SIGINT" });
+        }
+    })?;
+    Ok(())
+}

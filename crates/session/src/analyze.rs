@@ -139,7 +139,8 @@ impl Session {
     /// A query as it was understood, for people to read.
     fn understood(&self, statement: &Statement, running: &Running<'_>) -> Option<String> {
         let Statement::Query(query) = statement else { return None };
-        let text = self.understood_query(query, query.span, running.source, &[]).ok()?;
+        let text =
+            crate::ddl::understood_query(self, query, query.span, running.source, &[]).ok()?;
         Some(format!("/* select#1 */ {text}"))
     }
 }

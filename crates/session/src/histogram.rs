@@ -11,11 +11,11 @@ use syntax::ast::{self, Ident, TableMaintenance};
 use types::json::{JsonObject, JsonValue};
 use types::{CollationId, DataType, DateTime, TypeKind, Value};
 
-use crate::ddl::{is_hidden, is_single_unique};
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
 use crate::sink::send_rows;
 use crate::statement::{Origin, Running, parse_error};
+use definitions::{is_hidden, is_single_unique};
 
 /// Buckets, when the statement names no number.
 const BUCKETS_DEFAULT: u64 = 100;

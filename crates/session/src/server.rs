@@ -183,7 +183,7 @@ impl Server {
     /// An engine's name, as clients are told it.
     pub(crate) fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str {
         match engine.name() == self.default_engine.name() {
-            true => crate::ddl::SHOWN_ENGINE,
+            true => definitions::SHOWN_ENGINE,
             false => engine.name(),
         }
     }

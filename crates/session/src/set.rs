@@ -93,7 +93,12 @@ impl Session {
                     self.check_names(charset.as_ref(), collation.as_ref(), &mut assignments)?;
                     let text = |name: &Option<Ident>| name.as_ref().map(|name| name.text.clone());
                     let (charset, collation) = (text(charset), text(collation));
-                    self.note_old_charset(charset.as_deref(), collation.as_deref());
+                    let working = &mut self.working;
+                    definitions::note_old_charset(
+                        working,
+                        charset.as_deref(),
+                        collation.as_deref(),
+                    );
                 }
                 SetItem::CharacterSet(charset) => {
                     self.check_character_set(charset.as_ref(), &mut assignments)?;
@@ -258,7 +263,7 @@ impl Session {
             }
             "lc_time_names" => crate::locales::check_locale(&text)?,
             "default_storage_engine" | "default_tmp_storage_engine" => {
-                crate::ddl::engine_choice(&self.server, &text)?;
+                definitions::engine_choice(&crate::ddl::engines(&self.server), &text)?;
             }
             _ => {}
         }
@@ -328,15 +333,15 @@ impl Session {
             Some(name) => name.text.to_string(),
             None => self.server.globals.text("character_set_client"),
         };
-        let charset = crate::ddl::find_charset(&charset_name)?;
+        let charset = definitions::find_charset(&charset_name)?;
         if charset.min_length() > 1 {
             bail!(WRONG_VALUE_FOR_VAR, "character_set_client", charset.name);
         }
         let collation = match collation {
-            Some(name) => crate::ddl::find_collation(&name.text)?,
+            Some(name) => definitions::find_collation(&name.text)?,
             None if charset.name == "utf8mb4" => {
                 let name = as_text(&self.value("default_collation_for_utf8mb4"));
-                crate::ddl::find_collation(&name)?
+                definitions::find_collation(&name)?
             }
             None => charset::collation_or_binary(charset.default_collation),
         };
@@ -365,7 +370,7 @@ impl Session {
             Some(name) => name.text.to_string(),
             None => self.server.globals.text("character_set_client"),
         };
-        let charset = crate::ddl::find_charset(&charset_name)?;
+        let charset = definitions::find_charset(&charset_name)?;
         if charset.min_length() > 1 {
             bail!(WRONG_VALUE_FOR_VAR, "character_set_client", charset.name);
         }

@@ -4,12 +4,9 @@ use catalog::{Column, ColumnDefault, ForeignKey, Index, ReferenceAction, Schema,
 use engine_api::IndexId;
 use types::{CollationId, TypeKind, Value, ZoneRules};
 
-use crate::ddl::{SHOWN_ENGINE, is_hidden, type_text};
-
-/// An identifier in backticks.
-pub(crate) fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
+use definitions::{
+    SHOWN_ENGINE, is_hidden, literal, needs_quotes, partitioning_text, quote, type_text,
+};
 
 /// How a session wants to see definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,32 +71,6 @@ fn quoted_length(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a name cannot stand without quotes.
-pub(crate) fn needs_quotes(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
-    !name.chars().all(is_plain)
-        || name.chars().all(|c| c.is_ascii_digit())
-        || syntax::is_reserved_word(name)
-}
-
-/// A text in quotes.
-pub(crate) fn literal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('\'');
-    for character in text.chars() {
-        match character {
-            '\'' => out.push_str("''"),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\0' => out.push_str("\\0"),
-            other => out.push(other),
-        }
-    }
-    out.push('\'');
-    out
-}
-
 /// CREATE TABLE text. `next`: the AUTO_INCREMENT counter, when it has begun to count.
 pub(crate) fn create_table(
     table: &Table,
@@ -139,7 +110,7 @@ pub(crate) fn create_table(
     if !style.portable {
         text.push_str(&options_text(table, next));
         if let Some(partitioning) = &table.partitioning {
-            text.push_str(&crate::ddl::partitioning_text(partitioning));
+            text.push_str(&partitioning_text(partitioning));
         }
     } else if !table.comment.is_empty() {
         text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
@@ -358,11 +329,6 @@ pub(crate) fn foreign_key_text(table: &Table, key: &ForeignKey) -> String {
         action_text("ON DELETE", key.on_delete),
         action_text("ON UPDATE", key.on_update),
     )
-}
-
-/// A foreign key as error 1701 names it.
-pub(crate) fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
-    format!("{}.{}, CONSTRAINT {}", quote(&child.schema), quote(&child.name), quote(&key.name))
 }
 
 /// CREATE DATABASE text.

@@ -10,6 +10,7 @@ use syntax::{ParseError, ParseErrorKind, ParseOptions};
 use types::{SqlMode, Value};
 
 use crate::backup::Backup;
+use crate::ddl;
 use crate::lock_tables::Names;
 use crate::session::Session;
 use crate::statement_kind::{Before, commits_implicitly, kind_of};
@@ -290,19 +291,19 @@ impl Session {
             Statement::Explain(explain) => self.run_explain(statement, explain, running, sink),
             Statement::LoadData(load) => self.run_load_data(load, running, sink),
             // Definitions.
-            Statement::CreateDatabase(create) => self.create_database(create, sink),
-            Statement::AlterDatabase(alter) => self.alter_database(alter, sink),
-            Statement::DropDatabase(drop) => self.drop_database(drop, sink),
-            Statement::CreateTable(create) => self.create_table(create, running, sink),
-            Statement::AlterTable(alter) => self.alter_table(alter, running, sink),
-            Statement::DropTable(drop) => self.drop_tables(drop, sink),
-            Statement::RenameTable(rename) => self.rename_tables(rename, sink),
-            Statement::TruncateTable(name) => self.truncate_table(name, sink),
-            Statement::CreateIndex(create) => self.create_index(create, running, sink),
-            Statement::DropIndex(drop) => self.drop_index(drop, running, sink),
-            Statement::CreateView(create) => self.create_view(create, false, running, sink),
-            Statement::AlterView(create) => self.create_view(create, true, running, sink),
-            Statement::DropView(drop) => self.drop_views(drop, sink),
+            Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),
+            Statement::AlterDatabase(alter) => ddl::alter_database(self, alter, sink),
+            Statement::DropDatabase(drop) => ddl::drop_database(self, drop, sink),
+            Statement::CreateTable(create) => ddl::create_table(self, create, running, sink),
+            Statement::AlterTable(alter) => ddl::alter_table(self, alter, running, sink),
+            Statement::DropTable(drop) => ddl::drop_tables(self, drop, sink),
+            Statement::RenameTable(rename) => ddl::rename_tables(self, rename, sink),
+            Statement::TruncateTable(name) => ddl::truncate_table(self, name, sink),
+            Statement::CreateIndex(create) => ddl::create_index(self, create, running, sink),
+            Statement::DropIndex(drop) => ddl::drop_index(self, drop, running, sink),
+            Statement::CreateView(create) => ddl::create_view(self, create, false, running, sink),
+            Statement::AlterView(create) => ddl::create_view(self, create, true, running, sink),
+            Statement::DropView(drop) => ddl::drop_views(self, drop, sink),
             // Programs.
             Statement::CreateRoutine(create) => self.create_routine(create, running, sink),
             Statement::AlterRoutine(alter) => self.alter_routine(alter, sink),

@@ -6,7 +6,7 @@ use catalog::{
 };
 use plugin_api::AccountView;
 
-use crate::show_create::{literal, quote};
+use definitions::{literal, quote};
 
 /// An account as information tables see it.
 pub(crate) fn account_view(account: &Account, with_secret: bool) -> AccountView {

@@ -4,238 +4,242 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, Relation, Table, View};
+use definitions::{check_table_name, foreign_key_reference};
 use engine_api::TableId;
 use errors::{ErrorCode, Result, bail, err};
 use exec::TransactionSource;
 use plugin_api::{OkInfo, ResultSink};
 use syntax::ast::{DropTable, ObjectName, RenameTable};
 
-use super::check_table_name;
+use super::create::draw_ids;
 use crate::session::Session;
 
-impl Session {
-    /// DROP TABLE.
-    pub(crate) fn drop_tables(
-        &mut self,
-        drop: &DropTable,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut temporary = Vec::new();
-        let mut stored: Vec<Arc<Table>> = Vec::new();
-        let mut missing = Vec::new();
-        let view = self.view();
-        for name in &drop.names {
-            let (schema, name) = self.qualify(name)?;
-            if view.temporary_table(&schema, &name).is_some() {
-                temporary.push((schema, name));
+/// DROP TABLE.
+pub(crate) fn drop_tables(
+    session: &mut Session,
+    drop: &DropTable,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let mut temporary = Vec::new();
+    let mut stored: Vec<Arc<Table>> = Vec::new();
+    let mut missing = Vec::new();
+    let view = session.view();
+    for name in &drop.names {
+        let (schema, name) = session.qualify(name)?;
+        if view.temporary_table(&schema, &name).is_some() {
+            temporary.push((schema, name));
+            continue;
+        }
+        if drop.temporary {
+            missing.push(format!("{schema}.{name}"));
+            continue;
+        }
+        match view.snapshot.relation(&schema, &name) {
+            Some(Relation::Table(table)) => {
+                session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+                if stored.iter().any(|known| known.id == table.id) {
+                    bail!(NONUNIQ_TABLE, name);
+                }
+                stored.push(table.clone());
+            }
+            Some(Relation::View(_)) | None => missing.push(format!("{schema}.{name}")),
+        }
+    }
+    if !missing.is_empty() && !drop.if_exists {
+        bail!(BAD_TABLE_ERROR, missing.join(","));
+    }
+    for name in &missing {
+        session.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
+    }
+    if !stored.is_empty() {
+        session.check_writable()?;
+        refuse_parents(session, &stored)?;
+        drop_stored(session, &stored)?;
+    }
+    for (schema, name) in temporary {
+        drop_temporary(session, &schema, &name)?;
+    }
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo::default())
+}
+
+/// 3730 when a table outside the list refers to one in it.
+fn refuse_parents(session: &Session, tables: &[Arc<Table>]) -> Result<()> {
+    if !session.settings.foreign_key_checks {
+        return Ok(());
+    }
+    let snapshot = session.server.catalog.snapshot();
+    for table in tables {
+        for child in snapshot.children_of(&table.schema, &table.name) {
+            if tables.iter().any(|dropped| dropped.id == child.id) {
                 continue;
             }
-            if drop.temporary {
-                missing.push(format!("{schema}.{name}"));
-                continue;
-            }
-            match view.snapshot.relation(&schema, &name) {
-                Some(Relation::Table(table)) => {
-                    self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-                    if stored.iter().any(|known| known.id == table.id) {
-                        bail!(NONUNIQ_TABLE, name);
-                    }
-                    stored.push(table.clone());
-                }
-                Some(Relation::View(_)) | None => missing.push(format!("{schema}.{name}")),
-            }
-        }
-        if !missing.is_empty() && !drop.if_exists {
-            bail!(BAD_TABLE_ERROR, missing.join(","));
-        }
-        for name in &missing {
-            self.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
-        }
-        if !stored.is_empty() {
-            self.check_writable()?;
-            self.refuse_parents(&stored)?;
-            self.drop_stored(&stored)?;
-        }
-        for (schema, name) in temporary {
-            self.drop_temporary(&schema, &name)?;
-        }
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo::default())
-    }
-
-    /// 3730 when a table outside the list refers to one in it.
-    fn refuse_parents(&self, tables: &[Arc<Table>]) -> Result<()> {
-        if !self.settings.foreign_key_checks {
-            return Ok(());
-        }
-        let snapshot = self.server.catalog.snapshot();
-        for table in tables {
-            for child in snapshot.children_of(&table.schema, &table.name) {
-                if tables.iter().any(|dropped| dropped.id == child.id) {
-                    continue;
-                }
-                let key = child.foreign_keys.iter().find(|key| {
-                    key.referenced_schema == table.schema && key.referenced_table == table.name
-                });
-                let key = key.map_or("", |key| &key.name);
-                bail!(FK_CANNOT_DROP_PARENT, table.name, key, child.name);
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_stored(&mut self, tables: &[Arc<Table>]) -> Result<()> {
-        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
-        let _guard = self.lock_for_ddl(&ids)?;
-        let engine = self.server.default_engine.name();
-        let mut edits = Vec::with_capacity(ids.len());
-        for table in tables {
-            let present = self.server.catalog.with(|snapshot| snapshot.has_table(table.id));
-            if !present {
-                bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
-            }
-            let txn = self.transactions.transaction(engine)?;
-            for part in table.engine_tables() {
-                let dropped = txn.drop_table(part.id);
-                dropped.map_err(|error| error.into_error(&self.shared.cancel))?;
-            }
-            edits.push(Edit::DropTable(table.id));
-        }
-        self.commit_definitions(&edits)?;
-        Ok(())
-    }
-
-    /// Drops a temporary table. Its engine's transaction stays as it is: the table is dropped in one of its own.
-    pub(crate) fn drop_temporary(&mut self, schema: &Arc<str>, name: &Arc<str>) -> Result<()> {
-        let tables = Arc::make_mut(&mut self.temporary);
-        let Some(table) = tables.remove(&(schema.clone(), name.clone())) else { return Ok(()) };
-        self.in_own_temporary_transaction(|txn| txn.drop_table(table.id))
-    }
-
-    /// Runs `work` in a transaction of the temporary tables' engine that ends with it.
-    pub(crate) fn in_own_temporary_transaction(
-        &self,
-        work: impl FnOnce(&mut dyn engine_api::Transaction) -> engine_api::EngineResult<()>,
-    ) -> Result<()> {
-        let cancel = &self.shared.cancel;
-        let word = |error: engine_api::EngineError| error.into_error(cancel);
-        let mut txn = self.server.temporary_engine.new_transaction();
-        txn.start(&engine_api::TxnOptions {
-            isolation: engine_api::IsolationLevel::ReadCommitted,
-            read_only: false,
-            may_be_prepared: false,
-            lock_wait_timeout: self.settings.row_lock_timeout,
-            cancel: cancel.clone(),
-        })
-        .map_err(word)?;
-        match work(txn.as_mut()) {
-            Ok(()) => txn.commit().map(|_| ()).map_err(word),
-            Err(error) => {
-                // The first error is the one to report.
-                let _ = txn.rollback();
-                Err(word(error))
-            }
-        }
-    }
-
-    /// TRUNCATE TABLE: an empty table of the same definition takes its place.
-    pub(crate) fn truncate_table(
-        &mut self,
-        name: &ObjectName,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let (schema, name) = self.qualify(name)?;
-        let table = self.find_table(&schema, &name)?;
-        if table.temporary {
-            return self.truncate_temporary(&table, sink);
-        }
-        self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-        self.check_writable()?;
-        let snapshot = self.server.catalog.snapshot();
-        if self.settings.foreign_key_checks
-            && let Some(child) =
-                snapshot.children_of(&schema, &name).find(|child| child.id != table.id)
-        {
-            let key = child.foreign_keys.iter().find(|key| key.referenced_table == name);
-            let text = key.map_or_else(String::new, |key| {
-                crate::show_create::foreign_key_reference(&child, key)
+            let key = child.foreign_keys.iter().find(|key| {
+                key.referenced_schema == table.schema && key.referenced_table == table.name
             });
-            bail!(TRUNCATE_ILLEGAL_FK, text);
+            let key = key.map_or("", |key| &key.name);
+            bail!(FK_CANNOT_DROP_PARENT, table.name, key, child.name);
         }
-        let guard = self.lock_for_ddl(&[table.id])?;
-        let table = self.find_table(&schema, &name)?;
-        let mut new = Table::clone(&table);
-        self.draw_ids(&mut new)?;
-        let engine = self.server.default_engine.name();
-        let txn = self.transactions.transaction(engine)?;
-        for (old, new) in table.engine_tables().iter().zip(&new.engine_tables()) {
-            let replaced = txn.drop_table(old.id).and_then(|()| txn.create_table(new));
-            replaced.map_err(|error| error.into_error(&self.shared.cancel))?;
-        }
-        let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
-        let commit = self.commit_definitions(&[edit])?;
-        drop(guard);
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
     }
+    Ok(())
+}
 
-    fn truncate_temporary(&mut self, table: &Table, sink: &mut dyn ResultSink) -> Result<()> {
-        let mut new = table.clone();
-        new.id = self.server.catalog.new_table_id()?;
-        new.definition.id = new.id;
-        let (old, definition) = (table.id, new.definition.clone());
-        self.in_own_temporary_transaction(|txn| {
-            txn.drop_table(old)?;
-            txn.create_table(&definition)
-        })?;
-        let key = (new.schema.clone(), new.name.clone());
-        Arc::make_mut(&mut self.temporary).insert(key, Arc::new(new));
-        self.send_ok(sink, OkInfo::default())
-    }
-
-    /// RENAME TABLE.
-    pub(crate) fn rename_tables(
-        &mut self,
-        rename: &RenameTable,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.check_writable()?;
-        let mut pairs = Vec::with_capacity(rename.renames.len());
-        for (from, to) in &rename.renames {
-            let (from_schema, from) = self.qualify(from)?;
-            let (to_schema, to) = self.qualify(to)?;
-            check_table_name(&to)?;
-            let needed = PrivilegeSet::ALTER | PrivilegeSet::DROP;
-            self.require_on_table(&from_schema, &from, needed)?;
-            let needed = PrivilegeSet::CREATE | PrivilegeSet::INSERT;
-            self.require_on_table(&to_schema, &to, needed)?;
-            pairs.push(((from_schema, from), (to_schema, to)));
+fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
+    let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+    let _guard = session.lock_for_ddl(&ids)?;
+    let engine = session.server.default_engine.name();
+    let mut edits = Vec::with_capacity(ids.len());
+    for table in tables {
+        let present = session.server.catalog.with(|snapshot| snapshot.has_table(table.id));
+        if !present {
+            bail!(BAD_TABLE_ERROR, format!("{}.{}", table.schema, table.name));
         }
-        let snapshot = self.server.catalog.snapshot();
-        let ids: Vec<TableId> = pairs
-            .iter()
-            .filter_map(|((schema, name), _)| snapshot.table(schema, name))
-            .map(|table| table.id)
-            .collect();
-        let _guard = self.lock_for_ddl(&ids)?;
-        let edits = rename_edits(&self.server.catalog.snapshot(), &pairs)?;
-        self.rename_in_engine(&edits)?;
-        let commit = self.commit_definitions(&edits)?;
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
-    }
-
-    /// Tells the engine the names of tables.
-    fn rename_in_engine(&mut self, edits: &[Edit]) -> Result<()> {
-        let engine = self.server.default_engine.name();
-        for edit in edits {
-            let Edit::ReplaceTable { new, .. } = edit else { continue };
-            let txn = self.transactions.transaction(engine)?;
-            let altered = txn.alter_table(&new.definition);
-            altered.map_err(|error| error.into_error(&self.shared.cancel))?;
+        let txn = session.transactions.transaction(engine)?;
+        for part in table.engine_tables() {
+            let dropped = txn.drop_table(part.id);
+            dropped.map_err(|error| error.into_error(&session.shared.cancel))?;
         }
-        Ok(())
+        edits.push(Edit::DropTable(table.id));
     }
+    session.commit_definitions(&edits)?;
+    Ok(())
+}
+
+/// Drops a temporary table. Its engine's transaction stays as it is: the table is dropped in one of its own.
+pub(crate) fn drop_temporary(
+    session: &mut Session,
+    schema: &Arc<str>,
+    name: &Arc<str>,
+) -> Result<()> {
+    let tables = Arc::make_mut(&mut session.temporary);
+    let Some(table) = tables.remove(&(schema.clone(), name.clone())) else { return Ok(()) };
+    in_own_temporary_transaction(session, |txn| txn.drop_table(table.id))
+}
+
+/// Runs `work` in a transaction of the temporary tables' engine that ends with it.
+pub(crate) fn in_own_temporary_transaction(
+    session: &Session,
+    work: impl FnOnce(&mut dyn engine_api::Transaction) -> engine_api::EngineResult<()>,
+) -> Result<()> {
+    let cancel = &session.shared.cancel;
+    let word = |error: engine_api::EngineError| error.into_error(cancel);
+    let mut txn = session.server.temporary_engine.new_transaction();
+    txn.start(&engine_api::TxnOptions {
+        isolation: engine_api::IsolationLevel::ReadCommitted,
+        read_only: false,
+        may_be_prepared: false,
+        lock_wait_timeout: session.settings.row_lock_timeout,
+        cancel: cancel.clone(),
+    })
+    .map_err(word)?;
+    match work(txn.as_mut()) {
+        Ok(()) => txn.commit().map(|_| ()).map_err(word),
+        Err(error) => {
+            // The first error is the one to report.
+            let _ = txn.rollback();
+            Err(word(error))
+        }
+    }
+}
+
+/// TRUNCATE TABLE: an empty table of the same definition takes its place.
+pub(crate) fn truncate_table(
+    session: &mut Session,
+    name: &ObjectName,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, name) = session.qualify(name)?;
+    let table = session.find_table(&schema, &name)?;
+    if table.temporary {
+        return truncate_temporary(session, &table, sink);
+    }
+    session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+    session.check_writable()?;
+    let snapshot = session.server.catalog.snapshot();
+    if session.settings.foreign_key_checks
+        && let Some(child) = snapshot.children_of(&schema, &name).find(|child| child.id != table.id)
+    {
+        let key = child.foreign_keys.iter().find(|key| key.referenced_table == name);
+        let text = key.map_or_else(String::new, |key| foreign_key_reference(&child, key));
+        bail!(TRUNCATE_ILLEGAL_FK, text);
+    }
+    let guard = session.lock_for_ddl(&[table.id])?;
+    let table = session.find_table(&schema, &name)?;
+    let mut new = Table::clone(&table);
+    draw_ids(session, &mut new)?;
+    let engine = session.server.default_engine.name();
+    let txn = session.transactions.transaction(engine)?;
+    for (old, new) in table.engine_tables().iter().zip(&new.engine_tables()) {
+        let replaced = txn.drop_table(old.id).and_then(|()| txn.create_table(new));
+        replaced.map_err(|error| error.into_error(&session.shared.cancel))?;
+    }
+    let edit = Edit::ReplaceTable { old: table.id, new: Arc::new(new) };
+    let commit = session.commit_definitions(&[edit])?;
+    drop(guard);
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
+
+fn truncate_temporary(
+    session: &mut Session,
+    table: &Table,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let mut new = table.clone();
+    new.id = session.server.catalog.new_table_id()?;
+    new.definition.id = new.id;
+    let (old, definition) = (table.id, new.definition.clone());
+    in_own_temporary_transaction(session, |txn| {
+        txn.drop_table(old)?;
+        txn.create_table(&definition)
+    })?;
+    let key = (new.schema.clone(), new.name.clone());
+    Arc::make_mut(&mut session.temporary).insert(key, Arc::new(new));
+    session.send_ok(sink, OkInfo::default())
+}
+
+/// RENAME TABLE.
+pub(crate) fn rename_tables(
+    session: &mut Session,
+    rename: &RenameTable,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.check_writable()?;
+    let mut pairs = Vec::with_capacity(rename.renames.len());
+    for (from, to) in &rename.renames {
+        let (from_schema, from) = session.qualify(from)?;
+        let (to_schema, to) = session.qualify(to)?;
+        check_table_name(&to)?;
+        let needed = PrivilegeSet::ALTER | PrivilegeSet::DROP;
+        session.require_on_table(&from_schema, &from, needed)?;
+        let needed = PrivilegeSet::CREATE | PrivilegeSet::INSERT;
+        session.require_on_table(&to_schema, &to, needed)?;
+        pairs.push(((from_schema, from), (to_schema, to)));
+    }
+    let snapshot = session.server.catalog.snapshot();
+    let ids: Vec<TableId> = pairs
+        .iter()
+        .filter_map(|((schema, name), _)| snapshot.table(schema, name))
+        .map(|table| table.id)
+        .collect();
+    let _guard = session.lock_for_ddl(&ids)?;
+    let edits = rename_edits(&session.server.catalog.snapshot(), &pairs)?;
+    rename_in_engine(session, &edits)?;
+    let commit = session.commit_definitions(&edits)?;
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
+
+/// Tells the engine the names of tables.
+fn rename_in_engine(session: &mut Session, edits: &[Edit]) -> Result<()> {
+    let engine = session.server.default_engine.name();
+    for edit in edits {
+        let Edit::ReplaceTable { new, .. } = edit else { continue };
+        let txn = session.transactions.transaction(engine)?;
+        let altered = txn.alter_table(&new.definition);
+        altered.map_err(|error| error.into_error(&session.shared.cancel))?;
+    }
+    Ok(())
 }
 
 /// The edits of a list of renames, each seeing those before it.

@@ -4,84 +4,31 @@
 //! publishes the new version with the commit.
 
 mod alter;
-mod charsets;
-mod column_type;
-mod columns;
 mod copy;
 mod create;
 mod database;
-mod draft;
+mod definer;
 mod drop;
-mod foreign_keys;
-mod indexes;
-mod options;
-mod partition_text;
-mod partitions;
+mod index;
 mod view;
 
 use std::sync::Arc;
 
 use catalog::{Edit, LockMode, MetadataGuard, Table};
 use engine_api::{CommitHandle, TableId};
-use errors::{ErrorCode, Result, bail, err};
+use errors::{Result, err};
 use exec::TransactionSource;
-use syntax::ast::{Ident, ObjectName};
+use syntax::ast::ObjectName;
 
-use crate::server::Server;
 use crate::session::Session;
 
-pub(crate) use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
-pub(crate) use draft::{is_hidden, is_single_unique};
-pub(crate) use partition_text::{method_expression, method_name, partitioning_text, values_text};
-
-use draft::is_too_long;
-
-/// Names of the reference's engines that stand for the server's own.
-const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
-/// Names that stand for it with a warning.
-const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
-    "MYISAM",
-    "ARIA",
-    "MEMORY",
-    "HEAP",
-    "CSV",
-    "ARCHIVE",
-    "ROCKSDB",
-    "TOKUDB",
-    "NDB",
-    "NDBCLUSTER",
-    "MRG_MYISAM",
-    "MERGE",
-];
-
-/// What an ENGINE clause means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum EngineChoice {
-    /// The default engine, asked for by a name that everybody takes for it.
-    Default,
-    /// The default engine in the place of another.
-    Substituted,
-}
-
-/// What an engine name means.
-///
-/// # Errors
-/// 1286.
-pub(crate) fn engine_choice(server: &Server, name: &str) -> Result<EngineChoice> {
-    let upper = name.to_ascii_uppercase();
-    let is_own = server.default_engine.name().eq_ignore_ascii_case(name);
-    if is_own || MEANS_DEFAULT.contains(&&*upper) {
-        return Ok(EngineChoice::Default);
-    }
-    let registered = server.registry.engine(name).is_some();
-    if registered || MEANS_DEFAULT_WITH_WARNING.contains(&&*upper) {
-        return Ok(EngineChoice::Substituted);
-    }
-    Err(err!(UNKNOWN_STORAGE_ENGINE, name))
-}
-
-/// Name under which the default engine is shown.
-pub(crate) const SHOWN_ENGINE: &str = "Squall";
+pub(crate) use alter::alter_table;
+pub(crate) use create::create_table;
+pub(crate) use database::{alter_database, create_database, drop_database};
+pub(crate) use definer::engines;
+pub(crate) use drop::{drop_tables, rename_tables, truncate_table};
+pub(crate) use index::{create_index, drop_index};
+pub(crate) use view::{create_view, drop_views, understood_query};
 
 impl Session {
     /// Schema and name of an object, the current schema when none is written.
@@ -124,49 +71,4 @@ impl Session {
         self.transactions.commit()?;
         Ok(handle)
     }
-
-    /// Warnings of an ENGINE clause.
-    pub(crate) fn note_engine(&mut self, engine: &str, table: &str) -> Result<()> {
-        match engine_choice(&self.server, engine) {
-            Ok(EngineChoice::Default) => Ok(()),
-            Ok(EngineChoice::Substituted) => {
-                let shown = SHOWN_ENGINE;
-                self.working.warn(ErrorCode::WARN_USING_OTHER_HANDLER, &[&shown, &table]);
-                Ok(())
-            }
-            Err(error) => {
-                let strict = types::SqlMode::NO_ENGINE_SUBSTITUTION;
-                if self.settings.sql_mode.contains(strict) {
-                    return Err(error);
-                }
-                self.working.push_error(errors::Level::Warning, &error);
-                let shown = SHOWN_ENGINE;
-                self.working.warn(ErrorCode::WARN_USING_OTHER_HANDLER, &[&shown, &table]);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// 1103, 1059.
-pub(crate) fn check_table_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.ends_with(' ') {
-        bail!(WRONG_TABLE_NAME, name);
-    }
-    if is_too_long(name) {
-        bail!(TOO_LONG_IDENT, name);
-    }
-    Ok(())
-}
-
-/// 1102, 1059.
-pub(crate) fn check_schema_name(name: &Ident) -> Result<()> {
-    let name = &*name.text;
-    if name.is_empty() || name.ends_with(' ') {
-        bail!(WRONG_DB_NAME, name);
-    }
-    if is_too_long(name) {
-        bail!(TOO_LONG_IDENT, name);
-    }
-    Ok(())
 }

@@ -4,211 +4,209 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{Edit, PrivilegeSet, Relation, RelationKind, View};
+use definitions::check_table_name;
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
 
-use super::check_table_name;
 use crate::session::Session;
 use crate::statement::Running;
 
-impl Session {
-    /// CREATE VIEW and ALTER VIEW.
-    pub(crate) fn create_view(
-        &mut self,
-        create: &CreateView,
-        alter: bool,
-        running: &Running<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let (schema, name) = self.qualify(&create.name)?;
-        check_table_name(&name)?;
-        self.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
-        self.check_writable()?;
-        let present = self.view().relation(&schema, &name);
-        let exists = match present {
-            Some(Relation::View(_)) => true,
-            Some(Relation::Table(_)) => {
-                if alter || create.flags.or_replace {
-                    bail!(WRONG_OBJECT, schema, name, "VIEW");
-                }
-                bail!(TABLE_EXISTS_ERROR, name);
+/// CREATE VIEW and ALTER VIEW.
+pub(crate) fn create_view(
+    session: &mut Session,
+    create: &CreateView,
+    alter: bool,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, name) = session.qualify(&create.name)?;
+    check_table_name(&name)?;
+    session.require_on_table(&schema, &name, PrivilegeSet::CREATE_VIEW)?;
+    session.check_writable()?;
+    let present = session.view().relation(&schema, &name);
+    let exists = match present {
+        Some(Relation::View(_)) => true,
+        Some(Relation::Table(_)) => {
+            if alter || create.flags.or_replace {
+                bail!(WRONG_OBJECT, schema, name, "VIEW");
             }
-            None => false,
-        };
-        if exists && create.flags.if_not_exists {
-            self.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[&name]);
-            return self.send_ok(sink, OkInfo::default());
-        }
-        if exists && !alter && !create.flags.or_replace {
             bail!(TABLE_EXISTS_ERROR, name);
         }
-        if alter && !exists {
-            bail!(NO_SUCH_TABLE, schema, name);
-        }
-        let view = self.build_view(create, &schema, &name, running)?;
-        let edit = if exists {
-            Edit::ReplaceView { schema, name, new: Arc::new(view) }
-        } else {
-            Edit::CreateView(Arc::new(view))
-        };
-        let commit = self.commit_definitions(&[edit])?;
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+        None => false,
+    };
+    if exists && create.flags.if_not_exists {
+        session.working.note(ErrorCode::TABLE_EXISTS_ERROR, &[&name]);
+        return session.send_ok(sink, OkInfo::default());
     }
+    if exists && !alter && !create.flags.or_replace {
+        bail!(TABLE_EXISTS_ERROR, name);
+    }
+    if alter && !exists {
+        bail!(NO_SUCH_TABLE, schema, name);
+    }
+    let view = build_view(session, create, &schema, &name, running)?;
+    let edit = if exists {
+        Edit::ReplaceView { schema, name, new: Arc::new(view) }
+    } else {
+        Edit::CreateView(Arc::new(view))
+    };
+    let commit = session.commit_definitions(&[edit])?;
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit: Some(commit), ..OkInfo::default() })
+}
 
-    fn build_view(
-        &mut self,
-        create: &CreateView,
-        schema: &Arc<str>,
-        name: &Arc<str>,
-        running: &Running<'_>,
-    ) -> Result<View> {
-        let statement = Statement::Query(Box::new(create.query.clone()));
-        let planned = self.plan_statement(&statement, running.source, None)?;
-        if planned.tables.iter().any(|table| table.temporary) {
-            let table = planned.tables.iter().find(|table| table.temporary);
-            bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
+fn build_view(
+    session: &mut Session,
+    create: &CreateView,
+    schema: &Arc<str>,
+    name: &Arc<str>,
+    running: &Running<'_>,
+) -> Result<View> {
+    let statement = Statement::Query(Box::new(create.query.clone()));
+    let planned = session.plan_statement(&statement, running.source, None)?;
+    if planned.tables.iter().any(|table| table.temporary) {
+        let table = planned.tables.iter().find(|table| table.temporary);
+        bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
+    }
+    if !planned.parameters.is_empty() {
+        bail!(VIEW_SELECT_VARIABLE);
+    }
+    // A view that is made anew must not read itself, not through others either.
+    let reads_itself = planned.privileges.iter().any(|needed| {
+        catalog::same_name(&needed.schema, schema) && catalog::same_name(&needed.table, name)
+    });
+    if reads_itself {
+        bail!(NO_SUCH_TABLE, schema, name);
+    }
+    session.lock_plan(&planned)?;
+    session.raise_notices(&planned);
+    let count = planned.program.columns().len();
+    let mut renamed = Vec::new();
+    let columns: Vec<Arc<str>> = if create.columns.is_empty() {
+        let mut columns: Vec<Arc<str>> =
+            planned.program.columns().iter().map(|meta| meta.name.clone()).collect();
+        renamed = tell_apart(&create.query, &mut columns);
+        columns
+    } else {
+        create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
+    };
+    if columns.len() != count {
+        bail!(VIEW_WRONG_LIST);
+    }
+    for (position, column) in columns.iter().enumerate() {
+        if columns[..position].iter().any(|other| catalog::same_name(other, column)) {
+            bail!(DUP_FIELDNAME, column);
         }
-        if !planned.parameters.is_empty() {
-            bail!(VIEW_SELECT_VARIABLE);
+    }
+    let definer = match &create.definer {
+        Some(user) if !user.current => {
+            let host = user.host.as_deref().unwrap_or("%");
+            format!("{}@{host}", user.user)
         }
-        // A view that is made anew must not read itself, not through others either.
-        let reads_itself = planned.privileges.iter().any(|needed| {
-            catalog::same_name(&needed.schema, schema) && catalog::same_name(&needed.table, name)
+        _ => session.account.to_string(),
+    };
+    if definer != session.account.to_string() {
+        session.require_dynamic("SET_ANY_DEFINER")?;
+    }
+    let span = match create.query_span.of(running.source) {
+        [] => create.query.span,
+        _ => create.query_span,
+    };
+    let definition = understood_query(session, &create.query, span, running.source, &renamed)?;
+    let view = View {
+        schema: schema.clone(),
+        name: name.clone(),
+        definition: definition.into(),
+        columns: if create.columns.is_empty() { Vec::new() } else { columns },
+        definer: definer.into(),
+        invoker: create.security == Some(SqlSecurity::Invoker),
+        algorithm: Arc::from(match create.algorithm {
+            ViewAlgorithm::Undefined => "UNDEFINED",
+            ViewAlgorithm::Merge => "MERGE",
+            ViewAlgorithm::Temptable => "TEMPTABLE",
+        }),
+        check_option: Arc::from(match create.check_option {
+            None => "NONE",
+            Some(CheckOption::Cascaded) => "CASCADED",
+            Some(CheckOption::Local) => "LOCAL",
+        }),
+        charset_client: session.session_text("character_set_client").into(),
+        collation_connection: session.settings.collation_connection.name.into(),
+    };
+    if create.check_option.is_some() && !is_updatable(session, &view) {
+        bail!(VIEW_NONUPD_CHECK, view.schema, view.name);
+    }
+    Ok(view)
+}
+
+fn is_updatable(session: &Session, view: &View) -> bool {
+    let view = Arc::new(view.clone());
+    session.with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
+}
+
+/// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it
+/// stands in the statement.
+pub(crate) fn understood_query(
+    session: &Session,
+    query: &ast::Query,
+    span: ast::Span,
+    source: &[u8],
+    renamed: &[(usize, Arc<str>)],
+) -> Result<String> {
+    let statement = Statement::Query(Box::new(query.clone()));
+    let changes = session.spelled_names(&statement, source)?;
+    let text = apply(&changes, span, source);
+    let parsed = syntax::parse_one(&text, &session.parse_options())
+        .map_err(|error| crate::statement::parse_error(&error))?;
+    let Statement::Query(mut query) = parsed.0 else {
+        return Err(errors::Error::internal("the query of a view is none"));
+    };
+    let mut items = items_mut(&mut query.body);
+    for (position, name) in renamed {
+        if let Some(item) = items.as_mut().and_then(|items| items.get_mut(*position))
+            && let ast::SelectItemKind::Expr { alias, .. } = &mut item.kind
+        {
+            *alias = Some(ast::Ident::new(name));
+        }
+    }
+    let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
+    Ok(syntax::print_query(&query, &options))
+}
+
+/// DROP VIEW.
+pub(crate) fn drop_views(
+    session: &mut Session,
+    drop: &DropObjects,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.check_writable()?;
+    let mut edits = Vec::new();
+    let mut missing = Vec::new();
+    for name in &drop.names {
+        let (schema, name) = session.qualify(name)?;
+        session.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
+        let relation = session.server.catalog.with(|snapshot| snapshot.kind(&schema, &name));
+        match relation {
+            Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
+            Some(RelationKind::Table) => {
+                return Err(err!(WRONG_OBJECT, schema, name, "VIEW"));
+            }
+            None => missing.push(format!("{schema}.{name}")),
+        }
+    }
+    if !missing.is_empty() {
+        if !drop.if_exists {
+            bail!(BAD_TABLE_ERROR, missing.join(","));
+        }
+        missing.iter().for_each(|name| {
+            session.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
         });
-        if reads_itself {
-            bail!(NO_SUCH_TABLE, schema, name);
-        }
-        self.lock_plan(&planned)?;
-        self.raise_notices(&planned);
-        let count = planned.program.columns().len();
-        let mut renamed = Vec::new();
-        let columns: Vec<Arc<str>> = if create.columns.is_empty() {
-            let mut columns: Vec<Arc<str>> =
-                planned.program.columns().iter().map(|meta| meta.name.clone()).collect();
-            renamed = tell_apart(&create.query, &mut columns);
-            columns
-        } else {
-            create.columns.iter().map(|name| Arc::from(&*name.text)).collect()
-        };
-        if columns.len() != count {
-            bail!(VIEW_WRONG_LIST);
-        }
-        for (position, column) in columns.iter().enumerate() {
-            if columns[..position].iter().any(|other| catalog::same_name(other, column)) {
-                bail!(DUP_FIELDNAME, column);
-            }
-        }
-        let definer = match &create.definer {
-            Some(user) if !user.current => {
-                let host = user.host.as_deref().unwrap_or("%");
-                format!("{}@{host}", user.user)
-            }
-            _ => self.account.to_string(),
-        };
-        if definer != self.account.to_string() {
-            self.require_dynamic("SET_ANY_DEFINER")?;
-        }
-        let span = match create.query_span.of(running.source) {
-            [] => create.query.span,
-            _ => create.query_span,
-        };
-        let definition = self.understood_query(&create.query, span, running.source, &renamed)?;
-        let view = View {
-            schema: schema.clone(),
-            name: name.clone(),
-            definition: definition.into(),
-            columns: if create.columns.is_empty() { Vec::new() } else { columns },
-            definer: definer.into(),
-            invoker: create.security == Some(SqlSecurity::Invoker),
-            algorithm: Arc::from(match create.algorithm {
-                ViewAlgorithm::Undefined => "UNDEFINED",
-                ViewAlgorithm::Merge => "MERGE",
-                ViewAlgorithm::Temptable => "TEMPTABLE",
-            }),
-            check_option: Arc::from(match create.check_option {
-                None => "NONE",
-                Some(CheckOption::Cascaded) => "CASCADED",
-                Some(CheckOption::Local) => "LOCAL",
-            }),
-            charset_client: self.session_text("character_set_client").into(),
-            collation_connection: self.settings.collation_connection.name.into(),
-        };
-        if create.check_option.is_some() && !self.is_updatable(&view) {
-            bail!(VIEW_NONUPD_CHECK, view.schema, view.name);
-        }
-        Ok(view)
     }
-
-    fn is_updatable(&self, view: &View) -> bool {
-        let view = Arc::new(view.clone());
-        self.with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
-    }
-
-    /// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it
-    /// stands in the statement.
-    pub(crate) fn understood_query(
-        &self,
-        query: &ast::Query,
-        span: ast::Span,
-        source: &[u8],
-        renamed: &[(usize, Arc<str>)],
-    ) -> Result<String> {
-        let statement = Statement::Query(Box::new(query.clone()));
-        let changes = self.spelled_names(&statement, source)?;
-        let text = apply(&changes, span, source);
-        let parsed = syntax::parse_one(&text, &self.parse_options())
-            .map_err(|error| crate::statement::parse_error(&error))?;
-        let Statement::Query(mut query) = parsed.0 else {
-            return Err(errors::Error::internal("the query of a view is none"));
-        };
-        let mut items = items_mut(&mut query.body);
-        for (position, name) in renamed {
-            if let Some(item) = items.as_mut().and_then(|items| items.get_mut(*position))
-                && let ast::SelectItemKind::Expr { alias, .. } = &mut item.kind
-            {
-                *alias = Some(ast::Ident::new(name));
-            }
-        }
-        let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
-        Ok(syntax::print_query(&query, &options))
-    }
-
-    /// DROP VIEW.
-    pub(crate) fn drop_views(
-        &mut self,
-        drop: &DropObjects,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.check_writable()?;
-        let mut edits = Vec::new();
-        let mut missing = Vec::new();
-        for name in &drop.names {
-            let (schema, name) = self.qualify(name)?;
-            self.require_on_table(&schema, &name, PrivilegeSet::DROP)?;
-            let relation = self.server.catalog.with(|snapshot| snapshot.kind(&schema, &name));
-            match relation {
-                Some(RelationKind::View) => edits.push(Edit::DropView { schema, name }),
-                Some(RelationKind::Table) => {
-                    return Err(err!(WRONG_OBJECT, schema, name, "VIEW"));
-                }
-                None => missing.push(format!("{schema}.{name}")),
-            }
-        }
-        if !missing.is_empty() {
-            if !drop.if_exists {
-                bail!(BAD_TABLE_ERROR, missing.join(","));
-            }
-            missing.iter().for_each(|name| {
-                self.working.note(ErrorCode::BAD_TABLE_ERROR, &[name]);
-            });
-        }
-        let commit = if edits.is_empty() { None } else { Some(self.commit_definitions(&edits)?) };
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
-    }
+    let commit = if edits.is_empty() { None } else { Some(session.commit_definitions(&edits)?) };
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
 }
 
 /// The text at `span` with the changes that lie in it.

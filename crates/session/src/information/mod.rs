@@ -18,13 +18,13 @@ use plugin_api::{
 };
 use types::{DataType, ZoneRules};
 
-use crate::ddl::{is_hidden, type_text};
 use crate::process::SessionShared;
 use crate::program::show::{Sight, sight};
 use crate::server::Server;
 use crate::session::TemporaryTables;
 use crate::show_create;
 use crate::status;
+use definitions::{is_hidden, quote, type_text};
 use variables::{Scope, SessionValues, Source, display_text};
 
 const BASE_TABLE: &str = "BASE TABLE";
@@ -135,7 +135,7 @@ impl Information<'_> {
             schema: table.schema.to_string(),
             name: table.name.to_string(),
             table_type: BASE_TABLE,
-            engine: Some(crate::ddl::SHOWN_ENGINE.to_owned()),
+            engine: Some(definitions::SHOWN_ENGINE.to_owned()),
             collation: collation.to_owned(),
             comment: table.comment.clone(),
             create_options: with_partitioned(options, &partitions).join(" "),
@@ -281,10 +281,10 @@ fn information_create(table: &Arc<dyn InformationTable>) -> String {
                 (false, types::TypeKind::VarChar) if is_view => " NOT NULL DEFAULT ''",
                 (false, _) => " NOT NULL",
             };
-            format!("  {} {}{null}", show_create::quote(column.name), type_text(&column.ty))
+            format!("  {} {}{null}", quote(column.name), type_text(&column.ty))
         })
         .collect();
-    let name = show_create::quote(table.name());
+    let name = quote(table.name());
     format!("CREATE {words} {name} (\n{}\n) {end}", columns.join(",\n"))
 }
 
@@ -725,7 +725,7 @@ impl InformationContext for Information<'_> {
             })
             .collect();
         // Programs look for the reference's name before they rely on transactions.
-        let comment = format!("Another name of {}", crate::ddl::SHOWN_ENGINE);
+        let comment = format!("Another name of {}", definitions::SHOWN_ENGINE);
         engines.push(("InnoDB".to_owned(), "YES", comment, true, false, true));
         engines.sort();
         engines

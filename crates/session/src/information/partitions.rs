@@ -3,7 +3,7 @@
 use catalog::Table;
 use plugin_api::PartitionView;
 
-use crate::ddl::{method_expression, method_name, values_text};
+use definitions::{method_expression, method_name, values_text};
 
 /// The partitions of a table, subpartitions where there are some.
 pub(super) fn views(table: &Table) -> Vec<PartitionView> {

@@ -18,9 +18,9 @@ use super::NAME_CHARS_MAX;
 use super::frame::Frame;
 use super::show::create_columns;
 use crate::session::Session;
-use crate::show_create::{literal, quote};
 use crate::sink::{DiscardSink, send_rows};
 use crate::statement::Running;
+use definitions::{literal, quote};
 
 /// Longest interval, in months or in seconds: the reference's.
 const STEP_MAX: u64 = 1_000_000_000;

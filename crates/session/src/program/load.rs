@@ -9,12 +9,11 @@ use syntax::Statement;
 use syntax::ast::{self, BodyKind, CreateRoutine, Declaration, Program, ProgramStatement, SetItem};
 use types::{CollationId, DataType, SqlMode, TypeKind};
 
-use crate::ddl::{TypeContext, column_type};
 use crate::plan_cache::PlanSettings;
 use crate::planned::Planned;
 use crate::session::Session;
-use crate::show_create::quote;
 use crate::statement::parse_error;
+use definitions::{TypeContext, column_type, quote};
 
 /// Routines that a session keeps parsed.
 const KEPT_MAX: usize = 64;

@@ -6,10 +6,10 @@ use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView};
 use syntax::ast::ObjectName;
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
-use crate::ddl::type_text;
 use crate::session::Session;
-use crate::show_create::{literal, quote};
 use crate::sink::send_rows;
+use definitions::type_text;
+use definitions::{literal, quote};
 
 /// How much of a routine an account may see.
 pub(crate) enum Sight {

@@ -4,6 +4,7 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{CatalogSnapshot, Edit, PrivilegeSet, RelationKind, Trigger, TriggerEvent};
+use definitions::quote;
 use errors::{ErrorCode, Result, bail, err};
 use plugin_api::{ColumnMeta, OkInfo, ResultSink, TriggerView};
 use syntax::ast::{self, CreateTrigger, DropObject, ObjectName};
@@ -12,7 +13,6 @@ use types::{DataType, SqlMode, TypeKind, Value};
 use super::NAME_CHARS_MAX;
 use super::show::create_columns;
 use crate::session::Session;
-use crate::show_create::quote;
 use crate::sink::send_rows;
 use crate::statement::Running;
 

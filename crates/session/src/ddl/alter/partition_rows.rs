@@ -14,47 +14,47 @@ use crate::session::Session;
 /// Rows that are looked for together.
 const FETCH_ROWS: usize = 256;
 
-impl Session {
-    /// Whether more rows go than stay, as far as the engine can tell without counting.
-    pub(super) fn copies_what_stays(&mut self, table: &Table, gone: &[u16]) -> Result<bool> {
-        if gone.is_empty() {
-            return Ok(false);
-        }
-        let engine = self.transactions.engine(&table.engine)?;
-        let cancel = &self.shared.cancel;
-        let word = |error: EngineError| error.into_error(cancel);
-        let all = engine.table_stats(table.id).map_err(word)?.rows;
-        let mut rows: u64 = 0;
-        for number in gone {
-            let Some(range) = range_of(table, *number) else { return Ok(true) };
-            let found = engine.estimate_range(table.id, IndexId::CLUSTERED, &range);
-            rows = rows.saturating_add(found.map_err(word)?.rows);
-        }
-        Ok(rows > all.saturating_sub(rows))
+/// Whether more rows go than stay, as far as the engine can tell without counting.
+pub(super) fn most_rows_go(session: &mut Session, table: &Table, gone: &[u16]) -> Result<bool> {
+    if gone.is_empty() {
+        return Ok(false);
     }
+    let engine = session.transactions.engine(&table.engine)?;
+    let cancel = &session.shared.cancel;
+    let word = |error: EngineError| error.into_error(cancel);
+    let all = engine.table_stats(table.id).map_err(word)?.rows;
+    let mut rows: u64 = 0;
+    for number in gone {
+        let Some(range) = range_of(table, *number) else { return Ok(true) };
+        let found = engine.estimate_range(table.id, IndexId::CLUSTERED, &range);
+        rows = rows.saturating_add(found.map_err(word)?.rows);
+    }
+    Ok(rows > all.saturating_sub(rows))
+}
 
-    /// Deletes the rows of partitions, which nobody else uses.
-    pub(super) fn empty_partitions(&mut self, table: &Table, gone: &[u16]) -> EngineResult<()> {
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let cancel = self.shared.cancel.clone();
-        sys::blocking::blocking(|| {
-            // What others committed before the lock was granted must be seen.
-            self.server.catalog.settle(&cancel)?;
-            let txn = self.transactions.transaction(&table.engine)?;
-            for number in gone {
-                match range_of(table, *number) {
-                    Some(range) => delete_range(txn, table.id, range, &|_| true)?,
-                    None => {
-                        delete_range(txn, table.id, KeyRange::ALL, &in_partition(table, *number))?
-                    }
-                }
-                cancel.check()?;
-            }
-            Ok(())
-        })
+/// Deletes the rows of partitions, which nobody else uses.
+pub(super) fn empty_partitions(
+    session: &mut Session,
+    table: &Table,
+    gone: &[u16],
+) -> EngineResult<()> {
+    if gone.is_empty() {
+        return Ok(());
     }
+    let cancel = session.shared.cancel.clone();
+    sys::blocking::blocking(|| {
+        // What others committed before the lock was granted must be seen.
+        session.server.catalog.settle(&cancel)?;
+        let txn = session.transactions.transaction(&table.engine)?;
+        for number in gone {
+            match range_of(table, *number) {
+                Some(range) => delete_range(txn, table.id, range, &|_| true)?,
+                None => delete_range(txn, table.id, KeyRange::ALL, &in_partition(table, *number))?,
+            }
+            cancel.check()?;
+        }
+        Ok(())
+    })
 }
 
 /// Where the rows of a partition are in the clustered index. `None`: they are not together.

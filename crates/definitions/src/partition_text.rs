@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use catalog::{Partition, PartitionKind, PartitionMethod, PartitionValue, Partitioning};
 
-use super::SHOWN_ENGINE;
-use crate::show_create::{literal, needs_quotes, quote};
+use crate::engines::SHOWN_ENGINE;
+use crate::quoting::{literal, needs_quotes, quote};
 
 /// A name that is quoted only where it has to be.
 fn name(name: &str) -> String {
@@ -22,7 +22,7 @@ fn kind_word(kind: PartitionKind) -> &'static str {
 }
 
 /// `LINEAR HASH`, `RANGE COLUMNS`.
-pub(crate) fn method_name(method: &PartitionMethod) -> String {
+pub fn method_name(method: &PartitionMethod) -> String {
     let linear = if method.linear { "LINEAR " } else { "" };
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);
     let columns = if by_value && method.expression.is_none() { " COLUMNS" } else { "" };
@@ -30,7 +30,7 @@ pub(crate) fn method_name(method: &PartitionMethod) -> String {
 }
 
 /// The expression, or the columns in backticks; nothing for KEY ().
-pub(crate) fn method_expression(method: &PartitionMethod) -> Option<String> {
+pub fn method_expression(method: &PartitionMethod) -> Option<String> {
     match &method.expression {
         Some((text, _)) => Some(text.to_string()),
         None if method.columns.is_empty() => None,
@@ -42,7 +42,7 @@ pub(crate) fn method_expression(method: &PartitionMethod) -> Option<String> {
 }
 
 /// The values of a partition as PARTITION_DESCRIPTION has them.
-pub(crate) fn values_text(method: &PartitionMethod, partition: &Partition) -> String {
+pub fn values_text(method: &PartitionMethod, partition: &Partition) -> String {
     let is_row = method.kind == PartitionKind::List && method.columns.len() > 1;
     let tuple = |tuple: &Vec<PartitionValue>| {
         let texts: Vec<&str> = tuple.iter().map(|bound| &*bound.text).collect();
@@ -112,7 +112,7 @@ fn partition_text(partitioning: &Partitioning, partition: &Partition) -> String 
 }
 
 /// What stands behind the options of CREATE TABLE.
-pub(crate) fn partitioning_text(partitioning: &Partitioning) -> String {
+pub fn partitioning_text(partitioning: &Partitioning) -> String {
     let method = &partitioning.method;
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);
     // Older servers that read the text as a comment know no COLUMNS.

@@ -1,22 +1,153 @@
-//! Which way an ALTER TABLE may go, from the old and the new definition alone: nothing here reads a row or changes anything.
+//! By which algorithm an ALTER TABLE is carried out, from the old and the new definition alone: nothing here reads a row or changes anything.
 
 use catalog::{Column, ColumnDefault, FulltextIndex, Table};
 use engine_api::{IndexDef, IndexId};
-use errors::{Result, bail};
+use errors::{Error, Result, bail, err};
+use syntax::ast::Ident;
 use types::Value;
 
-use super::{Algorithm, Lock, Request};
+use super::{Altered, Request};
+
+/// The ALGORITHM clause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlgorithmClause {
+    /// DEFAULT, or nothing was said.
+    #[default]
+    Default,
+    /// Nothing but the dictionary changes.
+    Instant,
+    /// INPLACE and NOCOPY.
+    Inplace,
+    /// The rows are copied.
+    Copy,
+}
+
+impl AlgorithmClause {
+    /// The clause with this word; 1800 for any other.
+    pub(super) fn named(word: &Ident) -> Result<AlgorithmClause> {
+        Ok(match word.text.to_ascii_uppercase().as_str() {
+            "DEFAULT" => AlgorithmClause::Default,
+            "INSTANT" => AlgorithmClause::Instant,
+            "INPLACE" | "NOCOPY" => AlgorithmClause::Inplace,
+            "COPY" => AlgorithmClause::Copy,
+            _ => bail!(UNKNOWN_ALTER_ALGORITHM, word.text),
+        })
+    }
+}
+
+/// The LOCK clause: what others may do with the table meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockClause {
+    /// DEFAULT, or nothing was said.
+    #[default]
+    Default,
+    /// Others read and write.
+    None,
+    /// Others read.
+    Shared,
+    /// Others wait.
+    Exclusive,
+}
+
+impl LockClause {
+    /// The clause with this word; 1801 for any other.
+    pub(super) fn named(word: &Ident) -> Result<LockClause> {
+        Ok(match word.text.to_ascii_uppercase().as_str() {
+            "DEFAULT" => LockClause::Default,
+            "NONE" => LockClause::None,
+            "SHARED" => LockClause::Shared,
+            "EXCLUSIVE" => LockClause::Exclusive,
+            _ => bail!(UNKNOWN_ALTER_LOCK, word.text),
+        })
+    }
+}
 
 /// Indexes that come and go without a copy.
-#[derive(Debug, Default)]
-pub(super) struct IndexChanges {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexChanges {
+    /// Indexes of the new definition that are to be built.
     pub added: Vec<IndexId>,
+    /// Indexes of the old definition that go.
     pub dropped: Vec<IndexId>,
+}
+
+/// How an ALTER TABLE is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The rows stay as they are; these indexes come and go.
+    InPlace(IndexChanges),
+    /// The rows are copied into a table of the new definition.
+    Copy,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// The reference copies: it reports how many rows there were, and looks at their values.
+    pub counts_rows: bool,
+}
+
+/// Facts that decide besides the definitions.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// More rows of partitions go than stay.
+    pub most_rows_go: bool,
+    /// `foreign_key_checks`.
+    pub checks_foreign_keys: bool,
+}
+
+/// Chooses the algorithm, and gives new columns their instant default where it needs no copy.
+///
+/// # Errors
+/// 1221, 1845, 1846 where ALGORITHM and LOCK ask for what cannot be.
+pub fn choose(
+    old: &Table,
+    altered: &mut Altered,
+    request: &Request,
+    facts: Facts,
+) -> Result<Choice> {
+    let Altered { table: new, origins, .. } = altered;
+    check_fulltext(old, new, request)?;
+    let in_place = in_place_changes(old, new, origins);
+    let adds_constraints = altered.adds_foreign_keys || altered.adds_checks;
+    let must_copy = in_place.is_none() || request.rebuild || adds_constraints || facts.most_rows_go;
+    let copies = must_copy || request.algorithm == AlgorithmClause::Copy;
+    let needs_copy = reference_copies(old, &altered.table, &altered.origins);
+    let counts_rows = request.algorithm == AlgorithmClause::Copy
+        || request.orders
+        || request.repartitions
+        || altered.adds_checks
+        || altered.adds_foreign_keys && facts.checks_foreign_keys
+        || needs_copy;
+    let is_instant = request.algorithm == AlgorithmClause::Instant;
+    if must_copy && is_instant && !request.rebuild {
+        return Err(not_instant());
+    }
+    check_demands(request, needs_copy, copies)?;
+    let changes = match in_place {
+        Some(changes) if !copies => changes,
+        Some(_) | None => return Ok(Choice { algorithm: Algorithm::Copy, counts_rows }),
+    };
+    if is_instant && !changes.added.is_empty() {
+        return Err(not_instant());
+    }
+    if request.lock == LockClause::None && !builds_online(old, &altered.table, &changes) {
+        let reason = "indexes over columns added by the same statement are built with a lock";
+        bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", reason, "LOCK=SHARED");
+    }
+    Ok(Choice { algorithm: Algorithm::InPlace(changes), counts_rows })
+}
+
+/// 1845 of ALGORITHM=INSTANT.
+pub fn not_instant() -> Error {
+    err!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE")
 }
 
 /// What an in-place change does to indexes, or `None` when the rows must be written anew. Gives new columns their instant default.
 /// `origins` says which old column each new one was.
-pub(super) fn choose_way(
+fn in_place_changes(
     old: &Table,
     new: &mut Table,
     origins: &[Option<usize>],
@@ -94,16 +225,16 @@ fn adds_fulltext(old: &Table, new: &Table) -> bool {
 }
 
 /// 1846 where a FULLTEXT index is to be made without a lock.
-pub(super) fn check_fulltext(old: &Table, new: &Table, request: &Request) -> Result<()> {
+fn check_fulltext(old: &Table, new: &Table, request: &Request) -> Result<()> {
     const REASON: &str = "Fulltext index creation requires a lock";
     if !adds_fulltext(old, new) {
         return Ok(());
     }
-    if request.algorithm == Algorithm::Instant {
+    if request.algorithm == AlgorithmClause::Instant {
         let others = "ALGORITHM=COPY/INPLACE";
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INSTANT", REASON, others);
     }
-    if request.lock == Lock::None {
+    if request.lock == LockClause::None {
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "LOCK=NONE", REASON, "LOCK=SHARED");
     }
     Ok(())
@@ -118,7 +249,7 @@ fn keeps_partitions(old: &Table, new: &Table, column: &str) -> bool {
 }
 
 /// Whether all new indexes are over columns that the rows have already: then they can be built before anything else changes.
-pub(super) fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
+pub fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
     let (before, after) = (&old.definition.columns, &new.definition.columns);
     let added = new.definition.indexes.iter().filter(|index| changes.added.contains(&index.id));
     added.flat_map(|index| &index.parts).all(|part| {
@@ -128,17 +259,17 @@ pub(super) fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) ->
 }
 
 /// 1221, 1845, 1846 where ALGORITHM and LOCK ask for what will not happen.
-pub(super) fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()> {
+fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()> {
     const TYPE: &str = "Cannot change column type INPLACE";
-    if request.algorithm == Algorithm::Instant && request.lock != Lock::Default {
+    if request.algorithm == AlgorithmClause::Instant && request.lock != LockClause::Default {
         bail!(WRONG_USAGE, "ALGORITHM=INSTANT", "LOCK=NONE/SHARED/EXCLUSIVE");
     }
-    if request.algorithm == Algorithm::Inplace && needs_copy {
+    if request.algorithm == AlgorithmClause::Inplace && needs_copy {
         bail!(ALTER_OPERATION_NOT_SUPPORTED_REASON, "ALGORITHM=INPLACE", TYPE, "ALGORITHM=COPY");
     }
-    if request.lock == Lock::None && copies {
+    if request.lock == LockClause::None && copies {
         let reason = match (request.algorithm, needs_copy) {
-            (Algorithm::Copy, _) => "COPY algorithm requires a lock",
+            (AlgorithmClause::Copy, _) => "COPY algorithm requires a lock",
             (_, true) => TYPE,
             (_, false) => "rows are written anew under a lock",
         };
@@ -148,7 +279,7 @@ pub(super) fn check_demands(request: &Request, needs_copy: bool, copies: bool) -
 }
 
 /// Whether the reference makes a copy for what changed, and so reports the rows; other rebuilds report none.
-pub(super) fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
+fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
     let loses_primary = old.definition.primary().is_some() && new.definition.primary().is_none();
     loses_primary
         || new.columns.iter().zip(origins).any(|(now, origin)| {

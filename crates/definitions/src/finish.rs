@@ -1,18 +1,20 @@
-//! A table definition while a statement builds or changes it: names instead of positions, so that columns may come, go and move.
-//! `finish` resolves the names and checks the whole.
+//! From a draft to the table: names are resolved to positions, and the whole is checked.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::partitions::partition_column;
-use catalog::{
-    Check, Column, ConstraintKind, ForeignKey, FulltextIndex, Generated, Index, IndexPart,
-    Partitioning, Table, same_name,
-};
+use catalog::{ConstraintKind, ForeignKey, FulltextIndex, Index, IndexPart, Table, same_name};
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
-use errors::{Error, ErrorCode, Result, bail, err};
+use errors::{Error, Result, bail, err};
 use types::geometry::SpatialType;
-use types::{CollationId, DataType, TypeKind, Value};
+use types::{DataType, TypeKind, Value};
+
+use crate::draft::{
+    Draft, DraftColumn, DraftForeignKey, DraftIndex, DraftPart, is_hidden, is_single_unique,
+    is_stored,
+};
+use crate::names::is_too_long;
+use crate::partitions::partition_column;
 
 /// Most columns of a table.
 const COLUMNS_MAX: usize = 4096;
@@ -26,183 +28,11 @@ const KEY_BYTES_MAX: u64 = 3072;
 const TINY_BYTES_MAX: u64 = 255;
 /// Most bytes of a row without its TEXT, BLOB and JSON columns.
 const ROW_BYTES_MAX: u64 = 65_535;
-/// Longest identifier, characters.
-const IDENTIFIER_CHARS_MAX: usize = 64;
 /// Longest comments, characters.
 const TABLE_COMMENT_MAX: usize = 2048;
 const COLUMN_COMMENT_MAX: usize = 1024;
 
-/// A column of a draft.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftColumn {
-    pub(crate) column: Column,
-    /// Position in the table before ALTER TABLE.
-    pub(crate) origin: Option<usize>,
-    /// NULL or NOT NULL was written.
-    pub(crate) null_written: Option<bool>,
-}
-
-/// A part of an index of a draft.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftPart {
-    pub(crate) column: Arc<str>,
-    pub(crate) prefix_length: Option<u64>,
-    pub(crate) descending: bool,
-}
-
-/// An index of a draft.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftIndex {
-    /// `None`: to be made from its first column.
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) primary: bool,
-    pub(crate) unique: bool,
-    pub(crate) parts: Vec<DraftPart>,
-    pub(crate) visible: bool,
-    pub(crate) comment: String,
-    /// Id in the table before ALTER TABLE.
-    pub(crate) origin: Option<IndexId>,
-    /// Nobody asked for it but a foreign key.
-    pub(crate) for_foreign_key: bool,
-    /// `USING BTREE` was written.
-    pub(crate) using_btree: bool,
-    /// A FULLTEXT index.
-    pub(crate) fulltext: bool,
-    /// The table of its entries before ALTER TABLE.
-    pub(crate) entries: Option<TableId>,
-}
-
-/// A foreign key of a draft.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftForeignKey {
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) columns: Vec<Arc<str>>,
-    /// Positions are not used.
-    pub(crate) key: ForeignKey,
-    /// Was there before ALTER TABLE.
-    pub(crate) existing: bool,
-}
-
-/// A table under construction.
-#[derive(Clone, Debug)]
-pub(crate) struct Draft {
-    pub(crate) schema: Arc<str>,
-    pub(crate) name: Arc<str>,
-    pub(crate) engine: Arc<str>,
-    pub(crate) temporary: bool,
-    pub(crate) columns: Vec<DraftColumn>,
-    pub(crate) indexes: Vec<DraftIndex>,
-    pub(crate) foreign_keys: Vec<DraftForeignKey>,
-    pub(crate) checks: Vec<(Option<Arc<str>>, Check)>,
-    pub(crate) collation: CollationId,
-    /// What it is declared in: another one where that only stands for it.
-    pub(crate) declared_collation: CollationId,
-    pub(crate) comment: String,
-    pub(crate) options: Vec<(String, String)>,
-    pub(crate) auto_increment: Option<u64>,
-    pub(crate) created_micros: i64,
-    /// PARTITION BY. The hidden column of it is none of `columns`.
-    pub(crate) partitioning: Option<Partitioning>,
-    /// Position of that column in the table before ALTER TABLE.
-    pub(crate) partition_origin: Option<usize>,
-}
-
 impl Draft {
-    /// A draft of an existing table.
-    pub(crate) fn of(table: &Table) -> Draft {
-        let name_of = |position: usize| table.columns[position].name.clone();
-        let partition_origin = table.partition_column();
-        let own = table.columns.iter().enumerate();
-        let own = own.filter(|(position, _)| Some(*position) != partition_origin);
-        let columns = own.map(|(position, column)| DraftColumn {
-            column: column.clone(),
-            origin: Some(position),
-            null_written: None,
-        });
-        let indexes = table.indexes.iter().map(|index| DraftIndex {
-            name: Some(index.name.clone()),
-            primary: index.id == IndexId::CLUSTERED,
-            unique: index.unique,
-            parts: index
-                .parts
-                .iter()
-                .map(|part| DraftPart {
-                    column: name_of(part.column),
-                    prefix_length: part.prefix_length.map(u64::from),
-                    descending: part.descending,
-                })
-                .collect(),
-            visible: index.visible,
-            comment: index.comment.clone(),
-            origin: Some(index.id),
-            for_foreign_key: index.for_foreign_key,
-            using_btree: index.using_btree,
-            fulltext: false,
-            entries: None,
-        });
-        let fulltext = table.fulltext.iter().map(|index| DraftIndex {
-            name: Some(index.name.clone()),
-            primary: false,
-            unique: false,
-            parts: index
-                .columns
-                .iter()
-                .map(|column| DraftPart {
-                    column: name_of(*column),
-                    prefix_length: None,
-                    descending: false,
-                })
-                .collect(),
-            visible: index.visible,
-            comment: index.comment.clone(),
-            origin: None,
-            for_foreign_key: false,
-            using_btree: false,
-            fulltext: true,
-            entries: Some(index.entries),
-        });
-        let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
-            name: Some(key.name.clone()),
-            columns: key.columns.iter().map(|column| name_of(*column)).collect(),
-            key: key.clone(),
-            existing: true,
-        });
-        Draft {
-            schema: table.schema.clone(),
-            name: table.name.clone(),
-            engine: table.engine.clone(),
-            temporary: table.temporary,
-            columns: columns.collect(),
-            indexes: indexes.chain(fulltext).collect(),
-            foreign_keys: foreign_keys.collect(),
-            checks: table
-                .checks
-                .iter()
-                .map(|check| (Some(check.name.clone()), check.clone()))
-                .collect(),
-            collation: table.collation,
-            declared_collation: table.collation,
-            comment: table.comment.clone(),
-            options: table.options.clone(),
-            auto_increment: None,
-            created_micros: table.created_micros,
-            partitioning: table.partitioning.as_deref().cloned(),
-            partition_origin,
-        }
-    }
-
-    /// Position of a column.
-    pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| same_name(&column.column.name, name))
-    }
-
-    /// Position of an index.
-    pub(crate) fn index(&self, name: &str) -> Option<usize> {
-        self.indexes
-            .iter()
-            .position(|index| index.name.as_ref().is_some_and(|known| same_name(known, name)))
-    }
-
     /// Checks everything and makes the table. `before`: the table that ALTER TABLE changes.
     ///
     /// # Errors
@@ -783,19 +613,6 @@ fn listing_rank(columns: &[DraftColumn], index: &DraftIndex) -> (u8, bool, bool)
     }
 }
 
-/// Whether the column takes room in the record. An indexed virtual column does: its index needs the value.
-pub(crate) fn is_stored(column: &Column) -> bool {
-    match &column.generated {
-        None => true,
-        Some(Generated { stored, hidden, .. }) => *stored || *hidden || column.stored.is_some(),
-    }
-}
-
-/// The hidden column of a functional index part.
-pub(crate) fn is_hidden(column: &Column) -> bool {
-    column.generated.as_ref().is_some_and(|generated| generated.hidden)
-}
-
 /// What a histogram tells of a column is over when the column has another type, or an index that knows each value.
 fn drop_outdated_histograms(table: &mut Table, before: Option<&Table>) {
     for at in 0..table.columns.len() {
@@ -808,12 +625,6 @@ fn drop_outdated_histograms(table: &mut Table, before: Option<&Table>) {
             table.columns[at].histogram = None;
         }
     }
-}
-
-/// Whether a unique index has this column alone.
-pub(crate) fn is_single_unique(table: &Table, column: usize) -> bool {
-    let mut unique = table.indexes.iter().filter(|index| index.unique);
-    unique.any(|index| index.parts.len() == 1 && index.parts[0].column == column)
 }
 
 fn free_name(kind: ConstraintKind, table: &str, first: u64, taken: &HashSet<String>) -> String {
@@ -851,11 +662,6 @@ fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
     chars * u64::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1))
 }
 
-/// Whether a name has more characters than names have.
-pub(crate) fn is_too_long(name: &str) -> bool {
-    name.chars().count() > IDENTIFIER_CHARS_MAX
-}
-
 /// Bytes that a column counts for the limit on rows. A character counts one: the engine has no such limit, and a definition that the
 /// reference takes in some character set is taken in the one that it is stored in, also when it is dumped and loaded again.
 fn row_bytes(ty: &DataType) -> u64 {
@@ -889,6 +695,3 @@ fn row_bytes(ty: &DataType) -> u64 {
         | TypeKind::Geometry => POINTER + 4,
     }
 }
-
-/// Errors that ALTER TABLE words itself.
-pub(crate) const CANT_DROP: ErrorCode = ErrorCode::CANT_DROP_FIELD_OR_KEY;

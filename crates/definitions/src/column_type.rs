@@ -9,7 +9,7 @@ use syntax::ast::{self, TypeName};
 use types::geometry::GeometryKind;
 use types::{CollationId, DataType, Members, NOT_FIXED_DECIMALS, SqlMode, TypeKind};
 
-use super::charsets::stored_collation;
+use crate::charsets::stored_collation;
 
 /// Most characters of CHAR and BINARY.
 const CHAR_LENGTH_MAX: u64 = 255;
@@ -26,23 +26,23 @@ const VECTOR_DEFAULT: u64 = 2048;
 const VECTOR_MAX: u64 = 16_383;
 
 /// What the type of a column depends on besides its text.
-pub(crate) struct TypeContext<'a> {
+pub struct TypeContext<'a> {
     /// Collation that the table is declared in.
-    pub(crate) table_collation: CollationId,
+    pub table_collation: CollationId,
     /// COLLATE attribute of the column.
-    pub(crate) collate: Option<&'a str>,
-    pub(crate) sql_mode: SqlMode,
+    pub collate: Option<&'a str>,
+    pub sql_mode: SqlMode,
     /// `enum_max_values`; 0 for as many as can be stored.
-    pub(crate) enum_members_max: usize,
+    pub enum_members_max: usize,
     /// Column name, for messages.
-    pub(crate) column: &'a str,
+    pub column: &'a str,
 }
 
 /// The type of a column.
 ///
 /// # Errors
 /// 1074, 1115, 1253, 1273, 1291, 1425, 1426, 1427, 1439, 3505, 1097, 1235.
-pub(crate) fn column_type(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
+pub fn column_type(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     let mut ty = match written.name {
         TypeName::TinyInt | TypeName::Bool => integer(written, TypeKind::TinyInt, 4, ctx)?,
         TypeName::SmallInt => integer(written, TypeKind::SmallInt, 6, ctx)?,
@@ -250,12 +250,12 @@ fn bin_collation(charset: &str) -> Result<&'static Collation> {
 }
 
 /// 1115 or the character set.
-pub(crate) fn find_charset(name: &str) -> Result<&'static charset::Charset> {
+pub fn find_charset(name: &str) -> Result<&'static charset::Charset> {
     charset::charset_by_name(name).ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, name))
 }
 
 /// 1273 or the collation.
-pub(crate) fn find_collation(name: &str) -> Result<&'static Collation> {
+pub fn find_collation(name: &str) -> Result<&'static Collation> {
     charset::collation_by_name(name).ok_or_else(|| err!(UNKNOWN_COLLATION, name))
 }
 
@@ -460,7 +460,7 @@ fn geometry(name: TypeName) -> DataType {
 }
 
 /// `COLUMN_TYPE` of the information schema, and what SHOW CREATE TABLE prints before the attributes.
-pub(crate) fn type_text(ty: &DataType) -> String {
+pub fn type_text(ty: &DataType) -> String {
     let mut text = base_text(ty);
     if ty.unsigned && ty.kind != TypeKind::Year && ty.kind != TypeKind::Bit {
         text.push_str(" unsigned");

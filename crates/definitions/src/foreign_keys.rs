@@ -1,108 +1,102 @@
 //! Whether foreign keys may be: the parent, its key, the types on both sides.
 
-use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{ForeignKey, Index, ReferenceAction, Table};
-use errors::{ErrorCode, Result, bail, err};
+use errors::{Error, ErrorCode, Result, bail, err};
+use syntax::ast;
 use types::DataType;
 
-use crate::session::Session;
+use crate::context::Context;
+use crate::draft::{Draft, DraftForeignKey};
+use crate::quoting::quote;
 
-impl Session {
-    /// Checks the foreign keys of a new definition, those named in `existing` excepted, and fills in the referenced columns that
-    /// were not written.
-    pub(crate) fn check_foreign_keys(
-        &mut self,
-        table: &mut Table,
-        existing: &[Arc<str>],
-    ) -> Result<()> {
-        let snapshot = self.server.catalog.snapshot();
-        let own = table.clone();
-        for key in &mut table.foreign_keys {
-            if existing.contains(&key.name) {
-                continue;
-            }
-            self.require_on_table(
-                &key.referenced_schema,
-                &key.referenced_table,
-                catalog::PrivilegeSet::REFERENCES,
-            )?;
-            let is_self = *key.referenced_schema == *own.schema && key.referenced_table == own.name;
-            let parent = if is_self {
-                Some(Arc::new(own.clone()))
-            } else {
-                snapshot.table(&key.referenced_schema, &key.referenced_table)
-            };
-            check_own_columns(&own, key)?;
-            let Some(parent) = parent else {
-                if self.settings.foreign_key_checks {
-                    bail!(FK_CANNOT_OPEN_PARENT, key.referenced_table);
-                }
-                continue;
-            };
-            if parent.partitioning.is_some() {
-                bail!(FOREIGN_KEY_ON_PARTITIONED);
-            }
-            if key.referenced_columns.is_empty() {
-                fill_referenced(key, &parent)?;
-            }
-            let enforce = self.settings.foreign_key_checks;
-            let whole_unique = self.settings.restricts_foreign_keys;
-            if !check_against_parent(&own, key, &parent, enforce, whole_unique)? {
-                self.working.warn(ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEY, &[&key.name]);
-            }
+/// Checks the foreign keys of a new definition, those named in `existing` excepted, and fills in the referenced columns that
+/// were not written.
+pub fn check_foreign_keys(
+    ctx: &mut dyn Context,
+    table: &mut Table,
+    existing: &[Arc<str>],
+) -> Result<()> {
+    let snapshot = ctx.catalog();
+    let own = table.clone();
+    for key in &mut table.foreign_keys {
+        if existing.contains(&key.name) {
+            continue;
         }
-        Ok(())
+        ctx.require_references(&key.referenced_schema, &key.referenced_table)?;
+        let is_self = *key.referenced_schema == *own.schema && key.referenced_table == own.name;
+        let parent = if is_self {
+            Some(Arc::new(own.clone()))
+        } else {
+            snapshot.table(&key.referenced_schema, &key.referenced_table)
+        };
+        check_own_columns(&own, key)?;
+        let Some(parent) = parent else {
+            if ctx.settings().foreign_key_checks {
+                bail!(FK_CANNOT_OPEN_PARENT, key.referenced_table);
+            }
+            continue;
+        };
+        if parent.partitioning.is_some() {
+            bail!(FOREIGN_KEY_ON_PARTITIONED);
+        }
+        if key.referenced_columns.is_empty() {
+            fill_referenced(key, &parent)?;
+        }
+        let enforce = ctx.settings().foreign_key_checks;
+        let whole_unique = ctx.settings().restricts_foreign_keys;
+        if !check_against_parent(&own, key, &parent, enforce, whole_unique)? {
+            ctx.conditions().warn(ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEY, &[&key.name]);
+        }
     }
+    Ok(())
+}
 
-    /// Whether ALTER TABLE leaves the columns and indexes that foreign keys stand on: those of the table that were there before
-    /// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
-    ///
-    /// # Errors
-    /// 1553, 1832, 1833, 3780.
-    pub(crate) fn check_kept_keys(
-        &self,
-        old: &Table,
-        new: &Table,
-        origins: &[Option<usize>],
-        existing: &[Arc<str>],
-    ) -> Result<()> {
-        let enforce = self.settings.foreign_key_checks;
-        let catalog = self.server.catalog.snapshot();
-        for key in new.foreign_keys.iter().filter(|key| existing.contains(&key.name)) {
-            if refers(key, old) {
-                check_as_parent(old, new, origins, new, key, enforce)?;
-            } else if let Some(parent) =
-                catalog.table(&key.referenced_schema, &key.referenced_table)
-            {
-                check_types(new, key, &parent, enforce)?;
-            }
-            let before: Option<Vec<usize>> = key.columns.iter().map(|at| origins[*at]).collect();
-            if let Some(before) = before
-                && let Some(lost) = lost_index(begins_with, (old, &before), (new, &key.columns))
-            {
-                bail!(DROP_INDEX_FK, lost.name);
-            }
-            for column in &key.columns {
-                let before = origins[*column].map(|origin| &old.columns[origin].ty);
-                let column = &new.columns[*column];
-                if enforce && before.is_some_and(|before| loses(before, &column.ty)) {
-                    bail!(FK_COLUMN_CANNOT_CHANGE, column.name, key.name);
-                }
+/// Whether ALTER TABLE leaves the columns and indexes that foreign keys stand on: those of the table that were there before
+/// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
+///
+/// # Errors
+/// 1553, 1832, 1833, 3780.
+pub(crate) fn check_kept_keys(
+    ctx: &dyn Context,
+    old: &Table,
+    new: &Table,
+    origins: &[Option<usize>],
+    existing: &[Arc<str>],
+) -> Result<()> {
+    let enforce = ctx.settings().foreign_key_checks;
+    let catalog = ctx.catalog();
+    for key in new.foreign_keys.iter().filter(|key| existing.contains(&key.name)) {
+        if refers(key, old) {
+            check_as_parent(old, new, origins, new, key, enforce)?;
+        } else if let Some(parent) = catalog.table(&key.referenced_schema, &key.referenced_table) {
+            check_types(new, key, &parent, enforce)?;
+        }
+        let before: Option<Vec<usize>> = key.columns.iter().map(|at| origins[*at]).collect();
+        if let Some(before) = before
+            && let Some(lost) = lost_index(begins_with, (old, &before), (new, &key.columns))
+        {
+            bail!(DROP_INDEX_FK, lost.name);
+        }
+        for column in &key.columns {
+            let before = origins[*column].map(|origin| &old.columns[origin].ty);
+            let column = &new.columns[*column];
+            if enforce && before.is_some_and(|before| loses(before, &column.ty)) {
+                bail!(FK_COLUMN_CANNOT_CHANGE, column.name, key.name);
             }
         }
-        for child in catalog.children_of(&old.schema, &old.name) {
-            if new.partitioning.is_some() {
-                bail!(FOREIGN_KEY_ON_PARTITIONED);
-            }
-            let keys = child.foreign_keys.iter().filter(|key| refers(key, old));
-            for key in keys.filter(|_| child.id != old.id) {
-                check_as_parent(old, new, origins, &child, key, enforce)?;
-            }
-        }
-        Ok(())
     }
+    for child in catalog.children_of(&old.schema, &old.name) {
+        if new.partitioning.is_some() {
+            bail!(FOREIGN_KEY_ON_PARTITIONED);
+        }
+        let keys = child.foreign_keys.iter().filter(|key| refers(key, old));
+        for key in keys.filter(|_| child.id != old.id) {
+            check_as_parent(old, new, origins, &child, key, enforce)?;
+        }
+    }
+    Ok(())
 }
 
 fn refers(key: &ForeignKey, table: &Table) -> bool {
@@ -267,4 +261,49 @@ fn compatible(own: &DataType, other: &DataType) -> bool {
         && own.unsigned == other.unsigned
         && (!matches!(own.kind, types::TypeKind::Decimal)
             || (own.length, own.decimals) == (other.length, other.decimals))
+}
+
+/// A foreign key as error 1701 names it.
+pub fn foreign_key_reference(child: &Table, key: &ForeignKey) -> String {
+    format!("{}.{}, CONSTRAINT {}", quote(&child.schema), quote(&child.name), quote(&key.name))
+}
+
+/// A foreign key as a statement writes it.
+pub(crate) fn foreign_key(
+    name: Option<&ast::Ident>,
+    columns: &[Arc<str>],
+    references: &ast::References,
+    draft: &Draft,
+) -> Result<DraftForeignKey> {
+    if !references.columns.is_empty() && references.columns.len() != columns.len() {
+        let shown = name.map_or("foreign key without name", |name| &*name.text);
+        bail!(WRONG_FK_DEF, shown, "Key reference and table reference don't match");
+    }
+    if references.match_kind.is_some_and(|kind| kind != ast::MatchKind::Simple) {
+        return Err(Error::not_supported("MATCH FULL and MATCH PARTIAL"));
+    }
+    let action = |action: Option<ast::ReferenceAction>| match action {
+        None | Some(ast::ReferenceAction::NoAction) => ReferenceAction::NoAction,
+        Some(ast::ReferenceAction::Restrict) => ReferenceAction::Restrict,
+        Some(ast::ReferenceAction::Cascade) => ReferenceAction::Cascade,
+        Some(ast::ReferenceAction::SetNull) => ReferenceAction::SetNull,
+        // Kept and shown; it acts as NO ACTION.
+        Some(ast::ReferenceAction::SetDefault) => ReferenceAction::SetDefault,
+    };
+    let schema = references.table.schema.as_ref().map_or(&*draft.schema, |schema| &*schema.text);
+    let key = ForeignKey {
+        name: Arc::from(""),
+        columns: Vec::new(),
+        referenced_schema: schema.into(),
+        referenced_table: Arc::from(&*references.table.name.text),
+        referenced_columns: references.columns.iter().map(|name| Arc::from(&*name.text)).collect(),
+        on_update: action(references.on_update),
+        on_delete: action(references.on_delete),
+    };
+    Ok(DraftForeignKey {
+        name: name.map(|name| Arc::from(&*name.text)),
+        columns: columns.to_vec(),
+        key,
+        existing: false,
+    })
 }

@@ -1,0 +1,75 @@
+//! From the draft of an altered table to its new definition, with the checks that the whole needs.
+
+use std::sync::Arc;
+
+use catalog::{Check, Table};
+use errors::{Result, bail};
+
+use crate::context::Context;
+use crate::draft::{Draft, materialise_indexed_columns};
+use crate::expressions::check_expressions;
+use crate::foreign_keys::{check_foreign_keys, check_kept_keys};
+use crate::indexes::note_repeated_indexes;
+use crate::partitions::{check_partitioned, renew_partition_values};
+
+/// The definition that an ALTER TABLE asks for, checked, and what is new in it.
+#[derive(Debug)]
+pub struct Altered {
+    /// The new definition, under the id of the old one.
+    pub table: Table,
+    /// Each new column's place in the old table.
+    pub origins: Vec<Option<usize>>,
+    /// AUTO_INCREMENT as the statement gives it.
+    pub next: Option<u64>,
+    /// Foreign keys come.
+    pub adds_foreign_keys: bool,
+    /// Checks come, or begin to be enforced.
+    pub adds_checks: bool,
+}
+
+/// Makes the new definition of `old`. `rename`: its new schema and name.
+///
+/// # Errors
+/// Whatever is wrong with the definition as a whole; 1050 when the new name is taken.
+pub fn complete(
+    ctx: &mut dyn Context,
+    old: &Table,
+    mut draft: Draft,
+    rename: Option<&(Arc<str>, Arc<str>)>,
+) -> Result<Altered> {
+    materialise_indexed_columns(&mut draft);
+    draft.name_constraints(Some(old))?;
+    check_expressions(ctx, &draft)?;
+    renew_partition_values(ctx, &mut draft)?;
+    check_partitioned(ctx, &draft)?;
+    let next = draft.auto_increment;
+    let existing: Vec<Arc<str>> = draft
+        .foreign_keys
+        .iter()
+        .filter(|key| key.existing)
+        .filter_map(|key| key.name.clone())
+        .collect();
+    let origins: Vec<Option<usize>> = draft.columns.iter().map(|column| column.origin).collect();
+    let mut table = draft.finish(old.id, Some(old))?;
+    note_repeated_indexes(ctx.conditions(), &table, Some(old));
+    check_foreign_keys(ctx, &mut table, &existing)?;
+    check_kept_keys(ctx, old, &table, &origins, &existing)?;
+    let adds_foreign_keys = table.foreign_keys.len() > existing.len();
+    let is_enforced = |check: &Check| {
+        let mut known = old.checks.iter();
+        known.any(|known| known.enforced && known.expression == check.expression)
+    };
+    let adds_checks = table.checks.iter().any(|check| check.enforced && !is_enforced(check));
+    let catalog = ctx.catalog();
+    if let Some((schema, name)) = rename {
+        let same = *schema == old.schema && *name == old.name;
+        if !same && catalog.kind(schema, name).is_some() {
+            bail!(TABLE_EXISTS_ERROR, name);
+        }
+        table.rename(schema, name);
+    }
+    if !old.temporary {
+        catalog.check_constraint_names(&table, Some(old.id))?;
+    }
+    Ok(Altered { table, origins, next, adds_foreign_keys, adds_checks })
+}

@@ -1,0 +1,435 @@
+//! Column definitions: from syntax to the catalog's columns, with defaults converted and expressions checked.
+
+use std::sync::Arc;
+
+use catalog::{Check, Column, ColumnDefault, Generated};
+use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
+use syntax::ast::{self, ColumnAttribute, ExprKind};
+use types::convert::{CastContext, StoreMode, store};
+use types::{DataType, TypeKind, Value, geometry};
+use variables::Settings;
+
+use crate::charsets::note_type_charset;
+use crate::column_type::{TypeContext, column_type};
+use crate::context::Context;
+use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
+use crate::expressions::{bind_over_columns, expression_text};
+use crate::foreign_keys::foreign_key;
+use crate::names::{check_column_name, is_too_long};
+
+/// What a column definition says besides the column itself.
+pub struct BuiltColumn {
+    pub(crate) column: DraftColumn,
+    pub(crate) primary: bool,
+    pub(crate) unique: bool,
+    pub(crate) checks: Vec<ast::CheckDef>,
+    pub(crate) references: Option<ast::References>,
+}
+
+/// What is said of FLOAT(m, d) and DOUBLE(m, d).
+const FIXED_FLOAT: &str = "Specifying number of digits for floating point data types is deprecated \
+                           and will be removed in a future release.";
+
+/// The warning of a FLOAT or DOUBLE that a query gave fixed decimals.
+pub(crate) fn note_fixed_float(conditions: &mut Diagnostics, ty: &DataType) {
+    let is_float = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+    if is_float && ty.decimals < types::NOT_FIXED_DECIMALS {
+        let code = ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
+        conditions.push_error(Level::Warning, &Error::new(code, FIXED_FLOAT));
+    }
+}
+
+/// Warnings about what is on its way out of column types.
+fn warn_of_type(conditions: &mut Diagnostics, written: &ast::DataType) {
+    use ast::TypeName::*;
+    let is_integer = matches!(written.name, TinyInt | SmallInt | MediumInt | Int | BigInt);
+    let is_float = matches!(written.name, Float | Double);
+    let mut warn = |text: &str| {
+        let error = Error::new(ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, text);
+        conditions.push_error(Level::Warning, &error);
+    };
+    if is_float && written.length.is_some() {
+        warn(FIXED_FLOAT);
+    }
+    if written.zerofill {
+        warn(
+            "The ZEROFILL attribute is deprecated and will be removed in a future release. \
+             Use the LPAD function to zero-pad numbers, or store the formatted numbers in a \
+             CHAR column.",
+        );
+    }
+    if written.unsigned && (is_float || written.name == Decimal) {
+        warn(
+            "UNSIGNED for decimal and floating point data types is deprecated and support \
+             for it will be removed in a future release.",
+        );
+    }
+    if is_integer && written.length.is_some() {
+        warn("Integer display width is deprecated and will be removed in a future release.");
+    }
+    if written.binary {
+        let names: [&dyn std::fmt::Display; 2] =
+            [&"BINARY as attribute of a type", &"a CHARACTER SET clause with _bin collation"];
+        conditions.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &names);
+    }
+    if written.name == Year && written.length.is_some() {
+        let names: [&dyn std::fmt::Display; 2] = [&"YEAR(4)", &"YEAR"];
+        conditions.warn(ErrorCode::WARN_DEPRECATED_SYNTAX, &names);
+    }
+}
+
+/// Tells that a VARCHAR or VARBINARY is too long to be one.
+fn note_conversion(
+    conditions: &mut Diagnostics,
+    column: &str,
+    written: &ast::DataType,
+    ty: &DataType,
+) {
+    let is_var = matches!(written.name, ast::TypeName::Varchar | ast::TypeName::Varbinary);
+    if is_var && ty.is_blob() {
+        let words = if ty.is_text() { ["VARCHAR", "TEXT"] } else { ["VARBINARY", "BLOB"] };
+        conditions.note(ErrorCode::AUTO_CONVERT, &[&column, &words[0], &words[1]]);
+    }
+}
+
+/// One column definition.
+pub fn build_column(
+    ctx: &mut dyn Context,
+    draft: &Draft,
+    definition: &ast::ColumnDef,
+) -> Result<BuiltColumn> {
+    let name = &*definition.name.text;
+    check_column_name(name)?;
+    let collate = definition.attributes.iter().find_map(|attribute| match attribute {
+        ColumnAttribute::Collation(name) => Some(&*name.text),
+        _ => None,
+    });
+    let types = TypeContext {
+        table_collation: draft.declared_collation,
+        collate,
+        sql_mode: ctx.settings().sql_mode,
+        enum_members_max: variables::as_u64(&ctx.variable("enum_max_values")) as usize,
+        column: name,
+    };
+    let mut ty = column_type(&definition.data_type, &types)?;
+    note_conversion(ctx.conditions(), name, &definition.data_type, &ty);
+    note_type_charset(ctx.conditions(), &definition.data_type, collate);
+    warn_of_type(ctx.conditions(), &definition.data_type);
+    ty.nullable = true;
+    let column = Column {
+        name: name.into(),
+        ty,
+        stored: None,
+        default: ColumnDefault::None,
+        on_update_now: None,
+        auto_increment: false,
+        generated: None,
+        invisible: false,
+        comment: String::new(),
+        collation_written: is_collation_written(&definition.data_type, collate),
+        histogram: None,
+    };
+    let mut built = BuiltColumn {
+        column: DraftColumn { column, origin: None, null_written: None },
+        primary: false,
+        unique: false,
+        checks: Vec::new(),
+        references: None,
+    };
+    if definition.data_type.name == ast::TypeName::Serial {
+        built.column.null_written = Some(false);
+        built.column.column.auto_increment = true;
+        built.unique = true;
+    }
+    let mut default = None;
+    for attribute in &definition.attributes {
+        if let ColumnAttribute::Default { value, parenthesised } = attribute {
+            default = Some((value, *parenthesised));
+        } else {
+            apply_attribute(ctx, &mut built, attribute)?;
+        }
+    }
+    finish_column(ctx, &mut built, default)?;
+    Ok(built)
+}
+
+fn apply_attribute(
+    ctx: &mut dyn Context,
+    built: &mut BuiltColumn,
+    attribute: &ColumnAttribute,
+) -> Result<()> {
+    let column = &mut built.column.column;
+    match attribute {
+        ColumnAttribute::Null(nullable) => built.column.null_written = Some(*nullable),
+        ColumnAttribute::Default { .. } | ColumnAttribute::Collation(_) => {}
+        ColumnAttribute::OnUpdateNow(digits) => {
+            let digits = digits.unwrap_or(0);
+            let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp)
+                && u32::from(column.ty.decimals) == digits;
+            if !fits {
+                bail!(INVALID_ON_UPDATE, column.name);
+            }
+            column.on_update_now = Some(column.ty.decimals);
+        }
+        ColumnAttribute::AutoIncrement => {
+            if !column.ty.is_integer() {
+                bail!(WRONG_FIELD_SPEC, column.name);
+            }
+            column.auto_increment = true;
+        }
+        ColumnAttribute::PrimaryKey => built.primary = true,
+        ColumnAttribute::Unique => built.unique = true,
+        ColumnAttribute::Comment(text) => column.comment = text.to_string(),
+        ColumnAttribute::Visible(visible) => column.invisible = !visible,
+        ColumnAttribute::Generated { expr, stored } => {
+            column.generated = Some(Generated {
+                expression: expression_text(expr),
+                stored: *stored,
+                hidden: false,
+            });
+        }
+        ColumnAttribute::Check(check) => built.checks.push(check.clone()),
+        ColumnAttribute::References(references) => {
+            built.references = Some(references.clone());
+        }
+        ColumnAttribute::RowPeriod(_) | ColumnAttribute::SystemVersioning(_) => {
+            return Err(Error::not_supported("system-versioned tables"));
+        }
+        ColumnAttribute::Srid(srid) => {
+            if column.ty.kind != TypeKind::Geometry {
+                bail!(WRONG_USAGE, "SRID", "non-geometry column");
+            }
+            let number =
+                u32::try_from(*srid).map_err(|_| err!(DATA_OUT_OF_RANGE, "SRID", "SRID"))?;
+            if geometry::reference_system(number).is_none() {
+                bail!(SRS_NOT_FOUND, number);
+            }
+            column.ty.spatial.srid = Some(number);
+        }
+        ColumnAttribute::ColumnFormat(_)
+        | ColumnAttribute::Storage(_)
+        | ColumnAttribute::EngineAttribute(_)
+        | ColumnAttribute::SecondaryEngineAttribute(_)
+        | ColumnAttribute::NotSecondary
+        | ColumnAttribute::Compressed => {
+            let name = column.name.clone();
+            ctx.conditions().note(
+                errors::ErrorCode::OPTION_IGNORED,
+                &[&format!("storage attribute of column {name}")],
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Nullability and default, once all attributes are known.
+fn finish_column(
+    ctx: &mut dyn Context,
+    built: &mut BuiltColumn,
+    default: Option<(&ast::Expr, bool)>,
+) -> Result<()> {
+    let not_null = built.column.null_written == Some(false)
+        || built.column.column.auto_increment
+        || (built.primary && built.column.null_written.is_none());
+    let column = &mut built.column.column;
+    column.ty.nullable = !not_null;
+    if column.generated.is_some() {
+        if default.is_some() {
+            bail!(WRONG_USAGE, "DEFAULT", "generated column");
+        }
+        if column.auto_increment {
+            bail!(WRONG_USAGE, "AUTO_INCREMENT", "generated column");
+        }
+        return Ok(());
+    }
+    let Some((expr, parenthesised)) = default else {
+        column.default = if column.ty.nullable {
+            ColumnDefault::Constant(Value::Null)
+        } else {
+            ColumnDefault::None
+        };
+        return Ok(());
+    };
+    if !parenthesised && matches!(expr.kind, ExprKind::Literal(ast::Literal::Null)) {
+        // As if NULL were written.
+        built.column.null_written.get_or_insert(true);
+    }
+    let name = column.name.clone();
+    if column.auto_increment {
+        bail!(INVALID_DEFAULT, name);
+    }
+    let ty = column.ty.clone();
+    column.default = column_default(ctx, &name, &ty, expr, parenthesised)?;
+    Ok(())
+}
+
+/// DEFAULT of a column of type `ty`.
+pub(crate) fn column_default(
+    ctx: &mut dyn Context,
+    name: &str,
+    ty: &DataType,
+    expr: &ast::Expr,
+    parenthesised: bool,
+) -> Result<ColumnDefault> {
+    if let Some(digits) = current_timestamp(expr) {
+        let temporal = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
+        if temporal && u64::from(ty.decimals) == digits {
+            return Ok(ColumnDefault::Now(ty.decimals));
+        }
+        if !parenthesised {
+            bail!(INVALID_DEFAULT, name);
+        }
+    }
+    if parenthesised {
+        return Ok(ColumnDefault::Expression(expression_text(expr)));
+    }
+    let (value, from) = ctx.evaluate(expr)?;
+    if value.is_null() {
+        if !ty.nullable {
+            bail!(INVALID_DEFAULT, name);
+        }
+        return Ok(ColumnDefault::Constant(Value::Null));
+    }
+    if ty.is_blob() {
+        let is_empty = matches!(&value, Value::Bytes(bytes) if bytes.is_empty());
+        if ctx.settings().sql_mode.is_strict() || !is_empty {
+            bail!(BLOB_CANT_HAVE_DEFAULT, name);
+        }
+        ctx.conditions().warn(errors::ErrorCode::BLOB_CANT_HAVE_DEFAULT, &[&name]);
+        return Ok(ColumnDefault::None);
+    }
+    let value = convert_default(ctx.settings(), name, ty, &value, &from)?;
+    Ok(ColumnDefault::Constant(value))
+}
+
+/// A constant as the column holds it; 1067 when it does not fit.
+fn convert_default(
+    settings: &Settings,
+    name: &str,
+    ty: &DataType,
+    value: &Value,
+    from: &DataType,
+) -> Result<Value> {
+    let mut conditions = Diagnostics::default();
+    let mut cast = CastContext::new(settings.sql_mode, &mut conditions);
+    cast.column = name;
+    cast.time_zone = &*settings.time_zone;
+    let converted = store(value, from, ty, &mut cast, StoreMode::Strict)
+        .map_err(|_| err!(INVALID_DEFAULT, name))?;
+    if conditions.count(Level::Warning) + conditions.count(Level::Error) > 0 {
+        bail!(INVALID_DEFAULT, name);
+    }
+    Ok(converted)
+}
+
+/// Adds a built column and what it brings to a draft.
+pub fn add_built_column(
+    ctx: &mut dyn Context,
+    draft: &mut Draft,
+    built: BuiltColumn,
+    position: usize,
+) -> Result<()> {
+    let name = built.column.column.name.clone();
+    draft.columns.insert(position, built.column);
+    add_column_extras(
+        ctx,
+        draft,
+        &name,
+        built.primary,
+        built.unique,
+        &built.checks,
+        built.references.as_ref(),
+    )
+}
+
+/// Keys, checks and references that a column definition brings.
+pub(crate) fn add_column_extras(
+    ctx: &mut dyn Context,
+    draft: &mut Draft,
+    name: &Arc<str>,
+    primary: bool,
+    unique: bool,
+    checks: &[ast::CheckDef],
+    references: Option<&ast::References>,
+) -> Result<()> {
+    let part = DraftPart { column: name.clone(), prefix_length: None, descending: false };
+    for (wanted, primary) in [(primary, true), (unique, false)] {
+        if wanted {
+            draft.indexes.push(DraftIndex {
+                name: None,
+                primary,
+                unique: true,
+                parts: vec![part.clone()],
+                visible: true,
+                comment: String::new(),
+                origin: None,
+                for_foreign_key: false,
+                using_btree: false,
+                fulltext: false,
+                entries: None,
+            });
+        }
+    }
+    for check in checks {
+        add_check(ctx, draft, check, Some(name))?;
+    }
+    if let Some(references) = references {
+        let key = foreign_key(None, std::slice::from_ref(name), references, draft)?;
+        draft.add_foreign_key(key, None)?;
+    }
+    Ok(())
+}
+
+/// CHECK; its expression is bound when the table is complete. That of a `column` may read this column only.
+pub(crate) fn add_check(
+    ctx: &mut dyn Context,
+    draft: &mut Draft,
+    check: &ast::CheckDef,
+    column: Option<&str>,
+) -> Result<()> {
+    let name: Option<Arc<str>> = check.name.as_ref().map(|name| Arc::from(&*name.text));
+    if let Some(name) = &name
+        && is_too_long(name)
+    {
+        bail!(TOO_LONG_IDENT, name);
+    }
+    let expression = expression_text(&check.expr);
+    let enforced = check.enforced.unwrap_or(true);
+    let own = column.and_then(|name| draft.column(name)).map(|at| &draft.columns[at]);
+    let reads_others = own.is_some_and(|own| {
+        let bound = bind_over_columns(ctx, std::slice::from_ref(own), &expression);
+        bound.is_err_and(|error| error.code() == ErrorCode::BAD_FIELD_ERROR)
+    });
+    draft.checks.push((name, Check { name: Arc::from(""), expression, enforced }));
+    let shown = |draft: &Draft| -> Result<Arc<str>> {
+        let mut named = draft.clone();
+        named.name_constraints(None)?;
+        Ok(named.checks.pop().and_then(|(name, _)| name).unwrap_or_default())
+    };
+    if reads_others {
+        bail!(COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN, shown(draft)?);
+    }
+    if !syntax::is_predicate(&check.expr) {
+        bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown(draft)?);
+    }
+    Ok(())
+}
+
+/// Whether a definition names a character set or a collation.
+fn is_collation_written(written: &ast::DataType, collate: Option<&str>) -> bool {
+    written.charset.is_some() || written.binary || collate.is_some()
+}
+
+/// The digits of `CURRENT_TIMESTAMP[(n)]` and its synonyms.
+fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
+    let ExprKind::Function(call) = &expr.kind else { return None };
+    let known = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
+    if !known.iter().any(|name| call.name.is(name)) {
+        return None;
+    }
+    match call.args.as_slice() {
+        [] => Some(0),
+        [ast::Expr { kind: ExprKind::Literal(ast::Literal::Integer(digits)), .. }] => Some(*digits),
+        _ => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! CREATE TABLE: the definition that the statement writes.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use engine_api::TableId;
+use errors::{Result, bail};
+use syntax::ast::{CreateTable, TableConstraint};
+
+use crate::columns::{add_built_column, build_column};
+use crate::context::Context;
+use crate::draft::{Draft, materialise_indexed_columns};
+use crate::expressions::check_expressions;
+use crate::foreign_keys::check_foreign_keys;
+use crate::indexes::{add_constraint, note_repeated_indexes};
+use crate::options::apply_table_options;
+use crate::partitions::{build_partitioning, check_partition_qualifiers, check_partitioned};
+
+/// The columns, keys and options that CREATE TABLE writes.
+///
+/// # Errors
+/// Whatever is wrong with one of them.
+pub fn write_draft(
+    ctx: &mut dyn Context,
+    create: &CreateTable,
+    schema: &Arc<str>,
+    name: &Arc<str>,
+) -> Result<Draft> {
+    let mut draft = Draft::new(ctx, schema, name, create.temporary);
+    apply_table_options(ctx, &mut draft, create.options.iter())?;
+    for definition in &create.columns {
+        let built = build_column(ctx, &draft, definition)?;
+        let position = draft.columns.len();
+        add_built_column(ctx, &mut draft, built, position)?;
+    }
+    let (keys, others): (Vec<_>, Vec<_>) = create
+        .constraints
+        .iter()
+        .partition(|constraint| matches!(constraint, TableConstraint::Index(_)));
+    for constraint in keys.into_iter().chain(others) {
+        add_constraint(ctx, &mut draft, constraint)?;
+    }
+    Ok(draft)
+}
+
+/// Makes the table of a draft that has all its columns; it has no id yet. Returns its AUTO_INCREMENT too.
+///
+/// # Errors
+/// Whatever is wrong with the definition as a whole.
+pub fn complete(
+    ctx: &mut dyn Context,
+    create: &CreateTable,
+    mut draft: Draft,
+) -> Result<(Table, Option<u64>)> {
+    materialise_indexed_columns(&mut draft);
+    draft.name_constraints(None)?;
+    check_expressions(ctx, &draft)?;
+    if let Some(written) = &create.partitioning {
+        check_partition_qualifiers(ctx, &draft, written)?;
+        draft.partitioning = Some(build_partitioning(ctx, &draft, written)?);
+    }
+    check_partitioned(ctx, &draft)?;
+    let requires_key = variables::as_u64(&ctx.variable("sql_require_primary_key")) == 1;
+    if requires_key && !draft.indexes.iter().any(|index| index.primary) {
+        bail!(TABLE_WITHOUT_PK);
+    }
+    let next = draft.auto_increment;
+    let mut table = draft.finish(TableId(0), None)?;
+    note_repeated_indexes(ctx.conditions(), &table, None);
+    check_foreign_keys(ctx, &mut table, &[])?;
+    if !create.temporary {
+        ctx.catalog().check_constraint_names(&table, None)?;
+    }
+    Ok((table, next))
+}

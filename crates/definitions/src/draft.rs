@@ -1,0 +1,271 @@
+//! A table definition while a statement builds or changes it: names instead of positions, so that columns may come, go and move.
+//! `finish` resolves the names and checks the whole.
+
+use std::sync::Arc;
+
+use catalog::{Check, Column, ForeignKey, Generated, Partitioning, Table, same_name};
+use engine_api::{IndexId, TableId};
+use types::CollationId;
+
+use crate::context::Context;
+use crate::options::schema_collation;
+
+/// A column of a draft.
+#[derive(Clone, Debug)]
+pub struct DraftColumn {
+    pub column: Column,
+    /// Position in the table before ALTER TABLE.
+    pub origin: Option<usize>,
+    /// NULL or NOT NULL was written.
+    pub null_written: Option<bool>,
+}
+
+/// A part of an index of a draft.
+#[derive(Clone, Debug)]
+pub struct DraftPart {
+    pub column: Arc<str>,
+    pub prefix_length: Option<u64>,
+    pub descending: bool,
+}
+
+/// An index of a draft.
+#[derive(Clone, Debug)]
+pub struct DraftIndex {
+    /// `None`: to be made from its first column.
+    pub name: Option<Arc<str>>,
+    pub primary: bool,
+    pub unique: bool,
+    pub parts: Vec<DraftPart>,
+    pub visible: bool,
+    pub comment: String,
+    /// Id in the table before ALTER TABLE.
+    pub origin: Option<IndexId>,
+    /// Nobody asked for it but a foreign key.
+    pub for_foreign_key: bool,
+    /// `USING BTREE` was written.
+    pub using_btree: bool,
+    /// A FULLTEXT index.
+    pub fulltext: bool,
+    /// The table of its entries before ALTER TABLE.
+    pub entries: Option<TableId>,
+}
+
+/// A foreign key of a draft.
+#[derive(Clone, Debug)]
+pub struct DraftForeignKey {
+    pub name: Option<Arc<str>>,
+    pub columns: Vec<Arc<str>>,
+    /// Positions are not used.
+    pub key: ForeignKey,
+    /// Was there before ALTER TABLE.
+    pub existing: bool,
+}
+
+/// A table under construction.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub engine: Arc<str>,
+    pub temporary: bool,
+    pub columns: Vec<DraftColumn>,
+    pub indexes: Vec<DraftIndex>,
+    pub foreign_keys: Vec<DraftForeignKey>,
+    pub checks: Vec<(Option<Arc<str>>, Check)>,
+    pub collation: CollationId,
+    /// What it is declared in: another one where that only stands for it.
+    pub declared_collation: CollationId,
+    pub comment: String,
+    pub options: Vec<(String, String)>,
+    pub auto_increment: Option<u64>,
+    pub created_micros: i64,
+    /// PARTITION BY. The hidden column of it is none of `columns`.
+    pub partitioning: Option<Partitioning>,
+    /// Position of that column in the table before ALTER TABLE.
+    pub partition_origin: Option<usize>,
+}
+
+impl Draft {
+    /// A draft of a new table without columns.
+    pub(crate) fn new(
+        ctx: &dyn Context,
+        schema: &Arc<str>,
+        name: &Arc<str>,
+        temporary: bool,
+    ) -> Draft {
+        let engines = ctx.engines();
+        let engine = if temporary { engines.temporary } else { engines.default };
+        let collation = schema_collation(ctx, schema);
+        Draft {
+            schema: schema.clone(),
+            name: name.clone(),
+            engine: engine.into(),
+            temporary,
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            collation,
+            declared_collation: collation,
+            comment: String::new(),
+            options: Vec::new(),
+            auto_increment: None,
+            created_micros: ctx.now_micros(),
+            partitioning: None,
+            partition_origin: None,
+        }
+    }
+
+    /// A draft of a table like another: everything but foreign keys and rows.
+    pub fn like(ctx: &dyn Context, table: &Table, schema: &Arc<str>, name: &Arc<str>) -> Draft {
+        let mut draft = Draft::of(table);
+        draft.schema = schema.clone();
+        draft.name = name.clone();
+        draft.created_micros = ctx.now_micros();
+        draft.foreign_keys.clear();
+        draft.partition_origin = None;
+        for column in &mut draft.columns {
+            column.origin = None;
+            column.column.histogram = None;
+        }
+        for index in &mut draft.indexes {
+            index.origin = None;
+            index.entries = None;
+        }
+        for (check_name, _) in &mut draft.checks {
+            *check_name = None;
+        }
+        draft
+    }
+
+    /// A draft of an existing table.
+    pub fn of(table: &Table) -> Draft {
+        let name_of = |position: usize| table.columns[position].name.clone();
+        let partition_origin = table.partition_column();
+        let own = table.columns.iter().enumerate();
+        let own = own.filter(|(position, _)| Some(*position) != partition_origin);
+        let columns = own.map(|(position, column)| DraftColumn {
+            column: column.clone(),
+            origin: Some(position),
+            null_written: None,
+        });
+        let indexes = table.indexes.iter().map(|index| DraftIndex {
+            name: Some(index.name.clone()),
+            primary: index.id == IndexId::CLUSTERED,
+            unique: index.unique,
+            parts: index
+                .parts
+                .iter()
+                .map(|part| DraftPart {
+                    column: name_of(part.column),
+                    prefix_length: part.prefix_length.map(u64::from),
+                    descending: part.descending,
+                })
+                .collect(),
+            visible: index.visible,
+            comment: index.comment.clone(),
+            origin: Some(index.id),
+            for_foreign_key: index.for_foreign_key,
+            using_btree: index.using_btree,
+            fulltext: false,
+            entries: None,
+        });
+        let fulltext = table.fulltext.iter().map(|index| DraftIndex {
+            name: Some(index.name.clone()),
+            primary: false,
+            unique: false,
+            parts: index
+                .columns
+                .iter()
+                .map(|column| DraftPart {
+                    column: name_of(*column),
+                    prefix_length: None,
+                    descending: false,
+                })
+                .collect(),
+            visible: index.visible,
+            comment: index.comment.clone(),
+            origin: None,
+            for_foreign_key: false,
+            using_btree: false,
+            fulltext: true,
+            entries: Some(index.entries),
+        });
+        let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
+            name: Some(key.name.clone()),
+            columns: key.columns.iter().map(|column| name_of(*column)).collect(),
+            key: key.clone(),
+            existing: true,
+        });
+        Draft {
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            engine: table.engine.clone(),
+            temporary: table.temporary,
+            columns: columns.collect(),
+            indexes: indexes.chain(fulltext).collect(),
+            foreign_keys: foreign_keys.collect(),
+            checks: table
+                .checks
+                .iter()
+                .map(|check| (Some(check.name.clone()), check.clone()))
+                .collect(),
+            collation: table.collation,
+            declared_collation: table.collation,
+            comment: table.comment.clone(),
+            options: table.options.clone(),
+            auto_increment: None,
+            created_micros: table.created_micros,
+            partitioning: table.partitioning.as_deref().cloned(),
+            partition_origin,
+        }
+    }
+
+    /// Position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| same_name(&column.column.name, name))
+    }
+
+    /// Position of an index.
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|index| index.name.as_ref().is_some_and(|known| same_name(known, name)))
+    }
+}
+
+/// Whether the column takes room in the record. An indexed virtual column does: its index needs the value.
+pub(crate) fn is_stored(column: &Column) -> bool {
+    match &column.generated {
+        None => true,
+        Some(Generated { stored, hidden, .. }) => *stored || *hidden || column.stored.is_some(),
+    }
+}
+
+/// The hidden column of a functional index part.
+pub fn is_hidden(column: &Column) -> bool {
+    column.generated.as_ref().is_some_and(|generated| generated.hidden)
+}
+
+/// Whether a unique index has this column alone.
+pub fn is_single_unique(table: &Table, column: usize) -> bool {
+    let mut unique = table.indexes.iter().filter(|index| index.unique);
+    unique.any(|index| index.parts.len() == 1 && index.parts[0].column == column)
+}
+
+/// A virtual column that an index needs takes room in the record.
+pub(crate) fn materialise_indexed_columns(draft: &mut Draft) {
+    let indexed: Vec<Arc<str>> = draft
+        .indexes
+        .iter()
+        .flat_map(|index| index.parts.iter().map(|part| part.column.clone()))
+        .collect();
+    for column in &mut draft.columns {
+        let is_virtual =
+            column.column.generated.as_ref().is_some_and(|generated| !generated.stored);
+        let is_indexed = indexed.iter().any(|name| catalog::same_name(name, &column.column.name));
+        if is_virtual {
+            column.column.stored = is_indexed.then_some(usize::MAX);
+        }
+    }
+}

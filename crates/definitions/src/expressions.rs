@@ -1,0 +1,158 @@
+//! Expressions of a table definition: their stored text, their types, and whether they may stand where they do.
+
+use std::sync::Arc;
+
+use binder::{BoundTableExpression, Disallowed};
+use catalog::ColumnDefault;
+use errors::{Error, ErrorCode, Result, bail, err};
+use syntax::ast;
+use types::DataType;
+
+use crate::context::Context;
+use crate::draft::{Draft, DraftColumn, is_hidden};
+
+/// Types an expression of a table definition.
+pub(crate) fn bind_over_columns(
+    ctx: &dyn Context,
+    columns: &[DraftColumn],
+    text: &str,
+) -> Result<BoundTableExpression> {
+    bind_definition(ctx, None, columns, text)
+}
+
+/// Types an expression whose columns may be qualified with the name of the table, as it is written.
+pub(crate) fn bind_qualified(
+    ctx: &dyn Context,
+    draft: &Draft,
+    expr: &ast::Expr,
+) -> Result<BoundTableExpression> {
+    let options = syntax::PrintOptions { unqualified: false, ..stored_text() };
+    let text = syntax::print_expr(expr, &options);
+    bind_definition(ctx, Some((&draft.schema, &draft.name)), &draft.columns, &text)
+}
+
+fn bind_definition(
+    ctx: &dyn Context,
+    table: Option<(&Arc<str>, &Arc<str>)>,
+    columns: &[DraftColumn],
+    text: &str,
+) -> Result<BoundTableExpression> {
+    let typed = |draft: &DraftColumn| (draft.column.name.clone(), draft.column.ty.clone());
+    let columns: Vec<(Arc<str>, DataType)> = columns.iter().map(typed).collect();
+    ctx.bind(table, &columns, text)
+}
+
+/// Binds every expression of a draft: generated columns, defaults and checks.
+pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
+    for (position, column) in draft.columns.iter().enumerate() {
+        let column = &column.column;
+        if let Some(generated) = &column.generated {
+            let bound = bind_over_columns(ctx, &draft.columns, &generated.expression);
+            let is_of_index = is_hidden(column);
+            let place = if is_of_index { "functional index" } else { "generated column function" };
+            let bound = bound.map_err(|error| in_place(&error, place))?;
+            if let Some(disallowed) = &bound.disallowed {
+                return Err(not_allowed(disallowed, &column.name, &OF_GENERATED));
+            }
+            for read in bound.columns {
+                let other = &draft.columns[read].column;
+                if other.auto_increment {
+                    bail!(GENERATED_COLUMN_REF_AUTO_INC, column.name);
+                }
+                if other.generated.is_some() && read >= position {
+                    bail!(GENERATED_COLUMN_NON_PRIOR);
+                }
+            }
+        }
+        if let ColumnDefault::Expression(text) = &column.default {
+            let bound = bind_over_columns(ctx, &draft.columns, text);
+            let bound = bound.map_err(|error| in_place(&error, "default value expression"))?;
+            if let Some(disallowed @ (Disallowed::Variable | Disallowed::Other)) = &bound.disallowed
+            {
+                return Err(not_allowed(disallowed, &column.name, &OF_DEFAULT));
+            }
+            for read in bound.columns {
+                let other = &draft.columns[read].column;
+                if other.auto_increment {
+                    bail!(DEFAULT_VAL_GENERATED_REF_AUTO_INC, column.name);
+                }
+                let is_computed = other.generated.is_some()
+                    || matches!(other.default, ColumnDefault::Expression(_));
+                if is_computed && read >= position {
+                    bail!(DEFAULT_VAL_GENERATED_NON_PRIOR, column.name);
+                }
+            }
+        }
+    }
+    for (name, check) in &draft.checks {
+        let shown = name.clone().unwrap_or_else(|| check.name.clone());
+        let bound = bind_over_columns(ctx, &draft.columns, &check.expression).map_err(|error| {
+            if error.code() == ErrorCode::BAD_FIELD_ERROR {
+                let column = error.message().split('\'').nth(1).unwrap_or("").to_owned();
+                return err!(CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN, shown, column);
+            }
+            error
+        })?;
+        if let Some(disallowed) = &bound.disallowed {
+            return Err(not_allowed(disallowed, &shown, &OF_CHECK));
+        }
+        if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
+            bail!(CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN, shown);
+        }
+    }
+    Ok(())
+}
+
+/// Errors of an expression that contains what it may not: for a function with a name, for a variable, for all else.
+type NotAllowed = (ErrorCode, ErrorCode, ErrorCode);
+
+const OF_GENERATED: NotAllowed = (
+    ErrorCode::GENERATED_COLUMN_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::DEFAULT_VAL_GENERATED_VARIABLES,
+    ErrorCode::GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED,
+);
+const OF_DEFAULT: NotAllowed = (
+    ErrorCode::DEFAULT_VAL_GENERATED_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::DEFAULT_VAL_GENERATED_VARIABLES,
+    ErrorCode::DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED,
+);
+const OF_CHECK: NotAllowed = (
+    ErrorCode::CHECK_CONSTRAINT_NAMED_FUNCTION_IS_NOT_ALLOWED,
+    ErrorCode::CHECK_CONSTRAINT_VARIABLES,
+    ErrorCode::CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED,
+);
+
+fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Error {
+    match disallowed {
+        Disallowed::Function(name) => Error::with(errors.0, &[&shown, name]),
+        Disallowed::Variable => Error::with(errors.1, &[&shown]),
+        Disallowed::Other => Error::with(errors.2, &[&shown]),
+    }
+}
+
+/// The stored text of an expression: the reference's spelling, independent of the session's modes. Whatever table its columns
+/// are qualified with, they are those of the table that is defined.
+pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
+    syntax::print_expr(expr, &stored_text()).into()
+}
+
+fn stored_text() -> syntax::PrintOptions<'static> {
+    syntax::PrintOptions {
+        canonical: true,
+        introducer: Some("utf8mb4"),
+        cast_charset: Some("utf8mb4"),
+        no_backslash_escapes: false,
+        unqualified: true,
+    }
+}
+
+/// 1054 names the place where the column was looked for.
+pub(crate) fn in_place(error: &Error, place: &str) -> Error {
+    let mut message = error.message().to_owned();
+    if error.code() == ErrorCode::BAD_FIELD_ERROR {
+        for general in ["where clause", "field list"] {
+            message = message.replace(general, place);
+        }
+    }
+    Error::with_sqlstate(error.code(), error.sqlstate(), message)
+}

@@ -1,0 +1,191 @@
+//! Columns of CREATE TABLE ... SELECT: from result columns to definitions.
+
+use std::sync::Arc;
+
+use catalog::{CatalogView, Column, ColumnDefault, Relation};
+use errors::{Diagnostics, Result, bail};
+use plugin_api::{ColumnMeta, Computed};
+use types::{DataType, TypeKind, Value};
+
+use crate::charsets::stored_collation;
+use crate::columns::note_fixed_float;
+use crate::draft::{Draft, DraftColumn};
+use crate::names::check_column_name;
+
+/// Computed integers of fewer characters become INT.
+const INT_DIGITS_END: u32 = 12;
+/// Characters of a computed string that becomes a VARCHAR.
+const VARCHAR_MADE_MAX: u32 = 512;
+
+/// Adds the columns of a query that the statement does not define itself. `view`: where the query's tables are.
+///
+/// # Errors
+/// 1060, 1166, 1059.
+pub fn add_query_columns(
+    conditions: &mut Diagnostics,
+    draft: &mut Draft,
+    view: &CatalogView,
+    metas: &[ColumnMeta],
+) -> Result<()> {
+    for (at, meta) in metas.iter().enumerate() {
+        if metas[..at].iter().any(|before| catalog::same_name(&before.name, &meta.name)) {
+            bail!(DUP_FIELDNAME, meta.name);
+        }
+        if draft.column(&meta.name).is_some() {
+            continue;
+        }
+        check_column_name(&meta.name)?;
+        let source = source_column(view, meta);
+        let ty = storable(meta);
+        note_fixed_float(conditions, &ty);
+        let default = match (&source, ty.nullable) {
+            (Some(column), true) if column.generated.is_some() => {
+                ColumnDefault::Constant(Value::Null)
+            }
+            (Some(column), false) if column.auto_increment => zero_default(&ty),
+            (Some(column), _) => column.default.clone(),
+            (None, true) => ColumnDefault::Constant(Value::Null),
+            (None, false) => zero_default(&ty),
+        };
+        draft.columns.push(DraftColumn {
+            column: Column {
+                name: Arc::from(&*meta.name),
+                ty,
+                stored: None,
+                default,
+                on_update_now: source.as_ref().and_then(|column| column.on_update_now),
+                auto_increment: false,
+                generated: None,
+                invisible: false,
+                collation_written: source.as_ref().is_some_and(|column| column.collation_written),
+                comment: source.map_or_else(String::new, |column| column.comment),
+                histogram: None,
+            },
+            origin: None,
+            null_written: None,
+        });
+    }
+    Ok(())
+}
+
+/// The catalog's column behind a result column.
+fn source_column(view: &CatalogView, meta: &ColumnMeta) -> Option<Column> {
+    match view.relation(&meta.schema, &meta.org_table)? {
+        Relation::Table(table) => {
+            table.column(&meta.org_name).map(|position| table.columns[position].clone())
+        }
+        Relation::View(_) => None,
+    }
+}
+
+/// What a computed NOT NULL column gets for a default, as the reference shows it.
+fn zero_default(ty: &DataType) -> ColumnDefault {
+    if ty.is_integer() {
+        let zero = if ty.unsigned { Value::UInt(0) } else { Value::Int(0) };
+        return ColumnDefault::Constant(zero);
+    }
+    match ty.kind {
+        TypeKind::Decimal => {
+            let zero = types::Decimal::from(0_i64).rescale(ty.decimals);
+            ColumnDefault::Constant(Value::Decimal(zero))
+        }
+        TypeKind::Float | TypeKind::Double => ColumnDefault::Constant(Value::Double(0.0)),
+        TypeKind::Time => ColumnDefault::Constant(Value::Time(types::Time::ZERO)),
+        TypeKind::Char | TypeKind::VarChar | TypeKind::Binary | TypeKind::VarBinary => {
+            ColumnDefault::Constant(Value::text(""))
+        }
+        _ => ColumnDefault::None,
+    }
+}
+
+/// The column type that holds values of a result column's type.
+fn storable(meta: &ColumnMeta) -> DataType {
+    let mut ty = meta.ty.clone();
+    ty.collation = stored_collation(charset::collation_or_binary(ty.collation)).id;
+    match ty.kind {
+        TypeKind::Null => {
+            ty.kind = TypeKind::VarBinary;
+            ty.length = 0;
+            ty.nullable = true;
+        }
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int
+            if meta.computed == Some(Computed::Subquery) =>
+        {
+            ty.kind = TypeKind::BigInt;
+            ty.length = 20;
+        }
+        TypeKind::TinyInt
+        | TypeKind::SmallInt
+        | TypeKind::MediumInt
+        | TypeKind::Int
+        | TypeKind::BigInt
+            if meta.computed.is_some_and(|computed| computed != Computed::IfNull) =>
+        {
+            fit_integer(&mut ty);
+        }
+        TypeKind::Bit if meta.computed.is_some() => {
+            ty.unsigned = true;
+            (ty.kind, ty.length) = match ty.length {
+                0..=31 => (TypeKind::Int, 10),
+                _ => (TypeKind::BigInt, 20),
+            };
+        }
+        TypeKind::BigInt => ty.length = 20,
+        TypeKind::Char if meta.computed.is_some() => ty.kind = TypeKind::VarChar,
+        TypeKind::Binary if meta.computed.is_some() => ty.kind = TypeKind::VarBinary,
+        TypeKind::Enum | TypeKind::Set
+            if meta.computed.is_some() || meta.materialized && meta.org_table.is_empty() =>
+        {
+            ty.kind = TypeKind::VarChar;
+            ty.members = None;
+        }
+        _ => {}
+    }
+    if !ty.is_string() || !meta.org_table.is_empty() {
+        return ty;
+    }
+    fit_string(&mut ty, meta);
+    ty
+}
+
+/// Small computed numbers become INT, as in the reference.
+fn fit_integer(ty: &mut DataType) {
+    (ty.kind, ty.length) = match (ty.length < INT_DIGITS_END, ty.unsigned) {
+        (true, true) => (TypeKind::Int, 10),
+        (true, false) => (TypeKind::Int, 11),
+        (false, _) => (TypeKind::BigInt, 20),
+    };
+}
+
+/// A string that was made gets a TEXT or BLOB beyond `VARCHAR_MADE_MAX` characters.
+fn fit_string(ty: &mut DataType, meta: &ColumnMeta) {
+    let char_bytes =
+        u32::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
+    let aggregated = meta.computed.is_none() && is_aggregated(ty);
+    let bytes = ty.length.saturating_mul(if aggregated { 1 } else { char_bytes });
+    let short = matches!(ty.kind, TypeKind::VarChar | TypeKind::VarBinary);
+    let made = meta.computed.is_some() || meta.materialized;
+    if short && (!made || ty.length <= VARCHAR_MADE_MAX) && bytes <= 65_535
+        || matches!(ty.kind, TypeKind::Char | TypeKind::Binary)
+    {
+        return;
+    }
+    let fitted = short || meta.materialized || aggregated;
+    let binary = ty.is_binary();
+    (ty.kind, ty.length) = match (bytes, binary) {
+        _ if !fitted && meta.computed.is_none() => return,
+        (256..=65_535, true) if fitted => (TypeKind::Blob, 65_535),
+        (256..=65_535, false) if fitted => (TypeKind::Text, 65_535),
+        (0..=255, true) if fitted => (TypeKind::TinyBlob, 255),
+        (0..=255, false) if fitted => (TypeKind::TinyText, 255),
+        (65_536..=0xFF_FFFF, true) if fitted => (TypeKind::MediumBlob, 0xFF_FFFF),
+        (65_536..=0xFF_FFFF, false) if fitted => (TypeKind::MediumText, 0xFF_FFFF),
+        (_, true) => (TypeKind::LongBlob, u32::MAX),
+        (_, false) => (TypeKind::LongText, u32::MAX),
+    };
+}
+
+/// Whether a long string is made of many values, like that of GROUP_CONCAT.
+fn is_aggregated(ty: &DataType) -> bool {
+    matches!(ty.kind, TypeKind::LongText | TypeKind::LongBlob) && ty.length < u32::MAX
+}

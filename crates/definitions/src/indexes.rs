@@ -1,0 +1,193 @@
+//! Index definitions, functional parts included; CREATE INDEX and DROP INDEX as ALTER TABLE.
+
+use std::sync::Arc;
+
+use binder::Disallowed;
+use catalog::{Column, ColumnDefault, Generated, Table};
+use errors::{Diagnostics, Error, ErrorCode, Result, bail};
+use syntax::ast::{
+    self, IndexAlgorithm, IndexDef, IndexKind, IndexOption, KeyPartKind, TableConstraint,
+};
+use types::TypeKind;
+
+use crate::columns::add_check;
+use crate::context::Context;
+use crate::draft::{Draft, DraftColumn, DraftIndex, DraftPart};
+use crate::expressions::{bind_over_columns, expression_text, in_place};
+use crate::foreign_keys::foreign_key;
+
+/// Longest comment of an index, characters.
+const INDEX_COMMENT_MAX: usize = 1024;
+
+/// Adds a key, foreign key or check to a draft.
+pub fn add_constraint(
+    ctx: &mut dyn Context,
+    draft: &mut Draft,
+    constraint: &TableConstraint,
+) -> Result<()> {
+    match constraint {
+        TableConstraint::Index(index) => add_index(ctx, draft, index),
+        TableConstraint::ForeignKey(key) => {
+            let columns: Vec<Arc<str>> =
+                key.columns.iter().map(|name| Arc::from(&*name.text)).collect();
+            let made = foreign_key(key.constraint.as_ref(), &columns, &key.references, draft)?;
+            let index_name = key.name.as_ref().map(|name| Arc::from(&*name.text));
+            draft.add_foreign_key(made, index_name)
+        }
+        TableConstraint::Check(check) => add_check(ctx, draft, check, None),
+    }
+}
+
+fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) -> Result<()> {
+    let fulltext = definition.kind == IndexKind::Fulltext;
+    let (primary, unique) = match definition.kind {
+        IndexKind::Primary => (true, true),
+        IndexKind::Unique => (false, true),
+        IndexKind::Plain | IndexKind::Fulltext => (false, false),
+        IndexKind::Spatial => return Err(Error::not_supported("SPATIAL indexes")),
+        IndexKind::Vector => return Err(Error::not_supported("VECTOR indexes")),
+    };
+    let name = definition.name.as_ref().or(definition.constraint.as_ref());
+    if let Some(name) = name
+        && definition.if_not_exists
+        && draft.index(&name.text).is_some()
+    {
+        ctx.conditions().note(ErrorCode::DUP_KEYNAME, &[&name.text]);
+        return Ok(());
+    }
+    let mut index = DraftIndex {
+        name: if primary {
+            Some(Arc::from("PRIMARY"))
+        } else {
+            name.map(|name| Arc::from(&*name.text))
+        },
+        primary,
+        unique,
+        parts: Vec::with_capacity(definition.parts.len()),
+        visible: true,
+        comment: String::new(),
+        origin: None,
+        for_foreign_key: false,
+        using_btree: false,
+        fulltext,
+        entries: None,
+    };
+    for (position, part) in definition.parts.iter().enumerate() {
+        let (column, prefix_length) = match &part.kind {
+            // Whole texts have words, whatever length is written.
+            KeyPartKind::Column { name, length } => {
+                (Arc::from(&*name.text), length.filter(|_| !fulltext))
+            }
+            KeyPartKind::Expr(_) if fulltext => bail!(FULLTEXT_FUNCTIONAL_INDEX),
+            KeyPartKind::Expr(expr) => {
+                if primary {
+                    bail!(FUNCTIONAL_INDEX_PRIMARY_KEY);
+                }
+                (hidden_column(ctx, draft, &index, position, expr)?, None)
+            }
+        };
+        index.parts.push(DraftPart { column, prefix_length, descending: part.desc && !fulltext });
+    }
+    for option in &definition.options {
+        apply_index_option(ctx.conditions(), &mut index, option)?;
+    }
+    draft.indexes.push(index);
+    Ok(())
+}
+
+fn apply_index_option(
+    conditions: &mut Diagnostics,
+    index: &mut DraftIndex,
+    option: &IndexOption,
+) -> Result<()> {
+    match option {
+        IndexOption::Comment(text) => {
+            if text.chars().count() > INDEX_COMMENT_MAX {
+                let name = index.name.clone().unwrap_or_else(|| Arc::from(""));
+                bail!(TOO_LONG_INDEX_COMMENT, name, INDEX_COMMENT_MAX);
+            }
+            index.comment = text.to_string();
+        }
+        IndexOption::Visible(visible) => index.visible = *visible,
+        // Every index is an ordered one; the words for other structures are accepted as the reference's engine does.
+        IndexOption::Using(method) => {
+            index.using_btree = *method == IndexAlgorithm::BTree;
+            if *method == IndexAlgorithm::Hash {
+                conditions.note(ErrorCode::UNSUPPORTED_INDEX_ALGORITHM, &[&"HASH"]);
+            }
+        }
+        IndexOption::KeyBlockSize(_)
+        | IndexOption::EngineAttribute(_)
+        | IndexOption::SecondaryEngineAttribute(_)
+        | IndexOption::Other(..) => {}
+        IndexOption::Parser(_) => return Err(Error::not_supported("WITH PARSER")),
+    }
+    Ok(())
+}
+
+/// Warns of new indexes that repeat another one.
+pub fn note_repeated_indexes(conditions: &mut Diagnostics, made: &Table, before: Option<&Table>) {
+    for name in Draft::repeated_indexes(made, before) {
+        let words: [&dyn std::fmt::Display; 3] = [&name, &made.schema, &made.name];
+        conditions.warn(ErrorCode::DUP_INDEX, &words);
+    }
+}
+
+/// The hidden generated column behind a functional part.
+fn hidden_column(
+    ctx: &mut dyn Context,
+    draft: &mut Draft,
+    index: &DraftIndex,
+    position: usize,
+    expr: &ast::Expr,
+) -> Result<Arc<str>> {
+    if matches!(expr.kind, ast::ExprKind::Column(_)) {
+        bail!(FUNCTIONAL_INDEX_ON_FIELD);
+    }
+    let text = expression_text(expr);
+    let bound = bind_over_columns(ctx, &draft.columns, &text);
+    let bound = bound.map_err(|error| in_place(&error, "functional index"))?;
+    let shown = index.name.clone().unwrap_or_else(|| Arc::from("functional_index"));
+    match bound.disallowed {
+        Some(Disallowed::Variable) => bail!(DEFAULT_VAL_GENERATED_VARIABLES, shown),
+        Some(_) => bail!(FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED, shown),
+        None => {}
+    }
+    if bound.columns.iter().any(|read| draft.columns[*read].column.auto_increment) {
+        bail!(FUNCTIONAL_INDEX_REF_AUTO_INCREMENT, shown);
+    }
+    let mut ty = bound.expr.ty();
+    if ty.kind == TypeKind::Geometry {
+        bail!(SPATIAL_FUNCTIONAL_INDEX);
+    }
+    if ty.kind == TypeKind::Json {
+        bail!(FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION);
+    }
+    if ty.is_blob() {
+        bail!(FUNCTIONAL_INDEX_ON_LOB);
+    }
+    ty.nullable = true;
+    let name: Arc<str> = (0..)
+        .map(|number| format!("!hidden!{shown}!{position}!{number}"))
+        .find(|name| draft.column(name).is_none())
+        .unwrap_or_default()
+        .into();
+    draft.columns.push(DraftColumn {
+        column: Column {
+            name: name.clone(),
+            ty,
+            stored: None,
+            default: ColumnDefault::None,
+            on_update_now: None,
+            auto_increment: false,
+            generated: Some(Generated { expression: text, stored: false, hidden: true }),
+            invisible: true,
+            comment: String::new(),
+            collation_written: false,
+            histogram: None,
+        },
+        origin: None,
+        null_written: None,
+    });
+    Ok(name)
+}

@@ -1,0 +1,37 @@
+//! Definitions of tables: from the syntax tree of CREATE TABLE, CREATE INDEX and ALTER TABLE to the catalog's `Table`, with all checks
+//! and warnings on the way, and the choice of the algorithm by which an ALTER TABLE is carried out.
+//!
+//! Nothing here runs: no session, no transaction, no executor, no row. What the statement's session must answer (settings, the value of a
+//! constant, the type of an expression, the catalog) comes through `Context`; the result is a value that the caller makes true.
+
+pub mod alter;
+mod charsets;
+mod column_type;
+mod columns;
+mod context;
+pub mod create;
+mod draft;
+mod engines;
+pub mod exchange;
+mod expressions;
+mod finish;
+mod foreign_keys;
+mod from_query;
+mod indexes;
+mod names;
+mod options;
+mod partition_text;
+mod partitions;
+mod quoting;
+
+pub use charsets::{note_charset, note_old_charset, warn_in_words};
+pub use column_type::{TypeContext, column_type, find_charset, find_collation, type_text};
+pub use context::Context;
+pub use draft::{Draft, is_hidden, is_single_unique};
+pub use engines::{EngineChoice, Engines, SHOWN_ENGINE, engine_choice};
+pub use foreign_keys::foreign_key_reference;
+pub use from_query::add_query_columns;
+pub use names::{check_schema_name, check_table_name};
+pub use options::choose_collation;
+pub use partition_text::{method_expression, method_name, partitioning_text, values_text};
+pub use quoting::{literal, needs_quotes, quote};

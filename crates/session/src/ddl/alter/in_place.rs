@@ -1,0 +1,149 @@
+//! ALTER TABLE in place: indexes come and go, beside writers where that can be, and rows stay as they are.
+
+use catalog::{Index, MetadataGuard, Table};
+use definitions::alter::{IndexChanges, builds_online};
+use engine_api::{
+    Direction, EngineError, EngineResult, GetOutcome, IndexDef, IndexId, KeyRange, RowBatch,
+    RowBuf, RowLock, ScanSpec, TableId, Transaction, WaitPolicy,
+};
+use errors::Result;
+use exec::TransactionSource;
+use types::Value;
+
+use crate::session::Session;
+
+/// `next`, or what follows the largest value of the AUTO_INCREMENT column. `None` for a table without one.
+pub(super) fn next_beyond_rows(
+    session: &mut Session,
+    old: &Table,
+    new: &Table,
+    next: u64,
+) -> Result<Option<u64>> {
+    let Some(at) = new.columns.iter().position(|column| column.auto_increment) else {
+        return Ok(None);
+    };
+    let leads = |index: &&Index| index.parts.first().is_some_and(|part| part.column == at);
+    let index = new.indexes.iter().find(leads);
+    let (Some(index), Some(stored)) = (index, new.columns[at].stored) else {
+        return Ok(None);
+    };
+    let backward = !index.parts[0].descending;
+    let cancel = session.shared.cancel.clone();
+    let txn = session.transactions.transaction(&old.engine)?;
+    let last = last_row(txn, old.id, index.id, backward).map_err(|e| e.into_error(&cancel))?;
+    let types: Vec<_> = new.definition.columns.iter().map(|c| c.ty.clone()).collect();
+    let layout = types::record::RecordLayout::new(&types);
+    let missing = new.definition.columns[stored].instant_default.as_ref();
+    let largest = match last.and_then(|row| layout.value(&row, stored, missing)) {
+        Some(Value::Int(value)) => u64::try_from(value).unwrap_or(0),
+        Some(Value::UInt(value)) => value,
+        _ => 0,
+    };
+    Ok(Some(next.max(largest.saturating_add(1))))
+}
+
+/// Changes the definition and its indexes without writing rows anew. New indexes are built while others use the table, if they can be.
+pub(super) fn alter_in_place(
+    session: &mut Session,
+    table: &Table,
+    new: &Table,
+    changes: &IndexChanges,
+    guard: &mut MetadataGuard,
+) -> Result<(), EngineError> {
+    let engine = if table.temporary {
+        session.server.temporary_engine.clone()
+    } else {
+        session.server.default_engine.clone()
+    };
+    let is_added = |index: &&IndexDef| changes.added.contains(&index.id);
+    let added: Vec<_> = new.definition.indexes.iter().filter(is_added).cloned().collect();
+    let online = !added.is_empty() && !table.temporary && builds_online(table, new, changes);
+    let mut left = added.as_slice();
+    if online && session.transactions.transaction(engine.name())?.begin_indexes(table.id, left)? {
+        guard.downgrade();
+        let txn = session.transactions.transaction(engine.name())?;
+        sys::blocking::blocking(|| txn.fill_indexes(table.id))?;
+        let timeout = session.settings.lock_wait_timeout;
+        guard.upgrade(timeout, &session.shared.cancel).map_err(EngineError::Other)?;
+        session.transactions.transaction(engine.name())?.finish_indexes(table.id)?;
+        left = &[];
+    }
+    let txn = session.transactions.transaction(engine.name())?;
+    for index in &changes.dropped {
+        txn.drop_index(table.id, *index)?;
+    }
+    for index in &table.fulltext {
+        if !new.fulltext.iter().any(|known| known.entries == index.entries) {
+            txn.drop_table(index.entries)?;
+        }
+    }
+    let mut definition = new.definition.clone();
+    let mut before = table.definition.clone();
+    before.indexes.retain(|index| !changes.dropped.contains(&index.id));
+    match left {
+        [] => before.indexes.extend(added.iter().cloned()),
+        left => definition.indexes.retain(|index| !left.contains(index)),
+    }
+    if definition != before {
+        txn.alter_table(&definition)?;
+    }
+    for index in left {
+        sys::blocking::blocking(|| txn.create_index(table.id, index))?;
+    }
+    Ok(())
+}
+
+/// The columns of an index in one row, as error 1062 shows them.
+pub(super) fn shown_entry(
+    session: &mut Session,
+    table: &Table,
+    index: &Index,
+    locator: &[u8],
+) -> Option<String> {
+    let txn = session.transactions.transaction(&table.engine).ok()?;
+    let mut row = RowBuf::default();
+    let (clustered, wait) = (IndexId::CLUSTERED, WaitPolicy::Wait);
+    let found = txn.get(table.id, clustered, locator, RowLock::None, wait, &mut row).ok()?;
+    if found != GetOutcome::Found {
+        return None;
+    }
+    let types: Vec<_> = table.definition.columns.iter().map(|c| c.ty.clone()).collect();
+    let layout = types::record::RecordLayout::new(&types);
+    let columns = &table.definition.columns;
+    let mut text = Vec::new();
+    for (at, part) in index.parts.iter().enumerate() {
+        let column = &table.columns.get(part.column)?;
+        let stored = column.stored?;
+        let missing = columns.get(stored)?.instant_default.as_ref();
+        if at > 0 {
+            text.push(b'-');
+        }
+        match layout.value(&row.record, stored, missing)? {
+            Value::Null => text.extend_from_slice(b"NULL"),
+            Value::DateTime(_) if column.ty.kind == types::TypeKind::Timestamp => return None,
+            value => types::to_text(&value, &column.ty, &mut text),
+        }
+    }
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The record at one end of an index.
+fn last_row(
+    txn: &mut dyn Transaction,
+    table: TableId,
+    index: IndexId,
+    backward: bool,
+) -> EngineResult<Option<Vec<u8>>> {
+    let cursor = txn.open_cursor(&ScanSpec {
+        table,
+        index,
+        range: KeyRange::ALL,
+        direction: if backward { Direction::Backward } else { Direction::Forward },
+        lock: RowLock::None,
+        wait: WaitPolicy::Wait,
+    })?;
+    let mut batch = RowBatch::new();
+    let fetched = txn.fetch(cursor, 1, &mut batch);
+    txn.close_cursor(cursor);
+    Ok((fetched? > 0).then(|| batch.row(0).record.to_vec()))
+}

@@ -9,7 +9,7 @@ type Step = (&'static str, fn() -> Result<(), String>);
 
 const STEPS: &[Step] = &[
     ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
-    ("tidy", tidy::tidy),
+    ("tidy", || tidy::tidy(&["--strict".to_owned()])),
     ("clippy", clippy),
     ("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"])),
     ("crash points", crash_points),

@@ -25,6 +25,10 @@ pub struct Layers {
     pub kernel: Vec<String>,
     /// Kernel share allowed, percent.
     pub kernel_share_max: u64,
+    /// Lines that a crate may have, tests left out.
+    pub crate_lines_max: u64,
+    /// Crates that may have more, with what they may have.
+    pub oversized: BTreeMap<String, u64>,
 }
 
 impl Layers {
@@ -46,6 +50,13 @@ impl Layers {
             layers.kernel = kernel.get("crates").map(strings).unwrap_or_default();
             let share = kernel.get("share_max").and_then(toml::Value::as_integer).unwrap_or(100);
             layers.kernel_share_max = u64::try_from(share).unwrap_or(100);
+        }
+        let size = document.get("size").and_then(toml::Value::as_table);
+        layers.crate_lines_max = size.and_then(|size| count(size.get("lines_max")?)).unwrap_or(0);
+        let oversized = size.and_then(|size| size.get("oversized")?.as_table());
+        for (name, lines) in oversized.into_iter().flatten() {
+            let lines = count(lines).ok_or(format!("layers.toml: lines of {name} is no count"))?;
+            layers.oversized.insert(name.clone(), lines);
         }
         Ok(layers)
     }
@@ -73,6 +84,10 @@ impl Layers {
         }
         found
     }
+}
+
+fn count(value: &toml::Value) -> Option<u64> {
+    value.as_integer().and_then(|count| u64::try_from(count).ok())
 }
 
 fn strings(value: &toml::Value) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::layers::{Layers, workspace};
+use crate::layers::{Crate, Layers, workspace};
 use crate::run;
 
 /// Rust files below `folder`, sorted, build output left out.
@@ -33,9 +33,27 @@ fn is_test_file(path: &Path) -> bool {
 }
 
 /// Lines that are neither blank nor in a trailing `mod tests` of the file.
-fn code_lines(text: &str) -> u64 {
+pub fn code_lines(text: &str) -> u64 {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     code.lines().filter(|line| !line.trim().is_empty()).count() as u64
+}
+
+/// Lines of a crate.
+pub struct Lines {
+    /// What the product is built from.
+    pub code: u64,
+    /// Tests, examples and benchmarks.
+    pub tests: u64,
+}
+
+/// Counts the lines of `krate`.
+pub fn of_crate(root: &Path, krate: &Crate) -> Lines {
+    let mut lines = Lines { code: 0, tests: 0 };
+    for path in rust_files(&root.join(&krate.folder)) {
+        let counted = std::fs::read_to_string(&path).map_or(0, |text| code_lines(&text));
+        if is_test_file(&path) { lines.tests += counted } else { lines.code += counted }
+    }
+    lines
 }
 
 /// Prints the table and checks the budget of `layers.toml`.
@@ -48,16 +66,9 @@ pub fn size() -> Result<(), String> {
     let layers = Layers::read(&text)?;
     let mut rows = Vec::new();
     for krate in workspace()? {
-        let files = rust_files(&root.join(&krate.folder));
-        let lines = |test: bool| -> u64 {
-            let chosen = files.iter().filter(|path| is_test_file(path) == test);
-            chosen
-                .filter_map(|path| std::fs::read_to_string(path).ok())
-                .map(|t| code_lines(&t))
-                .sum()
-        };
+        let lines = of_crate(&root, &krate);
         let kernel = layers.kernel.contains(&krate.name);
-        rows.push((krate.name, krate.folder, lines(false), lines(true), kernel));
+        rows.push((krate.name, krate.folder, lines.code, lines.tests, kernel));
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.2));
     println!("{:<22} {:>8} {:>8}  kernel", "crate", "lines", "tests");

@@ -21,7 +21,8 @@ Usage: cargo xtask <task>
 
   ci      everything that must pass before a change lands
   models  loom and shuttle on the engine's concurrent parts
-  tidy    layers, file headers, banned calls, names in documents
+  tidy    layers, sizes, banned calls, names in documents, ratchets; [--strict | --ratchet | --list NAME]
+  circles files that import each other in a circle; [CRATE]
   compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
   release the server, laid out by what a load runs: some minutes, some percent faster
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "ci" => ci::ci(&rest),
         "models" => models::models(),
-        "tidy" => tidy::tidy(),
+        "tidy" => tidy::tidy(&rest),
+        "circles" => tidy::print_circles(&rest),
         "compat" => compat::write(),
         "size" => lines::size(),
         "release" => release::release(),

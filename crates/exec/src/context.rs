@@ -12,9 +12,8 @@ use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
 
+use crate::buffers::{RecordBuffers, ScanBuffers, SortedRows};
 use crate::measure::{ExecCounts, Measure};
-use crate::ops::{ScanBuffers, SortedRows};
-use crate::write::RecordBuffers;
 
 /// The session's transactions, one for each engine that a statement touches.
 pub trait TransactionSource {

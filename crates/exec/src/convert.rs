@@ -5,69 +5,87 @@ use std::cmp::Ordering;
 
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plan::CastKind;
-use plugin_api::Coercion;
+use plugin_api::{Coercion, FunctionContext};
 use types::temporal::{TemporalMode, place_among_dates, place_among_moments};
 use types::{
     CastContext, DataType, DateTime, Decimal, SqlBytes, StoreMode, TypeKind, Value, ZoneRules,
     to_text,
 };
 
-use crate::run::Run;
-
 /// What `types` wants to know, for no column in particular.
-pub(crate) fn context<'x>(run: &'x mut Run<'_>) -> CastContext<'x> {
+pub(crate) fn context<'x>(session: &'x mut FunctionContext<'_>) -> CastContext<'x> {
     CastContext {
-        sql_mode: run.function.sql_mode,
-        diagnostics: &mut *run.function.diagnostics,
-        time_zone: run.function.time_zone,
-        today: run.function.now.date(),
+        sql_mode: session.sql_mode,
+        diagnostics: &mut *session.diagnostics,
+        time_zone: session.time_zone,
+        today: session.now.date(),
         column: "",
         row: 1,
     }
 }
 
 /// Three-valued truth of a value.
-pub(crate) fn truth(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<Option<bool>> {
+pub(crate) fn truth(
+    value: &Value,
+    ty: &DataType,
+    session: &mut FunctionContext<'_>,
+) -> Result<Option<bool>> {
     Ok(match value {
         Value::Null => None,
         Value::Int(number) => Some(*number != 0),
-        value => Some(types::to_bool(value, ty, &mut context(run))),
+        value => Some(types::to_bool(value, ty, &mut context(session))),
     })
 }
 
-pub(crate) fn to_double(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<f64> {
+pub(crate) fn to_double(
+    value: &Value,
+    ty: &DataType,
+    session: &mut FunctionContext<'_>,
+) -> Result<f64> {
     Ok(match value {
         Value::Double(number) => *number,
         Value::Int(number) => *number as f64,
-        value => types::to_f64(value, ty, &mut context(run)),
+        value => types::to_f64(value, ty, &mut context(session)),
     })
 }
 
-pub(crate) fn to_decimal(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<Decimal> {
+pub(crate) fn to_decimal(
+    value: &Value,
+    ty: &DataType,
+    session: &mut FunctionContext<'_>,
+) -> Result<Decimal> {
     Ok(match value {
         Value::Decimal(number) => number.clone(),
         Value::Int(number) => Decimal::from_i64(*number),
-        value => types::to_decimal(value, ty, &mut context(run)),
+        value => types::to_decimal(value, ty, &mut context(session)),
     })
 }
 
 /// As an integer that may be signed or not.
-pub(crate) fn to_i128(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<i128> {
+pub(crate) fn to_i128(
+    value: &Value,
+    ty: &DataType,
+    session: &mut FunctionContext<'_>,
+) -> Result<i128> {
     Ok(match value {
         Value::Int(number) => i128::from(*number),
         Value::UInt(number) => i128::from(*number),
-        value => i128::from(types::to_i64(value, ty, &mut context(run))),
+        value => i128::from(types::to_i64(value, ty, &mut context(session))),
     })
 }
 
 /// As 64 bits; negative numbers in two's complement.
-pub(crate) fn to_bits(value: &Value, ty: &DataType, run: &mut Run<'_>) -> Result<u64> {
+pub(crate) fn to_bits(
+    value: &Value,
+    ty: &DataType,
+    session: &mut FunctionContext<'_>,
+) -> Result<u64> {
     Ok(match value {
         Value::Int(number) => *number as u64,
         Value::UInt(number) => *number,
         Value::Decimal(number) if number.is_negative() => number.to_i64().0 as u64,
         Value::Double(number) if *number < 0.0 => number.round_ties_even() as i64 as u64,
-        value => types::to_u64(value, ty, &mut context(run)),
+        value => types::to_u64(value, ty, &mut context(session)),
     })
 }
 
@@ -95,9 +113,9 @@ pub(crate) fn coerce(
     value: Value,
     from: &DataType,
     coercion: &Coercion,
-    run: &mut Run<'_>,
+    session: &mut FunctionContext<'_>,
 ) -> Result<Value> {
-    coerce_in(value, from, coercion, &mut context(run))
+    coerce_in(value, from, coercion, &mut context(session))
 }
 
 /// As `coerce`, on any thread.
@@ -165,24 +183,24 @@ pub(crate) fn cast(
     from: &DataType,
     to: &DataType,
     kind: CastKind,
-    run: &mut Run<'_>,
+    session: &mut FunctionContext<'_>,
 ) -> Result<Value> {
     match (kind, &value) {
         (_, Value::Null) => Ok(Value::Null),
         (CastKind::TimestampToLocal, Value::DateTime(moment)) => {
-            Ok(Value::DateTime(to_local(*moment, run.function.time_zone)))
+            Ok(Value::DateTime(to_local(*moment, session.time_zone)))
         }
         (CastKind::TimestampToUtc, _) => {
-            let moment = types::cast(&value, from, to, &mut context(run))?;
+            let moment = types::cast(&value, from, to, &mut context(session))?;
             Ok(match moment {
                 Value::DateTime(moment) => {
-                    to_utc(moment, run.function.time_zone).map_or(Value::Null, Value::DateTime)
+                    to_utc(moment, session.time_zone).map_or(Value::Null, Value::DateTime)
                 }
                 other => other,
             })
         }
         (CastKind::Compared(kind), _) => {
-            let moment = types::cast(&value, from, to, &mut context(run))?;
+            let moment = types::cast(&value, from, to, &mut context(session))?;
             if moment.is_null() {
                 let kind = match kind {
                     TypeKind::Date => "DATE",
@@ -197,7 +215,7 @@ pub(crate) fn cast(
             Ok(moment)
         }
         (CastKind::BesideDate, _) => {
-            let moment = types::cast(&value, from, to, &mut context(run))?;
+            let moment = types::cast(&value, from, to, &mut context(session))?;
             Ok(match to.kind {
                 _ if !moment.is_null() => moment,
                 types::TypeKind::Time => Value::Time(types::Time::ZERO),
@@ -212,7 +230,7 @@ pub(crate) fn cast(
                 allow_invalid_dates: true,
                 ..TemporalMode::default()
             };
-            let moment = types::to_datetime(&value, from, 6, mode, &mut context(run));
+            let moment = types::to_datetime(&value, from, 6, mode, &mut context(session));
             let digits = match value {
                 Value::UInt(number) => i64::try_from(number).unwrap_or(i64::MAX),
                 Value::Int(number) => number,
@@ -225,10 +243,12 @@ pub(crate) fn cast(
                 None => place_among_moments(digits),
             }))
         }
-        (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(run)),
-        (CastKind::BesideYear, _) => Ok(year(types::cast(&value, from, to, &mut context(run))?)),
+        (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(session)),
+        (CastKind::BesideYear, _) => {
+            Ok(year(types::cast(&value, from, to, &mut context(session))?))
+        }
         (CastKind::Explicit | CastKind::Implicit | CastKind::TimestampToLocal, _) => {
-            types::cast(&value, from, to, &mut context(run))
+            types::cast(&value, from, to, &mut context(session))
         }
     }
 }
@@ -255,7 +275,7 @@ pub(crate) fn unify(
     value: Value,
     from: &DataType,
     to: &DataType,
-    run: &mut Run<'_>,
+    session: &mut FunctionContext<'_>,
 ) -> Result<Value> {
     if value.is_null() || to.kind == TypeKind::Null {
         return Ok(value);
@@ -266,7 +286,7 @@ pub(crate) fn unify(
     match (&value, to.kind) {
         (Value::Double(_), TypeKind::Double | TypeKind::Float)
         | (Value::Json(_), TypeKind::Json) => Ok(value),
-        _ => types::cast(&value, from, to, &mut context(run)),
+        _ => types::cast(&value, from, to, &mut context(session)),
     }
 }
 
@@ -283,7 +303,7 @@ pub(crate) fn store(
     value: &Value,
     from: &DataType,
     target: &Target<'_>,
-    run: &mut Run<'_>,
+    session: &mut FunctionContext<'_>,
 ) -> Result<Value> {
     let plain = match (value, target.ty.kind) {
         (Value::Null, _) => return Ok(Value::Null),
@@ -297,7 +317,7 @@ pub(crate) fn store(
             value => value.clone(),
         });
     }
-    let mut ctx = context(run);
+    let mut ctx = context(session);
     ctx.column = target.name;
     ctx.row = target.row;
     types::store(value, from, target.ty, &mut ctx, target.mode)
@@ -353,20 +373,20 @@ pub(crate) fn to_key(
     from: &DataType,
     to: &DataType,
     is_utc: bool,
-    run: &mut Run<'_>,
+    session: &mut FunctionContext<'_>,
 ) -> Result<KeyFit> {
     if to.kind == TypeKind::Timestamp {
         if is_utc {
             return Ok(KeyFit::Exact(value));
         }
-        let moment = cast(value, from, to, CastKind::TimestampToUtc, run)?;
+        let moment = cast(value, from, to, CastKind::TimestampToUtc, session)?;
         return Ok(KeyFit::Exact(moment));
     }
     if is_exact_key(&value, to) {
         return Ok(KeyFit::Exact(value));
     }
     let mut silent = Diagnostics::new(0);
-    let mut ctx = CastContext { diagnostics: &mut silent, ..context(run) };
+    let mut ctx = CastContext { diagnostics: &mut silent, ..context(session) };
     let fitted = match to.kind {
         // Stored, what is no year would be the year zero.
         TypeKind::Year => nearest_year(types::to_i64(&value, from, &mut ctx)),

@@ -4,17 +4,22 @@
 //! shortcuts inside both, and a batch program for groupings over large scans. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 
 mod batch;
+mod buffers;
 mod context;
 mod convert;
 mod expr;
 mod fulltext;
+mod kept_rows;
 mod key_set;
 mod layout;
 mod measure;
+mod memory;
+mod operator;
 mod ops;
 mod output;
 mod program;
 mod query;
+mod rows;
 mod run;
 mod spill;
 mod value_key;

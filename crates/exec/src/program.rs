@@ -155,7 +155,7 @@ fn body(shared: &Shared<'_>, compiler: &mut NodeCompiler<'_>) -> Result<Body> {
     let mut body = Body::default();
     for subquery in shared.subqueries {
         body.subqueries.push(SubqueryNode {
-            root: compiler.node(&subquery.root)?,
+            root: Box::new(compiler.node(&subquery.root)?),
             outputs: compiler.exprs.exprs(&subquery.outputs)?,
             outer: subquery.outer.iter().map(|register| register.0 as usize).collect(),
         });
@@ -163,7 +163,7 @@ fn body(shared: &Shared<'_>, compiler: &mut NodeCompiler<'_>) -> Result<Body> {
     for (id, root, outputs) in shared.ctes {
         body.ctes.push(CteNode {
             id: *id,
-            root: compiler.node(root)?,
+            root: Box::new(compiler.node(root)?),
             outputs: compiler.exprs.exprs(outputs)?,
         });
     }

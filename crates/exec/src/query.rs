@@ -5,10 +5,11 @@ use errors::Result;
 use plan::{CastKind, Expr, OutputColumn, Physical, QueryPlan};
 use types::Value;
 
+use crate::buffers::SortedRows;
 use crate::context::{ExecContext, ExecScratch, Outcome, RowSink};
+use crate::operator::{Operator, Source};
 use crate::ops::{
-    AccessNode, Node, NodeCompiler, Operator, Scan, ScanNode, Sort, SortNode, SortedRows, build,
-    row_count,
+    AccessNode, Node, NodeCompiler, Scan, ScanNode, Sort, SortInput, SortNode, row_count,
 };
 use crate::output::{self, ComputedRow, Output, RecordCell, RecordRow};
 use crate::run::{Body, Run};
@@ -140,7 +141,7 @@ impl QueryProgram {
         run: &mut Run<'r>,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
-        let (Node::Scan(scan_node), Some(columns)) = (&node.input, &self.sort_columns) else {
+        let (SortInput::Scan(scan_node), Some(columns)) = (&node.input, &self.sort_columns) else {
             return self.run_operators(buffers, limit, run, sink);
         };
         if limit == 0 {
@@ -215,11 +216,11 @@ impl QueryProgram {
 
 /// Runs operators and gives each row to `each` until it says stop; closes everything whatever happens.
 pub(crate) fn drive<'r>(
-    node: &'r Node,
+    node: &'r dyn Source,
     run: &mut Run<'r>,
     each: &mut dyn FnMut(&mut Run<'r>) -> Result<bool>,
 ) -> Result<()> {
-    let mut operator = build(node);
+    let mut operator = node.build();
     let outcome = pull(operator.as_mut(), run, each);
     operator.close(run);
     outcome

@@ -10,18 +10,20 @@ use plugin_api::{FunctionContext, InformationContext, Registry};
 use sys::threads::HelperLimit;
 use types::Value;
 
+use crate::buffers::{RecordBuffers, ScanBuffers};
 use crate::context::{
     Around, ExecContext, ExecScratch, ExecSettings, Programs, TransactionSource, TriggerRows,
 };
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::fulltext::Found;
+use crate::kept_rows::KeptRows;
 use crate::measure::{ExecCounts, Measures};
-use crate::ops::{KeptRows, Node, ScanBuffers};
-use crate::write::RecordBuffers;
+use crate::memory::Memory;
+use crate::operator::Source;
 
 /// A subquery, compiled.
 pub(crate) struct SubqueryNode {
-    pub(crate) root: Node,
+    pub(crate) root: Box<dyn Source>,
     pub(crate) outputs: Vec<Code>,
     /// Registers of the outer query that it reads.
     pub(crate) outer: Vec<usize>,
@@ -30,7 +32,7 @@ pub(crate) struct SubqueryNode {
 /// A shared CTE, compiled.
 pub(crate) struct CteNode {
     pub(crate) id: CteId,
-    pub(crate) root: Node,
+    pub(crate) root: Box<dyn Source>,
     pub(crate) outputs: Vec<Code>,
 }
 
@@ -57,32 +59,6 @@ pub(crate) struct CteState {
     pub(crate) result: Option<Rc<KeptRows>>,
     /// The last round's rows while the recursive step runs.
     pub(crate) working: Option<Rc<KeptRows>>,
-}
-
-/// Counts bytes held by operators against the statement's limit.
-#[derive(Default)]
-pub(crate) struct Memory {
-    used: usize,
-    limit: usize,
-}
-
-impl Memory {
-    pub(crate) fn charge(&mut self, bytes: usize) -> Result<()> {
-        self.used += bytes;
-        if self.used > self.limit {
-            return Err(Error::with(ErrorCode::OUT_OF_SORTMEMORY, &[]));
-        }
-        Ok(())
-    }
-
-    /// Bytes that may still be held.
-    pub(crate) fn left(&self) -> usize {
-        self.limit.saturating_sub(self.used)
-    }
-
-    pub(crate) fn release(&mut self, bytes: usize) {
-        self.used = self.used.saturating_sub(bytes);
-    }
 }
 
 /// Memory that outlives a run.
@@ -188,7 +164,7 @@ impl<'r> Run<'r> {
             program_failed: false,
             cancel: ctx.cancel,
             helpers: ctx.helpers,
-            memory: Memory { used: 0, limit: ctx.settings.memory_limit_bytes },
+            memory: Memory::new(ctx.settings.memory_limit_bytes),
             once: vec![None; body.once_slots],
             sets: vec![None; body.set_slots],
             matches: vec![None; body.match_slots],

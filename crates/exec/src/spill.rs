@@ -7,7 +7,7 @@ use errors::{Error, ErrorCode, Result};
 use sys::temporary::UnnamedFile;
 use types::{Date, DateTime, Decimal, SqlBytes, Time, Value};
 
-use crate::run::Run;
+use crate::context::ExecSettings;
 
 /// Bytes written at a time.
 const WRITE_BYTES: usize = 64 << 10;
@@ -117,8 +117,8 @@ pub(crate) struct RowWriter {
 
 impl RowWriter {
     /// A new file.
-    pub(crate) fn create(run: &Run<'_>) -> Result<RowWriter> {
-        let file = run.settings.temporary_files.create();
+    pub(crate) fn create(settings: &ExecSettings) -> Result<RowWriter> {
+        let file = settings.temporary_files.create();
         let file = file.map_err(|error| {
             let (number, text) = (error.raw_os_error().unwrap_or(0), error.to_string());
             Error::with(ErrorCode::CANT_CREATE_FILE, &[&"(temporary)", &number, &text])
@@ -201,23 +201,6 @@ impl RowReader {
         if self.buffer.len() < wanted { Err(damaged()) } else { Ok(true) }
     }
 
-    /// The next row's key into `key` and its values into registers; false at the end.
-    pub(crate) fn next_into(
-        &mut self,
-        key: &mut Vec<u8>,
-        registers: &[usize],
-        run: &mut Run<'_>,
-    ) -> Result<bool> {
-        let mut values = Vec::with_capacity(registers.len());
-        if !self.next(key, &mut values)? {
-            return Ok(false);
-        }
-        for (register, value) in registers.iter().zip(values) {
-            run.regs[*register] = value;
-        }
-        Ok(true)
-    }
-
     /// The next row into `key` and `values`; false at the end.
     pub(crate) fn next(&mut self, key: &mut Vec<u8>, values: &mut Vec<Value>) -> Result<bool> {
         key.clear();
@@ -236,99 +219,6 @@ impl RowReader {
             values.push(read_value(&mut row).ok_or_else(damaged)?);
         }
         Ok(true)
-    }
-}
-
-/// Parts into which rows are divided by their keys.
-const PARTS: usize = 16;
-/// Beyond this many divisions, rows whose keys do not differ are kept in memory up to the statement's limit.
-pub(crate) const LEVELS_MAX: u32 = 6;
-
-/// Rows divided by their keys: equal keys meet in one part.
-pub(crate) struct Partitions {
-    writers: Vec<Option<RowWriter>>,
-    level: u32,
-}
-
-impl Partitions {
-    /// `level`: how often these rows were divided before; counted as a temporary result on disk when it is the first time.
-    pub(crate) fn new(level: u32, run: &mut Run<'_>) -> Partitions {
-        if level == 0 {
-            run.counts.disk_tables += 1;
-        }
-        Partitions { writers: (0..PARTS).map(|_| None).collect(), level }
-    }
-
-    /// Each level looks at other bits.
-    fn part(&self, key: &[u8]) -> usize {
-        use std::hash::{BuildHasher, Hasher};
-        let mut hasher =
-            foldhash::fast::FixedState::with_seed(u64::from(self.level) + 1).build_hasher();
-        hasher.write(key);
-        (hasher.finish() >> 32) as usize % PARTS
-    }
-
-    /// Puts a row where its key belongs.
-    pub(crate) fn push<'v>(
-        &mut self,
-        key: &[u8],
-        values: impl Iterator<Item = &'v Value>,
-        run: &Run<'_>,
-    ) -> Result<()> {
-        self.push_to(self.part(key), key, values, run)
-    }
-
-    fn push_to<'v>(
-        &mut self,
-        part: usize,
-        key: &[u8],
-        values: impl Iterator<Item = &'v Value>,
-        run: &Run<'_>,
-    ) -> Result<()> {
-        let writer = match &mut self.writers[part] {
-            Some(writer) => writer,
-            None => self.writers[part].insert(RowWriter::create(run)?),
-        };
-        writer.push(key, values)
-    }
-
-    /// Puts the values of some registers where their key belongs.
-    pub(crate) fn push_registers(
-        &mut self,
-        key: &[u8],
-        registers: &[usize],
-        run: &Run<'_>,
-    ) -> Result<()> {
-        self.push(key, registers.iter().map(|register| &run.regs[*register]), run)
-    }
-
-    /// Puts the values of some registers beside the rows of `others` with the same key. `stored` is the key behind one byte.
-    pub(crate) fn push_beside(
-        &mut self,
-        others: &Partitions,
-        stored: &[u8],
-        registers: &[usize],
-        run: &Run<'_>,
-    ) -> Result<()> {
-        let part = others.part(stored.get(1..).unwrap_or(&[]));
-        self.push_to(part, stored, registers.iter().map(|register| &run.regs[*register]), run)
-    }
-
-    /// The level of what a part is divided into.
-    pub(crate) fn next_level(&self) -> u32 {
-        self.level + 1
-    }
-
-    /// Readers of all parts in order; `None` for one without rows.
-    pub(crate) fn finish(self) -> Result<Vec<Option<RowReader>>> {
-        let readers = self.writers.into_iter().map(|writer| match writer {
-            Some(mut writer) => {
-                let extent = writer.end_sequence()?;
-                Ok(Some(writer.reader(extent)))
-            }
-            None => Ok(None),
-        });
-        readers.collect()
     }
 }
 

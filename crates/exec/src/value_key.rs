@@ -1,11 +1,6 @@
 //! Values as bytes: for hashing (equal values, equal bytes) and for sorting (ordered values, ordered bytes).
 
-use errors::Result;
 use types::{CollationId, Comparator, ComparisonKind, DataType, Decimal, TypeKind, Value};
-
-use crate::convert;
-use crate::expr::Code;
-use crate::run::Run;
 
 /// In what terms values of two types are equal, as bytes.
 pub(crate) struct Domain {
@@ -31,42 +26,6 @@ impl Domain {
     pub(crate) fn append_direct(&self, value: &Value, out: &mut Vec<u8>) -> bool {
         append_kind_key(self.comparator.kind(), value, out)
     }
-
-    /// Appends the key of a left or right value; false for NULL.
-    pub(crate) fn append(
-        &self,
-        value: &Value,
-        side: Side,
-        run: &mut Run<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool> {
-        if self.is_direct() {
-            return Ok(self.append_direct(value, out));
-        }
-        let mut ctx = convert::context(run);
-        let value = match side {
-            Side::Left => self.comparator.left(value, &mut ctx)?,
-            Side::Right => self.comparator.right(value, &mut ctx)?,
-        };
-        Ok(append_kind_key(self.comparator.kind(), &value, out))
-    }
-
-    /// Appends the key of an expression's value; false for NULL.
-    pub(crate) fn append_code(
-        &self,
-        code: &Code,
-        side: Side,
-        run: &mut Run<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool> {
-        if self.is_direct()
-            && let Some(value) = code.leaf(run)
-        {
-            return Ok(self.append_direct(value, out));
-        }
-        let value = code.eval(run)?;
-        self.append(&value, side, run, out)
-    }
 }
 
 /// A side of a comparison.
@@ -77,7 +36,7 @@ pub(crate) enum Side {
 }
 
 /// Appends the key of a value of a kind; false for NULL.
-fn append_kind_key(kind: ComparisonKind, value: &Value, out: &mut Vec<u8>) -> bool {
+pub(crate) fn append_kind_key(kind: ComparisonKind, value: &Value, out: &mut Vec<u8>) -> bool {
     match (kind, value) {
         (_, Value::Null) => return false,
         (ComparisonKind::String(collation), Value::Bytes(bytes)) => {

@@ -16,11 +16,24 @@ use super::pipeline::{Pipeline, PipelineCompiler, Sink};
 use super::rollup::{Line, Rollup};
 use super::states::{StateKind, StateResult, States};
 use super::{Fit, Unfit};
-use crate::ops::{AggregateNode, CallKind, NodeCompiler, Operator, build_row_aggregate};
+use crate::operator::{Operator, Source};
+use crate::ops::{AggregateNode, CallKind, NodeCompiler};
 use crate::run::Run;
 
-/// What the batch program needs besides the row program's node.
+/// A grouping that both programs can do.
 pub(crate) struct BatchAggregateNode {
+    pub(crate) row: AggregateNode,
+    pub(crate) batch: BatchGrouping,
+}
+
+impl Source for BatchAggregateNode {
+    fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r> {
+        Box::new(BatchAggregate::new(&self.row, &self.batch))
+    }
+}
+
+/// What the batch program needs besides the row program's node.
+pub(crate) struct BatchGrouping {
     pipeline: Pipeline,
     keys: Vec<BatchExpr>,
     collations: Vec<CollationId>,
@@ -60,7 +73,7 @@ fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind>
     }
 }
 
-impl BatchAggregateNode {
+impl BatchGrouping {
     /// Compiles a grouping that the batch program can do. `row`: the row program's node.
     pub(crate) fn compile(
         nodes: &mut NodeCompiler<'_>,
@@ -68,7 +81,7 @@ impl BatchAggregateNode {
         keys: &[(Register, Expr)],
         aggregates: &[AggregateCall],
         row: &AggregateNode,
-    ) -> Option<BatchAggregateNode> {
+    ) -> Option<BatchGrouping> {
         let input = match input {
             // Levels are formed of the groups, and those are put in order here.
             Physical::Sort { input, limit: None, .. } if row.rollup => input,
@@ -101,7 +114,7 @@ impl BatchAggregateNode {
             };
             calls.push((kind, arg));
         }
-        Some(BatchAggregateNode {
+        Some(BatchGrouping {
             pipeline: compiler.finish(parts),
             keys: key_exprs,
             collations: keys.iter().map(|(_, key)| key.ty().collation).collect(),
@@ -138,7 +151,7 @@ struct SharedMemory {
 
 /// One thread's groups.
 struct GroupSink<'n> {
-    node: &'n BatchAggregateNode,
+    node: &'n BatchGrouping,
     grouped: Grouped,
     charged: usize,
     memory: &'n SharedMemory,
@@ -186,9 +199,9 @@ impl GroupSink<'_> {
 }
 
 /// A running grouping.
-pub(crate) struct BatchAggregate<'r> {
+struct BatchAggregate<'r> {
     node: &'r AggregateNode,
-    batch: &'r BatchAggregateNode,
+    batch: &'r BatchGrouping,
     grouped: Option<Grouped>,
     /// WITH ROLLUP: for each number of live keys the states of its groups.
     levels: Vec<Vec<States>>,
@@ -201,10 +214,7 @@ pub(crate) struct BatchAggregate<'r> {
 }
 
 impl<'r> BatchAggregate<'r> {
-    pub(crate) fn new(
-        node: &'r AggregateNode,
-        batch: &'r BatchAggregateNode,
-    ) -> BatchAggregate<'r> {
+    fn new(node: &'r AggregateNode, batch: &'r BatchGrouping) -> BatchAggregate<'r> {
         BatchAggregate {
             node,
             batch,
@@ -307,7 +317,7 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
         }
         run.cancel.check()?;
         // Where it was unfit once it will be so again.
-        self.row.get_or_insert_with(|| build_row_aggregate(self.node)).open(run)
+        self.row.get_or_insert_with(|| self.node.build()).open(run)
     }
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {

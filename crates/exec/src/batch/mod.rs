@@ -20,7 +20,7 @@ mod pipeline;
 mod rollup;
 mod states;
 
-pub(crate) use aggregate::{BatchAggregate, BatchAggregateNode};
+pub(crate) use aggregate::{BatchAggregateNode, BatchGrouping};
 
 /// This is a case for the row program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

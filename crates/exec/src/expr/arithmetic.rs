@@ -62,13 +62,13 @@ impl Arithmetic {
         match self.numbers {
             Numbers::Integer { .. } => self.eval_integers(left, right, run),
             Numbers::Decimal => {
-                let left = convert::to_decimal(&left, &self.left_ty, run)?;
-                let right = convert::to_decimal(&right, &self.right_ty, run)?;
+                let left = convert::to_decimal(&left, &self.left_ty, &mut run.function)?;
+                let right = convert::to_decimal(&right, &self.right_ty, &mut run.function)?;
                 self.decimals(&left, &right, run)
             }
             Numbers::Double => {
-                let left = convert::to_double(&left, &self.left_ty, run)?;
-                let right = convert::to_double(&right, &self.right_ty, run)?;
+                let left = convert::to_double(&left, &self.left_ty, &mut run.function)?;
+                let right = convert::to_double(&right, &self.right_ty, &mut run.function)?;
                 self.doubles(left, right, run)
             }
         }
@@ -81,8 +81,8 @@ impl Arithmetic {
         };
         if self.op == BinaryOp::IntegerDivide && (inexact(&self.left_ty) || inexact(&self.right_ty))
         {
-            let left = convert::to_decimal(&left, &self.left_ty, run)?;
-            let right = convert::to_decimal(&right, &self.right_ty, run)?;
+            let left = convert::to_decimal(&left, &self.left_ty, &mut run.function)?;
+            let right = convert::to_decimal(&right, &self.right_ty, &mut run.function)?;
             if right.is_zero() {
                 return division_by_zero(run);
             }
@@ -96,8 +96,8 @@ impl Arithmetic {
             };
             return if clamped { Err(self.out_of_range()) } else { Ok(number) };
         }
-        let left = convert::to_i128(&left, &self.left_ty, run)?;
-        let right = convert::to_i128(&right, &self.right_ty, run)?;
+        let left = convert::to_i128(&left, &self.left_ty, &mut run.function)?;
+        let right = convert::to_i128(&right, &self.right_ty, &mut run.function)?;
         self.integers(left, right, run)
     }
 
@@ -173,15 +173,15 @@ impl Arithmetic {
         }
         match self.numbers {
             Numbers::Integer { .. } => {
-                let number = convert::to_i128(&value, &self.left_ty, run)?;
+                let number = convert::to_i128(&value, &self.left_ty, &mut run.function)?;
                 self.integer_result(-number)
             }
             Numbers::Decimal => {
-                let number = convert::to_decimal(&value, &self.left_ty, run)?;
+                let number = convert::to_decimal(&value, &self.left_ty, &mut run.function)?;
                 Ok(Value::Decimal(number.neg()))
             }
             Numbers::Double => {
-                let number = convert::to_double(&value, &self.left_ty, run)?;
+                let number = convert::to_double(&value, &self.left_ty, &mut run.function)?;
                 Ok(Value::Double(-number))
             }
         }
@@ -244,9 +244,9 @@ impl BitOperation {
         if self.ty.is_binary() {
             return self.eval_strings(&left, right.as_ref(), run);
         }
-        let left = convert::to_bits(&left, &self.left_ty, run)?;
+        let left = convert::to_bits(&left, &self.left_ty, &mut run.function)?;
         let right = match &right {
-            Some(right) => convert::to_bits(right, &self.right_ty, run)?,
+            Some(right) => convert::to_bits(right, &self.right_ty, &mut run.function)?,
             None => 0,
         };
         let shift = u32::try_from(right).ok().filter(|shift| *shift < 64);
@@ -287,7 +287,7 @@ impl BitOperation {
             BitOperator::Binary(BinaryOp::BitXor) => combine(|a, b| a ^ b),
             BitOperator::Binary(op) => {
                 let count = match right {
-                    Some(right) => convert::to_bits(right, &self.right_ty, run)?,
+                    Some(right) => convert::to_bits(right, &self.right_ty, &mut run.function)?,
                     None => 0,
                 };
                 Ok(shifted(left_bytes, count, op == BinaryOp::ShiftLeft))

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod compile;
+mod keys;
 mod predicate;
 mod subquery;
 mod text;
@@ -156,7 +157,7 @@ impl Truth {
             Code::CompareRows(comparison) => comparison.eval(run),
             code => {
                 let value = code.eval(run)?;
-                convert::truth(&value, &self.ty, run)
+                convert::truth(&value, &self.ty, &mut run.function)
             }
         }
     }
@@ -237,7 +238,7 @@ impl Code {
                 let Some((value, from)) = run.function.session.user_variable(name) else {
                     return Ok(Value::Null);
                 };
-                convert::unify(value, &from, ty, run)
+                convert::unify(value, &from, ty, &mut run.function)
             }
             Code::AssignUserVariable { name, value, ty } => {
                 let value = value.eval(run)?;
@@ -295,11 +296,11 @@ impl Code {
             }
             Code::Cast { operand, from, to, kind } => {
                 let value = operand.eval(run)?;
-                convert::cast(value, from, to, *kind, run)
+                convert::cast(value, from, to, *kind, &mut run.function)
             }
             Code::Unify { operand, from, to } => {
                 let value = operand.eval(run)?;
-                convert::unify(value, from, to, run)
+                convert::unify(value, from, to, &mut run.function)
             }
             Code::Call(call) => call.eval(run),
             Code::Match(code) => code.eval(run),
@@ -358,7 +359,7 @@ impl Call {
                     None => *place = code.eval(run)?,
                 },
                 (code, ty, coercion) => {
-                    *place = convert::coerce(code.eval(run)?, ty, coercion, run)?;
+                    *place = convert::coerce(code.eval(run)?, ty, coercion, &mut run.function)?;
                 }
             }
             if propagates && place.is_null() {
@@ -377,7 +378,7 @@ impl Call {
         let value = code.eval(run)?;
         let value = match coercion {
             Coercion::AsIs => value,
-            coercion => convert::coerce(value, ty, coercion, run)?,
+            coercion => convert::coerce(value, ty, coercion, &mut run.function)?,
         };
         if value.is_null() && self.function.nulls == NullRule::Propagate {
             return Ok(None);

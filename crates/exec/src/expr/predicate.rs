@@ -62,7 +62,7 @@ pub(crate) fn order_values(
     if comparator.is_direct() {
         return Ok(compare_values(comparator.kind(), left, right));
     }
-    comparator.compare(left, right, &mut convert::context(run))
+    comparator.compare(left, right, &mut convert::context(&mut run.function))
 }
 
 /// Rows compared column by column. Each column's comparison has operator `=` or `<=>`; `op` is the operator of the whole.

@@ -9,7 +9,8 @@ use types::Value;
 
 use super::predicate::order_values;
 use super::{Code, answers, truth_value};
-use crate::ops::{Operator, Rows, build};
+use crate::operator::Operator;
+use crate::rows::Rows;
 use crate::run::Run;
 use crate::value_key::{Domain, Side};
 
@@ -115,7 +116,7 @@ impl SubqueryCode {
         let node = &run.body.subqueries[self.id];
         let mut operator = match run.subqueries[self.id].operator.take() {
             Some(operator) => operator,
-            None => build(&node.root),
+            None => node.root.build(),
         };
         // Not closed: the next evaluation opens it again and finds what does not depend on outer values.
         let outcome = drive(operator.as_mut(), &node.outputs, run, each);

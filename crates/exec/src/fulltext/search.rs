@@ -131,7 +131,7 @@ impl SearchCode {
             return Ok(found.clone());
         }
         let value = self.against.eval(run)?;
-        let value = convert::coerce(value, &self.against_ty, &Coercion::Text, run)?;
+        let value = convert::coerce(value, &self.against_ty, &Coercion::Text, &mut run.function)?;
         let found = match value {
             Value::Bytes(text) => self.search(&String::from_utf8_lossy(&text), lock, run)?,
             _ => Found::default(),

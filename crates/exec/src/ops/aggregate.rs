@@ -7,20 +7,21 @@ use plan::AggregateMode;
 use plugin_api::{Accumulator, BoundAggregate, Coercion};
 use types::{DataType, Decimal, Value};
 
+use super::partitions::{LEVELS_MAX, Partitions};
 use super::simple::Seen;
 use super::sort::{KeyCode, Sorter};
-use super::{Node, Operator, Rows};
-use crate::batch::{BatchAggregate, BatchAggregateNode};
 use crate::convert;
 use crate::expr::Code;
 use crate::key_set::{KEY_OVERHEAD, KeySet};
+use crate::operator::{Operator, Source};
+use crate::rows::Rows;
 use crate::run::Run;
-use crate::spill::{LEVELS_MAX, Partitions, RowReader};
+use crate::spill::RowReader;
 use crate::value_key::append_hash_key;
 
 /// Grouping in a program.
 pub(crate) struct AggregateNode {
-    pub(crate) input: Node,
+    pub(crate) input: Box<dyn Source>,
     pub(crate) mode: AggregateMode,
     pub(crate) keys: Vec<(usize, Code, DataType)>,
     pub(crate) calls: Vec<CallNode>,
@@ -29,8 +30,6 @@ pub(crate) struct AggregateNode {
     pub(crate) grouping: Vec<Option<usize>>,
     /// Registers of the input that keys and calls read, and the carried ones: what is kept of a row that moves to a file.
     pub(crate) input_registers: Vec<usize>,
-    /// Where the batch program can do it too.
-    pub(crate) batch: Option<Box<BatchAggregateNode>>,
 }
 
 /// An aggregate call.
@@ -108,7 +107,9 @@ impl CallNode {
                     Some(Value::Null) => None,
                     _ => match code.eval(run)? {
                         Value::Null => None,
-                        value => Some(convert::to_i128(&value, &self.args[0].1, run)?),
+                        value => {
+                            Some(convert::to_i128(&value, &self.args[0].1, &mut run.function)?)
+                        }
                     },
                 };
                 if let Some(number) = number {
@@ -127,7 +128,7 @@ impl CallNode {
             let value = code.eval(run)?;
             let value = match coercion {
                 Coercion::AsIs => value,
-                coercion => convert::coerce(value, ty, coercion, run)?,
+                coercion => convert::coerce(value, ty, coercion, &mut run.function)?,
             };
             if value.is_null() && self.function.skip_nulls {
                 return Ok(());
@@ -183,21 +184,14 @@ impl CallNode {
     }
 }
 
-/// The running operator for a node.
-pub(crate) fn build<'r>(node: &'r AggregateNode) -> Box<dyn Operator<'r> + 'r> {
-    match &node.batch {
-        Some(batch) => Box::new(BatchAggregate::new(node, batch)),
-        None => build_row_aggregate(node),
-    }
-}
-
-/// The row program's operator for a node's mode.
-pub(crate) fn build_row_aggregate<'r>(node: &'r AggregateNode) -> Box<dyn Operator<'r> + 'r> {
-    match node.mode {
-        AggregateMode::Scalar if !node.rollup => Box::new(Scalar::new(node)),
-        AggregateMode::Hash if !node.rollup => Box::new(Hash::new(node)),
-        AggregateMode::Scalar | AggregateMode::Hash | AggregateMode::Sorted => {
-            Box::new(Sorted::new(node))
+impl Source for AggregateNode {
+    fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r> {
+        match self.mode {
+            AggregateMode::Scalar if !self.rollup => Box::new(Scalar::new(self)),
+            AggregateMode::Hash if !self.rollup => Box::new(Hash::new(self)),
+            AggregateMode::Scalar | AggregateMode::Hash | AggregateMode::Sorted => {
+                Box::new(Sorted::new(self))
+            }
         }
     }
 }
@@ -249,7 +243,7 @@ struct Scalar<'r> {
 
 impl<'r> Scalar<'r> {
     fn new(node: &'r AggregateNode) -> Scalar<'r> {
-        Scalar { node, input: super::build(&node.input), done: false }
+        Scalar { node, input: node.input.build(), done: false }
     }
 }
 
@@ -312,7 +306,7 @@ impl<'r> Hash<'r> {
         let registers: Vec<usize> = keys.chain(node.carried.iter().copied()).collect();
         Hash {
             node,
-            input: super::build(&node.input),
+            input: node.input.build(),
             groups: KeySet::default(),
             first_rows: Rows::new(registers.len()),
             states: Vec::new(),
@@ -468,7 +462,7 @@ impl<'r> Sorted<'r> {
         let keys = node.keys.iter().map(|(register, _, _)| *register);
         Sorted {
             node,
-            input: super::build(&node.input),
+            input: node.input.build(),
             levels: Vec::new(),
             group: None,
             key_ends: Vec::new(),

@@ -1,31 +1,33 @@
 //! From `plan::Physical` to `Node`.
 
+use std::sync::Arc;
+
 use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::{
-    Access, AggregateCall, AggregateMode, BinaryOp, CastKind, Expr, FrameBound, FrameUnit,
-    IndexKeySource, Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
+    Access, AggregateCall, AggregateMode, BinaryOp, CastKind, CteId, Expr, FrameBound, FrameUnit,
+    IndexKeySource, JoinKind, Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
     SetOperation, SortKey, TableAccess, WindowCall,
 };
 use plugin_api::BoundAggregate;
 use types::{CollationId, DataType, TypeKind};
 
-use super::Node;
 use super::aggregate::{AggregateNode, CallKind, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
 use super::keys::{KeySource, RangeNode, Ranges};
 use super::materialize::RecursiveNode;
+use super::node::Node;
 use super::scan::{AccessNode, ArmNode, ScanNode, TableNode};
 use super::set::SetNode;
-use super::sort::{KeyCode, SortNode};
+use super::sort::{KeyCode, SortInput, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
-use crate::batch::BatchAggregateNode;
+use crate::batch::{BatchAggregateNode, BatchGrouping};
 use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
 use crate::layout::Layout;
 use crate::measure::MeasuredNodes;
-
+use crate::operator::Source;
 use crate::value_key::Domain;
 
 /// Compiles operators; wraps the compiler of expressions.
@@ -63,6 +65,37 @@ fn drained(mut node: Node) -> Node {
             }
             _ => return node,
         };
+    }
+}
+
+/// The scan whose rows a node passes on.
+fn scan_below(mut node: &Node) -> Option<&ScanNode> {
+    loop {
+        node = match node {
+            Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Measured { input, .. } => input,
+            Node::Scan(scan) => return Some(scan),
+            _ => return None,
+        };
+    }
+}
+
+/// What `Physical::Aggregate` says of its groups.
+#[derive(Clone, Copy)]
+struct Groups<'p> {
+    mode: AggregateMode,
+    keys: &'p [(Register, Expr)],
+    aggregates: &'p [AggregateCall],
+    carried: &'p [Register],
+    grouping: &'p [Option<Register>],
+}
+
+/// A grouping, by the batch program where that can do it.
+fn grouping_node(row: AggregateNode, batch: Option<BatchGrouping>) -> Node {
+    match batch {
+        Some(batch) => Node::BatchAggregate(Box::new(BatchAggregateNode { row, batch })),
+        None => Node::Aggregate(Box::new(row)),
     }
 }
 
@@ -118,177 +151,55 @@ impl<'a> NodeCompiler<'a> {
         Ok(Node::Measured { place, input: Box::new(node) })
     }
 
+    /// The input of another operator.
+    fn input(&mut self, plan: &Physical) -> Result<Box<dyn Source>> {
+        Ok(Box::new(self.node(plan)?))
+    }
+
     fn bare_node(&mut self, plan: &Physical) -> Result<Node> {
-        Ok(match plan {
-            Physical::OneRow => Node::OneRow,
-            Physical::Nothing => Node::Nothing,
+        match plan {
+            Physical::OneRow => Ok(Node::OneRow),
+            Physical::Nothing => Ok(Node::Nothing),
             Physical::Scan { table, access, filter } => {
-                Node::Scan(Box::new(self.scan(table, access, filter.as_ref())?))
+                Ok(Node::Scan(Box::new(self.scan(table, access, filter.as_ref())?)))
             }
             Physical::InformationScan { schema, name, columns, equals, filter } => {
-                let equals = equals
-                    .iter()
-                    .map(|(column, expr)| Ok((column.clone(), self.exprs.expr(expr)?, expr.ty())));
-                let equals = equals.collect::<Result<Vec<_>>>()?;
-                Node::Information(Box::new(InformationNode {
-                    schema: schema.clone(),
-                    name: name.clone(),
-                    columns: columns.iter().map(|(c, register)| (*c, index(*register))).collect(),
-                    equals,
-                    filter: filter.as_ref().map(|f| self.exprs.truth(f)).transpose()?,
-                }))
+                self.information(schema, name, columns, equals, filter.as_ref())
             }
-            Physical::Values { rows, columns } => Node::Values {
-                rows: rows.iter().map(|row| self.exprs.exprs(row)).collect::<Result<_>>()?,
-                columns: indexes(columns),
-            },
-            Physical::JsonRows(rows) => {
-                let document = self.exprs.expr(&rows.document)?;
-                Node::JsonRows(Box::new(JsonRowsNode::new(rows, document)?))
-            }
-            Physical::Filter { input, predicate } => Node::Filter {
-                input: Box::new(self.node(input)?),
-                predicate: self.exprs.truth(predicate)?,
-            },
-            Physical::Project { input, columns } => {
-                let input = Box::new(self.node(input)?);
-                let columns = columns
-                    .iter()
-                    .map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?)));
-                Node::Project { input, columns: columns.collect::<Result<_>>()? }
-            }
+            Physical::Values { rows, columns } => self.values(rows, columns),
+            Physical::JsonRows(rows) => self.json_rows(rows),
+            Physical::Filter { input, predicate } => self.filter(input, predicate),
+            Physical::Project { input, columns } => self.project(input, columns),
             Physical::NestedLoop { kind, outer, inner, condition, inner_columns } => {
-                Node::NestedLoop(Box::new(NestedLoopNode {
-                    kind: *kind,
-                    outer: self.node(outer)?,
-                    inner: self.node(inner)?,
-                    condition: condition.as_ref().map(|c| self.exprs.truth(c)).transpose()?,
-                    inner_columns: indexes(inner_columns),
-                }))
+                self.nested_loop(*kind, (outer, inner), condition.as_ref(), inner_columns)
             }
             Physical::HashJoin { kind, outer, inner, keys, condition, inner_columns } => {
-                // The inputs first: they name the registers that errors in expressions mention.
-                let (outer_node, inner_node) = (self.node(outer)?, self.node(inner)?);
-                let keys = keys.iter().map(|(outer, inner, collation)| {
-                    Ok(HashKey {
-                        domain: Domain::new(&outer.ty(), &inner.ty(), *collation),
-                        outer: self.exprs.expr(outer)?,
-                        inner: self.exprs.expr(inner)?,
-                    })
-                });
-                let keys = keys.collect::<Result<_>>()?;
-                Node::HashJoin(Box::new(HashJoinNode {
-                    kind: *kind,
-                    correlated: self.is_correlated(inner),
-                    outer_columns: definitions(outer).iter().map(index).collect(),
-                    outer: outer_node,
-                    inner: inner_node,
-                    keys,
-                    condition: condition.as_ref().map(|c| self.exprs.truth(c)).transpose()?,
-                    inner_columns: indexes(inner_columns),
-                }))
+                self.hash_join(*kind, (outer, inner), keys, condition.as_ref(), inner_columns)
             }
             Physical::Aggregate { input, mode, keys, aggregates, carried, rollup, grouping } => {
-                // Only the row program stops before the end.
-                let may_stop = std::mem::take(&mut self.may_stop) && *mode == AggregateMode::Sorted;
-                let input_node = drained(self.node(input)?);
-                let key_codes = keys
-                    .iter()
-                    .map(|(register, expr)| {
-                        Ok((index(*register), self.exprs.expr(expr)?, expr.ty()))
-                    })
-                    .collect::<Result<_>>()?;
-                let calls =
-                    aggregates.iter().map(|call| self.aggregate(call)).collect::<Result<_>>()?;
-                let mut node = AggregateNode {
-                    input: input_node,
-                    mode: *mode,
-                    keys: key_codes,
-                    calls,
-                    carried: indexes(carried),
-                    rollup: *rollup,
-                    grouping: grouping.iter().map(|register| register.map(index)).collect(),
-                    input_registers: self.group_registers(input, keys, aggregates, carried),
-                    batch: None,
-                };
-                // Only its operators are measured one by one.
-                if self.measured.is_none() && !may_stop {
-                    node.batch = BatchAggregateNode::compile(self, input, keys, aggregates, &node)
-                        .map(Box::new);
-                }
-                Node::Aggregate(Box::new(node))
+                let groups = Groups { mode: *mode, keys, aggregates, carried, grouping };
+                self.grouping(input, &groups, *rollup)
             }
             Physical::Window { input, partition_by, order_by, calls, columns } => {
-                self.window(input, partition_by, order_by, calls, columns)?
+                self.window(input, partition_by, order_by, calls, columns)
             }
             Physical::Sort { input, keys, limit, columns } => {
-                let doubles = match &**input {
-                    // Measured, the two steps are told apart.
-                    Physical::Distinct { input, columns, .. } if self.measured.is_none() => {
-                        Some(input).filter(|_| decides(keys, columns))
-                    }
-                    _ => None,
-                };
-                Node::Sort(Box::new(SortNode {
-                    input: drained(self.node(doubles.unwrap_or(input))?),
-                    keys: self.sort_keys(keys)?,
-                    limit: self.exprs.option(limit.as_ref())?,
-                    columns: indexes(columns),
-                    distinct: doubles.is_some(),
-                }))
+                self.sort(input, keys, limit.as_ref(), columns)
             }
             Physical::Distinct { input, columns, keeps_order } => {
-                match self.distinct_groups(input, columns, *keeps_order)? {
-                    Some(groups) => groups,
-                    None => Node::Distinct {
-                        keeps_order: *keeps_order,
-                        input: Box::new(self.node(input)?),
-                        columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
-                    },
-                }
+                self.distinct(input, columns, *keeps_order)
             }
             Physical::Limit { input, limit, offset, count_all } => {
-                self.may_stop = !count_all && is_grouping(input);
-                Node::Limit {
-                    input: Box::new(self.node(input)?),
-                    limit: self.exprs.option(limit.as_ref())?,
-                    offset: self.exprs.option(offset.as_ref())?,
-                    count_all: *count_all,
-                }
+                self.limit(input, limit.as_ref(), offset.as_ref(), *count_all)
             }
             Physical::SetOperation { operation, inputs, columns } => {
-                let (registers, types) = typed(columns);
-                let inputs = inputs
-                    .iter()
-                    .map(|(input, outputs)| Ok((self.node(input)?, self.outputs(outputs, &types)?)))
-                    .collect::<Result<_>>()?;
-                let columns = registers.iter().copied().zip(types.iter().cloned()).collect();
-                let operation = *operation;
-                let set = SetNode { operation, inputs, columns: registers, types };
-                let set = Node::Set(Box::new(set));
-                match operation {
-                    SetOperation::UnionDistinct => {
-                        Node::Distinct { input: Box::new(set), columns, keeps_order: false }
-                    }
-                    SetOperation::UnionAll
-                    | SetOperation::IntersectAll
-                    | SetOperation::IntersectDistinct
-                    | SetOperation::ExceptAll
-                    | SetOperation::ExceptDistinct => set,
-                }
+                self.set_operation(*operation, inputs, columns)
             }
             Physical::Materialize { id, input, outputs, columns, correlated } => {
-                let (registers, types) = typed(columns);
-                Node::Materialize {
-                    id: *id,
-                    input: Box::new(self.node(input)?),
-                    outputs: self.outputs(outputs, &types)?,
-                    columns: registers,
-                    correlated: *correlated,
-                }
+                self.materialize(*id, (input, outputs), columns, *correlated)
             }
             Physical::CteScan { id, columns } => {
-                Node::CteScan { id: *id, columns: typed(columns).0 }
+                Ok(Node::CteScan { id: *id, columns: typed(columns).0 })
             }
             Physical::RecursiveCte {
                 id,
@@ -299,22 +210,260 @@ impl<'a> NodeCompiler<'a> {
                 distinct,
                 columns,
             } => {
-                let (registers, types) = typed(columns);
-                Node::RecursiveCte(Box::new(RecursiveNode {
-                    id: *id,
-                    seed: self.node(seed)?,
-                    seed_outputs: self.outputs(seed_outputs, &types)?,
-                    step: self.node(step)?,
-                    step_outputs: self.outputs(step_outputs, &types)?,
-                    distinct: *distinct,
-                    columns: registers,
-                    types,
-                }))
+                let (seed, step) = ((&**seed, &**seed_outputs), (&**step, &**step_outputs));
+                self.recursive_cte(*id, seed, step, *distinct, columns)
             }
+        }
+    }
+
+    fn values(&mut self, rows: &[Vec<Expr>], columns: &[Register]) -> Result<Node> {
+        Ok(Node::Values {
+            rows: rows.iter().map(|row| self.exprs.exprs(row)).collect::<Result<_>>()?,
+            columns: indexes(columns),
         })
     }
 
-    /// Registers of the input that a grouping reads, and the carried ones.
+    fn json_rows(&mut self, rows: &plan::JsonRows) -> Result<Node> {
+        let document = self.exprs.expr(&rows.document)?;
+        Ok(Node::JsonRows(Box::new(JsonRowsNode::new(rows, document)?)))
+    }
+
+    fn filter(&mut self, input: &Physical, predicate: &Expr) -> Result<Node> {
+        Ok(Node::Filter {
+            input: Box::new(self.node(input)?),
+            predicate: self.exprs.truth(predicate)?,
+        })
+    }
+
+    fn project(&mut self, input: &Physical, columns: &[(Register, Expr)]) -> Result<Node> {
+        let input = Box::new(self.node(input)?);
+        let columns =
+            columns.iter().map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?)));
+        Ok(Node::Project { input, columns: columns.collect::<Result<_>>()? })
+    }
+
+    fn limit(
+        &mut self,
+        input: &Physical,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+        count_all: bool,
+    ) -> Result<Node> {
+        self.may_stop = !count_all && is_grouping(input);
+        Ok(Node::Limit {
+            input: Box::new(self.node(input)?),
+            limit: self.exprs.option(limit)?,
+            offset: self.exprs.option(offset)?,
+            count_all,
+        })
+    }
+
+    fn materialize(
+        &mut self,
+        id: CteId,
+        (input, outputs): (&Physical, &[Expr]),
+        columns: &[(Register, DataType)],
+        correlated: bool,
+    ) -> Result<Node> {
+        let (registers, types) = typed(columns);
+        Ok(Node::Materialize {
+            id,
+            input: Box::new(self.node(input)?),
+            outputs: self.outputs(outputs, &types)?,
+            columns: registers,
+            correlated,
+        })
+    }
+
+    fn recursive_cte(
+        &mut self,
+        id: CteId,
+        (seed, seed_outputs): (&Physical, &[Expr]),
+        (step, step_outputs): (&Physical, &[Expr]),
+        distinct: bool,
+        columns: &[(Register, DataType)],
+    ) -> Result<Node> {
+        let (registers, types) = typed(columns);
+        Ok(Node::RecursiveCte(Box::new(RecursiveNode {
+            id,
+            seed: self.input(seed)?,
+            seed_outputs: self.outputs(seed_outputs, &types)?,
+            step: self.input(step)?,
+            step_outputs: self.outputs(step_outputs, &types)?,
+            distinct,
+            columns: registers,
+            types,
+        })))
+    }
+
+    fn grouping(&mut self, input: &Physical, groups: &Groups<'_>, rollup: bool) -> Result<Node> {
+        let Groups { mode, keys, aggregates, carried, grouping } = *groups;
+        // Only the row program stops before the end.
+        let may_stop = std::mem::take(&mut self.may_stop) && mode == AggregateMode::Sorted;
+        let row = AggregateNode {
+            input: Box::new(drained(self.node(input)?)),
+            mode,
+            keys: self.group_keys(keys)?,
+            calls: self.aggregates(aggregates)?,
+            carried: indexes(carried),
+            rollup,
+            grouping: grouping.iter().map(|register| register.map(index)).collect(),
+            input_registers: self.group_registers(input, keys, aggregates, carried),
+        };
+        // Only its operators are measured one by one.
+        let batch = match self.measured.is_none() && !may_stop {
+            true => BatchGrouping::compile(self, input, keys, aggregates, &row),
+            false => None,
+        };
+        Ok(grouping_node(row, batch))
+    }
+
+    fn information(
+        &mut self,
+        schema: &Arc<str>,
+        name: &Arc<str>,
+        columns: &[(usize, Register)],
+        equals: &[(Arc<str>, Expr)],
+        filter: Option<&Expr>,
+    ) -> Result<Node> {
+        let equals = equals
+            .iter()
+            .map(|(column, expr)| Ok((column.clone(), self.exprs.expr(expr)?, expr.ty())));
+        let equals = equals.collect::<Result<Vec<_>>>()?;
+        Ok(Node::Information(Box::new(InformationNode {
+            schema: schema.clone(),
+            name: name.clone(),
+            columns: columns.iter().map(|(column, register)| (*column, index(*register))).collect(),
+            equals,
+            filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
+        })))
+    }
+
+    fn nested_loop(
+        &mut self,
+        kind: JoinKind,
+        (outer, inner): (&Physical, &Physical),
+        condition: Option<&Expr>,
+        inner_columns: &[Register],
+    ) -> Result<Node> {
+        Ok(Node::NestedLoop(Box::new(NestedLoopNode {
+            kind,
+            outer: self.input(outer)?,
+            inner: self.input(inner)?,
+            condition: condition.map(|condition| self.exprs.truth(condition)).transpose()?,
+            inner_columns: indexes(inner_columns),
+        })))
+    }
+
+    fn hash_join(
+        &mut self,
+        kind: JoinKind,
+        (outer, inner): (&Physical, &Physical),
+        keys: &[(Expr, Expr, CollationId)],
+        condition: Option<&Expr>,
+        inner_columns: &[Register],
+    ) -> Result<Node> {
+        // The inputs first: they name the registers that errors in expressions mention.
+        let (outer_node, inner_node) = (self.input(outer)?, self.input(inner)?);
+        let keys = keys.iter().map(|(outer, inner, collation)| {
+            Ok(HashKey {
+                domain: Domain::new(&outer.ty(), &inner.ty(), *collation),
+                outer: self.exprs.expr(outer)?,
+                inner: self.exprs.expr(inner)?,
+            })
+        });
+        let keys = keys.collect::<Result<_>>()?;
+        Ok(Node::HashJoin(Box::new(HashJoinNode {
+            kind,
+            correlated: self.is_correlated(inner),
+            outer_columns: definitions(outer).iter().map(index).collect(),
+            outer: outer_node,
+            inner: inner_node,
+            keys,
+            condition: condition.map(|condition| self.exprs.truth(condition)).transpose()?,
+            inner_columns: indexes(inner_columns),
+        })))
+    }
+
+    fn aggregates(&mut self, calls: &[AggregateCall]) -> Result<Vec<CallNode>> {
+        calls.iter().map(|call| self.aggregate(call)).collect()
+    }
+
+    fn group_keys(&mut self, keys: &[(Register, Expr)]) -> Result<Vec<(usize, Code, DataType)>> {
+        keys.iter()
+            .map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?, expr.ty())))
+            .collect()
+    }
+
+    fn sort(
+        &mut self,
+        input: &Physical,
+        keys: &[SortKey],
+        limit: Option<&Expr>,
+        columns: &[Register],
+    ) -> Result<Node> {
+        let doubles = match input {
+            // Measured, the two steps are told apart.
+            Physical::Distinct { input, columns, .. } if self.measured.is_none() => {
+                Some(&**input).filter(|_| decides(keys, columns))
+            }
+            _ => None,
+        };
+        let input = drained(self.node(doubles.unwrap_or(input))?);
+        Ok(Node::Sort(Box::new(SortNode {
+            reads_ranges: scan_below(&input).is_some_and(ScanNode::reads_ranges),
+            input: match input {
+                Node::Scan(scan) => SortInput::Scan(scan),
+                rows => SortInput::Rows(Box::new(rows)),
+            },
+            keys: self.sort_keys(keys)?,
+            limit: self.exprs.option(limit)?,
+            columns: indexes(columns),
+            distinct: doubles.is_some(),
+        })))
+    }
+
+    fn distinct(
+        &mut self,
+        input: &Physical,
+        columns: &[(Register, DataType)],
+        keeps_order: bool,
+    ) -> Result<Node> {
+        if let Some(groups) = self.distinct_groups(input, columns, keeps_order)? {
+            return Ok(groups);
+        }
+        Ok(Node::Distinct {
+            keeps_order,
+            input: Box::new(self.node(input)?),
+            columns: columns.iter().map(|(r, ty)| (index(*r), ty.clone())).collect(),
+        })
+    }
+
+    fn set_operation(
+        &mut self,
+        operation: SetOperation,
+        inputs: &[(Physical, Vec<Expr>)],
+        columns: &[(Register, DataType)],
+    ) -> Result<Node> {
+        let (registers, types) = typed(columns);
+        let inputs = inputs
+            .iter()
+            .map(|(input, outputs)| Ok((self.input(input)?, self.outputs(outputs, &types)?)))
+            .collect::<Result<_>>()?;
+        let columns = registers.iter().copied().zip(types.iter().cloned()).collect();
+        let set = Node::Set(Box::new(SetNode { operation, inputs, columns: registers, types }));
+        Ok(match operation {
+            SetOperation::UnionDistinct => {
+                Node::Distinct { input: Box::new(set), columns, keeps_order: false }
+            }
+            SetOperation::UnionAll
+            | SetOperation::IntersectAll
+            | SetOperation::IntersectDistinct
+            | SetOperation::ExceptAll
+            | SetOperation::ExceptDistinct => set,
+        })
+    }
+
     /// DISTINCT as a grouping without calls, where the batch program can do that and all rows are wanted.
     fn distinct_groups(
         &mut self,
@@ -329,25 +478,21 @@ impl<'a> NodeCompiler<'a> {
             (*register, Expr::Column { register: *register, ty: ty.clone() })
         };
         let keys: Vec<(Register, Expr)> = columns.iter().map(key).collect();
-        let codes = keys
-            .iter()
-            .map(|(register, expr)| Ok((index(*register), self.exprs.expr(expr)?, expr.ty())));
-        let mut node = AggregateNode {
-            keys: codes.collect::<Result<_>>()?,
-            input: drained(self.node(input)?),
+        let row = AggregateNode {
+            keys: self.group_keys(&keys)?,
+            input: Box::new(drained(self.node(input)?)),
             mode: AggregateMode::Hash,
             calls: Vec::new(),
             carried: Vec::new(),
             rollup: false,
             grouping: vec![None; keys.len()],
             input_registers: self.group_registers(input, &keys, &[], &[]),
-            batch: None,
         };
-        let batch = BatchAggregateNode::compile(self, input, &keys, &[], &node);
-        node.batch = batch.map(Box::new);
-        Ok(node.batch.is_some().then(|| Node::Aggregate(Box::new(node))))
+        let batch = BatchGrouping::compile(self, input, &keys, &[], &row);
+        Ok(batch.map(|batch| grouping_node(row, Some(batch))))
     }
 
+    /// Registers of the input that a grouping reads, and the carried ones.
     fn group_registers(
         &self,
         input: &Physical,
@@ -563,7 +708,7 @@ impl<'a> NodeCompiler<'a> {
         calls: &[WindowCall],
         columns: &[Register],
     ) -> Result<Node> {
-        let input = self.node(input)?;
+        let input = self.input(input)?;
         let ascending = |expr: &Expr| SortKey { expr: expr.clone(), descending: false };
         let partition_by: Vec<SortKey> = partition_by.iter().map(ascending).collect();
         let scratch = self.exprs.new_register();

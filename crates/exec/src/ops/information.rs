@@ -6,9 +6,10 @@ use errors::{Error, ErrorCode, Result};
 use plugin_api::InfoFilter;
 use types::DataType;
 
-use super::{Operator, Rows};
 use crate::convert;
 use crate::expr::{Code, Truth};
+use crate::operator::Operator;
+use crate::rows::Rows;
 use crate::run::Run;
 
 /// An information table in a program.

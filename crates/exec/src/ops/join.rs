@@ -4,18 +4,20 @@ use errors::Result;
 use plan::JoinKind;
 use types::Value;
 
-use super::{Node, Operator, Rows, build};
+use super::partitions::{LEVELS_MAX, Partitions};
 use crate::expr::{Code, Truth};
 use crate::key_set::{KEY_OVERHEAD, KeySet};
+use crate::operator::{Operator, Source};
+use crate::rows::Rows;
 use crate::run::Run;
-use crate::spill::{LEVELS_MAX, Partitions, RowReader};
+use crate::spill::RowReader;
 use crate::value_key::{Domain, Side};
 
 /// A nested loop in a program.
 pub(crate) struct NestedLoopNode {
     pub(crate) kind: JoinKind,
-    pub(crate) outer: Node,
-    pub(crate) inner: Node,
+    pub(crate) outer: Box<dyn Source>,
+    pub(crate) inner: Box<dyn Source>,
     pub(crate) condition: Option<Truth>,
     pub(crate) inner_columns: Vec<usize>,
 }
@@ -32,8 +34,8 @@ impl<'r> NestedLoop<'r> {
     pub(crate) fn new(node: &'r NestedLoopNode) -> NestedLoop<'r> {
         NestedLoop {
             node,
-            outer: build(&node.outer),
-            inner: build(&node.inner),
+            outer: node.outer.build(),
+            inner: node.inner.build(),
             outer_row: OuterRow::default(),
         }
     }
@@ -128,8 +130,8 @@ pub(crate) struct HashKey {
 /// A hash join in a program.
 pub(crate) struct HashJoinNode {
     pub(crate) kind: JoinKind,
-    pub(crate) outer: Node,
-    pub(crate) inner: Node,
+    pub(crate) outer: Box<dyn Source>,
+    pub(crate) inner: Box<dyn Source>,
     pub(crate) keys: Vec<HashKey>,
     pub(crate) condition: Option<Truth>,
     pub(crate) inner_columns: Vec<usize>,
@@ -175,8 +177,8 @@ impl<'r> HashJoin<'r> {
     pub(crate) fn new(node: &'r HashJoinNode) -> HashJoin<'r> {
         HashJoin {
             node,
-            outer: build(&node.outer),
-            inner: build(&node.inner),
+            outer: node.outer.build(),
+            inner: node.inner.build(),
             keys: KeySet::default(),
             heads: Vec::new(),
             chain: Vec::new(),

@@ -4,8 +4,8 @@ use errors::{Error, ErrorCode, Result};
 use types::json::{self, JsonRef};
 use types::{DataType, JsonPath, SqlBytes, Value};
 
-use super::Operator;
 use crate::expr::Code;
+use crate::operator::Operator;
 use crate::run::Run;
 
 /// As errors name the function.

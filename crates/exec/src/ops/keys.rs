@@ -40,7 +40,7 @@ impl KeySource {
             encode_part(&Value::Null, &self.ty, self.prefix_length, self.descending, out);
             return Ok(true);
         }
-        match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)? {
+        match convert::to_key(value, &self.from, &self.ty, self.is_utc, &mut run.function)? {
             KeyFit::Exact(value) => {
                 encode_part(&value, &self.ty, self.prefix_length, self.descending, out);
                 Ok(true)
@@ -55,10 +55,11 @@ impl KeySource {
         if value.is_null() {
             return Ok(None);
         }
-        let (value, order) = match convert::to_key(value, &self.from, &self.ty, self.is_utc, run)? {
-            KeyFit::Exact(value) => (value, Some(Ordering::Equal)),
-            KeyFit::Rounded(value, order) => (value, order),
-        };
+        let (value, order) =
+            match convert::to_key(value, &self.from, &self.ty, self.is_utc, &mut run.function)? {
+                KeyFit::Exact(value) => (value, Some(Ordering::Equal)),
+                KeyFit::Rounded(value, order) => (value, order),
+            };
         if value.is_null() {
             return Ok(None);
         }

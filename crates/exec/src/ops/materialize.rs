@@ -7,8 +7,9 @@ use plan::CteId;
 use types::DataType;
 
 use super::simple::Seen;
-use super::{KeptReader, KeptRows, Node, Operator, build};
 use crate::expr::Code;
+use crate::kept_rows::{KeptReader, KeptRows};
+use crate::operator::{Operator, Source};
 use crate::run::Run;
 
 /// Reads its input once and gives its rows again and again.
@@ -110,7 +111,7 @@ impl<'r> Operator<'r> for CteScan<'r> {
             return Err(Error::internal("a common table expression without a definition"));
         };
         run.counts.temporary_tables += 1;
-        let mut input = build(&cte.root);
+        let mut input = cte.root.build();
         let rows = read_all(input.as_mut(), &cte.outputs, run);
         input.close(run);
         self.rows = Rc::new(rows?);
@@ -128,9 +129,9 @@ impl<'r> Operator<'r> for CteScan<'r> {
 /// WITH RECURSIVE in a program.
 pub(crate) struct RecursiveNode {
     pub(crate) id: CteId,
-    pub(crate) seed: Node,
+    pub(crate) seed: Box<dyn Source>,
     pub(crate) seed_outputs: Vec<Code>,
-    pub(crate) step: Node,
+    pub(crate) step: Box<dyn Source>,
     pub(crate) step_outputs: Vec<Code>,
     pub(crate) distinct: bool,
     pub(crate) columns: Vec<usize>,
@@ -152,8 +153,8 @@ impl<'r> RecursiveCte<'r> {
     pub(crate) fn new(node: &'r RecursiveNode) -> RecursiveCte<'r> {
         RecursiveCte {
             node,
-            seed: build(&node.seed),
-            step: build(&node.step),
+            seed: node.seed.build(),
+            step: node.step.build(),
             seen: Seen::default(),
             round: Rc::new(KeptRows::new(node.columns.len())),
             reader: KeptReader::default(),

@@ -20,7 +20,7 @@ pub(crate) struct SpilledRuns {
 
 impl SpilledRuns {
     pub(crate) fn create(run: &mut Run<'_>) -> Result<SpilledRuns> {
-        Ok(SpilledRuns { writer: RowWriter::create(run)?, runs: Vec::new() })
+        Ok(SpilledRuns { writer: RowWriter::create(run.settings)?, runs: Vec::new() })
     }
 
     /// Appends a row of the present run; rows come in order.

@@ -4,18 +4,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine_api::{
-    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, RowBatch, RowBuf, RowLock,
-    RowRef, ScanSpec, TableId, WaitPolicy,
+    CursorId, Direction, EngineIndex, GetOutcome, IndexId, KeyRange, RowBuf, RowLock, RowRef,
+    ScanSpec, TableId, WaitPolicy,
 };
 use errors::Result;
 use hashbrown::HashSet;
 use types::{SqlBytes, Value};
 
-use super::{KeySource, Operator, Ranges};
+use super::keys::{KeySource, Ranges};
+use crate::buffers::ScanBuffers;
 use crate::expr::Truth;
 use crate::fulltext::{Found, SearchCode};
 use crate::layout::Layout;
 use crate::measure::ExecCounts;
+use crate::operator::Operator;
 use crate::run::Run;
 
 /// A stored table in a program.
@@ -192,13 +194,11 @@ const FETCH_GROWTH: usize = 8;
 /// A scan's buffers that were larger than this are freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// Memory of a scan, reused from statement to statement.
-#[derive(Default)]
-pub(crate) struct ScanBuffers {
-    batch: RowBatch,
-    row: RowBuf,
-    key: Vec<u8>,
-    is_used: bool,
+impl ScanNode {
+    /// Whether its rows come from ranges of an index.
+    pub(crate) fn reads_ranges(&self) -> bool {
+        matches!(self.access, AccessNode::Ranges { .. } | AccessNode::Merge { .. })
+    }
 }
 
 /// Bytes of locators that a locking merge remembers; behind them the alternatives' conditions tell rows apart, as in plain reads.

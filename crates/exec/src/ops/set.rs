@@ -6,15 +6,16 @@ use plan::SetOperation;
 use types::{DataType, Value};
 
 use super::simple::Seen;
-use super::{Node, Operator, Rows, build};
 use crate::expr::Code;
+use crate::operator::{Operator, Source};
+use crate::rows::Rows;
 use crate::run::Run;
 use crate::value_key::append_hash_key;
 
 /// A set operation in a program. The outputs are already in the representation of `columns`.
 pub(crate) struct SetNode {
     pub(crate) operation: SetOperation,
-    pub(crate) inputs: Vec<(Node, Vec<Code>)>,
+    pub(crate) inputs: Vec<(Box<dyn Source>, Vec<Code>)>,
     pub(crate) columns: Vec<usize>,
     pub(crate) types: Vec<DataType>,
 }
@@ -39,7 +40,7 @@ impl<'r> SetOperator<'r> {
     pub(crate) fn new(node: &'r SetNode) -> SetOperator<'r> {
         SetOperator {
             node,
-            inputs: node.inputs.iter().map(|(input, _)| build(input)).collect(),
+            inputs: node.inputs.iter().map(|(input, _)| input.build()).collect(),
             input: 0,
             is_open: false,
             rows: Rows::new(node.columns.len()),

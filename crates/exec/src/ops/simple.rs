@@ -3,12 +3,14 @@
 use errors::Result;
 use types::{DataType, Value};
 
-use super::Operator;
+use super::partitions::{LEVELS_MAX, Partitions};
 use crate::convert;
 use crate::expr::{Code, Truth};
 use crate::key_set::{KEY_OVERHEAD, KeySet};
+use crate::memory::Memory;
+use crate::operator::Operator;
 use crate::run::Run;
-use crate::spill::{LEVELS_MAX, Partitions, RowReader};
+use crate::spill::RowReader;
 use crate::value_key::append_hash_key;
 
 #[derive(Default)]
@@ -126,7 +128,7 @@ impl Seen {
     pub(crate) fn insert<'v>(
         &mut self,
         values: impl Iterator<Item = (&'v Value, &'v DataType)>,
-        memory: &mut crate::run::Memory,
+        memory: &mut Memory,
     ) -> Result<bool> {
         self.key.clear();
         for (value, ty) in values {
@@ -139,11 +141,7 @@ impl Seen {
     }
 
     /// Whether the key is new.
-    pub(crate) fn insert_key(
-        &mut self,
-        key: &[u8],
-        memory: &mut crate::run::Memory,
-    ) -> Result<bool> {
+    pub(crate) fn insert_key(&mut self, key: &[u8], memory: &mut Memory) -> Result<bool> {
         if !self.keys.insert(key).1 {
             return Ok(false);
         }
@@ -289,7 +287,7 @@ pub(crate) fn row_count(code: Option<&Code>, default: u64, run: &mut Run<'_>) ->
     if value.is_null() {
         return Ok(0);
     }
-    let number = convert::to_i128(&value, &DataType::bigint(), run)?;
+    let number = convert::to_i128(&value, &DataType::bigint(), &mut run.function)?;
     Ok(u64::try_from(number.max(0)).unwrap_or(u64::MAX))
 }
 

@@ -5,10 +5,12 @@ use std::cmp::Ordering;
 use errors::Result;
 
 use super::merge::{Merge, SpilledRuns};
-use super::scan::TableNode;
-use super::simple::row_count;
-use super::{AccessNode, Node, Operator, Rows, Scan, ScanNode, Seen, SortedRows, build};
+use super::scan::{Scan, ScanNode, TableNode};
+use super::simple::{Seen, row_count};
+use crate::buffers::SortedRows;
 use crate::expr::Code;
+use crate::operator::{Operator, Source};
+use crate::rows::Rows;
 use crate::run::Run;
 use crate::value_key::append_sort_key;
 
@@ -21,7 +23,9 @@ pub(crate) struct KeyCode {
 
 /// A sort in a program.
 pub(crate) struct SortNode {
-    pub(crate) input: Node,
+    pub(crate) input: SortInput,
+    /// Its rows come from ranges of an index.
+    pub(crate) reads_ranges: bool,
     pub(crate) keys: Vec<KeyCode>,
     pub(crate) limit: Option<Code>,
     pub(crate) columns: Vec<usize>,
@@ -29,20 +33,18 @@ pub(crate) struct SortNode {
     pub(crate) distinct: bool,
 }
 
-impl SortNode {
-    /// Whether its rows come from ranges of an index.
-    fn reads_ranges(&self) -> bool {
-        let mut node = &self.input;
-        loop {
-            node = match node {
-                Node::Filter { input, .. } | Node::Project { input, .. } => input,
-                Node::Measured { input, .. } => input,
-                Node::Scan(scan) => {
-                    let access = &scan.access;
-                    return matches!(access, AccessNode::Ranges { .. } | AccessNode::Merge { .. });
-                }
-                _ => return false,
-            };
+/// Where the rows of a sort come from.
+pub(crate) enum SortInput {
+    /// A plain scan, whose records may be sorted as they are.
+    Scan(Box<ScanNode>),
+    Rows(Box<dyn Source>),
+}
+
+impl Source for SortInput {
+    fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r> {
+        match self {
+            SortInput::Scan(scan) => Box::new(Scan::new(scan)),
+            SortInput::Rows(rows) => rows.build(),
         }
     }
 }
@@ -50,7 +52,7 @@ impl SortNode {
 impl SortNode {
     /// Counts a sort that gives so many rows from memory.
     pub(crate) fn count_sorted(&self, rows: usize, run: &mut Run<'_>) {
-        match self.reads_ranges() {
+        match self.reads_ranges {
             true => run.counts.sort_range += 1,
             false => run.counts.sort_scan += 1,
         }
@@ -255,7 +257,7 @@ pub(crate) struct Sort<'r> {
 
 impl<'r> Sort<'r> {
     pub(crate) fn new(node: &'r SortNode) -> Sort<'r> {
-        Sort::with_input(node, build(&node.input))
+        Sort::with_input(node, node.input.build())
     }
 
     fn with_input(node: &'r SortNode, input: Box<dyn Operator<'r> + 'r>) -> Sort<'r> {

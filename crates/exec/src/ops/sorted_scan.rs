@@ -1,12 +1,13 @@
 //! ORDER BY over a plain scan of few rows: records stay as the engine gave them and are sent from there. What is more than few goes on
 //! in a `Sort`.
 
-use engine_api::RowBatch;
 use errors::Result;
 
+use super::scan::{Scan, ScanNode};
 use super::simple::row_count;
-use super::sort::{SortNode, key_head};
-use super::{Node, Operator, Scan, ScanNode};
+use super::sort::{SortInput, SortNode, key_head};
+use crate::buffers::{Place, SortedRows};
+use crate::operator::Operator;
 use crate::run::Run;
 
 /// More rows are for the operators, which know limits and files.
@@ -20,30 +21,10 @@ const BOUNDED_SHARE: usize = 4;
 /// What was larger than this is freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// A row's place among the others.
-struct Place {
-    /// The first bytes of the key decide most comparisons.
-    head: u64,
-    key_start: u32,
-    key_end: u32,
-    row: u32,
-}
-
-/// Records with their sort keys, side by side. The memory is used again from statement to statement.
-#[derive(Default)]
-pub(crate) struct SortedRows {
-    records: RowBatch,
-    keys: Vec<u8>,
-    places: Vec<Place>,
-    /// The key of a row behind which no row is wanted.
-    bound: Option<Vec<u8>>,
-    charged: usize,
-}
-
 impl SortNode {
     /// The columns of the scanned table that are its keys, when its input is a plain scan and they are plain columns.
     pub(crate) fn record_keys(&self) -> Option<(&ScanNode, Vec<usize>)> {
-        let Node::Scan(scan) = &self.input else { return None };
+        let SortInput::Scan(scan) = &self.input else { return None };
         let table = &scan.table;
         let columns = table.first.iter().chain(&table.rest);
         let column_of = |register: usize| {

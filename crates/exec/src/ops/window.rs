@@ -6,14 +6,15 @@ use types::{DataType, Value};
 
 use super::aggregate::{CallNode, State};
 use super::sort::{KeyCode, append_keys};
-use super::{Node, Operator, Rows, build};
 use crate::convert;
 use crate::expr::{Code, Comparison};
+use crate::operator::{Operator, Source};
+use crate::rows::Rows;
 use crate::run::Run;
 
 /// Window calls in a program.
 pub(crate) struct WindowNode {
-    pub(crate) input: Node,
+    pub(crate) input: Box<dyn Source>,
     pub(crate) partition_by: Vec<KeyCode>,
     pub(crate) order_by: Vec<KeyCode>,
     pub(crate) calls: Vec<WindowCallNode>,
@@ -91,7 +92,7 @@ impl<'r> Window<'r> {
     pub(crate) fn new(node: &'r WindowNode) -> Window<'r> {
         Window {
             node,
-            input: build(&node.input),
+            input: node.input.build(),
             rows: Rows::new(node.columns.len()),
             results: Vec::new(),
             partitions: Vec::new(),
@@ -225,7 +226,7 @@ impl<'r> Window<'r> {
         if value.is_null() {
             return Ok(None);
         }
-        convert::to_i128(&value, &call.arg_types[index], run).map(Some)
+        convert::to_i128(&value, &call.arg_types[index], &mut run.function).map(Some)
     }
 
     fn compute_ntile(
@@ -421,7 +422,7 @@ impl<'r> Window<'r> {
         run: &mut Run<'r>,
     ) -> Result<i128> {
         let value = distance.eval(run)?;
-        let distance = convert::to_i128(&value, &DataType::bigint(), run)?;
+        let distance = convert::to_i128(&value, &DataType::bigint(), &mut run.function)?;
         if value.is_null() || distance < 0 {
             return Err(Error::with(errors::ErrorCode(3586), &[&"<unnamed window>"]));
         }

@@ -3,7 +3,8 @@
 use errors::Result;
 
 use crate::expr::Code;
-use crate::ops::{KeptReader, KeptRows, Node, Seen, row_count};
+use crate::kept_rows::{KeptReader, KeptRows};
+use crate::ops::{Node, Seen, row_count};
 use crate::query::drive;
 use crate::run::Run;
 

@@ -62,7 +62,7 @@ fn other_key(
         }
         let from_ty = &from.columns[*column].ty;
         let to_ty = &other.columns[*other_column].ty;
-        match convert::to_key(value.clone(), from_ty, to_ty, true, run)? {
+        match convert::to_key(value.clone(), from_ty, to_ty, true, &mut run.function)? {
             KeyFit::Exact(value) => encode_part(&value, to_ty, None, false, &mut bytes),
             KeyFit::Rounded(..) => return Ok(None),
         }

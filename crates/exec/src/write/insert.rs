@@ -7,11 +7,13 @@ use types::{DataType, SqlMode, Value};
 
 use super::row::{Strictness, default_value, evaluate, implicit_default, not_null, store};
 use super::table::{StoreCode, TableCompiler, WriteTable, engines, store_code};
-use super::update::{AssignmentCode, RecordBuffers, assign, assignments, fire_after, replace_row};
+use super::update::{AssignmentCode, assign, assignments, fire_after, replace_row};
 use super::{Written, atomically, foreign, ignored};
+use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome, RowSink};
 use crate::fulltext::{delete_row, insert_row};
-use crate::ops::{KeptReader, KeptRows, Node, NodeCompiler};
+use crate::kept_rows::{KeptReader, KeptRows};
+use crate::ops::{Node, NodeCompiler};
 use crate::output::{self, ComputedRow, Output};
 use crate::query::drive;
 use crate::run::{Body, Run};

@@ -17,7 +17,7 @@ use crate::run::Run;
 pub(crate) use delete::DeleteProgram;
 pub(crate) use insert::InsertProgram;
 pub(crate) use table::WriteTable;
-pub(crate) use update::{RecordBuffers, UpdateProgram};
+pub(crate) use update::UpdateProgram;
 
 /// Runs a write, perhaps of many rows; on an error all of its changes are undone. After a deadlock the engine has undone the whole
 /// transaction.

@@ -40,11 +40,11 @@ pub(crate) fn store(
     let target = Target { name: &column.target, ty: &column.ty, row, mode };
     if is_utc {
         let zone = std::mem::replace(&mut run.function.time_zone, &types::temporal::Utc);
-        let stored = convert::store(value, from, &target, run);
+        let stored = convert::store(value, from, &target, &mut run.function);
         run.function.time_zone = zone;
         return stored;
     }
-    convert::store(value, from, &target, run)
+    convert::store(value, from, &target, &mut run.function)
 }
 
 /// Evaluates an expression and converts it for a column.

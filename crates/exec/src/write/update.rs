@@ -10,6 +10,7 @@ use super::insert::raise_counter;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::{Written, atomically, foreign, ignored};
+use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome};
 use crate::fulltext::update_row;
 use crate::ops::NodeCompiler;
@@ -32,17 +33,6 @@ pub(crate) fn assignments(
             Ok(AssignmentCode { column: assignment.column, value })
         })
         .collect()
-}
-
-/// Buffers for making records.
-#[derive(Default)]
-pub(crate) struct RecordBuffers {
-    pub(crate) old: Vec<Value>,
-    pub(crate) new: Vec<Value>,
-    pub(crate) record: Vec<u8>,
-    /// The rows as triggers see them.
-    pub(crate) old_row: Vec<Value>,
-    pub(crate) new_row: Vec<Value>,
 }
 
 /// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the record, and for foreign keys the old and

@@ -1,0 +1,45 @@
+//! Memory that a session keeps from statement to statement, so that a warm statement allocates nothing: what operators fill, without
+//! the operators.
+
+use engine_api::{RowBatch, RowBuf};
+use types::Value;
+
+/// Memory of a scan, reused from statement to statement.
+#[derive(Default)]
+pub(crate) struct ScanBuffers {
+    pub(crate) batch: RowBatch,
+    pub(crate) row: RowBuf,
+    pub(crate) key: Vec<u8>,
+    pub(crate) is_used: bool,
+}
+
+/// A row's place among the others.
+pub(crate) struct Place {
+    /// The first bytes of the key decide most comparisons.
+    pub(crate) head: u64,
+    pub(crate) key_start: u32,
+    pub(crate) key_end: u32,
+    pub(crate) row: u32,
+}
+
+/// Records with their sort keys, side by side. The memory is used again from statement to statement.
+#[derive(Default)]
+pub(crate) struct SortedRows {
+    pub(crate) records: RowBatch,
+    pub(crate) keys: Vec<u8>,
+    pub(crate) places: Vec<Place>,
+    /// The key of a row behind which no row is wanted.
+    pub(crate) bound: Option<Vec<u8>>,
+    pub(crate) charged: usize,
+}
+
+/// Buffers for making records.
+#[derive(Default)]
+pub(crate) struct RecordBuffers {
+    pub(crate) old: Vec<Value>,
+    pub(crate) new: Vec<Value>,
+    pub(crate) record: Vec<u8>,
+    /// The rows as triggers see them.
+    pub(crate) old_row: Vec<Value>,
+    pub(crate) new_row: Vec<Value>,
+}

@@ -1,0 +1,102 @@
+//! Rows kept in the order in which they came: in memory, and after that in a file without a name. They are read from the front.
+
+use errors::Result;
+use types::Value;
+
+use crate::context::ExecSettings;
+use crate::memory::Memory;
+use crate::rows::Rows;
+use crate::spill::{Extent, RowReader, RowWriter};
+
+/// Rows of equal width. Pushed first, then `end`ed, then read.
+pub(crate) struct KeptRows {
+    /// The first rows.
+    memory: Rows,
+    /// The others; where they lie once they are complete.
+    file: Option<RowWriter>,
+    extent: Option<Extent>,
+    /// Rows in memory and in the file.
+    count: u64,
+}
+
+impl KeptRows {
+    pub(crate) fn new(width: usize) -> KeptRows {
+        KeptRows { memory: Rows::new(width), file: None, extent: None, count: 0 }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes charged to the statement.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// Where the next row goes while there is memory for it.
+    pub(crate) fn in_memory(&mut self, settings: &ExecSettings) -> Option<&mut Rows> {
+        let fits = self.file.is_none() && self.memory.bytes() <= settings.operator_memory_bytes;
+        fits.then_some(&mut self.memory)
+    }
+
+    /// Counts a row that `in_memory` took.
+    pub(crate) fn count_row(&mut self) {
+        self.count += 1;
+    }
+
+    /// Appends a row to the file.
+    pub(crate) fn append<'v>(
+        &mut self,
+        values: impl Iterator<Item = &'v Value>,
+        settings: &ExecSettings,
+    ) -> Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(RowWriter::create(settings)?),
+        };
+        self.count += 1;
+        file.push(&[], values)
+    }
+
+    /// No more rows will come. Whether some are in a file.
+    pub(crate) fn end_file(&mut self) -> Result<bool> {
+        if let Some(file) = &mut self.file {
+            self.extent = Some(file.end_sequence()?);
+        }
+        Ok(self.file.is_some())
+    }
+
+    /// Forgets all rows.
+    pub(crate) fn free(&mut self, memory: &mut Memory) {
+        self.memory.free(memory);
+        (self.file, self.extent, self.count) = (None, None, 0);
+    }
+}
+
+/// A place in kept rows; a new one is before the first.
+#[derive(Default)]
+pub(crate) struct KeptReader {
+    at: usize,
+    file: Option<RowReader>,
+    key: Vec<u8>,
+    /// The last row that was read from the file.
+    values: Vec<Value>,
+}
+
+impl KeptReader {
+    /// The next row; `None` after the last.
+    pub(crate) fn next<'a>(&'a mut self, rows: &'a KeptRows) -> Result<Option<&'a [Value]>> {
+        if self.at < rows.memory.len() {
+            self.at += 1;
+            return Ok(Some(rows.memory.row(self.at - 1)));
+        }
+        let (Some(file), Some(extent)) = (&rows.file, rows.extent) else { return Ok(None) };
+        let reader = self.file.get_or_insert_with(|| file.reader(extent));
+        let found = reader.next(&mut self.key, &mut self.values)?;
+        Ok(found.then_some(self.values.as_slice()))
+    }
+}

@@ -1,0 +1,22 @@
+//! What every operator is to the run and to other operators: something that is built from compiled data, and pulled row by row.
+//! Operators know their inputs, and expressions their subqueries, through these traits alone.
+
+use errors::Result;
+
+use crate::run::Run;
+
+/// A running operator.
+pub(crate) trait Operator<'r> {
+    /// Starts, or starts again with the outer registers as they are now.
+    fn open(&mut self, run: &mut Run<'r>) -> Result<()>;
+    /// Puts the next row into the registers; false at the end.
+    fn next(&mut self, run: &mut Run<'r>) -> Result<bool>;
+    /// Gives back cursors and memory.
+    fn close(&mut self, run: &mut Run<'r>);
+}
+
+/// Compiled data that running operators are made of.
+pub(crate) trait Source: Send + Sync {
+    /// Makes a running operator.
+    fn build<'r>(&'r self) -> Box<dyn Operator<'r> + 'r>;
+}

@@ -46,5 +46,5 @@ mod transaction_statements;
 mod user_locks;
 mod xa;
 
-pub use server::{RootAccount, Server, ServerConfig, ZoneFinder};
+pub use server::{RootAccount, Server, ServerConfig};
 pub use variables::{StartOption, parse_size, start_options};

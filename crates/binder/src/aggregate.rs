@@ -1,36 +1,38 @@
 //! Aggregate functions: to which block they belong, their types, and the same call only once.
 
+use std::sync::Arc;
+
 use errors::{Error, Result, bail};
 use plan::{AggregateCall, Expr, SortKey};
-use plugin_api::{AggregateFunction, ArgInfo, Geometries};
+use plugin_api::ArgInfo;
 use syntax::ast::{self, AggregateFunc};
-use types::{AggregateRole, DataType, TypeKind};
+use types::{DataType, TypeKind};
 
 use crate::Binder;
 
-/// The role of an aggregate of the grammar.
-fn role(func: AggregateFunc) -> AggregateRole {
+/// The registry's name of an aggregate of the grammar.
+pub(crate) fn registry_name(func: AggregateFunc) -> &'static str {
     match func {
-        AggregateFunc::Count => AggregateRole::Count,
-        AggregateFunc::Sum => AggregateRole::Sum,
-        AggregateFunc::Avg => AggregateRole::Average,
-        AggregateFunc::Min => AggregateRole::Minimum,
-        AggregateFunc::Max => AggregateRole::Maximum,
-        AggregateFunc::BitAnd => AggregateRole::BitAnd,
-        AggregateFunc::BitOr => AggregateRole::BitOr,
-        AggregateFunc::BitXor => AggregateRole::BitXor,
-        AggregateFunc::StddevPop => AggregateRole::StddevPop,
-        AggregateFunc::StddevSamp => AggregateRole::StddevSamp,
-        AggregateFunc::VarPop => AggregateRole::VarPop,
-        AggregateFunc::VarSamp => AggregateRole::VarSamp,
-        AggregateFunc::GroupConcat => AggregateRole::GroupConcat,
-        AggregateFunc::JsonArrayAgg => AggregateRole::JsonArrayAgg,
-        AggregateFunc::JsonObjectAgg => AggregateRole::JsonObjectAgg,
-        AggregateFunc::StCollect => AggregateRole::StCollect,
+        AggregateFunc::Count => "COUNT",
+        AggregateFunc::Sum => "SUM",
+        AggregateFunc::Avg => "AVG",
+        AggregateFunc::Min => "MIN",
+        AggregateFunc::Max => "MAX",
+        AggregateFunc::BitAnd => "BIT_AND",
+        AggregateFunc::BitOr => "BIT_OR",
+        AggregateFunc::BitXor => "BIT_XOR",
+        AggregateFunc::StddevPop => "STDDEV_POP",
+        AggregateFunc::StddevSamp => "STDDEV_SAMP",
+        AggregateFunc::VarPop => "VAR_POP",
+        AggregateFunc::VarSamp => "VAR_SAMP",
+        AggregateFunc::GroupConcat => "GROUP_CONCAT",
+        AggregateFunc::JsonArrayAgg => "JSON_ARRAYAGG",
+        AggregateFunc::JsonObjectAgg => "JSON_OBJECTAGG",
+        AggregateFunc::StCollect => "ST_COLLECT",
     }
 }
 
-impl<'b> Binder<'b> {
+impl Binder<'_> {
     pub(crate) fn bind_aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr> {
         if let Some(over) = &call.over {
             return self.bind_aggregate_window(call, over);
@@ -61,9 +63,8 @@ impl<'b> Binder<'b> {
         if !self.blocks[level].accepts_aggregates() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
-        let function = self.aggregate_of(call.func)?;
-        let ty = self.aggregate_type(function, &args, call.separator.as_deref())?;
-        Ok(self.add_aggregate(level, function, call, args, order_by, ty))
+        let ty = self.aggregate_type(registry_name(call.func), &args, call.separator.as_deref())?;
+        Ok(self.add_aggregate(level, call, args, order_by, ty))
     }
 
     fn bind_aggregate_parts(
@@ -71,9 +72,11 @@ impl<'b> Binder<'b> {
         call: &ast::AggregateCall,
     ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
         let mut args = Vec::with_capacity(call.args.len());
-        let numbers = self.aggregate_of(call.func)?.numbers;
-        for (position, arg) in call.args.iter().enumerate() {
-            args.push(if numbers.contains(position) {
+        let name = registry_name(call.func);
+        let numeric =
+            matches!(name, "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP");
+        for arg in &call.args {
+            args.push(if numeric {
                 let number = self.bind_number(arg)?;
                 self.moment_number(number)
             } else {
@@ -103,28 +106,23 @@ impl<'b> Binder<'b> {
         Ok((args, order_by))
     }
 
-    /// The registry's function for an aggregate of the grammar; 1235 where no plugin has one.
-    pub(crate) fn aggregate_of(&self, func: AggregateFunc) -> Result<&'b AggregateFunction> {
-        match self.input.registry.aggregate_of(role(func)) {
-            Some(function) => Ok(function),
-            None => Err(Error::not_supported(func.name().to_ascii_uppercase())),
-        }
-    }
-
     /// The result type of an aggregate.
     pub(crate) fn aggregate_type(
         &self,
-        function: &AggregateFunction,
+        name: &str,
         args: &[Expr],
         separator: Option<&[u8]>,
     ) -> Result<DataType> {
+        let Some(function) = self.input.registry.aggregate(name) else {
+            return Err(Error::not_supported(name));
+        };
         if args.len() < function.arity.min || args.len() > function.arity.max {
-            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function.name);
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
         }
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let refuses = function.geometries == Geometries::Refused;
-        if refuses && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
-            bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
+        let takes_any = matches!(name, "COUNT" | "ANY_VALUE" | "GROUP_CONCAT");
+        if !takes_any && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
+            bail!(WRONG_ARGUMENTS, name.to_ascii_lowercase());
         }
         Ok((function.bind)(self.input.bind, &infos, separator)?.ty)
     }
@@ -132,16 +130,15 @@ impl<'b> Binder<'b> {
     fn add_aggregate(
         &mut self,
         level: usize,
-        function: &AggregateFunction,
         call: &ast::AggregateCall,
         args: Vec<Expr>,
         order_by: Vec<SortKey>,
         ty: DataType,
     ) -> Expr {
-        let function = function.reference();
+        let name = registry_name(call.func);
         let separator = call.separator.clone();
         let same = self.blocks[level].aggregates.iter().find(|known| {
-            known.function == function
+            &*known.function == name
                 && known.args == args
                 && known.distinct == call.distinct
                 && known.order_by == order_by
@@ -152,7 +149,7 @@ impl<'b> Binder<'b> {
         }
         let output = self.new_register();
         self.blocks[level].aggregates.push(AggregateCall {
-            function,
+            function: Arc::from(name),
             args,
             distinct: call.distinct,
             order_by,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail};
 use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
-use types::{DataType, FunctionRole, OperatorCall};
+use types::DataType;
 
 use crate::Binder;
 use crate::block::{
@@ -198,16 +198,11 @@ impl Binder<'_> {
         Ok(OutputColumn { name, expr: bound, source, making })
     }
 
-    fn is_if_null(&self, called: &str) -> bool {
-        let function = self.input.registry.function(&called.to_ascii_uppercase());
-        function.is_some_and(|function| function.is(FunctionRole::Operator(OperatorCall::IfNull)))
-    }
-
     /// How an item of the select list is made.
     fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
         match (&written.kind, bound) {
             (ast::ExprKind::Function(call), _)
-                if call.schema.is_none() && self.is_if_null(&call.name.text) =>
+                if call.schema.is_none() && call.name.text.eq_ignore_ascii_case("IFNULL") =>
             {
                 Making::IfNull
             }
@@ -427,7 +422,7 @@ impl Binder<'_> {
         if let Some(predicate) = parts.qualify.take() {
             plan = Logical::Filter { input: Box::new(plan), predicate };
         }
-        let volatile = parts.outputs.iter().any(|output| output.expr.is_volatile());
+        let volatile = parts.outputs.iter().any(|output| self.is_volatile(&output.expr));
         let mergeable = !grouped
             && !filtered
             && !windowed
@@ -440,7 +435,7 @@ impl Binder<'_> {
         } else if !parts.order.is_empty() {
             plan = self.assemble_computed(plan, &mut parts);
         }
-        parts.order.retain(|key| !key.expr.is_constant() || key.expr.is_volatile());
+        parts.order.retain(|key| !key.expr.is_constant() || self.is_volatile(&key.expr));
         if !parts.order.is_empty() {
             plan = Logical::Sort { input: Box::new(plan), keys: parts.order };
         }
@@ -533,11 +528,11 @@ impl Binder<'_> {
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         for index in 0..parts.outputs.len() {
             let expr = &parts.outputs[index].expr;
-            if expr.as_column().is_some() || (expr.is_constant() && !expr.is_volatile()) {
+            if expr.as_column().is_some() || (expr.is_constant() && !self.is_volatile(expr)) {
                 continue;
             }
             let sorted = parts.order.iter().any(|key| key.expr.any(&mut |node| node == expr));
-            if !sorted && !expr.is_volatile() {
+            if !sorted && !self.is_volatile(expr) {
                 continue;
             }
             let register = self.new_register();
@@ -553,6 +548,20 @@ impl Binder<'_> {
             replace_computed(&mut key.expr, &computed);
         }
         Logical::Project { input: Box::new(plan), columns: computed }
+    }
+
+    /// Whether an expression may give another value each time, or has an effect.
+    pub(crate) fn is_volatile(&self, expr: &Expr) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::AssignUserVariable { .. } => true,
+            Expr::Stored { deterministic, .. } => !deterministic,
+            Expr::Function { name, .. } => self
+                .input
+                .registry
+                .function(name)
+                .is_some_and(|f| f.volatility == plugin_api::Volatility::Volatile),
+            _ => false,
+        })
     }
 }
 

@@ -1,13 +1,12 @@
 //! What a program is given when it runs, and what it gives back.
 
-use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
 use engine_api::{CancelToken, Engine, EngineIndex, RowBuf, Transaction};
-use errors::Result;
+use errors::{Error, Result};
 use plan::ExecutionMode;
-use plugin_api::{FunctionContext, InformationContext, Registry, RowSource, SessionServices};
+use plugin_api::{FunctionContext, InformationContext, Registry, RowSource};
 use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
@@ -28,11 +27,6 @@ pub trait TransactionSource {
     /// # Errors
     /// As `transaction_at`.
     fn transaction(&mut self, engine: &str) -> Result<&mut dyn Transaction>;
-
-    /// Itself, for who implements `Programs` over the same session.
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        None
-    }
 
     /// The engine itself: AUTO_INCREMENT counters.
     ///
@@ -55,27 +49,31 @@ pub struct TriggerRows<'v> {
     pub new: &'v mut [Value],
 }
 
-/// What a statement shares with a program that it runs meanwhile.
-pub struct Around<'p> {
-    /// The session's transactions.
-    pub transactions: &'p mut dyn TransactionSource,
-    /// The session's values.
-    pub session: &'p mut dyn SessionServices,
-}
+/// What a running statement works with of its session: transactions, and the stored programs that its plan names, by their numbers.
+///
+/// A program runs in the same session while the statement does, so whoever runs programs owns the transactions as well. Statements
+/// without programs are run with the transactions alone, which have none.
+pub trait Host: TransactionSource {
+    /// Whether programs may run while the statement does.
+    fn has_programs(&self) -> bool {
+        false
+    }
 
-/// Runs the stored programs of a statement, by their numbers in its plan.
-pub trait Programs {
     /// Runs a trigger for a row.
     ///
     /// # Errors
     /// Whatever goes wrong in it.
-    fn fire(&mut self, trigger: u32, rows: TriggerRows<'_>, around: Around<'_>) -> Result<()>;
+    fn fire(&mut self, _trigger: u32, _rows: TriggerRows<'_>) -> Result<()> {
+        Err(Error::internal("a trigger without anybody to run it"))
+    }
 
     /// Calls a function.
     ///
     /// # Errors
     /// Whatever goes wrong in it.
-    fn call(&mut self, function: u32, args: Vec<Value>, around: Around<'_>) -> Result<Value>;
+    fn call(&mut self, _function: u32, _args: Vec<Value>) -> Result<Value> {
+        Err(Error::internal("a stored function without anybody to run it"))
+    }
 }
 
 /// Takes result rows.
@@ -157,8 +155,8 @@ pub struct ExecScratch {
 
 /// Everything around one run of a program.
 pub struct ExecContext<'a> {
-    /// Transactions by engine name.
-    pub transactions: &'a mut dyn TransactionSource,
+    /// Transactions, and programs where the plan names some.
+    pub host: &'a mut dyn Host,
     /// Information tables.
     pub registry: &'a Registry,
     /// What information tables may know.
@@ -175,8 +173,6 @@ pub struct ExecContext<'a> {
     pub helpers: &'a HelperLimit,
     /// Reused memory.
     pub scratch: &'a mut ExecScratch,
-    /// Runs the programs that the plan names; plans that name none do without.
-    pub programs: Option<&'a mut dyn Programs>,
 }
 
 /// What a statement did.

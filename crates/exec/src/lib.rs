@@ -26,8 +26,7 @@ mod value_key;
 mod write;
 
 pub use context::{
-    Around, ExecContext, ExecScratch, ExecSettings, Outcome, Programs, RowSink, TransactionSource,
-    TriggerRows,
+    ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource, TriggerRows,
 };
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};

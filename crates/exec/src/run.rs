@@ -11,9 +11,7 @@ use sys::threads::HelperLimit;
 use types::Value;
 
 use crate::buffers::{RecordBuffers, ScanBuffers};
-use crate::context::{
-    Around, ExecContext, ExecScratch, ExecSettings, Programs, TransactionSource, TriggerRows,
-};
+use crate::context::{ExecContext, ExecScratch, ExecSettings, Host, TriggerRows};
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::fulltext::Found;
 use crate::kept_rows::KeptRows;
@@ -87,7 +85,7 @@ impl Reusable {
 pub(crate) struct Run<'r> {
     pub(crate) body: &'r Body,
     pub(crate) regs: Vec<Value>,
-    pub(crate) transactions: &'r mut dyn TransactionSource,
+    pub(crate) host: &'r mut dyn Host,
     pub(crate) registry: &'r Registry,
     pub(crate) information: &'r dyn InformationContext,
     pub(crate) parameters: &'r [Value],
@@ -99,8 +97,6 @@ pub(crate) struct Run<'r> {
     pub(crate) records: RecordBuffers,
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
-    /// Runs triggers and stored functions; `None` in statements without them.
-    pub(crate) programs: Option<&'r mut dyn Programs>,
     /// A program has failed: nothing may be ignored any more.
     pub(crate) program_failed: bool,
     pub(crate) cancel: &'r CancelToken,
@@ -139,7 +135,7 @@ impl<'r> Run<'r> {
         Run {
             body,
             regs,
-            transactions: &mut *ctx.transactions,
+            host: &mut *ctx.host,
             registry: ctx.registry,
             information: ctx.information,
             parameters: ctx.parameters,
@@ -157,10 +153,6 @@ impl<'r> Run<'r> {
             key: Vec::new(),
             scans,
             records,
-            programs: match &mut ctx.programs {
-                Some(programs) => Some(&mut **programs),
-                None => None,
-            },
             program_failed: false,
             cancel: ctx.cancel,
             helpers: ctx.helpers,
@@ -202,7 +194,7 @@ impl<'r> Run<'r> {
     /// The transaction in an engine.
     #[inline]
     pub(crate) fn transaction(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction> {
-        self.transactions.transaction_at(engine)
+        self.host.transaction_at(engine)
     }
 
     /// Runs triggers for a row, one after the other.
@@ -213,14 +205,7 @@ impl<'r> Run<'r> {
         new: &mut [Value],
     ) -> Result<()> {
         for trigger in triggers {
-            let Some(programs) = &mut self.programs else {
-                return Err(Error::internal("a trigger without anybody to run it"));
-            };
-            let around = Around {
-                transactions: &mut *self.transactions,
-                session: &mut *self.function.session,
-            };
-            let outcome = programs.fire(*trigger, TriggerRows { old, new: &mut *new }, around);
+            let outcome = self.host.fire(*trigger, TriggerRows { old, new: &mut *new });
             self.note_program(&outcome);
             outcome?;
         }
@@ -229,12 +214,7 @@ impl<'r> Run<'r> {
 
     /// Calls a stored function.
     pub(crate) fn call(&mut self, function: u32, args: Vec<Value>) -> Result<Value> {
-        let Some(programs) = &mut self.programs else {
-            return Err(Error::internal("a stored function without anybody to run it"));
-        };
-        let around =
-            Around { transactions: &mut *self.transactions, session: &mut *self.function.session };
-        let outcome = programs.call(function, args, around);
+        let outcome = self.host.call(function, args);
         self.note_program(&outcome);
         outcome
     }

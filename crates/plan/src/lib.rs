@@ -16,13 +16,12 @@ mod walk;
 pub use expr::{
     AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextMode, FulltextSearch,
     KeyColumn, QuantifiedOp, Register, SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall,
-    WindowFrame, WindowFunction,
+    WindowFrame,
 };
 pub use logical::{
     ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,
     Logical, LogicalCte, LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan,
-    LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, PartitionRouting,
-    TableInstance,
+    LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
 };
 pub use physical::{
     Access, AggregateMode, CteId, EntryPart, EntryParts, IndexKeySource, JoinKind, MergeArm,

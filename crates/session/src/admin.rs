@@ -12,6 +12,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::information::Information;
 use crate::planned::Planned;
+use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::sink::send_rows;
 use crate::statement::{Origin, Running, parse_error};
@@ -266,10 +267,16 @@ impl Session {
                 let state = self.state_info();
                 send_rows(sink, &[column], &rows, &state).map(Some)
             }
-            ShowKind::CreateProcedure(name) => {
-                self.show_create_routine(name, catalog::RoutineKind::Procedure, sink).map(Some)
+            ShowKind::CreateProcedure(name) => programs::show_create_routine(
+                &mut ProgramSession::new(self),
+                name,
+                catalog::RoutineKind::Procedure,
+                sink,
+            )
+            .map(Some),
+            ShowKind::CreateEvent(name) => {
+                programs::show_create_event(&mut ProgramSession::new(self), name, sink).map(Some)
             }
-            ShowKind::CreateEvent(name) => self.show_create_event(name, sink).map(Some),
             ShowKind::Events(schema) => {
                 let schema = match schema {
                     Some(schema) => Arc::from(&*schema.text),
@@ -281,10 +288,16 @@ impl Session {
                 }
                 Ok(None)
             }
-            ShowKind::CreateTrigger(name) => self.show_create_trigger(name, sink).map(Some),
-            ShowKind::CreateFunction(name) => {
-                self.show_create_routine(name, catalog::RoutineKind::Function, sink).map(Some)
+            ShowKind::CreateTrigger(name) => {
+                programs::show_create_trigger(&mut ProgramSession::new(self), name, sink).map(Some)
             }
+            ShowKind::CreateFunction(name) => programs::show_create_routine(
+                &mut ProgramSession::new(self),
+                name,
+                catalog::RoutineKind::Function,
+                sink,
+            )
+            .map(Some),
             ShowKind::CreateUser(user) => {
                 let name = if user.current {
                     self.account.clone()

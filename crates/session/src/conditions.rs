@@ -5,6 +5,7 @@ use plugin_api::{OkInfo, ResultSink, SessionServices};
 use syntax::ast::{ConditionValue, Expr, GetDiagnostics, Ident, IntoVariable, Signal};
 use types::{CollationId, DataType, Value};
 
+use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::statement::Running;
 use variables::as_u64;
@@ -23,7 +24,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.keeps_diagnostics = true;
-        let stacked = self.frames.last().and_then(|frame| frame.handled.last()).cloned();
+        let stacked = self.programs.frame().and_then(|frame| frame.handled.last()).cloned();
         let conditions = match (get.stacked, stacked) {
             (true, None) => bail!(GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER),
             (true, Some(conditions)) => conditions,
@@ -81,7 +82,7 @@ impl Session {
                     Value::UInt(_) => DataType::bigint_unsigned(),
                     _ => text,
                 };
-                self.assign_local(variable, &value, &ty)
+                programs::assign_local(&mut ProgramSession::new(self), variable, &value, &ty)
             }
         }
     }
@@ -93,7 +94,7 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let handled = self.frames.last().and_then(|frame| frame.handled.last());
+        let handled = self.programs.frame().and_then(|frame| frame.handled.last());
         let handled = match (signal.resignal, handled.and_then(|handled| handled.last())) {
             (true, None) => bail!(RESIGNAL_WITHOUT_ACTIVE_HANDLER),
             (true, Some(condition)) => Some(condition.clone()),

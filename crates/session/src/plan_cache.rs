@@ -46,6 +46,13 @@ pub(crate) struct PlanSettings {
     pub(crate) max_join_size: Option<u64>,
 }
 
+/// What a kept plan was made under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlanContext {
+    pub(crate) database: Option<Arc<str>>,
+    pub(crate) settings: PlanSettings,
+}
+
 impl PlanKey {
     fn hash(&self) -> u64 {
         let settings = self.settings.sql_mode ^ u64::from(self.settings.collation) << 40;

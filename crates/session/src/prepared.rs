@@ -13,7 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::plan_cache::{LiftedText, LocalPlan, PlanKey, PlanSettings};
+use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanKey};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
@@ -53,13 +53,6 @@ struct HotPlan {
     types: Vec<DataType>,
     context: PlanContext,
     plan: LocalPlan,
-}
-
-/// What a kept plan was made under.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct PlanContext {
-    database: Option<Arc<str>>,
-    settings: PlanSettings,
 }
 
 /// A session's prepared statements.
@@ -536,14 +529,13 @@ impl Session {
                 // Plans that only a session still holds are not counted: under pressure it holds one.
                 self.prepared.hot.iter_mut().for_each(|hot| *hot = None);
             }
-            let context = self.plan_context();
+            let context = PlanContext {
+                database: self.services.database.clone(),
+                settings: self.plan_settings(),
+            };
             self.prepared.keep_hot(HotPlan { id, types, context, plan: plan.clone() });
         }
         Ok(plan)
-    }
-
-    fn plan_context(&self) -> PlanContext {
-        PlanContext { database: self.services.database.clone(), settings: self.plan_settings() }
     }
 
     fn open_cursor(

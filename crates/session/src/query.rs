@@ -18,11 +18,11 @@ use types::{DataType, Value};
 
 use crate::information::Information;
 use crate::planned::{BoundContext, Planned, PlannedKind, planned, privilege_of};
+use crate::program_host::ProgramSession;
 use crate::services::Services;
 use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
-use crate::transaction::Transactions;
 use crate::transaction_scope::Writable;
 use accounts::Resource;
 use variables::{Scope, expression_type};
@@ -257,7 +257,9 @@ impl Session {
     ) -> Result<Arc<Planned>> {
         let address = std::ptr::from_ref(statement) as usize;
         let may_keep = running.kept == Some(address);
-        if may_keep && let Some(known) = self.kept_plan(address)? {
+        if may_keep
+            && let Some(known) = programs::kept_plan(&mut ProgramSession::new(self), address)?
+        {
             return Ok(known);
         }
         let types = self.parameter_types(running);
@@ -265,7 +267,7 @@ impl Session {
             let planned = self.plan_statement(statement, running.source, types.as_deref())?;
             if self.lock_plan(&planned)? {
                 if may_keep {
-                    self.keep_plan(address, &planned);
+                    programs::keep_plan(&mut ProgramSession::new(self), address, &planned);
                 }
                 return Ok(planned);
             }
@@ -278,7 +280,7 @@ impl Session {
         match running.origin {
             crate::statement::Origin::Text => None,
             crate::statement::Origin::Program => {
-                self.frames.last().map(|frame| frame.types().to_vec())
+                self.programs.frame().map(|frame| frame.types().to_vec())
             }
             crate::statement::Origin::Prepared => {
                 let collation = self.settings.collation_connection.id;
@@ -291,7 +293,7 @@ impl Session {
     /// Checks privileges and takes metadata locks; false when the plan is out of date.
     pub(crate) fn lock_plan(&mut self, planned: &Planned) -> Result<bool> {
         self.check_plan_privileges(planned)?;
-        if !self.tables_above.is_empty() {
+        if !self.programs.is_outermost() {
             self.check_tables_above(planned)?;
         }
         let writes = planned.uses.iter().any(|(_, usage)| *usage == Usage::Write);
@@ -484,7 +486,7 @@ impl Session {
             session: &mut self.services,
         };
         let mut ctx = ExecContext {
-            transactions: &mut self.transactions,
+            host: &mut self.transactions,
             registry: &self.server.registry,
             information: &information,
             parameters,
@@ -493,7 +495,6 @@ impl Session {
             cancel: &self.shared.cancel,
             helpers: &self.server.scan_helpers,
             scratch: &mut self.scratch,
-            programs: None,
         };
         let outcome = planned.program.run(&mut ctx, rows);
         self.after_program(planned);
@@ -523,18 +524,13 @@ impl Session {
 
     /// Whether plain reads of a statement lock: what a change is made of must stay as it was read, so that the change could be repeated.
     fn locks_reads(&self, kind: PlannedKind) -> bool {
-        self.locks_reads_of(kind, &self.transactions)
-    }
-
-    /// As `locks_reads`, where the session's transactions are elsewhere.
-    pub(crate) fn locks_reads_of(&self, kind: PlannedKind, transactions: &Transactions) -> bool {
-        let isolation = transactions.characteristics.isolation;
+        let isolation = self.transactions.characteristics.isolation;
         match kind {
             PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => {
                 matches!(isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
             }
             PlannedKind::Query | PlannedKind::Do => {
-                transactions.explicit && isolation == IsolationLevel::Serializable
+                self.transactions.explicit && isolation == IsolationLevel::Serializable
             }
         }
     }
@@ -638,7 +634,9 @@ impl Session {
                         ty,
                     );
                 }
-                ast::IntoVariable::Local(variable) => self.assign_local(variable, &value, &ty)?,
+                ast::IntoVariable::Local(variable) => {
+                    programs::assign_local(&mut ProgramSession::new(self), variable, &value, &ty)?
+                }
             }
         }
         let affected_rows = u64::from(found);

@@ -11,13 +11,13 @@ use plugin_api::{
     AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, Registry,
     SessionFactory, SessionHandle,
 };
+use programs::{EventScheduler, schedule_events};
 use sys::clock::Clock;
 use sys::io_times::IoTimes;
 use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
-use crate::events::EventScheduler;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
@@ -26,6 +26,9 @@ use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
 use variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
+
+/// Finds the rules of a named time zone.
+pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;
 
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct ServerConfig {
     pub temporary_engine: Arc<dyn Engine>,
     /// Clock.
     pub clock: Arc<dyn Clock>,
+    /// Named time zones.
+    pub zones: ZoneFinder,
     /// Rules of the zone `SYSTEM`.
     pub system_zone: Arc<dyn ZoneRules>,
     /// Called by SHUTDOWN.
@@ -72,6 +77,7 @@ pub struct Server {
     pub(crate) default_engine: Arc<dyn Engine>,
     pub(crate) temporary_engine: Arc<dyn Engine>,
     pub(crate) clock: Arc<dyn Clock>,
+    zones: ZoneFinder,
     system_zone: Arc<dyn ZoneRules>,
     shutdown: Box<dyn Fn() + Send + Sync>,
     pub(crate) globals: Globals,
@@ -89,7 +95,7 @@ pub struct Server {
     /// Keeps digests from being guessed.
     pub(crate) digest_seed: u64,
     pub(crate) deadlines: Arc<Deadlines>,
-    pub(crate) events: EventScheduler,
+    pub(crate) events: Arc<EventScheduler>,
     pub(crate) prepared_count: sys::sync::atomic::AtomicU64,
     pub(crate) started_micros: i64,
     pub(crate) io_times: Arc<IoTimes>,
@@ -147,6 +153,7 @@ impl Server {
             default_engine: config.default_engine,
             temporary_engine: config.temporary_engine,
             clock: config.clock,
+            zones: config.zones,
             system_zone: config.system_zone,
             shutdown: config.shutdown,
             globals,
@@ -161,7 +168,7 @@ impl Server {
             prepared_plans,
             digest_seed,
             deadlines,
-            events: EventScheduler::default(),
+            events: Arc::default(),
             prepared_count: sys::sync::atomic::AtomicU64::new(0),
             started_micros,
             io_times: config.io_times,
@@ -251,7 +258,7 @@ impl Server {
         if let Some(offset) = FixedOffset::parse(name) {
             return Some(Arc::new(offset));
         }
-        self.registry.time_zone(name)
+        (self.zones)(name)
     }
 
     /// A session's variables, decoded.
@@ -280,6 +287,14 @@ impl Server {
     /// SHUTDOWN.
     pub(crate) fn request_shutdown(&self) {
         (self.shutdown)();
+    }
+
+    /// Starts the event scheduler; it does nothing while `event_scheduler` is not ON.
+    ///
+    /// # Errors
+    /// The operating system refuses a thread.
+    pub fn start_events(&self) -> Result<()> {
+        schedule_events(self.events.clone(), self.arc()?)
     }
 
     /// Stops background threads; no session may be open any more.

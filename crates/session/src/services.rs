@@ -1,6 +1,5 @@
 //! What functions may ask of the session, and the session's values that they read and change.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,10 +140,6 @@ impl Services {
 }
 
 impl SessionServices for Services {
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
-
     fn connection_id(&self) -> u64 {
         self.shared.id
     }

@@ -11,11 +11,13 @@ use plugin_api::{
     AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, OkInfo,
     PreparedInfo, QueryAttribute, ResultSink, SessionHandle, StateChange,
 };
+use programs::ProgramState;
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
 use crate::lock_tables::LockedTables;
-use crate::plan_cache::FrontCache;
+use crate::plan_cache::{FrontCache, PlanContext};
+use crate::planned::Planned;
 use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
 use crate::server::Server;
@@ -105,12 +107,8 @@ pub(crate) struct Session {
     pub(crate) runs_prepared: bool,
     /// The statement reads the diagnostics of the one before and leaves them.
     pub(crate) keeps_diagnostics: bool,
-    /// The stored programs that run, the innermost last.
-    pub(crate) frames: Vec<crate::program::frame::Frame>,
-    /// The tables of the statements that called them, which they may not write.
-    pub(crate) tables_above: Vec<Arc<[engine_api::TableId]>>,
-    /// Stored programs that were parsed.
-    pub(crate) programs: crate::program::Programs,
+    /// Stored programs: those that run, and those that were read.
+    pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
 
 impl Session {
@@ -200,9 +198,7 @@ impl Session {
             more_results: false,
             runs_prepared: false,
             keeps_diagnostics: false,
-            frames: Vec::new(),
-            tables_above: Vec::new(),
-            programs: crate::program::Programs::default(),
+            programs: ProgramState::default(),
             server: server.clone(),
         };
         // From here on `Drop` gives back what the session holds.

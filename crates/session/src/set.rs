@@ -10,6 +10,7 @@ use plugin_api::{OkInfo, ResultSink, SessionServices, StateChange};
 use syntax::ast::{Expr, ExprKind, Ident, LocalVariable, SetItem, SystemVar, VarScope};
 use types::{DataType, SqlMode, Value};
 
+use crate::program_host::ProgramSession;
 use crate::server::ENGINE_OPTIONS;
 use crate::session::Session;
 use crate::statement::Running;
@@ -400,7 +401,7 @@ impl Session {
         for assignment in assignments {
             match assignment {
                 Assignment::Local { variable, value, ty } => {
-                    self.assign_local(&variable, &value, &ty)?;
+                    programs::assign_local(&mut ProgramSession::new(self), &variable, &value, &ty)?;
                 }
                 Assignment::User { name, value, ty } => {
                     self.services.set_user_variable(&name.text, value, ty);

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
+pub(crate) use programs::{Origin, Running, parse_error, parse_options_of};
+use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
-use syntax::{ParseError, ParseErrorKind, ParseOptions};
-use types::{SqlMode, Value};
 
 use crate::backup::Backup;
 use crate::ddl;
 use crate::lock_tables::Names;
+use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::statement_kind::{Before, commits_implicitly, kind_of};
 use crate::status::Counter;
@@ -23,28 +24,6 @@ const NESTING_MAX: u32 = 8;
 
 /// The clock that tells when a statement ended may be late by less than this.
 const COARSE_CLOCK_MICROS: i64 = 100_000;
-
-/// Where a statement came from, which decides what it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// COM_QUERY.
-    Text,
-    /// A prepared statement.
-    Prepared,
-    /// A stored program: its parameters are the program's variables.
-    Program,
-}
-
-/// What the dispatcher knows of the running statement.
-pub(crate) struct Running<'a> {
-    /// The text that spans refer to.
-    pub(crate) source: &'a [u8],
-    /// Parameters of a prepared statement.
-    pub(crate) parameters: &'a [Value],
-    pub(crate) origin: Origin,
-    /// The address of a statement of a loaded program, whose plan may be kept.
-    pub(crate) kept: Option<usize>,
-}
 
 impl Session {
     /// COM_QUERY.
@@ -305,15 +284,33 @@ impl Session {
             Statement::AlterView(create) => ddl::create_view(self, create, true, running, sink),
             Statement::DropView(drop) => ddl::drop_views(self, drop, sink),
             // Programs.
-            Statement::CreateRoutine(create) => self.create_routine(create, running, sink),
-            Statement::AlterRoutine(alter) => self.alter_routine(alter, sink),
-            Statement::DropRoutine(drop) => self.drop_routine(drop, sink),
-            Statement::CreateTrigger(create) => self.create_trigger(create, running, sink),
-            Statement::DropTrigger(drop) => self.drop_trigger(drop, sink),
-            Statement::CreateEvent(create) => self.create_event(create, running, sink),
-            Statement::AlterEvent(alter) => self.alter_event(alter, running, sink),
-            Statement::DropEvent(drop) => self.drop_event(drop, sink),
-            Statement::Call(call) => self.run_call(call, running, sink),
+            Statement::CreateRoutine(create) => {
+                programs::create_routine(&mut ProgramSession::new(self), create, running, sink)
+            }
+            Statement::AlterRoutine(alter) => {
+                programs::alter_routine(&mut ProgramSession::new(self), alter, sink)
+            }
+            Statement::DropRoutine(drop) => {
+                programs::drop_routine(&mut ProgramSession::new(self), drop, sink)
+            }
+            Statement::CreateTrigger(create) => {
+                programs::create_trigger(&mut ProgramSession::new(self), create, running, sink)
+            }
+            Statement::DropTrigger(drop) => {
+                programs::drop_trigger(&mut ProgramSession::new(self), drop, sink)
+            }
+            Statement::CreateEvent(create) => {
+                programs::create_event(&mut ProgramSession::new(self), create, running, sink)
+            }
+            Statement::AlterEvent(alter) => {
+                programs::alter_event(&mut ProgramSession::new(self), alter, running, sink)
+            }
+            Statement::DropEvent(drop) => {
+                programs::drop_event(&mut ProgramSession::new(self), drop, sink)
+            }
+            Statement::Call(call) => {
+                programs::run_call(&mut ProgramSession::new(self), call, running, sink)
+            }
             // Transactions.
             Statement::StartTransaction(_)
             | Statement::Commit(_)
@@ -381,30 +378,6 @@ impl Session {
             Statement::KeyCache(_) => self.key_cache(sink),
             _ => Err(Error::not_supported(kind.unsupported.unwrap_or("this statement"))),
         }
-    }
-}
-
-/// How texts are parsed in an SQL mode.
-pub(crate) fn parse_options_of(mode: SqlMode, ignore_space: bool) -> ParseOptions<'static> {
-    ParseOptions {
-        ansi_quotes: mode.contains(SqlMode::ANSI_QUOTES),
-        pipes_as_concat: mode.contains(SqlMode::PIPES_AS_CONCAT),
-        no_backslash_escapes: mode.contains(SqlMode::NO_BACKSLASH_ESCAPES),
-        ignore_space: mode.contains(SqlMode::IGNORE_SPACE) || ignore_space,
-        high_not_precedence: mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
-        real_as_float: mode.contains(SqlMode::REAL_AS_FLOAT),
-        ..ParseOptions::default()
-    }
-}
-
-/// The error of a text that is no statement.
-pub(crate) fn parse_error(error: &ParseError) -> Error {
-    match &error.kind {
-        ParseErrorKind::Syntax { near, line } => err!(PARSE_ERROR, near, line),
-        ParseErrorKind::TooDeep => err!(STACK_OVERRUN, 0, 0, 0),
-        ParseErrorKind::NotSupported(what) => Error::not_supported(what),
-        ParseErrorKind::Other { code, message } => Error::new(ErrorCode(*code), message.clone()),
-        ParseErrorKind::LiftMismatch => Error::internal("a lifted literal is no parameter"),
     }
 }
 

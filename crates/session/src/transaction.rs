@@ -3,7 +3,6 @@
 //! The default engine's transaction commits last and gives the handle that the reply waits for; a temporary table's engine keeps
 //! nothing that must survive.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use engine_api::{
     TxnOptions,
 };
 use errors::{Error, Result, err};
-use exec::TransactionSource;
+use exec::{Host, TransactionSource};
 use plugin_api::Registry;
 
 use crate::process::SessionShared;
@@ -89,11 +88,6 @@ impl Transactions {
             function_depth: 0,
             row_lock_timeout: Duration::from_secs(50),
         }
-    }
-
-    /// Stands in while a statement that runs programs has the session's own.
-    pub(crate) fn stand_in(&self) -> Transactions {
-        Transactions::new(self.home.clone(), self.slot.clone())
     }
 
     /// Takes in an engine that no statement has touched yet. Returns its place among the parts.
@@ -278,11 +272,10 @@ impl Transactions {
     }
 }
 
-impl TransactionSource for Transactions {
-    fn as_any(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
+/// A statement without programs is run with the transactions alone.
+impl Host for Transactions {}
 
+impl TransactionSource for Transactions {
     #[inline]
     fn transaction_at(&mut self, engine: EngineIndex) -> Result<&mut dyn Transaction> {
         let position = match self.parts.iter().position(|part| part.index == engine) {

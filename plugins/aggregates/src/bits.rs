@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BoundAggregate,
-    Coercion, FunctionContext, Geometries, kit,
+    Accumulator, AggregateFunction, ArgInfo, Arity, BoundAggregate, Coercion, FunctionContext, kit,
 };
 use types::{DataType, SqlBytes, Value};
 
@@ -17,9 +16,6 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_AND",
         aliases: &[],
         arity: Arity::exactly(1),
-        role: AggregateRole::BitAnd,
-        numbers: Arguments::NONE,
-        geometries: Geometries::Refused,
         help: "BIT_AND(expr)\nThe bits that are set in all values; all ones without rows.",
         bind: |_, args, _| bind(args, Operation { neutral: 0xFF, apply: |a, b| a & b }),
     },
@@ -27,9 +23,6 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_OR",
         aliases: &[],
         arity: Arity::exactly(1),
-        role: AggregateRole::BitOr,
-        numbers: Arguments::NONE,
-        geometries: Geometries::Refused,
         help: "BIT_OR(expr)\nThe bits that are set in any value.",
         bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a | b }),
     },
@@ -37,9 +30,6 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_XOR",
         aliases: &[],
         arity: Arity::exactly(1),
-        role: AggregateRole::BitXor,
-        numbers: Arguments::NONE,
-        geometries: Geometries::Refused,
         help: "BIT_XOR(expr)\nThe bits that are set in an odd number of values.",
         bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a ^ b }),
     },

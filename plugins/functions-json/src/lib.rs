@@ -41,6 +41,5 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         schema::FUNCTIONS,
         table::FUNCTIONS,
     ];
-    let functions = families.into_iter().flat_map(|family| family.to_vec());
-    functions.map(ScalarFunction::truths_are_numbers)
+    families.into_iter().flat_map(|family| family.to_vec())
 }

@@ -3,8 +3,7 @@
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
-    ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::convert::CastContext;
 use types::json::{JsonRef, JsonType};
@@ -25,8 +24,7 @@ const ON_ERROR: usize = 6;
 const WARNINGS_MAX: u32 = 4;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] =
-    &[scalar("JSON_TABLE COLUMN", Arity::exactly(8), "A column of JSON_TABLE.", bind)
-        .role(FunctionRole::JsonTableColumn)];
+    &[scalar("JSON_TABLE COLUMN", Arity::exactly(8), "A column of JSON_TABLE.", bind)];
 
 /// `NULL`, `ERROR` or `DEFAULT` of ON EMPTY and ON ERROR, as the binder numbers them.
 #[derive(Clone)]

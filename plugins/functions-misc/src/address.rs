@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar, text_type};
 use plugin_api::{
-    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext,
-    ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::{DataType, SqlBytes, Value};
 
@@ -26,8 +25,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "INET_NTOA(expr)\nA number as an IPv4 address.",
         bind_inet_ntoa,
-    )
-    .numbers(Arguments::ALL),
+    ),
     scalar(
         "INET6_ATON",
         Arity::exactly(1),

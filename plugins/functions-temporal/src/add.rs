@@ -3,8 +3,7 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
-    MomentText, OperatorCall, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::{DataType, DateTime, SqlBytes, Time, TypeKind, Value};
 
@@ -23,7 +22,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Plus })
         },
-    ).role(FunctionRole::DateAdd).moment_text(MomentText::Always),
+    ),
     scalar(
         "DATE_SUB_INTERVAL",
         Arity::exactly(3),
@@ -32,7 +31,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Minus })
         },
-    ).role(FunctionRole::DateSubtract).moment_text(MomentText::Always),
+    ),
     scalar(
         "TIMESTAMPADD",
         Arity::exactly(3),
@@ -41,7 +40,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[2], &args[1], Layout { date: 2, amount: 1, sign: Sign::Plus })
         },
-    ).role(FunctionRole::TimestampAdd).moment_text(MomentText::Always),
+    ),
     scalar(
         "ADDDATE",
         Arity::exactly(2),
@@ -55,7 +54,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Plus },
             )
         },
-    ).role(FunctionRole::Operator(OperatorCall::AddDays)).moment_text(MomentText::Always),
+    ),
     scalar(
         "SUBDATE",
         Arity::exactly(2),
@@ -69,7 +68,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Minus },
             )
         },
-    ).role(FunctionRole::Operator(OperatorCall::SubtractDays)).moment_text(MomentText::Always),
+    ),
     scalar(
         "MOMENT_NUMBER",
         Arity::exactly(1),
@@ -79,7 +78,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(moment_number(kit::bytes(&args[0])))
             }))
         },
-    ).role(FunctionRole::MomentNumber),
+    ),
 ];
 
 /// `2024-01-31 10:00:00.5` is 20240131100000.5, `-10:00:00` is -100000.

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use errors::Result;
 use plugin_api::kit::{self, scalar, text_type};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
-    ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
 };
 use types::{DataType, Date, DateTime, Time, Value};
 
@@ -51,8 +50,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(2),
         "GET_FORMAT({DATE|TIME|DATETIME}, standard)\nThe format of a standard.",
         bind_get_format,
-    )
-    .role(FunctionRole::GetFormat),
+    ),
 ];
 
 /// The type of a formatted text.

@@ -17,9 +17,9 @@ mod unix;
 mod week;
 mod zone;
 
-use std::sync::Arc;
-
 use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+
+pub use zone::named_zone;
 
 /// The family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,17 +27,13 @@ pub struct TemporalFunctions;
 
 impl Plugin for TemporalFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo {
-            name: "functions_temporal",
-            description: "Date and time functions, named time zones.",
-        }
+        PluginInfo { name: "functions_temporal", description: "Date and time functions." }
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         for function in functions() {
             registrar.function(function);
         }
-        registrar.time_zones("tz database", Arc::new(zone::TzDatabase));
     }
 }
 

@@ -101,7 +101,11 @@ fn is_fixed(expr: &Expr, defined: &plan::RegisterSet, nodes: &NodeCompiler<'_>) 
         | Expr::Stored { .. }
         | Expr::Match { .. }
         | Expr::Row(_) => true,
-        Expr::Function { function, .. } => function.is_volatile(),
+        Expr::Function { name, .. } => nodes
+            .exprs
+            .registry
+            .function(name)
+            .is_none_or(|function| function.volatility == plugin_api::Volatility::Volatile),
         _ => false,
     };
     !read.intersects(defined) && !expr.any(&mut |node| moves(node))
@@ -338,7 +342,7 @@ impl Pipeline {
         let facts = Facts::of(run);
         let degree = run.settings.parallel_degree;
         let constants = self.constants(run)?;
-        let transactions = &mut *run.transactions;
+        let transactions = &mut *run.host;
         let transaction = transactions.transaction_at(self.source.engine).map_err(|_| Unfit)?;
         let reader = match self.source.index {
             None => transaction.snapshot_reader(self.source.table),

@@ -149,7 +149,7 @@ impl SearchCode {
         if self.plan.mode == FulltextMode::Expanded {
             search.expand(&mut hits, run)?;
         }
-        let engine = run.transactions.engine_at(self.engine)?;
+        let engine = run.host.engine_at(self.engine)?;
         let stats = engine.table_stats(TableId(self.plan.table));
         let total = run.engine(stats)?.rows.max(1);
         let weights: Vec<f64> = search.words.iter().map(|word| word.weight(total)).collect();

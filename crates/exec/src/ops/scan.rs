@@ -173,7 +173,7 @@ impl TableNode {
     ) -> Result<bool> {
         let lock = self.effective_lock(run);
         run.counts.read_key += 1;
-        let transaction = run.transactions.transaction_at(self.engine)?;
+        let transaction = run.host.transaction_at(self.engine)?;
         let outcome = transaction.get(self.table, index, key, lock, self.wait, row);
         match outcome {
             Ok(GetOutcome::Found) => Ok(true),
@@ -215,7 +215,7 @@ pub(crate) fn hold_much(
     ranges: &[KeyRange],
     run: &Run<'_>,
 ) -> Result<bool> {
-    let engine = run.transactions.engine_at(engine)?;
+    let engine = run.host.engine_at(engine)?;
     let all = run.engine(engine.table_stats(table))?.rows;
     let mut rows = 0u64;
     for range in ranges {
@@ -330,7 +330,7 @@ impl<'r> Scan<'r> {
         loop {
             run.cancel.check()?;
             let lock = self.node.table.effective_lock(run);
-            let transaction = run.transactions.transaction_at(self.node.table.engine)?;
+            let transaction = run.host.transaction_at(self.node.table.engine)?;
             let cursor = match self.cursor {
                 Some(cursor) => cursor,
                 None => {
@@ -441,7 +441,7 @@ impl<'r> Scan<'r> {
     fn close_cursor(&mut self, run: &mut Run<'r>) {
         if let Some(cursor) = self.cursor.take()
             && !run.is_rolled_back.get()
-            && let Ok(transaction) = run.transactions.transaction_at(self.node.table.engine)
+            && let Ok(transaction) = run.host.transaction_at(self.node.table.engine)
         {
             transaction.close_cursor(cursor);
         }

@@ -289,7 +289,7 @@ impl<'p, 's> InsertState<'p, 's> {
     /// How many rows come is not known: the engine may store many at once.
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
-        if run.programs.is_some() || !table.fulltext.is_empty() {
+        if run.host.has_programs() || !table.fulltext.is_empty() {
             // A program may look for the rows before, and other tables are written in between.
             return Ok(());
         }
@@ -298,7 +298,7 @@ impl<'p, 's> InsertState<'p, 's> {
     }
 
     fn rows_are_over(&self, run: &mut Run<'_>) -> Result<()> {
-        if run.programs.is_some() || !self.program.table.fulltext.is_empty() {
+        if run.host.has_programs() || !self.program.table.fulltext.is_empty() {
             return Ok(());
         }
         let stored = run.transaction(self.program.table.engine)?.rows_are_over();
@@ -768,8 +768,7 @@ impl<'p, 's> InsertState<'p, 's> {
 
     fn explicit_value(&mut self, value: u64, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
-        let raised =
-            run.transactions.engine_at(table.engine)?.auto_increment_raise(table.id, value);
+        let raised = run.host.engine_at(table.engine)?.auto_increment_raise(table.id, value);
         run.engine(raised)?;
         let step = run.settings.auto_increment_increment.max(1);
         while self.reserved.left > 0 && self.reserved.next <= value {
@@ -793,7 +792,7 @@ impl<'p, 's> InsertState<'p, 's> {
                 Some(rows) => rows.max(1),
                 None => (self.reserved.batch * 2).clamp(1, RESERVE_MAX),
             };
-            let engine = run.transactions.engine_at(table.engine)?;
+            let engine = run.host.engine_at(table.engine)?;
             let offset = settings.auto_increment_offset;
             let first = engine.auto_increment_reserve(table.id, count, step, offset);
             self.reserved = Reserved { next: run.engine(first)?, left: count, batch: count };
@@ -810,8 +809,7 @@ pub(crate) fn raise_counter(table: &WriteTable, run: &mut Run<'_>) -> Result<()>
     if let Some(column) = table.auto_increment
         && let Some(value) = positive(&run.regs[table.columns[column].register])
     {
-        let raised =
-            run.transactions.engine_at(table.engine)?.auto_increment_raise(table.id, value);
+        let raised = run.host.engine_at(table.engine)?.auto_increment_raise(table.id, value);
         run.engine(raised)?;
     }
     Ok(())

@@ -53,7 +53,7 @@ fn together<'r, T>(
     run: &mut Run<'r>,
     write: impl FnOnce(&mut Run<'r>) -> Result<T>,
 ) -> Result<T> {
-    if run.programs.is_some() {
+    if run.host.has_programs() {
         // Other statements run in between.
         return write(run);
     }

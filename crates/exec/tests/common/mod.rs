@@ -11,7 +11,9 @@ use engine_api::{
 };
 use engine_memory::MemoryEngine;
 use errors::{Diagnostics, Error, Result};
-use exec::{ExecContext, ExecScratch, ExecSettings, Outcome, RowSink, TransactionSource, compile};
+use exec::{
+    ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource, compile,
+};
 use plan::{
     Access, Assignment, BinaryOp, Expr, OutputColumn, Physical, Plan, QueryPlan, Register,
     RowLocking, SortKey, Subquery, TableAccess, TableWrite, WrittenColumn,
@@ -52,6 +54,8 @@ pub struct Source {
     engine: Arc<dyn Engine>,
     pub txn: Box<dyn Transaction>,
 }
+
+impl Host for Source {}
 
 impl TransactionSource for Source {
     fn transaction(&mut self, _engine: &str) -> Result<&mut dyn Transaction> {
@@ -233,7 +237,7 @@ impl Database {
         let types = program.columns().iter().map(|column| column.ty.clone()).collect();
         let mut sink = Lines { types, lines: &mut rows };
         let mut ctx = ExecContext {
-            transactions: &mut self.source,
+            host: &mut self.source,
             registry: &self.registry,
             information: &NoInformation,
             parameters,
@@ -251,7 +255,6 @@ impl Database {
             cancel: &cancel,
             helpers: &HelperLimit::new(8),
             scratch: &mut self.scratch,
-            programs: None,
         };
         let outcome = program.run(&mut ctx, &mut sink)?;
         Ok(Answer { rows, outcome })

@@ -64,7 +64,7 @@ impl Session {
     pub(crate) fn commit_definitions(&mut self, edits: &[Edit]) -> Result<CommitHandle> {
         let engine = self.server.default_engine.name();
         let catalog = self.server.catalog.clone();
-        let followed = crate::program::follow_tables(&catalog.snapshot(), edits)?;
+        let followed = programs::follow_tables(&catalog.snapshot(), edits)?;
         let edits = followed.as_deref().unwrap_or(edits);
         let txn = self.transactions.transaction(engine)?;
         let handle = catalog.commit(txn, edits, &self.shared.cancel)?;

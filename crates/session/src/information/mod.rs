@@ -19,12 +19,12 @@ use plugin_api::{
 use types::{DataType, ZoneRules};
 
 use crate::process::SessionShared;
-use crate::program::show::{Sight, sight};
 use crate::server::Server;
 use crate::session::TemporaryTables;
 use crate::show_create;
 use crate::status;
 use definitions::{is_hidden, quote, type_text};
+use programs::{Sight, sight};
 use variables::{Scope, SessionValues, Source, display_text};
 
 const BASE_TABLE: &str = "BASE TABLE";
@@ -508,7 +508,7 @@ impl InformationContext for Information<'_> {
                 Sight::Name => false,
                 Sight::Text => true,
             };
-            Some(crate::program::show::routine_view(routine, is_full))
+            Some(programs::routine_view(routine, is_full))
         };
         snapshot.routines(schema).filter_map(view).collect()
     }
@@ -521,7 +521,7 @@ impl InformationContext for Information<'_> {
         let mut seen: Vec<&Arc<catalog::Trigger>> =
             snapshot.triggers(schema).filter(is_seen).collect();
         seen.sort_by_key(|trigger| (&trigger.table, trigger.event, !trigger.before, trigger.order));
-        seen.into_iter().map(|trigger| crate::program::trigger_view(trigger)).collect()
+        seen.into_iter().map(|trigger| programs::trigger_view(trigger)).collect()
     }
 
     fn events(&self, schema: &str) -> Vec<EventView> {
@@ -530,7 +530,7 @@ impl InformationContext for Information<'_> {
         }
         let snapshot = self.server.catalog.snapshot();
         let view = |event: &Arc<catalog::Event>| {
-            crate::program::event::event_view(event, &*self.server.event_zone(event))
+            programs::event_view(event, &*programs::EventHost::event_zone(self.server, event))
         };
         snapshot.events(schema).map(view).collect()
     }

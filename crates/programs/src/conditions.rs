@@ -1,13 +1,11 @@
 //! Conditions within programs: which handler takes one, and what is in force while it runs.
 
 use errors::{Condition, Error, ErrorCode, Level, Result};
-use plugin_api::ResultSink;
 use syntax::ast::{ConditionValue, HandlerKind};
 
-use super::frame::ActiveHandler;
-use super::load::Loaded;
-use super::run::Flow;
-use crate::session::Session;
+use crate::frame::ActiveHandler;
+use crate::host::ProgramHost;
+use crate::run::{Flow, Interpreter};
 
 /// How exactly a handler names a condition; the exactest of a block is taken.
 fn exactness(value: &ConditionValue, condition: &Condition) -> Option<u32> {
@@ -36,10 +34,10 @@ fn is_fatal(error: &Error) -> bool {
     )
 }
 
-impl Session {
+impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
     /// The position of the handler for a condition: of the innermost block that has one.
-    fn handler_for(&mut self, condition: &Condition) -> Option<usize> {
-        let handlers = &self.frames.last()?.handlers;
+    fn handler_for(&self, condition: &Condition) -> Option<usize> {
+        let handlers = &self.host.state().frame()?.handlers;
         let mut best: Option<(u32, u32, usize)> = None;
         for (at, handler) in handlers.iter().enumerate() {
             let exact = handler.conditions.iter().filter_map(|value| exactness(value, condition));
@@ -52,40 +50,33 @@ impl Session {
     }
 
     /// A statement failed: runs the handler for it, or passes the error on.
-    pub(super) fn handle_error(
-        &mut self,
-        error: Error,
-        loaded: &Loaded,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Flow> {
+    pub(super) fn handle_error(&mut self, error: Error) -> Result<Flow> {
         let condition = Condition {
             level: Level::Error,
             code: error.code(),
             sqlstate: error.sqlstate(),
             message: error.message().to_owned(),
         };
-        if is_fatal(&error) || self.shared.cancel.is_connection_killed() {
+        if is_fatal(&error) || self.host.is_connection_killed() {
             return Err(error);
         }
         let Some(at) = self.handler_for(&condition) else { return Err(error) };
-        self.services.row_count = -1;
-        self.keeps_diagnostics = false;
-        self.working.push_error(Level::Error, &error);
-        self.diagnostics = std::mem::take(&mut self.working);
-        self.run_handler(at, loaded, sink)
+        self.host.set_row_count(-1);
+        let conditions = self.host.conditions();
+        *conditions.keeps = false;
+        conditions.working.push_error(Level::Error, &error);
+        *conditions.last = std::mem::take(conditions.working);
+        self.run_handler(at)
     }
 
     /// A statement succeeded: runs the handler for the last of its warnings that has one.
-    pub(super) fn handle_warnings(
-        &mut self,
-        loaded: &Loaded,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Flow> {
-        let no_handlers = self.frames.last().is_none_or(|frame| frame.handlers.is_empty());
-        if no_handlers || self.diagnostics.is_empty() {
+    pub(super) fn handle_warnings(&mut self) -> Result<Flow> {
+        let frame = self.host.state().frame();
+        let no_handlers = frame.is_none_or(|frame| frame.handlers.is_empty());
+        if no_handlers || self.host.conditions().last.is_empty() {
             return Ok(Flow::Next);
         }
-        let conditions = self.diagnostics.conditions().to_vec();
+        let conditions = self.host.conditions().last.conditions().to_vec();
         let warnings = conditions.iter().rev().filter(|condition| condition.level != Level::Error);
         let mut handler = None;
         for condition in warnings {
@@ -95,30 +86,25 @@ impl Session {
             }
         }
         match handler {
-            Some(at) => self.run_handler(at, loaded, sink),
+            Some(at) => self.run_handler(at),
             None => Ok(Flow::Next),
         }
     }
 
     /// Runs a handler: those of its own block and of blocks within are not in force meanwhile.
-    fn run_handler(
-        &mut self,
-        at: usize,
-        loaded: &Loaded,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Flow> {
-        let conditions = self.diagnostics.conditions().to_vec();
-        let frame = self.frame()?;
+    fn run_handler(&mut self, at: usize) -> Result<Flow> {
+        let conditions = self.host.conditions().last.conditions().to_vec();
+        let frame = self.host.state_mut().frame_mut()?;
         let Some(handler) = frame.handlers.get(at).cloned() else { return Ok(Flow::Next) };
         let first = frame.handlers.iter().position(|other| other.block == handler.block);
         let suspended: Vec<ActiveHandler> = frame.handlers.split_off(first.unwrap_or(at));
         frame.handled.push(conditions);
-        let result = self.run_list(std::slice::from_ref(&handler.body), loaded, sink);
-        let frame = self.frame()?;
+        let result = self.run_list(std::slice::from_ref(&handler.body));
+        let frame = self.host.state_mut().frame_mut()?;
         frame.handled.pop();
         frame.handlers.extend(suspended);
         let flow = result?;
-        self.diagnostics.clear();
+        self.host.conditions().last.clear();
         Ok(match (flow, handler.action) {
             (Flow::Next, HandlerKind::Continue) => Flow::Next,
             (Flow::Next, HandlerKind::Exit | HandlerKind::Undo) => Flow::Exit(handler.block),

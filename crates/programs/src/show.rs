@@ -1,18 +1,16 @@
 //! Routines as SHOW and the information tables give them.
 
 use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, Routine, RoutineKind};
+use definitions::{literal, quote, type_text};
 use errors::{Result, bail};
-use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView};
+use plugin_api::{ColumnMeta, ParameterView, ResultSink, RoutineView, ValueRow};
 use syntax::ast::ObjectName;
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
-use crate::session::Session;
-use crate::sink::send_rows;
-use definitions::type_text;
-use definitions::{literal, quote};
+use crate::host::ProgramHost;
 
 /// How much of a routine an account may see.
-pub(crate) enum Sight {
+pub enum Sight {
     /// Not that it is there.
     Nothing,
     /// That it is there, but not its text.
@@ -22,11 +20,7 @@ pub(crate) enum Sight {
 }
 
 /// How much of a routine an account may see.
-pub(crate) fn sight(
-    routine: &Routine,
-    privileges: &EffectivePrivileges,
-    account: &AccountName,
-) -> Sight {
+pub fn sight(routine: &Routine, privileges: &EffectivePrivileges, account: &AccountName) -> Sight {
     let held = privileges.on_routine(&routine.schema, routine.kind, &routine.name);
     let listed = PrivilegeSet::ALL_ROUTINE | PrivilegeSet::CREATE_ROUTINE;
     if *routine.definer == *account.to_string()
@@ -52,7 +46,7 @@ fn returns_text(ty: &DataType) -> String {
 
 /// The text of SHOW CREATE PROCEDURE.
 fn create_text(routine: &Routine) -> String {
-    let definer = ::accounts::parse_account(&routine.definer);
+    let definer = accounts::parse_account(&routine.definer);
     let mut text = format!(
         "CREATE DEFINER={}@{} {} {}({}){}\n",
         quote(&definer.user),
@@ -79,7 +73,7 @@ fn create_text(routine: &Routine) -> String {
 }
 
 /// A routine as information tables see it; `full`: its text may be seen.
-pub(crate) fn routine_view(routine: &Routine, full: bool) -> RoutineView {
+pub fn routine_view(routine: &Routine, full: bool) -> RoutineView {
     let parameter = |parameter: &catalog::RoutineParameter| ParameterView {
         name: parameter.name.to_string(),
         mode: parameter.mode.to_string(),
@@ -115,7 +109,7 @@ pub(crate) fn routine_view(routine: &Routine, full: bool) -> RoutineView {
 }
 
 /// The columns of SHOW CREATE for a program: its name under `title`, its text under `create`, and how it was made.
-pub(super) fn create_columns(title: &str, create: &str) -> [ColumnMeta; 6] {
+pub(crate) fn create_columns(title: &str, create: &str) -> [ColumnMeta; 6] {
     let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
     let column =
         |name: &str, length: u32| ColumnMeta::computed(name, text(length).with_nullable(false));
@@ -133,39 +127,52 @@ pub(super) fn create_columns(title: &str, create: &str) -> [ColumnMeta; 6] {
     ]
 }
 
-impl Session {
-    /// SHOW CREATE PROCEDURE and SHOW CREATE FUNCTION.
-    pub(crate) fn show_create_routine(
-        &mut self,
-        name: &ObjectName,
-        kind: RoutineKind,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let (schema, name) = self.qualify(name)?;
-        let snapshot = self.server.catalog.snapshot();
-        let known = snapshot.routine(&schema, kind, &name);
-        let visible = known.map(|routine| sight(routine, &self.privileges, &self.account));
-        let (Some(routine), Some(Sight::Name | Sight::Text)) = (known, &visible) else {
-            bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
-        };
-        let (title, create) = match kind {
-            RoutineKind::Procedure => ("Procedure", "Create Procedure"),
-            RoutineKind::Function => ("Function", "Create Function"),
-        };
-        let columns = create_columns(title, create);
-        let view = routine_view(routine, true);
-        let row = vec![
-            Value::text(&routine.name),
-            Value::text(&view.sql_mode),
-            match visible {
-                Some(Sight::Text) => Value::text(&create_text(routine)),
-                _ => Value::Null,
-            },
-            Value::text(&view.session_charset),
-            Value::text(&view.session_collation),
-            Value::text(&view.database_collation),
-        ];
-        let state = self.state_info();
-        send_rows(sink, &columns, &[row], &state)
-    }
+/// SHOW CREATE PROCEDURE and SHOW CREATE FUNCTION.
+///
+/// # Errors
+/// 1305.
+pub fn show_create_routine<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    name: &ObjectName,
+    kind: RoutineKind,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, name) = host.qualify(name)?;
+    let snapshot = host.snapshot();
+    let known = snapshot.routine(&schema, kind, &name);
+    let visible = known.map(|routine| sight(routine, host.privileges(), host.account()));
+    let (Some(routine), Some(Sight::Name | Sight::Text)) = (known, &visible) else {
+        bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
+    };
+    let (title, create) = match kind {
+        RoutineKind::Procedure => ("Procedure", "Create Procedure"),
+        RoutineKind::Function => ("Function", "Create Function"),
+    };
+    let columns = create_columns(title, create);
+    let view = routine_view(routine, true);
+    let row = vec![
+        Value::text(&routine.name),
+        Value::text(&view.sql_mode),
+        match visible {
+            Some(Sight::Text) => Value::text(&create_text(routine)),
+            _ => Value::Null,
+        },
+        Value::text(&view.session_charset),
+        Value::text(&view.session_collation),
+        Value::text(&view.database_collation),
+    ];
+    send_row(host, sink, &columns, &row)
+}
+
+/// Sends a result set of one row.
+pub(crate) fn send_row<H: ProgramHost + ?Sized>(
+    host: &mut H,
+    sink: &mut dyn ResultSink,
+    columns: &[ColumnMeta],
+    row: &[Value],
+) -> Result<()> {
+    let state = host.state_info();
+    sink.columns(columns)?;
+    sink.row(&ValueRow(row))?;
+    sink.end(&state)
 }

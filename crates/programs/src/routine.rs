@@ -1,0 +1,260 @@
+//! CREATE, ALTER and DROP of procedures and functions, and who may define programs for whom.
+
+use std::sync::Arc;
+
+use catalog::{
+    Account, CatalogSnapshot, Edit, PrivilegeSet, Routine, RoutineKind, routine_grant_key,
+};
+use errors::{Error, ErrorCode, Result, bail, err};
+use plugin_api::{OkInfo, ResultSink};
+use syntax::ast::{self, BodyKind, CreateRoutine, DataAccess, RoutineOptions, SqlSecurity};
+
+use crate::host::DefinitionHost;
+use crate::load::{load_routine, routine_parameters, routine_returns};
+use crate::running::Running;
+
+/// Longest name of a routine, characters.
+pub(crate) const NAME_CHARS_MAX: usize = 64;
+
+/// The catalog's word for a kind of routine.
+fn kind_of(kind: ast::RoutineKind) -> RoutineKind {
+    match kind {
+        ast::RoutineKind::Procedure => RoutineKind::Procedure,
+        ast::RoutineKind::Function => RoutineKind::Function,
+    }
+}
+
+fn access_text(access: Option<DataAccess>) -> &'static str {
+    match access {
+        None | Some(DataAccess::ContainsSql) => "CONTAINS SQL",
+        Some(DataAccess::NoSql) => "NO SQL",
+        Some(DataAccess::ReadsSqlData) => "READS SQL DATA",
+        Some(DataAccess::ModifiesSqlData) => "MODIFIES SQL DATA",
+    }
+}
+
+/// CREATE PROCEDURE and CREATE FUNCTION.
+///
+/// # Errors
+/// 1304, 1064, missing privileges, types that do not exist.
+pub fn create_routine<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    create: &CreateRoutine,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if matches!(create.body.kind, BodyKind::External(_)) {
+        return Err(Error::not_supported("stored programs in other languages"));
+    }
+    let kind = kind_of(create.kind);
+    let (schema, name) = host.qualify(&create.name)?;
+    if create.aggregate {
+        return Err(Error::not_supported("aggregate stored functions"));
+    }
+    if kind == RoutineKind::Function && !create.has_return {
+        bail!(SP_NORETURN, format!("{schema}.{name}"));
+    }
+    if name.is_empty() || name.ends_with(' ') {
+        bail!(SP_WRONG_NAME, name);
+    }
+    if name.chars().count() > NAME_CHARS_MAX {
+        bail!(TOO_LONG_IDENT, name);
+    }
+    host.require_on_schema(&schema, PrivilegeSet::CREATE_ROUTINE)?;
+    host.check_writable()?;
+    let snapshot = host.snapshot();
+    let known = snapshot.schema(&schema).ok_or_else(|| err!(BAD_DB_ERROR, schema))?;
+    if snapshot.routine(&schema, kind, &name).is_some() && !create.flags.or_replace {
+        if !create.flags.if_not_exists {
+            bail!(SP_ALREADY_EXISTS, kind.as_str(), name);
+        }
+        host.conditions().working.note(ErrorCode::SP_ALREADY_EXISTS, &[&kind.as_str(), &name]);
+        return host.send_ok(sink, OkInfo::default());
+    }
+    let definer = definer_text(host, create.definer.as_ref())?;
+    let text = |span: ast::Span| {
+        Arc::<str>::from(String::from_utf8_lossy(span.of(running.source)).trim_end())
+    };
+    let (facts, mode) = (host.facts(), host.settings().sql_mode);
+    let now = facts.now_micros;
+    let options = &create.options;
+    let routine = Routine {
+        parameters: routine_parameters(mode, create, known.default_collation)?,
+        returns: routine_returns(mode, create, known.default_collation, running)?,
+        schema,
+        name,
+        kind,
+        parameter_text: text(create.params_span),
+        body: text(create.body.span),
+        definer,
+        invoker: options.security == Some(SqlSecurity::Invoker),
+        deterministic: options.deterministic == Some(true),
+        data_access: access_text(options.data_access).into(),
+        comment: options.comment.as_deref().unwrap_or("").into(),
+        sql_mode: mode.0,
+        created_micros: now,
+        altered_micros: now,
+        charset_client: facts.charset_client,
+        collation_connection: host.settings().collation_connection.name.into(),
+        database_collation: known.default_collation,
+    };
+    if kind == RoutineKind::Function && host.has_native_function(&routine.name) {
+        host.conditions().working.note(ErrorCode::NATIVE_FCT_NAME_COLLISION, &[&routine.name]);
+    }
+    // What cannot be run is not kept: types that do not exist are found now.
+    load_routine(&|name| host.has_variable(name), &Arc::new(routine.clone()))?;
+    let grant = grant_to_maker(host, &routine.schema, kind, &routine.name);
+    let edits: Vec<_> = [Edit::PutRoutine(Arc::new(routine))].into_iter().chain(grant).collect();
+    host.commit(&edits, sink)
+}
+
+/// The definer of a new program.
+///
+/// # Errors
+/// 1227 when it is somebody else and the account may not name others.
+pub(crate) fn definer_text<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    written: Option<&ast::UserName>,
+) -> Result<Arc<str>> {
+    let own = host.account().to_string();
+    let definer = match written {
+        Some(user) if !user.current => {
+            format!("{}@{}", user.user, user.host.as_deref().unwrap_or("%"))
+        }
+        _ => own.clone(),
+    };
+    if definer != own {
+        host.require_dynamic("SET_ANY_DEFINER")?;
+        let account = accounts::parse_account(&definer);
+        if host.snapshot().accounts().get(&account).is_none() {
+            let no_such_user = ErrorCode::NO_SUCH_USER;
+            host.conditions().working.note(no_such_user, &[&account.user, &account.host]);
+        }
+    }
+    Ok(definer.into())
+}
+
+/// ALTER PROCEDURE: its characteristics.
+///
+/// # Errors
+/// 1305, 1370.
+pub fn alter_routine<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    alter: &ast::AlterRoutine,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let kind = kind_of(alter.kind);
+    let (schema, name) = host.qualify(&alter.name)?;
+    host.check_writable()?;
+    host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
+    let known = find_routine(&host.snapshot(), &schema, kind, &name)?;
+    require_over_definer(host, &known.definer)?;
+    let mut routine = Routine::clone(&known);
+    let RoutineOptions { comment, data_access, security, .. } = &alter.options;
+    if let Some(comment) = comment {
+        routine.comment = Arc::from(&**comment);
+    }
+    if data_access.is_some() {
+        routine.data_access = access_text(*data_access).into();
+    }
+    if let Some(security) = security {
+        routine.invoker = *security == SqlSecurity::Invoker;
+    }
+    routine.altered_micros = host.facts().now_micros;
+    host.commit(&[Edit::PutRoutine(Arc::new(routine))], sink)
+}
+
+/// DROP PROCEDURE and DROP FUNCTION.
+///
+/// # Errors
+/// 1305, 1370.
+pub fn drop_routine<H: DefinitionHost + ?Sized>(
+    host: &mut H,
+    drop: &ast::DropRoutine,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let kind = kind_of(drop.kind);
+    let (schema, name) = host.qualify(&drop.name)?;
+    host.check_writable()?;
+    let snapshot = host.snapshot();
+    host.require_on_routine(&schema, kind, &name, PrivilegeSet::ALTER_ROUTINE)?;
+    let Some(known) = snapshot.routine(&schema, kind, &name) else {
+        let shown = format!("{schema}.{name}");
+        if !drop.if_exists {
+            bail!(SP_DOES_NOT_EXIST, kind.as_str(), shown);
+        }
+        host.conditions().working.note(ErrorCode::SP_DOES_NOT_EXIST, &[&kind.as_str(), &shown]);
+        return host.send_ok(sink, OkInfo::default());
+    };
+    require_over_definer(host, &known.definer)?;
+    let mut edits = revoke_of_dropped(host, &schema, kind, &name);
+    edits.push(Edit::DropRoutine { schema, kind, name });
+    host.commit(&edits, sink)
+}
+
+/// What lets the maker of a routine run and change it (`automatic_sp_privileges`), when the account may not anyway.
+fn grant_to_maker<H: DefinitionHost + ?Sized>(
+    host: &H,
+    schema: &str,
+    kind: RoutineKind,
+    name: &str,
+) -> Option<Edit> {
+    let held = host.privileges().on_routine(schema, kind, name);
+    let snapshot = host.snapshot();
+    let known = snapshot.accounts().get(host.account())?;
+    if !host.grants_to_makers() || held.contains(PrivilegeSet::ALL_ROUTINE) {
+        return None;
+    }
+    let mut account = Account::clone(known);
+    let key = routine_grant_key(schema, kind, name);
+    *account.routines.entry(key).or_default() |= PrivilegeSet::ALL_ROUTINE;
+    Some(Edit::PutAccount(account))
+}
+
+/// What takes everybody's privileges on a routine that goes away (`automatic_sp_privileges`).
+fn revoke_of_dropped<H: DefinitionHost + ?Sized>(
+    host: &H,
+    schema: &str,
+    kind: RoutineKind,
+    name: &str,
+) -> Vec<Edit> {
+    if !host.grants_to_makers() {
+        return Vec::new();
+    }
+    let key = routine_grant_key(schema, kind, name);
+    let snapshot = host.snapshot();
+    let holders = snapshot.accounts().iter().filter(|one| one.routines.contains_key(&key));
+    let without = |account: &Arc<Account>| {
+        let mut account = Account::clone(account);
+        account.routines.remove(&key);
+        Edit::PutAccount(account)
+    };
+    holders.map(without).collect()
+}
+
+/// 1227 unless the account may change what a SYSTEM_USER has made.
+pub(crate) fn require_over_definer<H: DefinitionHost + ?Sized>(
+    host: &H,
+    definer: &str,
+) -> Result<()> {
+    let snapshot = host.snapshot();
+    let account = accounts::parse_account(definer);
+    let is_system = |account: &Arc<Account>| account.dynamic.contains_key("SYSTEM_USER");
+    if snapshot.accounts().get(&account).is_some_and(is_system)
+        && !host.privileges().has_dynamic("SYSTEM_USER")
+    {
+        bail!(SPECIFIC_ACCESS_DENIED_ERROR, "SYSTEM_USER");
+    }
+    Ok(())
+}
+
+/// A routine that must exist.
+pub(crate) fn find_routine(
+    snapshot: &CatalogSnapshot,
+    schema: &str,
+    kind: RoutineKind,
+    name: &str,
+) -> Result<Arc<Routine>> {
+    let known = snapshot.routine(schema, kind, name).cloned();
+    known.ok_or_else(|| err!(SP_DOES_NOT_EXIST, kind.as_str(), format!("{schema}.{name}")))
+}

@@ -1,0 +1,140 @@
+//! The programs that run in a session, those that it has read, and the plans of their statements.
+
+use std::sync::Arc;
+
+use engine_api::TableId;
+use errors::{Result, bail};
+use hashbrown::HashMap;
+use types::DataType;
+
+use crate::frame::Frame;
+use crate::host::ProgramHost;
+use crate::load::{Loaded, Made};
+
+/// Programs that a session keeps parsed.
+const KEPT_MAX: usize = 64;
+/// Plans that a session keeps of programs' statements.
+const PLANS_MAX: usize = 1024;
+/// Programs that may call each other.
+const CALLS_MAX: usize = 24;
+
+/// The programs of a session. `P`: a plan, `C`: what it was made under.
+pub struct ProgramState<P, C> {
+    /// Those that run, the innermost last.
+    pub(crate) frames: Vec<Frame>,
+    /// The tables of the statements that called them, which they may not write.
+    above: Vec<Arc<[TableId]>>,
+    /// Those that were read, by the address of their definition.
+    loaded: HashMap<usize, Arc<Loaded>>,
+    /// By the address of the statement or expression in a loaded program.
+    plans: HashMap<usize, KeptPlan<P, C>>,
+}
+
+/// A plan of a statement of a program, and what it was made under.
+struct KeptPlan<P, C> {
+    plan: P,
+    /// So that the address stays what it is.
+    _loaded: Arc<Loaded>,
+    types: Arc<[DataType]>,
+    context: C,
+}
+
+impl<P, C> Default for ProgramState<P, C> {
+    fn default() -> ProgramState<P, C> {
+        ProgramState {
+            frames: Vec::new(),
+            above: Vec::new(),
+            loaded: HashMap::new(),
+            plans: HashMap::new(),
+        }
+    }
+}
+
+impl<P, C> ProgramState<P, C> {
+    /// The program that runs.
+    pub fn frame(&self) -> Option<&Frame> {
+        self.frames.last()
+    }
+
+    /// The program that runs.
+    pub(crate) fn frame_mut(&mut self) -> Result<&mut Frame> {
+        self.frames.last_mut().ok_or_else(|| errors::Error::internal("no stored program runs"))
+    }
+
+    /// A statement that runs programs begins: they may not write its tables.
+    pub fn push_tables(&mut self, tables: Arc<[TableId]>) {
+        self.above.push(tables);
+    }
+
+    /// The statement ends.
+    pub fn pop_tables(&mut self) {
+        self.above.pop();
+    }
+
+    /// Whether no statement that runs programs is under way.
+    pub fn is_outermost(&self) -> bool {
+        self.above.is_empty()
+    }
+
+    /// Whether a statement under way uses the table.
+    pub fn is_used_above(&self, table: TableId) -> bool {
+        self.above.iter().any(|above| above.contains(&table))
+    }
+
+    /// Programs do not call each other without end.
+    ///
+    /// # Errors
+    /// 1436.
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        if self.frames.len() >= CALLS_MAX {
+            bail!(STACK_OVERRUN_NEED_MORE, 0, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// A program that was read before from what `made` says.
+    pub(crate) fn known(&self, made: &Made) -> Option<Arc<Loaded>> {
+        self.loaded.get(&made.address()).filter(|known| known.is_made_from(made)).cloned()
+    }
+
+    /// Keeps a program that was read.
+    pub(crate) fn keep(&mut self, loaded: Arc<Loaded>) {
+        if self.loaded.len() >= KEPT_MAX {
+            self.loaded.clear();
+        }
+        self.loaded.insert(loaded.made.address(), loaded);
+    }
+}
+
+/// The plan kept for a statement or an expression of the running program, when it still holds, with its tables locked.
+///
+/// # Errors
+/// Missing privileges, waiting too long for a table.
+pub fn kept_plan<H: ProgramHost + ?Sized>(host: &mut H, address: usize) -> Result<Option<H::Plan>> {
+    let state = host.state();
+    let Some(known) = state.plans.get(&address) else { return Ok(None) };
+    let types = state.frame().is_some_and(|frame| Arc::ptr_eq(frame.types_shared(), &known.types));
+    let plan = known.plan.clone();
+    if types && known.context == host.plan_context() && host.lock_kept(&plan)? {
+        return Ok(Some(plan));
+    }
+    host.state_mut().plans.remove(&address);
+    Ok(None)
+}
+
+/// Keeps the plan of a statement or an expression of the running program.
+pub fn keep_plan<H: ProgramHost + ?Sized>(host: &mut H, address: usize, plan: &H::Plan) {
+    let (may_keep, context) = (host.may_keep(plan), host.plan_context());
+    let state = host.state_mut();
+    let Some(frame) = state.frames.last().filter(|_| may_keep) else { return };
+    let kept = KeptPlan {
+        plan: plan.clone(),
+        _loaded: frame.loaded.clone(),
+        types: frame.types_shared().clone(),
+        context,
+    };
+    if state.plans.len() >= PLANS_MAX {
+        state.plans.clear();
+    }
+    state.plans.insert(address, kept);
+}

@@ -1,0 +1,79 @@
+//! The session in which an event runs.
+
+use std::sync::Arc;
+
+use ::accounts::parse_account;
+use catalog::{AccountName, Event};
+use engine_api::CancelToken;
+use errors::{Result, bail};
+use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, Traffic};
+use types::Value;
+
+use crate::program_host::ProgramSession;
+use crate::server::Server;
+use crate::session::Session;
+
+/// The user that the process list shows for events.
+const USER: &str = "event_scheduler";
+
+impl Session {
+    /// A session in which an event runs, as its definer.
+    ///
+    /// # Errors
+    /// 1449.
+    pub(crate) fn open_for_event(
+        server: Arc<Server>,
+        id: u64,
+        cancel: CancelToken,
+        event: &Event,
+    ) -> Result<Session> {
+        let info = ConnectInfo {
+            connection_id: id,
+            kind: ConnectionKind::Local,
+            cancel,
+            traffic: Traffic::default(),
+        };
+        let collation = types::CollationId::UTF8MB4_0900_AI_CI.0;
+        let request = AuthRequest { user: USER.into(), collation, ..AuthRequest::default() };
+        let mut session = Session::new(server, info, &request);
+        let definer: AccountName = parse_account(&event.definer);
+        let snapshot = session.server.catalog.snapshot();
+        let account = snapshot.accounts().get(&definer).cloned();
+        if account.is_none() && &*definer.user != "root" {
+            bail!(NO_SUCH_USER, definer.user, definer.host);
+        }
+        session.active_roles = account.map(|known| known.default_roles.clone()).unwrap_or_default();
+        session.account = definer;
+        session.services.user = format!("{USER}@localhost");
+        session.services.current_user = event.definer.to_string();
+        session.refresh_privileges();
+        session.describe_roles();
+        {
+            let mut activity = session.shared.activity.lock();
+            activity.user = USER.into();
+            activity.host = "localhost".into();
+            activity.account = event.definer.to_string();
+        }
+        session.set_client_collation(collation);
+        session.store_session("time_zone", Value::text(&event.time_zone));
+        session.refresh_settings();
+        Ok(session)
+    }
+
+    /// Runs an event's body.
+    ///
+    /// # Errors
+    /// What the body fails with.
+    pub(crate) fn run_event(&mut self, event: &Event) -> Result<()> {
+        self.begin_command("Execute", event.body.as_bytes());
+        self.begin_statement();
+        let result = self
+            .guarded(|session| programs::run_event_body(&mut ProgramSession::new(session), event));
+        match &result {
+            Ok(()) => self.end_statement(),
+            Err(error) => self.fail_statement(error),
+        }
+        self.become_idle();
+        result
+    }
+}

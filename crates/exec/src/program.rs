@@ -107,6 +107,11 @@ fn compile_with(
     bind: &BindContext,
     measured: Option<MeasuredNodes>,
 ) -> Result<(Arc<Program>, Option<MeasuredNodes>)> {
+    debug_assert_eq!(
+        plan::broken_promises(plan),
+        Vec::<String>::new(),
+        "the optimizer keeps P1 to P5"
+    );
     let none = Shared { subqueries: &[], ctes: &[], registers: 0 };
     let shared = match plan {
         Plan::Query(query) => shared!(query),

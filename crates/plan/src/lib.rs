@@ -11,6 +11,7 @@ mod logical;
 mod physical;
 pub mod print;
 mod statement;
+mod verify;
 mod walk;
 
 pub use expr::{
@@ -32,4 +33,5 @@ pub use statement::{
     FulltextWrite, InsertMode, InsertPlan, InsertSource, Making, OutputColumn, Plan, PlanFlags,
     QueryPlan, Subquery, TableWrite, Triggers, UpdatePlan, ViewCheck, WrittenColumn,
 };
+pub use verify::broken_promises;
 pub use walk::RegisterSet;

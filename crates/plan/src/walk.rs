@@ -11,6 +11,12 @@ pub struct RegisterSet {
     words: Vec<u64>,
 }
 
+impl Extend<Register> for RegisterSet {
+    fn extend<I: IntoIterator<Item = Register>>(&mut self, registers: I) {
+        registers.into_iter().for_each(|register| _ = self.insert(register));
+    }
+}
+
 impl RegisterSet {
     /// The empty set.
     pub fn new() -> RegisterSet {

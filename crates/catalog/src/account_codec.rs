@@ -142,20 +142,19 @@ pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
                 account.proxies.insert(AccountName { user, host }, grantable != 0);
             }
             20 => {
-                let (schema, name, bits) = read_triple(field.bytes)?;
-                let mut kind = RoutineKind::Procedure;
-                for field in nested_fields(field.bytes)? {
-                    if field.tag == 4 && field.flag()? {
-                        kind = RoutineKind::Function;
-                    }
-                }
-                account.routines.insert((schema, kind, name), PrivilegeSet::from_bits(bits));
+                let (key, privileges) = read_routine_grant(field.bytes)?;
+                account.routines.insert(key, privileges);
             }
             21..=28 => read_passwords(&mut account, &field)?,
             _ => {}
         }
     }
-    account.tls = match (tls_kind, tls_texts.as_slice()) {
+    account.tls = tls_requirement(tls_kind, &tls_texts)?;
+    Ok(account)
+}
+
+fn tls_requirement(kind: u64, texts: &[Box<str>]) -> Result<TlsRequirement> {
+    Ok(match (kind, texts) {
         (0, _) => TlsRequirement::None,
         (1, _) => TlsRequirement::Ssl,
         (2, _) => TlsRequirement::X509,
@@ -165,8 +164,20 @@ pub(crate) fn read_account(bytes: &[u8]) -> Result<Account> {
             cipher: cipher.clone(),
         },
         _ => return Err(damaged()),
-    };
-    Ok(account)
+    })
+}
+
+type RoutineKey = (Box<str>, RoutineKind, Box<str>);
+
+fn read_routine_grant(bytes: &[u8]) -> Result<(RoutineKey, PrivilegeSet)> {
+    let (schema, name, bits) = read_triple(bytes)?;
+    let mut kind = RoutineKind::Procedure;
+    for field in nested_fields(bytes)? {
+        if field.tag == 4 && field.flag()? {
+            kind = RoutineKind::Function;
+        }
+    }
+    Ok(((schema, kind, name), PrivilegeSet::from_bits(bits)))
 }
 
 type TableKey = (Box<str>, Box<str>);

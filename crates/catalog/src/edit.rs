@@ -71,6 +71,15 @@ fn check_event(known: Option<&Arc<Event>>, over: Option<&Arc<Event>>, name: &str
     }
 }
 
+/// Sets the histograms of columns by name. A column that no longer exists is left out.
+fn put_histograms(table: &mut Table, columns: &[(Arc<str>, Option<Arc<Histogram>>)]) {
+    for (name, histogram) in columns {
+        if let Some(at) = table.column(name) {
+            table.columns[at].histogram = histogram.clone();
+        }
+    }
+}
+
 impl CatalogSnapshot {
     /// Applies one change to this copy.
     ///
@@ -83,37 +92,15 @@ impl CatalogSnapshot {
                 self.schema_mut(name)?.default_collation = *collation;
                 Ok(())
             }
-            Edit::DropSchema(name) => match self.schemas.get(name) {
-                Some(schema) if schema.relations.is_empty() && schema.routines.is_empty() => {
-                    self.schemas.remove(name);
-                    Ok(())
-                }
-                // Somebody else made one after the list of them was read.
-                Some(_) => Err(err!(LOCK_DEADLOCK)),
-                None => Err(err!(DB_DROP_EXISTS, name)),
-            },
+            Edit::DropSchema(name) => self.drop_schema(name),
             Edit::CreateTable(table) => self.add_table(table),
             Edit::ReplaceTable { old, new } => {
                 self.remove_table(*old)?;
                 self.add_table(new)
             }
-            Edit::RenewTable(id) => match self.tables.get(id).map(|stored| stored.look()) {
-                Some(table) => {
-                    self.remove_table(*id)?;
-                    self.add_table(&Arc::new(Table::clone(&table)))
-                }
-                None => Ok(()),
-            },
+            Edit::RenewTable(id) => self.change_table(*id, |_| {}),
             Edit::PutHistograms { table, columns } => {
-                let Some(stored) = self.tables.get(table) else { return Ok(()) };
-                let mut changed = Table::clone(&stored.look());
-                for (name, histogram) in columns {
-                    if let Some(at) = changed.column(name) {
-                        changed.columns[at].histogram = histogram.clone();
-                    }
-                }
-                self.remove_table(*table)?;
-                self.add_table(&Arc::new(changed))
+                self.change_table(*table, |table| put_histograms(table, columns))
             }
             Edit::DropTable(id) => self.remove_table(*id),
             Edit::CreateView(view) => self.add_view(view),
@@ -122,45 +109,12 @@ impl CatalogSnapshot {
                 self.add_view(new)
             }
             Edit::DropView { schema, name } => self.remove_view(schema, name),
-            Edit::PutRoutine(routine) => {
-                let key = routine_key(routine.kind, &routine.name);
-                self.schema_mut(&routine.schema)?.routines.insert(key, routine.clone());
-                Ok(())
-            }
-            Edit::DropRoutine { schema, kind, name } => {
-                let key = routine_key(*kind, name);
-                match self.schema_mut(schema)?.routines.remove(&key) {
-                    Some(_) => Ok(()),
-                    None => Err(err!(SP_DOES_NOT_EXIST, kind.as_str(), name)),
-                }
-            }
-            Edit::PutTrigger(trigger) => {
-                let key = trigger_key(&trigger.name);
-                self.schema_mut(&trigger.schema)?.triggers.insert(key, trigger.clone());
-                Ok(())
-            }
-            Edit::DropTrigger { schema, name } => {
-                match self.schema_mut(schema)?.triggers.remove(&trigger_key(name)) {
-                    Some(_) => Ok(()),
-                    None => Err(err!(TRG_DOES_NOT_EXIST)),
-                }
-            }
-            Edit::PutEvent { event, over } => {
-                let events = &mut self.schema_mut(&event.schema)?.events;
-                let key = event_key(&event.name);
-                check_event(events.get(&key), over.as_ref(), &event.name)?;
-                events.insert(key, event.clone());
-                Ok(())
-            }
-            Edit::DropEvent { schema, name, over } => {
-                let events = &mut self.schema_mut(schema)?.events;
-                let key = event_key(name);
-                check_event(events.get(&key), over.as_ref(), name)?;
-                match events.remove(&key) {
-                    Some(_) => Ok(()),
-                    None => Err(err!(EVENT_DOES_NOT_EXIST, name)),
-                }
-            }
+            Edit::PutRoutine(routine) => self.put_routine(routine),
+            Edit::DropRoutine { schema, kind, name } => self.drop_routine(schema, *kind, name),
+            Edit::PutTrigger(trigger) => self.put_trigger(trigger),
+            Edit::DropTrigger { schema, name } => self.drop_trigger(schema, name),
+            Edit::PutEvent { event, over } => self.put_event(event, over.as_ref()),
+            Edit::DropEvent { schema, name, over } => self.drop_event(schema, name, over.as_ref()),
             Edit::PutAccount(account) => {
                 Arc::make_mut(&mut self.accounts).put(account.clone());
                 Ok(())
@@ -194,6 +148,71 @@ impl CatalogSnapshot {
         };
         self.schemas.insert(name.clone(), Arc::new(schema));
         Ok(())
+    }
+
+    fn drop_schema(&mut self, name: &Arc<str>) -> Result<()> {
+        match self.schemas.get(name) {
+            Some(schema) if schema.relations.is_empty() && schema.routines.is_empty() => {
+                self.schemas.remove(name);
+                Ok(())
+            }
+            // Another session created something after the list of relations was read.
+            Some(_) => Err(err!(LOCK_DEADLOCK)),
+            None => Err(err!(DB_DROP_EXISTS, name)),
+        }
+    }
+
+    /// Puts a changed copy of a table in its place. Does nothing when the table no longer exists.
+    fn change_table(&mut self, id: TableId, change: impl FnOnce(&mut Table)) -> Result<()> {
+        let Some(stored) = self.tables.get(&id) else { return Ok(()) };
+        let mut changed = Table::clone(&stored.look());
+        change(&mut changed);
+        self.remove_table(id)?;
+        self.add_table(&Arc::new(changed))
+    }
+
+    fn put_routine(&mut self, routine: &Arc<Routine>) -> Result<()> {
+        let key = routine_key(routine.kind, &routine.name);
+        self.schema_mut(&routine.schema)?.routines.insert(key, routine.clone());
+        Ok(())
+    }
+
+    fn drop_routine(&mut self, schema: &str, kind: RoutineKind, name: &str) -> Result<()> {
+        match self.schema_mut(schema)?.routines.remove(&routine_key(kind, name)) {
+            Some(_) => Ok(()),
+            None => Err(err!(SP_DOES_NOT_EXIST, kind.as_str(), name)),
+        }
+    }
+
+    fn put_trigger(&mut self, trigger: &Arc<Trigger>) -> Result<()> {
+        let key = trigger_key(&trigger.name);
+        self.schema_mut(&trigger.schema)?.triggers.insert(key, trigger.clone());
+        Ok(())
+    }
+
+    fn drop_trigger(&mut self, schema: &str, name: &str) -> Result<()> {
+        match self.schema_mut(schema)?.triggers.remove(&trigger_key(name)) {
+            Some(_) => Ok(()),
+            None => Err(err!(TRG_DOES_NOT_EXIST)),
+        }
+    }
+
+    fn put_event(&mut self, event: &Arc<Event>, over: Option<&Arc<Event>>) -> Result<()> {
+        let events = &mut self.schema_mut(&event.schema)?.events;
+        let key = event_key(&event.name);
+        check_event(events.get(&key), over, &event.name)?;
+        events.insert(key, event.clone());
+        Ok(())
+    }
+
+    fn drop_event(&mut self, schema: &str, name: &str, over: Option<&Arc<Event>>) -> Result<()> {
+        let events = &mut self.schema_mut(schema)?.events;
+        let key = event_key(name);
+        check_event(events.get(&key), over, name)?;
+        match events.remove(&key) {
+            Some(_) => Ok(()),
+            None => Err(err!(EVENT_DOES_NOT_EXIST, name)),
+        }
     }
 
     fn schema_mut(&mut self, name: &str) -> Result<&mut Schema> {

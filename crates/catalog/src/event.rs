@@ -160,14 +160,7 @@ pub(crate) fn read_event(bytes: &[u8]) -> Result<Event> {
             6 => unit = field.text()?.into(),
             7 => starts = field.number()? as i64,
             8 => ends = field.number()?.checked_sub(1).map(|ends| ends as i64),
-            9 => {
-                event.status = match field.number()? {
-                    0 => EventStatus::Enabled,
-                    1 => EventStatus::Disabled,
-                    2 => EventStatus::ReplicaSideDisabled,
-                    _ => return Err(damaged()),
-                };
-            }
+            9 => event.status = read_status(field.number()?)?,
             10 => event.preserve = field.flag()?,
             11 => event.comment = field.text()?.into(),
             12 => event.body = field.text()?.into(),
@@ -191,6 +184,15 @@ pub(crate) fn read_event(bytes: &[u8]) -> Result<Event> {
         Some(step) => EventSchedule::Every { step, unit, starts, ends },
     };
     Ok(event)
+}
+
+fn read_status(number: u64) -> Result<EventStatus> {
+    match number {
+        0 => Ok(EventStatus::Enabled),
+        1 => Ok(EventStatus::Disabled),
+        2 => Ok(EventStatus::ReplicaSideDisabled),
+        _ => Err(damaged()),
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::event::{read_event, write_event};
 use crate::fields::damaged;
 use crate::routine::{RoutineKind, read_routine, write_routine};
 use crate::trigger::{read_trigger, write_trigger};
-use crate::{CatalogSnapshot, CatalogVersion, Edit, account_codec, codec};
+use crate::{CatalogSnapshot, CatalogVersion, Edit, Table, View, account_codec, codec};
 
 /// Kinds of dictionary rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,11 +149,12 @@ impl Catalog {
         let mut writer = self.writer.lock();
         let mut next = CatalogSnapshot::clone(&writer.newest);
         next.version = CatalogVersion(next.version.0 + 1);
-        let mut ids = HashMap::new();
+        let mut rows = Rows { writer: &mut writer, ids: HashMap::new(), txn: &mut *txn, cancel };
         let outcome = edits.iter().try_for_each(|edit| {
             next.apply(edit)?;
-            self.write_edit(&mut writer, &mut ids, txn, edit, &next, cancel)
+            self.write_edit(&mut rows, edit, &next)
         });
+        let ids = rows.ids;
         let word = |error: EngineError| error.into_error(cancel);
         let handle = match outcome.and_then(|()| txn.commit().map_err(word)) {
             Ok(handle) => handle,
@@ -225,98 +226,71 @@ impl Catalog {
         handle.wait().map_err(word)
     }
 
-    /// Writes the rows of one edit. `ids` collects which named object lives in which row, to be remembered after the commit.
-    #[allow(clippy::too_many_arguments)]
-    fn write_edit(
-        &self,
-        writer: &mut Writer,
-        ids: &mut HashMap<(Kind, String), Option<u64>>,
-        txn: &mut dyn Transaction,
-        edit: &Edit,
-        after: &CatalogSnapshot,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        let mut row = |kind: Kind, name: String, bytes: Option<Vec<u8>>| -> Result<()> {
-            let key = (kind, name);
-            let known = ids.get(&key).copied().unwrap_or_else(|| writer.rows.get(&key).copied());
-            match (known, bytes) {
-                (Some(id), Some(bytes)) => update_row(txn, kind, id, &bytes, cancel),
-                (Some(id), None) => {
-                    ids.insert(key, None);
-                    delete_row(txn, kind, id, cancel)
-                }
-                (None, Some(bytes)) => {
-                    let id = self.draw_id(writer)?;
-                    ids.insert(key, Some(id));
-                    insert_row(txn, kind, id, &bytes, cancel)
-                }
-                (None, None) => Ok(()),
-            }
-        };
+    /// Writes the rows of one edit.
+    fn write_edit(&self, rows: &mut Rows, edit: &Edit, after: &CatalogSnapshot) -> Result<()> {
         match edit {
             Edit::CreateSchema { name, .. } | Edit::AlterSchema { name, .. } => {
                 let schema = after.schema(name).ok_or_else(|| err!(BAD_DB_ERROR, name))?;
-                row(Kind::Schema, name.to_string(), Some(codec::write_schema(schema)))
+                rows.put(self, Kind::Schema, name.to_string(), &codec::write_schema(schema))
             }
-            Edit::DropSchema(name) => row(Kind::Schema, name.to_string(), None),
-            Edit::CreateTable(table) => {
-                insert_row(txn, Kind::Table, table.id.0, &codec::write_table(table), cancel)
-            }
+            Edit::DropSchema(name) => rows.drop(Kind::Schema, name.to_string()),
+            Edit::CreateTable(table) => rows.insert_table(table),
             Edit::ReplaceTable { old, new } if *old == new.id => {
-                update_row(txn, Kind::Table, old.0, &codec::write_table(new), cancel)
+                rows.update_table(*old, &codec::write_table(new))
             }
             Edit::ReplaceTable { old, new } => {
-                delete_row(txn, Kind::Table, old.0, cancel)?;
-                insert_row(txn, Kind::Table, new.id.0, &codec::write_table(new), cancel)
+                rows.delete_table(*old)?;
+                rows.insert_table(new)
             }
             Edit::RenewTable(_) => Ok(()),
             Edit::PutHistograms { table, .. } => match after.encoded_table(*table) {
-                Some(bytes) => update_row(txn, Kind::Table, table.0, bytes, cancel),
+                Some(bytes) => rows.update_table(*table, bytes),
                 None => Ok(()),
             },
-            Edit::DropTable(id) => delete_row(txn, Kind::Table, id.0, cancel),
-            Edit::CreateView(view) => {
-                let name = relation_key(&view.schema, &view.name);
-                row(Kind::View, name, Some(codec::write_view(view)))
-            }
+            Edit::DropTable(id) => rows.delete_table(*id),
+            Edit::CreateView(view) => self.put_view(rows, view),
             Edit::ReplaceView { schema, name, new } => {
-                row(Kind::View, relation_key(schema, name), None)?;
-                let name = relation_key(&new.schema, &new.name);
-                row(Kind::View, name, Some(codec::write_view(new)))
+                rows.drop(Kind::View, relation_key(schema, name))?;
+                self.put_view(rows, new)
             }
-            Edit::DropView { schema, name } => row(Kind::View, relation_key(schema, name), None),
+            Edit::DropView { schema, name } => rows.drop(Kind::View, relation_key(schema, name)),
             Edit::PutRoutine(routine) => {
                 let name = routine_name(&routine.schema, routine.kind, &routine.name);
-                row(Kind::Routine, name, Some(write_routine(routine)))
+                rows.put(self, Kind::Routine, name, &write_routine(routine))
             }
             Edit::DropRoutine { schema, kind, name } => {
-                row(Kind::Routine, routine_name(schema, *kind, name), None)
+                rows.drop(Kind::Routine, routine_name(schema, *kind, name))
             }
             Edit::PutTrigger(trigger) => {
                 let name = trigger_name(&trigger.schema, &trigger.name);
-                row(Kind::Trigger, name, Some(write_trigger(trigger)))
+                rows.put(self, Kind::Trigger, name, &write_trigger(trigger))
             }
             Edit::DropTrigger { schema, name } => {
-                row(Kind::Trigger, trigger_name(schema, name), None)
+                rows.drop(Kind::Trigger, trigger_name(schema, name))
             }
             Edit::PutEvent { event, .. } => {
                 let name = trigger_name(&event.schema, &event.name);
-                row(Kind::Event, name, Some(write_event(event)))
+                rows.put(self, Kind::Event, name, &write_event(event))
             }
             Edit::DropEvent { schema, name, .. } => {
-                row(Kind::Event, trigger_name(schema, name), None)
+                rows.drop(Kind::Event, trigger_name(schema, name))
             }
             Edit::PutAccount(account) => {
-                let name = account_key(&account.name);
-                row(Kind::Account, name, Some(account_codec::write_account(account)))
+                let bytes = account_codec::write_account(account);
+                rows.put(self, Kind::Account, account_key(&account.name), &bytes)
             }
-            Edit::DropAccount(name) => row(Kind::Account, account_key(name), None),
+            Edit::DropAccount(name) => rows.drop(Kind::Account, account_key(name)),
             Edit::PutVariable { name, value } => {
                 let bytes = codec::write_variable(name, value);
-                row(Kind::Variable, name.to_string(), Some(bytes))
+                rows.put(self, Kind::Variable, name.to_string(), &bytes)
             }
-            Edit::DropVariable(name) => row(Kind::Variable, name.to_string(), None),
+            Edit::DropVariable(name) => rows.drop(Kind::Variable, name.to_string()),
         }
+    }
+
+    fn put_view(&self, rows: &mut Rows, view: &View) -> Result<()> {
+        let name = relation_key(&view.schema, &view.name);
+        rows.put(self, Kind::View, name, &codec::write_view(view))
     }
 
     /// Draws an id, reserving a block in a transaction of its own when the last one is used up.
@@ -350,6 +324,53 @@ impl Catalog {
     }
 }
 
+/// The dictionary's rows while a transaction changes them.
+struct Rows<'a> {
+    writer: &'a mut Writer,
+    /// The rows of the named objects that the transaction inserted or deleted, for the writer to remember after the commit.
+    ids: HashMap<(Kind, String), Option<u64>>,
+    txn: &'a mut dyn Transaction,
+    cancel: &'a CancelToken,
+}
+
+impl Rows<'_> {
+    fn id_of(&self, key: &(Kind, String)) -> Option<u64> {
+        let changed = self.ids.get(key).copied();
+        changed.unwrap_or_else(|| self.writer.rows.get(key).copied())
+    }
+
+    /// Writes a named object over the one of this name, or in a row of its own.
+    fn put(&mut self, catalog: &Catalog, kind: Kind, name: String, bytes: &[u8]) -> Result<()> {
+        let key = (kind, name);
+        if let Some(id) = self.id_of(&key) {
+            return update_row(self.txn, kind, id, bytes, self.cancel);
+        }
+        let id = catalog.draw_id(self.writer)?;
+        self.ids.insert(key, Some(id));
+        insert_row(self.txn, kind, id, bytes, self.cancel)
+    }
+
+    /// Deletes the row of a named object. Does nothing when there is none.
+    fn drop(&mut self, kind: Kind, name: String) -> Result<()> {
+        let key = (kind, name);
+        let Some(id) = self.id_of(&key) else { return Ok(()) };
+        self.ids.insert(key, None);
+        delete_row(self.txn, kind, id, self.cancel)
+    }
+
+    fn insert_table(&mut self, table: &Table) -> Result<()> {
+        insert_row(self.txn, Kind::Table, table.id.0, &codec::write_table(table), self.cancel)
+    }
+
+    fn update_table(&mut self, id: TableId, bytes: &[u8]) -> Result<()> {
+        update_row(self.txn, Kind::Table, id.0, bytes, self.cancel)
+    }
+
+    fn delete_table(&mut self, id: TableId) -> Result<()> {
+        delete_row(self.txn, Kind::Table, id.0, self.cancel)
+    }
+}
+
 struct Loaded {
     writer: Writer,
     next_id: u64,
@@ -370,9 +391,7 @@ impl Loaded {
                 snapshot.apply(&Edit::CreateSchema { name: name.clone(), collation })?;
                 name.to_string()
             }
-            Kind::Table => {
-                return snapshot.load_table(bytes);
-            }
+            Kind::Table => return snapshot.load_table(bytes),
             Kind::View => {
                 let view = codec::read_view(bytes)?;
                 let name = relation_key(&view.schema, &view.name);

@@ -467,25 +467,7 @@ impl<'a> Parser<'a> {
             }
             Kw::CREATE => {
                 self.bump();
-                match self.eat_one_of(&[
-                    Kw::TEMPORARY,
-                    Kw::ROUTINE,
-                    Kw::VIEW,
-                    Kw::USER,
-                    Kw::TABLESPACE,
-                    Kw::ROLE,
-                ]) {
-                    Some(Kw::TEMPORARY) => {
-                        self.expect(Kw::TABLES)?;
-                        "CREATE TEMPORARY TABLES"
-                    }
-                    Some(Kw::ROUTINE) => "CREATE ROUTINE",
-                    Some(Kw::VIEW) => "CREATE VIEW",
-                    Some(Kw::USER) => "CREATE USER",
-                    Some(Kw::TABLESPACE) => "CREATE TABLESPACE",
-                    Some(_) => "CREATE ROLE",
-                    None => "CREATE",
-                }
+                self.create_privilege()?
             }
             Kw::GRANT => {
                 self.bump();
@@ -516,6 +498,24 @@ impl<'a> Parser<'a> {
             _ => return Ok(None),
         };
         Ok(Some(name.into()))
+    }
+
+    /// After CREATE.
+    fn create_privilege(&mut self) -> PResult<&'static str> {
+        const MORE: &[Kw] =
+            &[Kw::TEMPORARY, Kw::ROUTINE, Kw::VIEW, Kw::USER, Kw::TABLESPACE, Kw::ROLE];
+        Ok(match self.eat_one_of(MORE) {
+            Some(Kw::TEMPORARY) => {
+                self.expect(Kw::TABLES)?;
+                "CREATE TEMPORARY TABLES"
+            }
+            Some(Kw::ROUTINE) => "CREATE ROUTINE",
+            Some(Kw::VIEW) => "CREATE VIEW",
+            Some(Kw::USER) => "CREATE USER",
+            Some(Kw::TABLESPACE) => "CREATE TABLESPACE",
+            Some(_) => "CREATE ROLE",
+            None => "CREATE",
+        })
     }
 
     fn grant_target(&mut self) -> PResult<GrantTarget> {

@@ -36,42 +36,12 @@ impl<'a> Parser<'a> {
     fn alter_action(&mut self, actions: &mut Vec<AlterAction>) -> PResult<()> {
         let action = match self.kw() {
             Kw::ADD => return self.alter_add(actions),
-            Kw::CHANGE => {
-                self.bump();
-                self.eat(Kw::COLUMN);
-                let if_exists = self.if_exists()?;
-                let old = self.ident()?;
-                let column = Box::new(self.column_def()?);
-                let position = self.column_position()?;
-                AlterAction::ChangeColumn { old, if_exists, column, position }
-            }
-            Kw::MODIFY => {
-                self.bump();
-                self.eat(Kw::COLUMN);
-                let if_exists = self.if_exists()?;
-                let column = Box::new(self.column_def()?);
-                let position = self.column_position()?;
-                AlterAction::ModifyColumn { column, if_exists, position }
-            }
+            Kw::CHANGE => self.alter_change()?,
+            Kw::MODIFY => self.alter_modify()?,
             Kw::DROP => self.alter_drop()?,
             Kw::ALTER => self.alter_alter()?,
             Kw::RENAME => self.alter_rename()?,
-            Kw::CONVERT => {
-                self.bump();
-                self.expect(Kw::TO)?;
-                if !self.eat(Kw::CHARSET) {
-                    if !self.eat(Kw::CHARACTER) {
-                        self.expect(Kw::CHAR)?;
-                    }
-                    self.expect(Kw::SET)?;
-                }
-                let charset = self.charset_or_default()?;
-                let mut collation = None;
-                if self.eat(Kw::COLLATE) {
-                    collation = Some(self.charset_name()?);
-                }
-                AlterAction::ConvertCharset { charset, collation }
-            }
+            Kw::CONVERT => self.alter_charset()?,
             Kw::DISABLE | Kw::ENABLE => {
                 let enable = self.at(Kw::ENABLE);
                 self.bump();
@@ -125,6 +95,43 @@ impl<'a> Parser<'a> {
         };
         actions.push(action);
         Ok(())
+    }
+
+    fn alter_change(&mut self) -> PResult<AlterAction> {
+        self.bump();
+        self.eat(Kw::COLUMN);
+        let if_exists = self.if_exists()?;
+        let old = self.ident()?;
+        let column = Box::new(self.column_def()?);
+        let position = self.column_position()?;
+        Ok(AlterAction::ChangeColumn { old, if_exists, column, position })
+    }
+
+    fn alter_modify(&mut self) -> PResult<AlterAction> {
+        self.bump();
+        self.eat(Kw::COLUMN);
+        let if_exists = self.if_exists()?;
+        let column = Box::new(self.column_def()?);
+        let position = self.column_position()?;
+        Ok(AlterAction::ModifyColumn { column, if_exists, position })
+    }
+
+    /// `CONVERT TO CHARACTER SET ..`
+    fn alter_charset(&mut self) -> PResult<AlterAction> {
+        self.bump();
+        self.expect(Kw::TO)?;
+        if !self.eat(Kw::CHARSET) {
+            if !self.eat(Kw::CHARACTER) {
+                self.expect(Kw::CHAR)?;
+            }
+            self.expect(Kw::SET)?;
+        }
+        let charset = self.charset_or_default()?;
+        let mut collation = None;
+        if self.eat(Kw::COLLATE) {
+            collation = Some(self.charset_name()?);
+        }
+        Ok(AlterAction::ConvertCharset { charset, collation })
     }
 
     fn column_position(&mut self) -> PResult<Option<ColumnPosition>> {

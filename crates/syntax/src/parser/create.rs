@@ -150,14 +150,7 @@ impl<'a> Parser<'a> {
                 self.bump();
                 A::Null(true)
             }
-            Kw::NOT => {
-                self.bump();
-                match self.eat_one_of(&[Kw::NULL, Kw::SECONDARY]) {
-                    Some(Kw::NULL) => A::Null(false),
-                    Some(_) => A::NotSecondary,
-                    None => return self.fail(),
-                }
-            }
+            Kw::NOT => self.negated_attribute()?,
             Kw::DEFAULT => {
                 self.bump();
                 let (value, parenthesised) = self.default_value()?;
@@ -197,19 +190,31 @@ impl<'a> Parser<'a> {
                 A::Collation(self.charset_name()?)
             }
             Kw::GENERATED | Kw::AS => self.generated()?,
-            Kw::CONSTRAINT => {
-                self.bump();
-                let name = if self.at_ident() { Some(self.ident()?) } else { None };
-                if !self.at(Kw::CHECK) {
-                    return self.fail();
-                }
-                A::Check(self.check_def(name)?)
-            }
+            Kw::CONSTRAINT => self.named_check()?,
             Kw::CHECK => A::Check(self.check_def(None)?),
             Kw::REFERENCES => A::References(self.references()?),
             _ => return self.opt_soft_attribute(),
         };
         Ok(Some(attribute))
+    }
+
+    fn negated_attribute(&mut self) -> PResult<ColumnAttribute> {
+        self.bump();
+        match self.eat_one_of(&[Kw::NULL, Kw::SECONDARY]) {
+            Some(Kw::NULL) => Ok(ColumnAttribute::Null(false)),
+            Some(_) => Ok(ColumnAttribute::NotSecondary),
+            None => self.fail(),
+        }
+    }
+
+    /// `CONSTRAINT [name] CHECK ..`
+    fn named_check(&mut self) -> PResult<ColumnAttribute> {
+        self.bump();
+        let name = if self.at_ident() { Some(self.ident()?) } else { None };
+        if !self.at(Kw::CHECK) {
+            return self.fail();
+        }
+        Ok(ColumnAttribute::Check(self.check_def(name)?))
     }
 
     /// Attributes whose words are not reserved.
@@ -676,20 +681,23 @@ impl<'a> Parser<'a> {
                 self.expect(Kw::VERSIONING)?;
                 return Ok(Some(O::SystemVersioning));
             }
-            Kw::UNION => {
-                self.bump();
-                self.opt_eq();
-                self.expect_tok(Tok::LParen)?;
-                let mut tables = Vec::new();
-                if !self.at_tok(Tok::RParen) {
-                    tables = self.comma_list(Self::object_name)?;
-                }
-                self.expect_tok(Tok::RParen)?;
-                return Ok(Some(O::Union(tables)));
-            }
+            Kw::UNION => return Ok(Some(O::Union(self.merged_tables()?))),
             _ => {}
         }
         self.opt_word_option(kw)
+    }
+
+    /// `UNION [=] (table, ..)`
+    fn merged_tables(&mut self) -> PResult<Vec<ObjectName>> {
+        self.bump();
+        self.opt_eq();
+        self.expect_tok(Tok::LParen)?;
+        let mut tables = Vec::new();
+        if !self.at_tok(Tok::RParen) {
+            tables = self.comma_list(Self::object_name)?;
+        }
+        self.expect_tok(Tok::RParen)?;
+        Ok(tables)
     }
 
     /// Options of the form `WORD [=] value`.

@@ -159,56 +159,20 @@ impl<'a> Parser<'a> {
         let kw = self.kw();
         match kw {
             Kw::TEMPORARY | Kw::TABLE | Kw::TABLES => self.drop_table(),
-            Kw::VIEW | Kw::SEQUENCE => {
-                self.bump();
-                let if_exists = self.if_exists()?;
-                let names = self.comma_list(Self::object_name)?;
-                let cascade = self.opt_cascade();
-                let drop = Box::new(DropObjects { if_exists, names, cascade });
-                Ok(if kw == Kw::VIEW {
-                    Statement::DropView(drop)
-                } else {
-                    Statement::DropSequence(drop)
-                })
-            }
+            Kw::VIEW => self.drop_objects(Statement::DropView),
+            Kw::SEQUENCE => self.drop_objects(Statement::DropSequence),
             Kw::DATABASE | Kw::SCHEMA => {
                 self.bump();
                 let if_exists = self.if_exists()?;
                 let name = self.ident()?;
                 Ok(Statement::DropDatabase(Box::new(DropDatabase { if_exists, name })))
             }
-            Kw::INDEX => {
-                self.bump();
-                let if_exists = self.if_exists()?;
-                let name = self.index_name()?;
-                self.expect(Kw::ON)?;
-                let table = self.object_name()?;
-                let (algorithm, lock) = self.index_lock_and_algorithm()?;
-                let drop = DropIndex { if_exists, name, table, algorithm, lock };
-                Ok(Statement::DropIndex(Box::new(drop)))
-            }
-            Kw::PROCEDURE | Kw::FUNCTION => {
-                let routine = if kw == Kw::PROCEDURE {
-                    RoutineKind::Procedure
-                } else {
-                    RoutineKind::Function
-                };
-                self.bump();
-                let if_exists = self.if_exists()?;
-                let name = self.object_name()?;
-                let drop = DropRoutine { kind: routine, if_exists, name };
-                Ok(Statement::DropRoutine(Box::new(drop)))
-            }
-            Kw::TRIGGER | Kw::EVENT | Kw::LIBRARY => {
-                self.bump();
-                let if_exists = self.if_exists()?;
-                let drop = Box::new(DropObject { if_exists, name: self.object_name()? });
-                Ok(match kw {
-                    Kw::TRIGGER => Statement::DropTrigger(drop),
-                    Kw::EVENT => Statement::DropEvent(drop),
-                    _ => Statement::DropLibrary(drop),
-                })
-            }
+            Kw::INDEX => self.drop_index(),
+            Kw::PROCEDURE => self.drop_routine(RoutineKind::Procedure),
+            Kw::FUNCTION => self.drop_routine(RoutineKind::Function),
+            Kw::TRIGGER => self.drop_object(Statement::DropTrigger),
+            Kw::EVENT => self.drop_object(Statement::DropEvent),
+            Kw::LIBRARY => self.drop_object(Statement::DropLibrary),
             Kw::USER | Kw::ROLE => {
                 self.bump();
                 let if_exists = self.if_exists()?;
@@ -244,6 +208,39 @@ impl<'a> Parser<'a> {
             }
             _ => self.fail(),
         }
+    }
+
+    fn drop_objects(&mut self, of: fn(Box<DropObjects>) -> Statement) -> PResult<Statement> {
+        self.bump();
+        let if_exists = self.if_exists()?;
+        let names = self.comma_list(Self::object_name)?;
+        let cascade = self.opt_cascade();
+        Ok(of(Box::new(DropObjects { if_exists, names, cascade })))
+    }
+
+    fn drop_object(&mut self, of: fn(Box<DropObject>) -> Statement) -> PResult<Statement> {
+        self.bump();
+        let if_exists = self.if_exists()?;
+        let name = self.object_name()?;
+        Ok(of(Box::new(DropObject { if_exists, name })))
+    }
+
+    fn drop_index(&mut self) -> PResult<Statement> {
+        self.bump();
+        let if_exists = self.if_exists()?;
+        let name = self.index_name()?;
+        self.expect(Kw::ON)?;
+        let table = self.object_name()?;
+        let (algorithm, lock) = self.index_lock_and_algorithm()?;
+        let drop = DropIndex { if_exists, name, table, algorithm, lock };
+        Ok(Statement::DropIndex(Box::new(drop)))
+    }
+
+    fn drop_routine(&mut self, kind: RoutineKind) -> PResult<Statement> {
+        self.bump();
+        let if_exists = self.if_exists()?;
+        let name = self.object_name()?;
+        Ok(Statement::DropRoutine(Box::new(DropRoutine { kind, if_exists, name })))
     }
 
     fn drop_table(&mut self) -> PResult<Statement> {
@@ -491,20 +488,23 @@ impl<'a> Parser<'a> {
                         _ => S::Cache(None),
                     }
                 }
-                Kw::NO => {
-                    self.bump();
-                    match self.eat_one_of(&[Kw::MINVALUE, Kw::MAXVALUE, Kw::CACHE, Kw::CYCLE]) {
-                        Some(Kw::MINVALUE) => S::MinValue(None),
-                        Some(Kw::MAXVALUE) => S::MaxValue(None),
-                        Some(Kw::CACHE) => S::Cache(None),
-                        Some(_) => S::Cycle(false),
-                        None => return self.fail(),
-                    }
-                }
+                Kw::NO => self.negated_sequence_option()?,
                 _ => return Ok(options),
             };
             options.push(option);
         }
+    }
+
+    /// `NO MINVALUE` and the like.
+    fn negated_sequence_option(&mut self) -> PResult<SequenceOption> {
+        self.bump();
+        Ok(match self.eat_one_of(&[Kw::MINVALUE, Kw::MAXVALUE, Kw::CACHE, Kw::CYCLE]) {
+            Some(Kw::MINVALUE) => SequenceOption::MinValue(None),
+            Some(Kw::MAXVALUE) => SequenceOption::MaxValue(None),
+            Some(Kw::CACHE) => SequenceOption::Cache(None),
+            Some(_) => SequenceOption::Cycle(false),
+            None => return self.fail(),
+        })
     }
 
     fn sequence_number(&mut self) -> PResult<i128> {

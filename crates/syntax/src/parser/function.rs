@@ -148,17 +148,11 @@ impl<'a> Parser<'a> {
             }
             Kw::DEFAULT => {
                 self.bump();
-                self.expect_tok(Tok::LParen)?;
-                let column = Box::new(self.column_name()?);
-                self.expect_tok(Tok::RParen)?;
-                ExprKind::Default(Some(column))
+                ExprKind::Default(Some(self.column_in_parens()?))
             }
             Kw::VALUES => {
                 self.bump();
-                self.expect_tok(Tok::LParen)?;
-                let column = Box::new(self.column_name()?);
-                self.expect_tok(Tok::RParen)?;
-                ExprKind::Values(column)
+                ExprKind::Values(self.column_in_parens()?)
             }
             Kw::CHAR => self.char_call()?,
             Kw::GROUPING => {
@@ -196,6 +190,13 @@ impl<'a> Parser<'a> {
             },
         };
         self.node(start, kind)
+    }
+
+    fn column_in_parens(&mut self) -> PResult<Box<ColumnName>> {
+        self.expect_tok(Tok::LParen)?;
+        let column = Box::new(self.column_name()?);
+        self.expect_tok(Tok::RParen)?;
+        Ok(column)
     }
 
     fn call_without_parens(&mut self) -> PResult<ExprKind> {

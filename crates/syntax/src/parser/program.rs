@@ -384,37 +384,9 @@ impl<'a> Parser<'a> {
                 self.bump();
                 Program::Block(self.block(label)?)
             }
-            Kw::LOOP => {
-                self.bump();
-                self.enter_label(label.as_ref(), true)?;
-                let body = self.statements(&[Kw::END])?;
-                self.expect_all(&[Kw::END, Kw::LOOP])?;
-                self.leave_label(label.as_ref());
-                self.end_label(&label)?;
-                Program::Loop { label, body }
-            }
-            Kw::WHILE => {
-                self.bump();
-                let condition = self.expr()?;
-                self.expect(Kw::DO)?;
-                self.enter_label(label.as_ref(), true)?;
-                let body = self.statements(&[Kw::END])?;
-                self.expect_all(&[Kw::END, Kw::WHILE])?;
-                self.leave_label(label.as_ref());
-                self.end_label(&label)?;
-                Program::While { label, condition, body }
-            }
-            Kw::REPEAT => {
-                self.bump();
-                self.enter_label(label.as_ref(), true)?;
-                let body = self.statements(&[Kw::UNTIL])?;
-                self.leave_label(label.as_ref());
-                self.expect(Kw::UNTIL)?;
-                let until = self.expr()?;
-                self.expect_all(&[Kw::END, Kw::REPEAT])?;
-                self.end_label(&label)?;
-                Program::Repeat { label, body, until }
-            }
+            Kw::LOOP => self.loop_statement(label)?,
+            Kw::WHILE => self.while_statement(label)?,
+            Kw::REPEAT => self.repeat_statement(label)?,
             _ if label.is_some() => return self.fail(),
             Kw::IF => self.if_statement()?,
             Kw::CASE => self.case_statement()?,
@@ -440,21 +412,7 @@ impl<'a> Parser<'a> {
                 self.bump();
                 Program::Close(self.used_cursor()?)
             }
-            Kw::FETCH => {
-                self.bump();
-                if self.eat(Kw::NEXT) {
-                    self.expect(Kw::FROM)?;
-                } else {
-                    self.eat(Kw::FROM);
-                }
-                let cursor = self.used_cursor()?;
-                self.expect(Kw::INTO)?;
-                let into = self.comma_list(|p| {
-                    let name = p.ident()?;
-                    p.assigned_variable(name)
-                })?;
-                Program::Fetch { cursor, into }
-            }
+            Kw::FETCH => self.fetch_statement()?,
             _ => {
                 let statement = self.statement()?;
                 self.check_in_program(&statement)?;
@@ -462,6 +420,58 @@ impl<'a> Parser<'a> {
             }
         };
         Ok(Statement::Program(Box::new(program)))
+    }
+
+    fn loop_statement(&mut self, label: Option<Ident>) -> PResult<Program> {
+        self.bump();
+        let body = self.loop_body(&label, Kw::END)?;
+        self.expect_all(&[Kw::END, Kw::LOOP])?;
+        self.end_label(&label)?;
+        Ok(Program::Loop { label, body })
+    }
+
+    fn while_statement(&mut self, label: Option<Ident>) -> PResult<Program> {
+        self.bump();
+        let condition = self.expr()?;
+        self.expect(Kw::DO)?;
+        let body = self.loop_body(&label, Kw::END)?;
+        self.expect_all(&[Kw::END, Kw::WHILE])?;
+        self.end_label(&label)?;
+        Ok(Program::While { label, condition, body })
+    }
+
+    fn repeat_statement(&mut self, label: Option<Ident>) -> PResult<Program> {
+        self.bump();
+        let body = self.loop_body(&label, Kw::UNTIL)?;
+        self.expect(Kw::UNTIL)?;
+        let until = self.expr()?;
+        self.expect_all(&[Kw::END, Kw::REPEAT])?;
+        self.end_label(&label)?;
+        Ok(Program::Repeat { label, body, until })
+    }
+
+    /// Statements up to the word `until`, in which `label` can be iterated and left.
+    fn loop_body(&mut self, label: &Option<Ident>, until: Kw) -> PResult<Vec<ProgramStatement>> {
+        self.enter_label(label.as_ref(), true)?;
+        let body = self.statements(&[until])?;
+        self.leave_label(label.as_ref());
+        Ok(body)
+    }
+
+    fn fetch_statement(&mut self) -> PResult<Program> {
+        self.bump();
+        if self.eat(Kw::NEXT) {
+            self.expect(Kw::FROM)?;
+        } else {
+            self.eat(Kw::FROM);
+        }
+        let cursor = self.used_cursor()?;
+        self.expect(Kw::INTO)?;
+        let into = self.comma_list(|p| {
+            let name = p.ident()?;
+            p.assigned_variable(name)
+        })?;
+        Ok(Program::Fetch { cursor, into })
     }
 
     /// `statement; statement; ..` up to one of the words `until`; at least one.

@@ -377,7 +377,6 @@ impl Parser<'_> {
         if let Statement::Call(call) = statement {
             self.note_call(call);
         }
-        let is_function = self.program.as_deref().is_some_and(ProgramScope::is_part);
         let word = match statement {
             Statement::LockTables(_) => "LOCK",
             Statement::UnlockTables => "UNLOCK",
@@ -397,24 +396,31 @@ impl Parser<'_> {
             }
             Statement::DropRoutine(drop) => return self.refuse_change(drop.kind),
             Statement::AlterRoutine(alter) => return self.refuse_change(alter.kind),
-            Statement::Query(query) if is_function && query.into.is_none() => {
-                return self.no_result_set();
+            _ if self.program.as_deref().is_some_and(ProgramScope::is_part) => {
+                return self.check_in_function(statement);
             }
-            Statement::Show(_) | Statement::Describe(_) | Statement::Explain(_) if is_function => {
-                return self.no_result_set();
+            _ => return Ok(()),
+        };
+        self.fail_other(1314, format!("{word} is not allowed in stored procedures"))
+    }
+
+    /// Statements that stored functions and triggers may not have either.
+    fn check_in_function(&self, statement: &Statement) -> PResult<()> {
+        match statement {
+            Statement::Query(query) if query.into.is_none() => self.no_result_set(),
+            Statement::Show(_) | Statement::Describe(_) | Statement::Explain(_) => {
+                self.no_result_set()
             }
             Statement::Prepare { .. }
             | Statement::Execute { .. }
             | Statement::ExecuteText { .. }
-            | Statement::Deallocate(_)
-                if is_function =>
-            {
+            | Statement::Deallocate(_) => {
                 let text = "Dynamic SQL is not allowed in stored function or trigger";
-                return self.fail_other(1336, text);
+                self.fail_other(1336, text)
             }
-            Statement::Flush(_) if is_function => {
+            Statement::Flush(_) => {
                 let text = "FLUSH is not allowed in stored function or trigger";
-                return self.fail_other(1336, text);
+                self.fail_other(1336, text)
             }
             Statement::StartTransaction(_)
             | Statement::Commit(_)
@@ -428,24 +434,15 @@ impl Parser<'_> {
             | Statement::DropView(_)
             | Statement::DropTrigger(_)
             | Statement::CreateDatabase(_)
-            | Statement::DropDatabase(_)
-                if is_function =>
-            {
-                return self.no_commit();
-            }
-            Statement::CreateTable(create) if is_function && !create.temporary => {
-                return self.no_commit();
-            }
-            Statement::DropTable(drop) if is_function && !drop.temporary => {
-                return self.no_commit();
-            }
-            Statement::Set(items) if is_function && items.iter().any(sets_autocommit) => {
+            | Statement::DropDatabase(_) => self.no_commit(),
+            Statement::CreateTable(create) if !create.temporary => self.no_commit(),
+            Statement::DropTable(drop) if !drop.temporary => self.no_commit(),
+            Statement::Set(items) if items.iter().any(sets_autocommit) => {
                 let text = "Not allowed to set autocommit from a stored function or trigger";
-                return self.fail_other(1445, text);
+                self.fail_other(1445, text)
             }
-            _ => return Ok(()),
-        };
-        self.fail_other(1314, format!("{word} is not allowed in stored procedures"))
+            _ => Ok(()),
+        }
     }
 
     fn no_commit(&self) -> PResult<()> {

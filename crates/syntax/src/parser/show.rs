@@ -103,28 +103,32 @@ impl<'a> Parser<'a> {
                 ShowKind::OpenTables(self.opt_schema()?)
             }
             Kw::EVENTS => ShowKind::Events(self.opt_schema()?),
-            Kw::FUNCTION | Kw::PROCEDURE | Kw::LIBRARY => {
-                if kw != Kw::LIBRARY && self.eat(Kw::CODE) {
-                    let name = self.object_name()?;
-                    return Ok((
-                        if kw == Kw::FUNCTION {
-                            ShowKind::FunctionCode(name)
-                        } else {
-                            ShowKind::ProcedureCode(name)
-                        },
-                        false,
-                    ));
-                }
-                self.expect(Kw::STATUS)?;
-                match kw {
-                    Kw::FUNCTION => ShowKind::FunctionStatus,
-                    Kw::PROCEDURE => ShowKind::ProcedureStatus,
-                    _ => ShowKind::LibraryStatus,
-                }
-            }
+            Kw::FUNCTION | Kw::PROCEDURE | Kw::LIBRARY => return self.show_routines(kw),
             _ => return Ok((self.show_plain(kw)?, false)),
         };
         Ok((plain, true))
+    }
+
+    /// Code of one routine, or the status of all of a kind.
+    fn show_routines(&mut self, kw: Kw) -> PResult<(ShowKind, bool)> {
+        if kw != Kw::LIBRARY && self.eat(Kw::CODE) {
+            let name = self.object_name()?;
+            return Ok((
+                if kw == Kw::FUNCTION {
+                    ShowKind::FunctionCode(name)
+                } else {
+                    ShowKind::ProcedureCode(name)
+                },
+                false,
+            ));
+        }
+        self.expect(Kw::STATUS)?;
+        let kind = match kw {
+            Kw::FUNCTION => ShowKind::FunctionStatus,
+            Kw::PROCEDURE => ShowKind::ProcedureStatus,
+            _ => ShowKind::LibraryStatus,
+        };
+        Ok((kind, true))
     }
 
     /// `[EXTENDED] [FULL] ..`.
@@ -203,17 +207,7 @@ impl<'a> Parser<'a> {
                 self.expect(Kw::ENGINES)?;
                 ShowKind::Engines
             }
-            Kw::ENGINE => {
-                let all = self.eat(Kw::ALL);
-                let name = if all { None } else { Some(self.ident_or_text()?) };
-                let what = match self.eat_one_of(&[Kw::STATUS, Kw::MUTEX, Kw::LOGS]) {
-                    Some(Kw::STATUS) => EngineInfo::Status,
-                    Some(Kw::MUTEX) => EngineInfo::Mutex,
-                    Some(_) => EngineInfo::Logs,
-                    None => return self.fail(),
-                };
-                ShowKind::Engine { name, what }
-            }
+            Kw::ENGINE => self.show_engine()?,
             Kw::COUNT => {
                 self.expect_tok(Tok::LParen)?;
                 self.expect_tok(Tok::Star)?;
@@ -226,17 +220,7 @@ impl<'a> Parser<'a> {
             }
             Kw::WARNINGS => ShowKind::Warnings(self.opt_limit()?),
             Kw::ERRORS => ShowKind::Errors(self.opt_limit()?),
-            Kw::GRANTS => {
-                let mut user = None;
-                let mut using = Vec::new();
-                if self.eat(Kw::FOR) {
-                    user = Some(self.user_name()?);
-                    if self.eat(Kw::USING) {
-                        using = self.user_list()?;
-                    }
-                }
-                ShowKind::Grants { user, using }
-            }
+            Kw::GRANTS => self.show_grants()?,
             Kw::PARSE_TREE => ShowKind::ParseTree(Box::new(self.nested(|p| p.statement())?)),
             Kw::PLUGINS => ShowKind::Plugins,
             Kw::PRIVILEGES => ShowKind::Privileges,
@@ -249,6 +233,30 @@ impl<'a> Parser<'a> {
             }
             _ => return self.fail_prev(),
         })
+    }
+
+    fn show_engine(&mut self) -> PResult<ShowKind> {
+        let all = self.eat(Kw::ALL);
+        let name = if all { None } else { Some(self.ident_or_text()?) };
+        let what = match self.eat_one_of(&[Kw::STATUS, Kw::MUTEX, Kw::LOGS]) {
+            Some(Kw::STATUS) => EngineInfo::Status,
+            Some(Kw::MUTEX) => EngineInfo::Mutex,
+            Some(_) => EngineInfo::Logs,
+            None => return self.fail(),
+        };
+        Ok(ShowKind::Engine { name, what })
+    }
+
+    fn show_grants(&mut self) -> PResult<ShowKind> {
+        let mut user = None;
+        let mut using = Vec::new();
+        if self.eat(Kw::FOR) {
+            user = Some(self.user_name()?);
+            if self.eat(Kw::USING) {
+                using = self.user_list()?;
+            }
+        }
+        Ok(ShowKind::Grants { user, using })
     }
 
     fn show_profile(&mut self) -> PResult<ShowKind> {
@@ -287,12 +295,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn explain(&mut self) -> PResult<Statement> {
         self.bump();
-        let describes = self.at_ident()
-            && !matches!(self.kw(), Kw::EXTENDED | Kw::PARTITIONS | Kw::FORMAT)
-            || (matches!(self.kw(), Kw::EXTENDED | Kw::PARTITIONS)
-                && matches!(self.peek().kind, Tok::Eof | Tok::Semi | Tok::Dot))
-            || (self.at(Kw::FORMAT) && self.peek().kind != Tok::Eq);
-        if describes {
+        if self.at_described_table() {
             let table = self.object_name()?;
             let column = if self.at_tok(Tok::Str) || self.at_ident() {
                 Some(self.ident_or_text()?.text)
@@ -329,7 +332,24 @@ impl<'a> Parser<'a> {
             }
             explain.schema = Some(self.ident()?);
         }
-        let explainable = self.at_tok(Tok::LParen)
+        if !self.at_explainable() {
+            return self.fail();
+        }
+        let statement = self.nested(|p| p.statement())?;
+        explain.target = ExplainTarget::Statement(Box::new(statement));
+        Ok(Statement::Explain(explain))
+    }
+
+    /// Whether a table follows, not a statement or an option.
+    fn at_described_table(&mut self) -> bool {
+        self.at_ident() && !matches!(self.kw(), Kw::EXTENDED | Kw::PARTITIONS | Kw::FORMAT)
+            || (matches!(self.kw(), Kw::EXTENDED | Kw::PARTITIONS)
+                && matches!(self.peek().kind, Tok::Eof | Tok::Semi | Tok::Dot))
+            || (self.at(Kw::FORMAT) && self.peek().kind != Tok::Eq)
+    }
+
+    fn at_explainable(&self) -> bool {
+        self.at_tok(Tok::LParen)
             || matches!(
                 self.kw(),
                 Kw::SELECT
@@ -340,12 +360,6 @@ impl<'a> Parser<'a> {
                     | Kw::REPLACE
                     | Kw::UPDATE
                     | Kw::DELETE
-            );
-        if !explainable {
-            return self.fail();
-        }
-        let statement = self.nested(|p| p.statement())?;
-        explain.target = ExplainTarget::Statement(Box::new(statement));
-        Ok(Statement::Explain(explain))
+            )
     }
 }

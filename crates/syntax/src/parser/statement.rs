@@ -68,16 +68,7 @@ impl<'a> Parser<'a> {
             Kw::RENAME => self.rename(),
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
-            Kw::LOAD => {
-                self.bump();
-                if self.at(Kw::INDEX) {
-                    return self.load_index();
-                }
-                if !self.at(Kw::DATA) && !self.at(Kw::XML) {
-                    return self.fail();
-                }
-                self.load_data()
-            }
+            Kw::LOAD => self.load(),
             Kw::KILL => self.kill(),
             Kw::HELP => {
                 self.bump();
@@ -114,6 +105,17 @@ impl<'a> Parser<'a> {
             Kw::STOP => self.stop(),
             _ => self.fail(),
         }
+    }
+
+    fn load(&mut self) -> PResult<Statement> {
+        self.bump();
+        if self.at(Kw::INDEX) {
+            return self.load_index();
+        }
+        if !self.at(Kw::DATA) && !self.at(Kw::XML) {
+            return self.fail();
+        }
+        self.load_data()
     }
 
     // --- transactions

@@ -59,16 +59,9 @@ impl<'a> Parser<'a> {
                 self.charset_attributes(&mut data_type)?;
                 return Ok(data_type);
             }
-            Kw::TINYTEXT | Kw::MEDIUMTEXT | Kw::LONGTEXT => {
-                self.bump();
-                let mut data_type = plain(match kw {
-                    Kw::TINYTEXT => TinyText,
-                    Kw::MEDIUMTEXT => MediumText,
-                    _ => LongText,
-                });
-                self.charset_attributes(&mut data_type)?;
-                return Ok(data_type);
-            }
+            Kw::TINYTEXT => return self.text_type(TinyText),
+            Kw::MEDIUMTEXT => return self.text_type(MediumText),
+            Kw::LONGTEXT => return self.text_type(LongText),
             Kw::ENUM | Kw::SET => {
                 self.bump();
                 let mut data_type = plain(if kw == Kw::ENUM { Enum } else { Set });
@@ -92,6 +85,13 @@ impl<'a> Parser<'a> {
             },
         };
         self.bump();
+        Ok(data_type)
+    }
+
+    fn text_type(&mut self, name: TypeName) -> PResult<DataType> {
+        self.bump();
+        let mut data_type = DataType::new(name);
+        self.charset_attributes(&mut data_type)?;
         Ok(data_type)
     }
 

@@ -842,7 +842,18 @@ fn opposite(op: BinaryOp) -> Option<&'static str> {
         BinaryOp::LtEq => ">",
         BinaryOp::Gt => "<=",
         BinaryOp::GtEq => "<",
-        _ => return None,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::IntDiv
+        | BinaryOp::Mod
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::ShiftLeft
+        | BinaryOp::ShiftRight
+        | BinaryOp::NullSafeEq => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::{lines, models, run, tidy};
+use crate::{instructions, lines, models, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -18,10 +18,8 @@ const STEPS: &[Step] = &[
         run::command("cargo", &["build", "--workspace", "--bins", "--locked", "--quiet"])
     }),
     ("SQL tests", || run::command("target/debug/sqltest", &["--squalld", "target/debug/squalld"])),
-    ("optimised server", || {
-        let build = ["build", "--profile", "fast", "-p", "server", "--bins", "--locked", "--quiet"];
-        run::command("cargo", &build)
-    }),
+    ("optimised server", instructions::build_server),
+    ("instructions", || instructions::compare(&[])),
     ("limits", || run::command("target/debug/limits", &["--squalld", "target/fast/squalld"])),
     ("SQL tests, optimised", || {
         run::command("target/debug/sqltest", &["--squalld", "target/fast/squalld"])

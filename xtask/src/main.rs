@@ -5,6 +5,7 @@
 mod ci;
 mod compat;
 mod dependencies;
+mod instructions;
 mod layers;
 mod lines;
 mod models;
@@ -26,6 +27,7 @@ Usage: cargo xtask <task>
   compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
   release the server, laid out by what a load runs: some minutes, some percent faster
+  instructions  what everyday statements cost, compared with tests/instructions.toml
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text
 ";
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "compat" => compat::write(),
         "size" => lines::size(),
         "release" => release::release(),
+        "instructions" => instructions::instructions(&rest),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

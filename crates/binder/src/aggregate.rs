@@ -1,38 +1,36 @@
 //! Aggregate functions: to which block they belong, their types, and the same call only once.
 
-use std::sync::Arc;
-
 use errors::{Error, Result, bail};
 use plan::{AggregateCall, Expr, SortKey};
-use plugin_api::ArgInfo;
+use plugin_api::{AggregateFunction, ArgInfo, Geometries};
 use syntax::ast::{self, AggregateFunc};
-use types::{DataType, TypeKind};
+use types::{AggregateRole, DataType, TypeKind};
 
 use crate::Binder;
 
-/// The registry's name of an aggregate of the grammar.
-pub(crate) fn registry_name(func: AggregateFunc) -> &'static str {
+/// The role of an aggregate of the grammar.
+fn role(func: AggregateFunc) -> AggregateRole {
     match func {
-        AggregateFunc::Count => "COUNT",
-        AggregateFunc::Sum => "SUM",
-        AggregateFunc::Avg => "AVG",
-        AggregateFunc::Min => "MIN",
-        AggregateFunc::Max => "MAX",
-        AggregateFunc::BitAnd => "BIT_AND",
-        AggregateFunc::BitOr => "BIT_OR",
-        AggregateFunc::BitXor => "BIT_XOR",
-        AggregateFunc::StddevPop => "STDDEV_POP",
-        AggregateFunc::StddevSamp => "STDDEV_SAMP",
-        AggregateFunc::VarPop => "VAR_POP",
-        AggregateFunc::VarSamp => "VAR_SAMP",
-        AggregateFunc::GroupConcat => "GROUP_CONCAT",
-        AggregateFunc::JsonArrayAgg => "JSON_ARRAYAGG",
-        AggregateFunc::JsonObjectAgg => "JSON_OBJECTAGG",
-        AggregateFunc::StCollect => "ST_COLLECT",
+        AggregateFunc::Count => AggregateRole::Count,
+        AggregateFunc::Sum => AggregateRole::Sum,
+        AggregateFunc::Avg => AggregateRole::Average,
+        AggregateFunc::Min => AggregateRole::Minimum,
+        AggregateFunc::Max => AggregateRole::Maximum,
+        AggregateFunc::BitAnd => AggregateRole::BitAnd,
+        AggregateFunc::BitOr => AggregateRole::BitOr,
+        AggregateFunc::BitXor => AggregateRole::BitXor,
+        AggregateFunc::StddevPop => AggregateRole::StddevPop,
+        AggregateFunc::StddevSamp => AggregateRole::StddevSamp,
+        AggregateFunc::VarPop => AggregateRole::VarPop,
+        AggregateFunc::VarSamp => AggregateRole::VarSamp,
+        AggregateFunc::GroupConcat => AggregateRole::GroupConcat,
+        AggregateFunc::JsonArrayAgg => AggregateRole::JsonArrayAgg,
+        AggregateFunc::JsonObjectAgg => AggregateRole::JsonObjectAgg,
+        AggregateFunc::StCollect => AggregateRole::StCollect,
     }
 }
 
-impl Binder<'_> {
+impl<'b> Binder<'b> {
     pub(crate) fn bind_aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr> {
         if let Some(over) = &call.over {
             return self.bind_aggregate_window(call, over);
@@ -63,8 +61,9 @@ impl Binder<'_> {
         if !self.blocks[level].accepts_aggregates() {
             bail!(INVALID_GROUP_FUNC_USE);
         }
-        let ty = self.aggregate_type(registry_name(call.func), &args, call.separator.as_deref())?;
-        Ok(self.add_aggregate(level, call, args, order_by, ty))
+        let function = self.aggregate_of(call.func)?;
+        let ty = self.aggregate_type(function, &args, call.separator.as_deref())?;
+        Ok(self.add_aggregate(level, function, call, args, order_by, ty))
     }
 
     fn bind_aggregate_parts(
@@ -72,11 +71,9 @@ impl Binder<'_> {
         call: &ast::AggregateCall,
     ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
         let mut args = Vec::with_capacity(call.args.len());
-        let name = registry_name(call.func);
-        let numeric =
-            matches!(name, "SUM" | "AVG" | "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP");
-        for arg in &call.args {
-            args.push(if numeric {
+        let numbers = self.aggregate_of(call.func)?.numbers;
+        for (position, arg) in call.args.iter().enumerate() {
+            args.push(if numbers.contains(position) {
                 let number = self.bind_number(arg)?;
                 self.moment_number(number)
             } else {
@@ -106,23 +103,28 @@ impl Binder<'_> {
         Ok((args, order_by))
     }
 
+    /// The registry's function for an aggregate of the grammar; 1235 where no plugin has one.
+    pub(crate) fn aggregate_of(&self, func: AggregateFunc) -> Result<&'b AggregateFunction> {
+        match self.input.registry.aggregate_of(role(func)) {
+            Some(function) => Ok(function),
+            None => Err(Error::not_supported(func.name().to_ascii_uppercase())),
+        }
+    }
+
     /// The result type of an aggregate.
     pub(crate) fn aggregate_type(
         &self,
-        name: &str,
+        function: &AggregateFunction,
         args: &[Expr],
         separator: Option<&[u8]>,
     ) -> Result<DataType> {
-        let Some(function) = self.input.registry.aggregate(name) else {
-            return Err(Error::not_supported(name));
-        };
         if args.len() < function.arity.min || args.len() > function.arity.max {
-            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function.name);
         }
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
-        let takes_any = matches!(name, "COUNT" | "ANY_VALUE" | "GROUP_CONCAT");
-        if !takes_any && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
-            bail!(WRONG_ARGUMENTS, name.to_ascii_lowercase());
+        let refuses = function.geometries == Geometries::Refused;
+        if refuses && infos.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
+            bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
         }
         Ok((function.bind)(self.input.bind, &infos, separator)?.ty)
     }
@@ -130,15 +132,16 @@ impl Binder<'_> {
     fn add_aggregate(
         &mut self,
         level: usize,
+        function: &AggregateFunction,
         call: &ast::AggregateCall,
         args: Vec<Expr>,
         order_by: Vec<SortKey>,
         ty: DataType,
     ) -> Expr {
-        let name = registry_name(call.func);
+        let function = function.reference();
         let separator = call.separator.clone();
         let same = self.blocks[level].aggregates.iter().find(|known| {
-            &*known.function == name
+            known.function == function
                 && known.args == args
                 && known.distinct == call.distinct
                 && known.order_by == order_by
@@ -149,7 +152,7 @@ impl Binder<'_> {
         }
         let output = self.new_register();
         self.blocks[level].aggregates.push(AggregateCall {
-            function: Arc::from(name),
+            function,
             args,
             distinct: call.distinct,
             order_by,

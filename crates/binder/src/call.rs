@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use errors::{Error, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
-use plugin_api::{ArgInfo, Coercion};
+use plugin_api::{ArgInfo, Coercion, CollationRule, ScalarFunction, TruthArguments};
 use syntax::ast::{self, ExprKind, IntervalUnit};
-use types::{CollationId, DataType, TypeKind, Value};
+use types::{CollationId, DataType, FunctionRole, OperatorCall, TypeKind, Value};
 
 use crate::aggregate::arg_info;
 use crate::collation::{self, Differing};
@@ -41,55 +41,40 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
     }
 }
 
-/// Whether an argument is a number, so that a hexadecimal literal is one.
-fn wants_number(function: &str, position: usize) -> bool {
-    match function {
-        "ABS" | "ACOS" | "ASIN" | "ATAN" | "ATAN2" | "BIN" | "CEIL" | "CEILING" | "CONV"
-        | "COS" | "COT" | "DEGREES" | "EXP" | "FLOOR" | "FROM_DAYS" | "FROM_UNIXTIME" | "LN"
-        | "LOG" | "LOG10" | "LOG2" | "MAKEDATE" | "MAKETIME" | "MOD" | "OCT" | "POW" | "POWER"
-        | "RADIANS" | "RAND" | "ROUND" | "SEC_TO_TIME" | "SIGN" | "SIN" | "SPACE" | "SQRT"
-        | "TAN" | "TRUNCATE" | "INET_NTOA" => true,
-        "FORMAT" | "ELT" | "MAKE_SET" | "INTERVAL" | "EXPORT_SET" => position == 0,
-        "LEFT" | "RIGHT" | "REPEAT" | "LPAD" | "RPAD" => position == 1,
-        "SUBSTR" | "SUBSTRING" | "MID" => position > 0,
-        "SUBSTRING_INDEX" => position == 2,
-        "INSERT" => position == 1 || position == 2,
-        _ => false,
-    }
-}
-
 /// Characters that JSON_VALUE returns unless told otherwise.
 const JSON_VALUE_LENGTH: u32 = 512;
 
-impl Binder<'_> {
+impl<'b> Binder<'b> {
     /// Expressions with a syntax of their own that become calls.
     pub(crate) fn bind_special(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
             ExprKind::Function(call) => self.bind_function(call),
             ExprKind::Regexp { expr, pattern, negated } => {
-                let found = self.bind_call_of("REGEXP_LIKE", &[expr, pattern])?;
+                let found = self.bind_call_of(FunctionRole::RegexpLike, &[expr, pattern])?;
                 Ok(if *negated { not(found) } else { found })
             }
             ExprKind::ConvertUsing { expr, charset } => self.bind_convert_using(expr, charset),
             ExprKind::DateArith(arith) => self.bind_date_arithmetic(arith),
-            ExprKind::Extract { unit, expr } => self.unit_call("EXTRACT", *unit, &[expr]),
+            ExprKind::Extract { unit, expr } => {
+                self.unit_call(FunctionRole::Extract, *unit, &[expr])
+            }
             ExprKind::Position { needle, haystack } => {
-                self.bind_call_of("LOCATE", &[needle, haystack])
+                self.bind_call_of(FunctionRole::Locate, &[needle, haystack])
             }
             ExprKind::Substring(substring) => {
                 let mut args = vec![&substring.expr, &substring.from];
                 args.extend(&substring.length);
-                self.bind_call_of("SUBSTRING", &args)
+                self.bind_call_of(FunctionRole::Substring, &args)
             }
             ExprKind::Trim(trim) => {
-                let name = match trim.side {
-                    ast::TrimSide::Both => "TRIM_BOTH",
-                    ast::TrimSide::Leading => "TRIM_LEADING",
-                    ast::TrimSide::Trailing => "TRIM_TRAILING",
+                let role = match trim.side {
+                    ast::TrimSide::Both => FunctionRole::TrimBoth,
+                    ast::TrimSide::Leading => FunctionRole::TrimLeading,
+                    ast::TrimSide::Trailing => FunctionRole::TrimTrailing,
                 };
                 let mut args = vec![&trim.expr];
                 args.extend(&trim.pattern);
-                self.bind_call_of(name, &args)
+                self.bind_call_of(role, &args)
             }
             ExprKind::Char { args, charset } => self.bind_char(args, charset.as_ref()),
             ExprKind::WeightString(weight) => self.bind_weight_string(weight),
@@ -100,16 +85,16 @@ impl Binder<'_> {
                     ast::GetFormatKind::Datetime => "DATETIME",
                 };
                 let args = vec![self.ascii(kind), self.bind_single(expr)?];
-                self.function("GET_FORMAT", args)
+                self.function(FunctionRole::GetFormat, args)
             }
             ExprKind::TimestampAdd { unit, amount, expr } => {
-                self.unit_call("TIMESTAMPADD", *unit, &[amount, expr])
+                self.unit_call(FunctionRole::TimestampAdd, *unit, &[amount, expr])
             }
             ExprKind::TimestampDiff { unit, from, to } => {
-                self.unit_call("TIMESTAMPDIFF", *unit, &[from, to])
+                self.unit_call(FunctionRole::TimestampDiff, *unit, &[from, to])
             }
             ExprKind::MemberOf { value, array } => {
-                self.bind_call_of("JSON_MEMBER_OF", &[value, array])
+                self.bind_call_of(FunctionRole::JsonMemberOf, &[value, array])
             }
             ExprKind::JsonExtract { column, path, unquote } => {
                 self.bind_json_extract(column, path, *unquote)
@@ -118,10 +103,13 @@ impl Binder<'_> {
             ExprKind::Default(Some(column)) => self.bind_default_of(column),
             ExprKind::Default(None) => bail!(WRONG_USAGE, "DEFAULT", "expression"),
             ExprKind::Values(column) => self.bind_insert_value(column),
-            ExprKind::IntervalFunction(args) => self.bind_call("INTERVAL", args),
+            ExprKind::IntervalFunction(args) => {
+                let args: Vec<&ast::Expr> = args.iter().collect();
+                self.bind_call_of(FunctionRole::Interval, &args)
+            }
             ExprKind::SoundsLike(left, right) => {
-                let left = self.bind_call_of("SOUNDEX", &[left])?;
-                let right = self.bind_call_of("SOUNDEX", &[right])?;
+                let left = self.bind_call_of(FunctionRole::Soundex, &[left])?;
+                let right = self.bind_call_of(FunctionRole::Soundex, &[right])?;
                 self.comparison(BinaryOp::Equal, left, right)
             }
             ExprKind::Grouping(args) => self.bind_grouping(args),
@@ -139,32 +127,26 @@ impl Binder<'_> {
         if call.schema.is_some() || call.stored_only {
             return self.bind_stored_function(call);
         }
-        let upper = call.name.text.to_ascii_uppercase();
-        if call.arg_names.iter().any(Option::is_some) {
-            if self.input.registry.function(&upper).is_some() || is_binder_function(&upper) {
-                bail!(WRONG_PARAMETERS_TO_NATIVE_FCT, call.name.text.to_lowercase());
+        let called = call.name.text.to_ascii_uppercase();
+        let Some(function) = self.input.registry.function(&called) else {
+            if call.arg_names.iter().any(Option::is_some) {
+                bail!(WRONG_PARAMETERS_TO_STORED_FCT, format!("`{}`", call.name.text));
             }
-            bail!(WRONG_PARAMETERS_TO_STORED_FCT, format!("`{}`", call.name.text));
-        }
-        if let Some(special) = self.bind_binder_function(&upper, &call.args)? {
-            return Ok(special);
-        }
-        if self.input.registry.function(&upper).is_none() {
             return self.bind_stored_function(call);
+        };
+        if call.arg_names.iter().any(Option::is_some) {
+            bail!(WRONG_PARAMETERS_TO_NATIVE_FCT, call.name.text.to_lowercase());
         }
-        if upper == "JSON_MERGE" {
-            self.deprecate(
-                "'JSON_MERGE' is deprecated and will be removed in a future release. Please use \
-                 JSON_MERGE_PRESERVE/JSON_MERGE_PATCH instead",
-            );
+        if let Some(FunctionRole::Operator(operator)) = function.traits.role
+            && let Some(bound) = self.bind_operator_call(operator, function, &called, &call.args)?
+        {
+            return Ok(bound);
         }
-        if upper == "FOUND_ROWS" {
-            self.deprecate(
-                "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using \
-                 COUNT(*) instead.",
-            );
+        if let Some((_, warning)) = function.deprecated.filter(|(name, _)| *name == called) {
+            self.deprecate(warning);
         }
-        self.bind_call(&upper, &call.args)
+        let args: Vec<&ast::Expr> = call.args.iter().collect();
+        self.bind_args_of(function, &called, &args)
     }
 
     /// A call of what is no function of the server.
@@ -223,84 +205,82 @@ impl Binder<'_> {
         }
     }
 
-    /// Calls that are operators in disguise, or answered from types alone.
-    fn bind_binder_function(&mut self, name: &str, args: &[ast::Expr]) -> Result<Option<Expr>> {
-        let count = |expected: usize| {
-            if args.len() == expected {
-                return Ok(());
-            }
-            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name)
-        };
-        Ok(Some(match name {
-            "IF" => {
-                count(3)?;
+    /// Calls that are operators in disguise, or answered from types alone. `called`: the name in the statement.
+    fn bind_operator_call(
+        &mut self,
+        operator: OperatorCall,
+        function: &ScalarFunction,
+        called: &str,
+        args: &[ast::Expr],
+    ) -> Result<Option<Expr>> {
+        if args.len() < function.arity.min || args.len() > function.arity.max {
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called)
+        }
+        // How errors call the operation.
+        let operation = function.name.to_ascii_lowercase();
+        Ok(Some(match operator {
+            OperatorCall::If => {
                 let condition = self.bind_number(&args[0])?;
                 let then = self.bind_single(&args[1])?;
                 let otherwise = self.bind_single(&args[2])?;
-                self.case(vec![(condition, then)], Some(otherwise), "if")?
+                self.case(vec![(condition, then)], Some(otherwise), &operation)?
             }
-            "NULLIF" => {
-                count(2)?;
-                let first = self.bind_single(&args[0])?;
-                let second = self.bind_single(&args[1])?;
-                // Refused under its own name.
-                self.comparison_collation(&[&first, &second], "nullif")?;
-                let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
-                let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
-                self.case(vec![(equal, null)], Some(first), "nullif")?
+            OperatorCall::NullIf => self.bind_null_if(args, &operation)?,
+            OperatorCall::IfNull | OperatorCall::Coalesce => {
+                self.bind_coalesce(args, called, &operation)?
             }
-            "IFNULL" | "NVL" => {
-                count(2)?;
-                self.bind_coalesce(args, "ifnull")?
-            }
-            "COALESCE" => self.bind_coalesce(args, "coalesce")?,
-            "ISNULL" => {
-                count(1)?;
+            OperatorCall::IsNull => {
                 let operand = Box::new(self.bind_single(&args[0])?);
                 let ty = DataType::boolean().with_nullable(false);
                 Expr::Unary { op: UnaryOp::IsNull, operand, ty }
             }
-            "MOD" => {
-                count(2)?;
+            OperatorCall::Modulo => {
                 let left = self.bind_number(&args[0])?;
                 let right = self.bind_number(&args[1])?;
                 self.arithmetic(ast::BinaryOp::Mod, left, right)?
             }
-            "ADDDATE" | "SUBDATE" => {
-                count(2)?;
-                let name =
-                    if name == "ADDDATE" { "DATE_ADD_INTERVAL" } else { "DATE_SUB_INTERVAL" };
-                self.unit_call(name, IntervalUnit::Day, &[&args[0], &args[1]])?
+            OperatorCall::AddDays => {
+                self.unit_call(FunctionRole::DateAdd, IntervalUnit::Day, &[&args[0], &args[1]])?
             }
-            "FIND_IN_SET" if args.len() == 2 => match self.bind_find_in_set(args)? {
-                Some(found) => found,
-                None => return Ok(None),
-            },
-            "NAME_CONST" => {
-                count(2)?;
+            OperatorCall::SubtractDays => {
+                let args = [&args[0], &args[1]];
+                self.unit_call(FunctionRole::DateSubtract, IntervalUnit::Day, &args)?
+            }
+            OperatorCall::FindInSet => return self.bind_find_in_set(args),
+            OperatorCall::NameConst => {
                 if !is_name_and_value(args) {
-                    bail!(WRONG_ARGUMENTS, "NAME_CONST");
+                    bail!(WRONG_ARGUMENTS, called);
                 }
                 self.bind_single(&args[1])?
             }
-            "CHARSET" | "COLLATION" => {
-                count(1)?;
-                let ty = self.bind_single(&args[0])?.ty();
-                let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
-                let collation = charset::collation_or_binary(id);
-                let text = if name == "CHARSET" { collation.charset.name } else { collation.name };
-                let ty = DataType::varchar(64, CollationId::UTF8MB3_GENERAL_CI);
-                Expr::literal(Value::text(text), ty)
+            OperatorCall::CharsetName => {
+                collation_fact(self.bind_collation_of(&args[0])?.charset.name)
             }
-            "COERCIBILITY" => {
-                count(1)?;
+            OperatorCall::CollationName => collation_fact(self.bind_collation_of(&args[0])?.name),
+            OperatorCall::Coercibility => {
                 let operand = self.bind_single(&args[0])?;
                 let mut ty = DataType::bigint().with_nullable(false);
                 ty.length = 10;
                 Expr::literal(Value::Int(collation::coercibility(&operand) as i64), ty)
             }
-            _ => return Ok(None),
         }))
+    }
+
+    fn bind_null_if(&mut self, args: &[ast::Expr], operation: &str) -> Result<Expr> {
+        let first = self.bind_single(&args[0])?;
+        let second = self.bind_single(&args[1])?;
+        // Refused under its own name.
+        self.comparison_collation(&[&first, &second], operation)?;
+        let equal = self.comparison(BinaryOp::Equal, first.clone(), second)?;
+        let null = Expr::literal(Value::Null, first.ty().with_nullable(true));
+        self.case(vec![(equal, null)], Some(first), operation)
+    }
+
+    /// The collation of an expression's text; binary for what is no text.
+    fn bind_collation_of(&mut self, arg: &ast::Expr) -> Result<&'static charset::Collation> {
+        let ty = self.bind_single(arg)?.ty();
+        let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
+        Ok(charset::collation_or_binary(id))
     }
 
     /// `FIND_IN_SET('x', set_column)`: the member's number when it is in the value.
@@ -333,9 +313,9 @@ impl Binder<'_> {
         Ok(Some(product))
     }
 
-    fn bind_coalesce(&mut self, args: &[ast::Expr], operation: &str) -> Result<Expr> {
+    fn bind_coalesce(&mut self, args: &[ast::Expr], called: &str, operation: &str) -> Result<Expr> {
         let Some((last, first)) = args.split_last() else {
-            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, "COALESCE")
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called)
         };
         let mut branches = Vec::with_capacity(first.len());
         for arg in first {
@@ -354,52 +334,65 @@ impl Binder<'_> {
         Ok(case)
     }
 
-    pub(crate) fn bind_call(&mut self, name: &str, args: &[ast::Expr]) -> Result<Expr> {
-        let args: Vec<&ast::Expr> = args.iter().collect();
-        self.bind_call_of(name, &args)
+    /// A call that the grammar produces.
+    pub(crate) fn bind_call_of(&mut self, role: FunctionRole, args: &[&ast::Expr]) -> Result<Expr> {
+        let function = self.function_of(role)?;
+        self.bind_args_of(function, function.name, args)
     }
 
-    pub(crate) fn bind_call_of(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr> {
+    fn bind_args_of(
+        &mut self,
+        function: &ScalarFunction,
+        called: &str,
+        args: &[&ast::Expr],
+    ) -> Result<Expr> {
         let mut bound = Vec::with_capacity(args.len());
         for (position, arg) in args.iter().enumerate() {
-            bound.push(if wants_number(name, position) {
+            bound.push(if function.numbers.contains(position) {
                 let number = self.bind_number(arg)?;
                 self.moment_number(number)
             } else {
                 self.bind_single(arg)?
             });
         }
-        self.function(name, bound)
+        self.call(function, called, bound)
     }
 
-    /// A call of a registry function with bound arguments.
-    pub(crate) fn function(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
-        let Some(function) = self.input.registry.function(name).cloned() else {
-            return Err(Error::not_supported(name));
-        };
+    /// The function that plays a role; 1235 where no plugin has one.
+    pub(crate) fn function_of(&self, role: FunctionRole) -> Result<&'b ScalarFunction> {
+        match self.input.registry.function_of(role) {
+            Some(function) => Ok(function),
+            None => Err(Error::not_supported(format!("{role:?}"))),
+        }
+    }
+
+    /// A call of the function that plays a role, with bound arguments.
+    pub(crate) fn function(&mut self, role: FunctionRole, args: Vec<Expr>) -> Result<Expr> {
+        let function = self.function_of(role)?;
+        self.call(function, function.name, args)
+    }
+
+    /// A call with bound arguments. `called`: the name in the statement.
+    fn call(
+        &mut self,
+        function: &ScalarFunction,
+        called: &str,
+        mut args: Vec<Expr>,
+    ) -> Result<Expr> {
         if args.len() < function.arity.min || args.len() > function.arity.max {
-            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, name);
+            bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called);
         }
-        for arg in &mut args {
-            single(arg)?;
-            if matches!(name, "CONV" | "BIN" | "OCT") && arg.ty().kind == TypeKind::Bit {
-                let ty = DataType::bigint_unsigned().with_nullable(arg.ty().nullable);
-                let operand = Box::new(std::mem::replace(arg, Expr::Row(Vec::new())));
-                *arg = Expr::Cast { operand, kind: CastKind::Implicit, ty };
-            }
-        }
-        if name.starts_with("JSON_") {
+        args.iter().try_for_each(single)?;
+        if function.truths == TruthArguments::Number {
             args.iter_mut().for_each(number_unless_predicate);
         }
-        let common = self.common_collation(name, &args)?;
-        self.adopt_collation(name, &mut args);
+        let common = self.common_collation(function, called, &args)?;
+        self.adopt_collation(called, &mut args);
         let infos: Vec<ArgInfo> = args.iter().map(arg_info).collect();
         let bound = (function.bind)(self.input.bind, &infos)?;
         for (index, arg) in infos.iter().enumerate() {
-            let wants_number =
-                matches!(bound.coercion(index), Coercion::Double | Coercion::Decimal)
-                    || matches!(name, "GREATEST" | "LEAST");
-            if wants_number && arg.ty.kind == TypeKind::Geometry {
+            let is_number = matches!(bound.coercion(index), Coercion::Double | Coercion::Decimal);
+            if is_number && arg.ty.kind == TypeKind::Geometry {
                 bail!(WRONG_ARGUMENTS, function.name.to_ascii_lowercase());
             }
         }
@@ -410,29 +403,29 @@ impl Binder<'_> {
         {
             ty.collation = common;
         }
-        Ok(Expr::Function { name: Arc::from(function.name), args, ty })
+        Ok(Expr::Function { function: function.reference(), args, ty })
     }
 
     /// The collation that the texts have in common that a function works on; 1267 when there is none. `None`: it does not matter.
-    fn common_collation(&self, name: &str, args: &[Expr]) -> Result<Option<CollationId>> {
-        let texts = match name {
-            "CONCAT" | "CONCAT_WS" | "STRCMP" | "GREATEST" | "LEAST" | "FIND_IN_SET" => args,
-            "ELT" => &args[1..],
-            "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" => &args[..2],
-            _ => return Ok(None),
+    fn common_collation(
+        &self,
+        function: &ScalarFunction,
+        called: &str,
+        args: &[Expr],
+    ) -> Result<Option<CollationId>> {
+        let (texts, differing) = match function.collation {
+            CollationRule::Own => return Ok(None),
+            CollationRule::Joins(texts) => (texts.of(args), Differing::Binary),
+            CollationRule::Compares(texts) => (texts.of(args), Differing::Refuse),
         };
-        let explicit = |arg: &&Expr| matches!(arg, Expr::Collate { .. });
+        let explicit = |arg: &Expr| matches!(arg, Expr::Collate { .. });
         let columns = texts.iter().filter(|arg| arg.ty().is_text()).count();
-        if columns < 2 && !texts.iter().any(|arg| explicit(&arg)) {
+        if columns < 2 && !texts.iter().any(explicit) {
             return Ok(None);
         }
         let connection = self.input.bind.collation_connection;
         let texts = texts.iter().filter(|arg| arg.ty().is_text());
-        let differing = match name {
-            "CONCAT" | "CONCAT_WS" | "GREATEST" | "LEAST" | "ELT" => Differing::Binary,
-            _ => Differing::Refuse,
-        };
-        collation::aggregate(texts, connection, &name.to_ascii_lowercase(), differing).map(Some)
+        collation::aggregate(texts, connection, &called.to_ascii_lowercase(), differing).map(Some)
     }
 
     /// Text constants beside columns take the collation in which the call works.
@@ -465,22 +458,25 @@ impl Binder<'_> {
         self.ascii(unit_name(unit))
     }
 
-    fn unit_call(&mut self, name: &str, unit: IntervalUnit, args: &[&ast::Expr]) -> Result<Expr> {
+    fn unit_call(
+        &mut self,
+        role: FunctionRole,
+        unit: IntervalUnit,
+        args: &[&ast::Expr],
+    ) -> Result<Expr> {
         let mut bound = vec![self.unit_text(unit)];
-        for (position, arg) in args.iter().enumerate() {
-            bound.push(if wants_number(name, position) {
-                let number = self.bind_number(arg)?;
-                self.moment_number(number)
-            } else {
-                self.bind_single(arg)?
-            });
+        for arg in args {
+            bound.push(self.bind_single(arg)?);
         }
-        self.function(name, bound)
+        self.function(role, bound)
     }
 
     fn bind_date_arithmetic(&mut self, arith: &ast::DateArith) -> Result<Expr> {
-        let name = if arith.subtract { "DATE_SUB_INTERVAL" } else { "DATE_ADD_INTERVAL" };
-        self.unit_call(name, arith.unit, &[&arith.date, &arith.amount])
+        let role = match arith.subtract {
+            true => FunctionRole::DateSubtract,
+            false => FunctionRole::DateAdd,
+        };
+        self.unit_call(role, arith.unit, &[&arith.date, &arith.amount])
     }
 
     // --- text
@@ -492,7 +488,7 @@ impl Binder<'_> {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
         let name = self.ascii(charset.name);
-        self.function("CONVERT_USING", vec![operand, name])
+        self.function(FunctionRole::ConvertUsing, vec![operand, name])
     }
 
     fn bind_char(&mut self, args: &[ast::Expr], charset: Option<&ast::Ident>) -> Result<Expr> {
@@ -505,13 +501,13 @@ impl Binder<'_> {
                 self.bind_single(arg)?
             });
         }
-        let Some(charset) = charset else { return self.function("CHAR", bound) };
+        let Some(charset) = charset else { return self.function(FunctionRole::Char, bound) };
         self.note_charset(&charset.text);
         let Some(charset) = charset::charset_by_name(&charset.text) else {
             bail!(UNKNOWN_CHARACTER_SET, charset.text)
         };
         bound.push(self.ascii(charset.name));
-        self.function("CHAR_USING", bound)
+        self.function(FunctionRole::CharUsing, bound)
     }
 
     fn bind_weight_string(&mut self, weight: &ast::WeightString) -> Result<Expr> {
@@ -520,7 +516,7 @@ impl Binder<'_> {
             (Some((length, true)), _) => ("BINARY", vec![length]),
             (Some((characters, false)), _) => ("CHAR", vec![0, characters, 0]),
             (None, Some((bytes, characters, flags))) => ("CHAR", vec![bytes, characters, flags]),
-            (None, None) => return self.function("WEIGHT_STRING", vec![operand]),
+            (None, None) => return self.function(FunctionRole::WeightString, vec![operand]),
         };
         let collation = match (word, operand.ty().is_string()) {
             ("BINARY", _) => CollationId::BINARY,
@@ -532,7 +528,7 @@ impl Binder<'_> {
             if is_number { operand } else { to_text(operand, collation, CastKind::Implicit) };
         let mut args = vec![text, self.ascii(word)];
         args.extend(numbers.into_iter().map(literal::integer));
-        self.function("WEIGHT_STRING", args)
+        self.function(FunctionRole::WeightString, args)
     }
 
     // --- JSON
@@ -545,8 +541,8 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let column = self.bind_column(column)?;
         let path = literal::text(&path.value, self.input.bind.collation_connection);
-        let found = self.function("JSON_EXTRACT", vec![column, path])?;
-        if unquote { self.function("JSON_UNQUOTE", vec![found]) } else { Ok(found) }
+        let found = self.function(FunctionRole::JsonExtract, vec![column, path])?;
+        if unquote { self.function(FunctionRole::JsonUnquote, vec![found]) } else { Ok(found) }
     }
 
     fn bind_json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
@@ -570,7 +566,7 @@ impl Binder<'_> {
             };
             args.extend([literal::integer(kind), given]);
         }
-        self.function("JSON_VALUE", args)
+        self.function(FunctionRole::JsonValue, args)
     }
 }
 
@@ -585,23 +581,10 @@ fn is_name_and_value(args: &[ast::Expr]) -> bool {
     literal(&args[0]) && value
 }
 
-/// Whether `bind_binder_function` knows it.
-fn is_binder_function(name: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "IF",
-        "NULLIF",
-        "IFNULL",
-        "NVL",
-        "COALESCE",
-        "ISNULL",
-        "ADDDATE",
-        "SUBDATE",
-        "NAME_CONST",
-        "CHARSET",
-        "COLLATION",
-        "COERCIBILITY",
-    ];
-    NAMES.contains(&name)
+/// The name of a character set or collation as a constant.
+fn collation_fact(name: &str) -> Expr {
+    let ty = DataType::varchar(64, CollationId::UTF8MB3_GENERAL_CI);
+    Expr::literal(Value::text(name), ty)
 }
 
 /// What is true or false in JSON is a predicate; what only passes its value on is a number.

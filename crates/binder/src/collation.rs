@@ -3,7 +3,7 @@
 use charset::Collation;
 use errors::{Error, Result, err};
 use plan::{CastKind, Expr};
-use types::{CollationId, TypeKind};
+use types::{CollationId, TextSource, TypeKind};
 
 use crate::typing::is_stringy;
 
@@ -41,10 +41,6 @@ const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 /// The operation of columns of a set operation.
 pub(crate) const UNION: &str = "UNION";
 
-/// Functions whose text comes from the system.
-const SYSTEM_TEXT: [&str; 7] =
-    ["USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA", "VERSION"];
-
 /// The coercibility of an expression.
 pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
     let ty = expr.ty();
@@ -78,13 +74,10 @@ pub(crate) fn coercibility(expr: &Expr) -> Coercibility {
                 other => other,
             },
         },
-        Expr::Function { name, args, .. } if args.is_empty() => {
-            if SYSTEM_TEXT.contains(&&**name) {
-                Coercibility::SystemConstant
-            } else {
-                Coercibility::Coercible
-            }
-        }
+        Expr::Function { function, args, .. } if args.is_empty() => match function.traits.text {
+            TextSource::System => Coercibility::SystemConstant,
+            TextSource::Value => Coercibility::Coercible,
+        },
         Expr::Function { args, .. } => {
             args.iter().map(coercibility).min().map_or(Coercibility::Coercible, |least| match least
             {

@@ -104,7 +104,7 @@ impl Binder<'_> {
         if matches!(kind, CastKind::Implicit | CastKind::BesideDate)
             && ty.kind == TypeKind::DateTime
             && operand.ty().is_string()
-            && (is_fixed(operand) || operand.is_constant() && !self.is_volatile(operand))
+            && (is_fixed(operand) || operand.is_constant() && !operand.is_volatile())
             && !self.has_placeholders
             && matches!(other, TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp)
         {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use errors::{Error, ErrorCode, Result, bail};
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, ExprKind};
-use types::{CollationId, DataType, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value};
+use types::{
+    CollationId, DataType, FunctionRole, MomentText, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value,
+};
 
 use crate::Binder;
 use crate::collation::{self, Differing};
@@ -50,7 +52,10 @@ impl Binder<'_> {
                 let operand = self.bind_condition(operand)?;
                 Ok(not(operand))
             }
-            ExprKind::Concat(items) => self.bind_call("CONCAT", items),
+            ExprKind::Concat(items) => {
+                let items: Vec<&ast::Expr> = items.iter().collect();
+                self.bind_call_of(FunctionRole::Concat, &items)
+            }
             ExprKind::Between(between) => self.bind_between(between),
             ExprKind::InList { expr, list, negated } => self.bind_in_list(expr, list, *negated),
             ExprKind::InSubquery { expr, query, negated } => {
@@ -178,7 +183,7 @@ impl Binder<'_> {
         if !is_moment_text(&expr) {
             return expr;
         }
-        self.function("MOMENT_NUMBER", vec![expr.clone()]).unwrap_or(expr)
+        self.function(FunctionRole::MomentNumber, vec![expr.clone()]).unwrap_or(expr)
     }
 
     fn bind_binary_op(
@@ -347,7 +352,7 @@ impl Binder<'_> {
         };
         let Some(operand) = operand else { return self.case(branches, otherwise, "case") };
         // The comparison of each WHEN decides how; a plain operand may be read again for each.
-        if operand.as_column().is_some() || operand.is_constant() && !self.is_volatile(&operand) {
+        if operand.as_column().is_some() || operand.is_constant() && !operand.is_volatile() {
             return self.case(branches, otherwise, "case");
         }
         self.case_with_operand(operand, branches, otherwise)
@@ -404,7 +409,7 @@ impl Binder<'_> {
             return Ok(expr);
         }
         let binary = self.ascii("binary");
-        self.function("CONVERT_USING", vec![expr, binary])
+        self.function(FunctionRole::ConvertUsing, vec![expr, binary])
     }
 
     fn bind_cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
@@ -433,7 +438,7 @@ impl Binder<'_> {
             None => Ok(value),
             Some(length) => {
                 let zero = literal::text(b"\0", CollationId::BINARY);
-                self.function("RPAD", vec![value, literal::integer(length), zero])
+                self.function(FunctionRole::PadRight, vec![value, literal::integer(length), zero])
             }
         }
     }
@@ -549,14 +554,13 @@ fn collation_for(name: &str, current: CollationId) -> Result<CollationId> {
 
 /// Whether it is a moment as a function's text.
 pub(crate) fn is_moment_text(expr: &Expr) -> bool {
-    let Expr::Function { name, args, ty } = expr else { return false };
-    let calculates = match &**name {
-        "DATE_ADD_INTERVAL" | "DATE_SUB_INTERVAL" | "TIMESTAMPADD" | "ADDDATE" | "SUBDATE"
-        | "ADDTIME" | "SUBTIME" => true,
-        "LEAST" | "GREATEST" => args.iter().any(|arg| arg.ty().has_date()),
-        _ => false,
+    let Expr::Function { function, args, ty } = expr else { return false };
+    let is_moment = match function.traits.moment_text {
+        MomentText::Never => false,
+        MomentText::Always => true,
+        MomentText::FromDates => args.iter().any(|arg| arg.ty().has_date()),
     };
-    calculates && ty.is_text()
+    is_moment && ty.is_text()
 }
 
 /// 1241 when `expr` is a row.

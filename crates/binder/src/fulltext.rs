@@ -53,7 +53,7 @@ impl Binder<'_> {
         };
         let against = self.bind_single(&found.against)?;
         let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
-        if against.any(&mut |node| moves(node)) || self.is_volatile(&against) {
+        if against.any(&mut |node| moves(node)) || against.is_volatile() {
             bail!(WRONG_ARGUMENTS, "AGAINST");
         }
         let alias = &self.instances[at].alias;

@@ -205,7 +205,7 @@ fn is_near(a: &Expr, b: &Expr) -> bool {
         (Expr::Column { register: a, .. }, Expr::Column { register: b, .. }) => a == b,
         (Expr::Binary { op: a, .. }, Expr::Binary { op: b, .. }) => a == b,
         (Expr::Unary { op: a, .. }, Expr::Unary { op: b, .. }) => a == b,
-        (Expr::Function { name: a, .. }, Expr::Function { name: b, .. }) => a == b,
+        (Expr::Function { function: a, .. }, Expr::Function { function: b, .. }) => a == b,
         (Expr::Cast { kind: a, .. }, Expr::Cast { kind: b, .. }) => a == b,
         _ => std::mem::discriminant(a) == std::mem::discriminant(b),
     };

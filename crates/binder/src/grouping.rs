@@ -4,7 +4,7 @@ use errors::{Result, bail};
 use plan::{
     BinaryOp, Expr, Logical, LogicalJoinKind, OutputColumn, Register, RegisterSet, SortKey, UnaryOp,
 };
-use types::SqlMode;
+use types::{FunctionRole, SqlMode};
 
 use crate::Binder;
 use crate::block::ScopeSource;
@@ -111,7 +111,7 @@ impl Binder<'_> {
     ) -> bool {
         let mut grown = false;
         if let Logical::Join { kind: LogicalJoinKind::Left, left, on: Some(on), .. } = node
-            && !self.is_volatile(on)
+            && !on.is_volatile()
         {
             let (mut outer, mut reads) = (RegisterSet::new(), RegisterSet::new());
             left.add_definitions(&self.instances, &mut outer);
@@ -161,7 +161,7 @@ impl Binder<'_> {
                 for (register, expr) in columns {
                     let mut reads = RegisterSet::new();
                     expr.add_registers(&|_| &[], &mut reads);
-                    if reads.is_subset(known) && !self.is_volatile(expr) {
+                    if reads.is_subset(known) && !expr.is_volatile() {
                         grown |= known.insert(*register);
                     }
                 }
@@ -205,7 +205,7 @@ impl Binder<'_> {
                     .then_some(*register);
             }
             // ANY_VALUE lifts the rule for its argument.
-            Expr::Function { name, .. } if &**name == "ANY_VALUE" => return None,
+            Expr::Function { function, .. } if function.is(FunctionRole::AnyValue) => return None,
             Expr::Subquery { id, .. } => {
                 let outer = &self.subqueries[id.0 as usize].outer;
                 let loose = outer.iter().find(|r| own.contains(**r) && !known.contains(**r));

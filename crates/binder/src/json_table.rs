@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail};
 use plan::{Expr, JsonLevel, JsonRows, Logical, Making, OutputColumn};
 use syntax::ast;
-use types::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind, Value};
+use types::{CollationId, DataType, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
 
 use crate::block::Clause;
 use crate::query::BoundQuery;
@@ -15,8 +15,6 @@ use crate::{Binder, literal};
 const NESTED_MAX: usize = 16;
 /// Display width of FOR ORDINALITY.
 const ORDINALITY_WIDTH: u32 = 10;
-/// What computes a column; no name that a statement can write.
-const COLUMN: &str = "JSON_TABLE COLUMN";
 
 /// What has been bound of a JSON_TABLE.
 struct Parts {
@@ -85,7 +83,7 @@ impl Binder<'_> {
                     let text =
                         |text: &str| literal::text(text.as_bytes(), CollationId::UTF8MB4_BIN);
                     let args = vec![item.clone(), text("one"), text(path)];
-                    let found = self.function("JSON_CONTAINS_PATH", args)?;
+                    let found = self.function(FunctionRole::JsonContainsPath, args)?;
                     let kind = plan::CastKind::Explicit;
                     (name, Expr::Cast { operand: Box::new(found), kind, ty })
                 }
@@ -99,7 +97,7 @@ impl Binder<'_> {
                     for on in [on_empty, on_error] {
                         args.extend(self.bind_json_on(on.as_ref())?);
                     }
-                    (name, self.function(COLUMN, args)?)
+                    (name, self.function(FunctionRole::JsonTableColumn, args)?)
                 }
             };
             let name: Arc<str> = Arc::from(&*name.text);

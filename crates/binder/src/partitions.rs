@@ -2,9 +2,9 @@
 
 use catalog::Table;
 use errors::{Result, bail};
-use plan::{CastKind, Expr, InstanceId, Logical, Register};
+use plan::{CastKind, Expr, InstanceId, Logical, PartitionRouting, Register};
 use syntax::ast::Ident;
-use types::{CollationId, Value};
+use types::{CollationId, DataType, FunctionRole, PartitionQuestion, Value};
 
 use crate::Binder;
 use crate::block::column_read;
@@ -16,7 +16,15 @@ impl Binder<'_> {
         let base = self.instance(id).base;
         let Some(generated) = &table.columns[column].generated else { return Ok(()) };
         let number = self.bind_text_over(&generated.expression, table, base)?;
-        self.instances[id.0 as usize].partition = Some(Box::new(number));
+        let ask = |question| self.function_of(FunctionRole::Partition(question));
+        let routing = PartitionRouting {
+            number,
+            probe: ask(PartitionQuestion::Probe)?.reference(),
+            first: ask(PartitionQuestion::First)?.reference(),
+            last: ask(PartitionQuestion::Last)?.reference(),
+            before: ask(PartitionQuestion::Before)?.reference(),
+        };
+        self.instances[id.0 as usize].partition = Some(Box::new(routing));
         Ok(())
     }
 
@@ -38,6 +46,31 @@ impl Binder<'_> {
     pub(crate) fn selection_of(&self, id: InstanceId) -> Option<Expr> {
         let found = self.selections.iter().find(|(own, _)| *own == id);
         found.map(|(_, predicate)| predicate.clone())
+    }
+
+    /// In the number of a row's partition UNIX_TIMESTAMP of a column reads the timestamp itself, not local time: that does not tell
+    /// every timestamp.
+    pub(crate) fn read_moments(&self, number: &mut Expr) -> Result<()> {
+        let is_number = FunctionRole::Partition(PartitionQuestion::Number);
+        if !matches!(number, Expr::Function { function, .. } if function.is(is_number)) {
+            return Ok(());
+        }
+        let seconds = self.function_of(FunctionRole::PartitionSeconds)?.reference();
+        number.rewrite(&mut |node| {
+            let Expr::Function { function, args, .. } = node else { return false };
+            let moment = match &mut args[..] {
+                [Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. }]
+                    if function.is(FunctionRole::UnixTimestamp) =>
+                {
+                    operand.clone()
+                }
+                _ => return false,
+            };
+            let (args, ty) = (vec![*moment], DataType::bigint());
+            *node = Expr::Function { function: seconds, args, ty };
+            true
+        });
+        Ok(())
     }
 }
 
@@ -66,25 +99,4 @@ pub(crate) fn selected(table: &Table, names: &[Ident], base: Register) -> Result
         negated: false,
         collation: CollationId::BINARY,
     }))
-}
-
-/// In the number of a row's partition UNIX_TIMESTAMP of a column reads the moment itself, not local time: that does not tell every moment.
-pub(crate) fn read_moments(number: &mut Expr) {
-    if !matches!(number, Expr::Function { name, .. } if &**name == "PARTITION_NUMBER") {
-        return;
-    }
-    number.rewrite(&mut |node| {
-        let Expr::Function { name, args, .. } = node else { return false };
-        let moment = match &mut args[..] {
-            [Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. }]
-                if &**name == "UNIX_TIMESTAMP" =>
-            {
-                operand.clone()
-            }
-            _ => return false,
-        };
-        let (name, args) = ("PARTITION_SECONDS".into(), vec![*moment]);
-        *node = Expr::Function { name, args, ty: types::DataType::bigint() };
-        true
-    });
 }

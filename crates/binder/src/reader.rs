@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Relation, Table};
 use plan::Expr;
-use types::DataType;
+use types::{DataType, FunctionRef};
 
 /// One snapshot of the catalog as a session sees it.
 pub trait CatalogReader {
@@ -96,8 +96,8 @@ pub struct BoundTableExpression {
 /// What may not stand in an expression of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disallowed {
-    /// A function, by its name; defaults may call it.
-    Function(String),
+    /// A function; defaults may call it.
+    Function(FunctionRef),
     /// A user or system variable.
     Variable,
     /// A subquery or a parameter.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use errors::{Error, Result, bail};
 use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
-use types::DataType;
+use types::{DataType, FunctionRole, OperatorCall};
 
 use crate::Binder;
 use crate::block::{
@@ -198,11 +198,16 @@ impl Binder<'_> {
         Ok(OutputColumn { name, expr: bound, source, making })
     }
 
+    fn is_if_null(&self, called: &str) -> bool {
+        let function = self.input.registry.function(&called.to_ascii_uppercase());
+        function.is_some_and(|function| function.is(FunctionRole::Operator(OperatorCall::IfNull)))
+    }
+
     /// How an item of the select list is made.
     fn making(&self, written: &ast::Expr, bound: &Expr) -> Making {
         match (&written.kind, bound) {
             (ast::ExprKind::Function(call), _)
-                if call.schema.is_none() && call.name.text.eq_ignore_ascii_case("IFNULL") =>
+                if call.schema.is_none() && self.is_if_null(&call.name.text) =>
             {
                 Making::IfNull
             }
@@ -422,7 +427,7 @@ impl Binder<'_> {
         if let Some(predicate) = parts.qualify.take() {
             plan = Logical::Filter { input: Box::new(plan), predicate };
         }
-        let volatile = parts.outputs.iter().any(|output| self.is_volatile(&output.expr));
+        let volatile = parts.outputs.iter().any(|output| output.expr.is_volatile());
         let mergeable = !grouped
             && !filtered
             && !windowed
@@ -435,7 +440,7 @@ impl Binder<'_> {
         } else if !parts.order.is_empty() {
             plan = self.assemble_computed(plan, &mut parts);
         }
-        parts.order.retain(|key| !key.expr.is_constant() || self.is_volatile(&key.expr));
+        parts.order.retain(|key| !key.expr.is_constant() || key.expr.is_volatile());
         if !parts.order.is_empty() {
             plan = Logical::Sort { input: Box::new(plan), keys: parts.order };
         }
@@ -528,11 +533,11 @@ impl Binder<'_> {
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         for index in 0..parts.outputs.len() {
             let expr = &parts.outputs[index].expr;
-            if expr.as_column().is_some() || (expr.is_constant() && !self.is_volatile(expr)) {
+            if expr.as_column().is_some() || (expr.is_constant() && !expr.is_volatile()) {
                 continue;
             }
             let sorted = parts.order.iter().any(|key| key.expr.any(&mut |node| node == expr));
-            if !sorted && !self.is_volatile(expr) {
+            if !sorted && !expr.is_volatile() {
                 continue;
             }
             let register = self.new_register();
@@ -548,20 +553,6 @@ impl Binder<'_> {
             replace_computed(&mut key.expr, &computed);
         }
         Logical::Project { input: Box::new(plan), columns: computed }
-    }
-
-    /// Whether an expression may give another value each time, or has an effect.
-    pub(crate) fn is_volatile(&self, expr: &Expr) -> bool {
-        expr.any(&mut |node| match node {
-            Expr::AssignUserVariable { .. } => true,
-            Expr::Stored { deterministic, .. } => !deterministic,
-            Expr::Function { name, .. } => self
-                .input
-                .registry
-                .function(name)
-                .is_some_and(|f| f.volatility == plugin_api::Volatility::Volatile),
-            _ => false,
-        })
     }
 }
 

@@ -7,7 +7,7 @@ use catalog::Table;
 use errors::{Error, Result};
 use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
 use syntax::ast;
-use types::DataType;
+use types::{DataType, Volatility};
 
 use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
 use crate::{Binder, BoundTableExpression, Disallowed};
@@ -43,37 +43,9 @@ impl<'a> Binder<'a> {
         let expr = self.bind_in_scope(table, scope, expr)?;
         let mut read = RegisterSet::new();
         expr.add_registers(&|_| &[], &mut read);
-        let disallowed = self.disallowed(&expr);
+        let disallowed = disallowed(&expr);
         let columns = read.iter().map(|register| register.0 as usize).collect();
         Ok(BoundTableExpression { expr, columns, disallowed })
-    }
-
-    fn disallowed(&self, expr: &Expr) -> Option<Disallowed> {
-        let mut found = None;
-        expr.any(&mut |node| {
-            let here = match node {
-                Expr::Subquery { .. }
-                | Expr::Parameter { .. }
-                | Expr::Stored { .. }
-                | Expr::Match { .. } => Some(Disallowed::Other),
-                Expr::UserVariable { .. }
-                | Expr::AssignUserVariable { .. }
-                | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
-                Expr::Function { name, .. } => self
-                    .input
-                    .registry
-                    .function(name)
-                    .filter(|function| function.volatility != plugin_api::Volatility::Immutable)
-                    .map(|_| Disallowed::Function(name.to_lowercase())),
-                _ => None,
-            };
-            // What is never allowed comes before what defaults allow.
-            if matches!(found, None | Some(Disallowed::Function(_))) && here.is_some() {
-                found = here;
-            }
-            matches!(found, Some(Disallowed::Variable | Disallowed::Other))
-        });
-        found
     }
 
     /// Binds `expr` where only `columns` can be seen.
@@ -167,7 +139,7 @@ impl<'a> Binder<'a> {
         let insert_values = self.insert_values.take();
         let mut bound = self.bind_in_scope(None, columns, expr);
         if let (Ok(bound), true) = (&mut bound, table.partitioning.is_some()) {
-            crate::partitions::read_moments(bound);
+            self.read_moments(bound)?;
         }
         self.insert_values = insert_values;
         self.source = outer;
@@ -228,4 +200,30 @@ fn bounded(expr: Expr) -> Result<Expr> {
 /// Whether the text can name the column; a false alarm only costs time.
 fn mentions(text: &str, name: &str) -> bool {
     text.to_lowercase().contains(&name.to_lowercase())
+}
+
+/// What an expression of a table may not contain.
+fn disallowed(expr: &Expr) -> Option<Disallowed> {
+    let mut found = None;
+    expr.any(&mut |node| {
+        let here = match node {
+            Expr::Subquery { .. }
+            | Expr::Parameter { .. }
+            | Expr::Stored { .. }
+            | Expr::Match { .. } => Some(Disallowed::Other),
+            Expr::UserVariable { .. }
+            | Expr::AssignUserVariable { .. }
+            | Expr::SystemVariable { .. } => Some(Disallowed::Variable),
+            Expr::Function { function, .. } => (function.traits.volatility
+                != Volatility::Immutable)
+                .then_some(Disallowed::Function(*function)),
+            _ => None,
+        };
+        // What is never allowed comes before what defaults allow.
+        if matches!(found, None | Some(Disallowed::Function(_))) && here.is_some() {
+            found = here;
+        }
+        matches!(found, Some(Disallowed::Variable | Disallowed::Other))
+    });
+    found
 }

@@ -7,7 +7,7 @@ use errors::Result;
 use plan::{
     Expr, ForeignKeyAction, ForeignKeyCheck, Register, TableWrite, Triggers, WrittenColumn,
 };
-use types::Value;
+use types::{FunctionRole, Value};
 
 use crate::{Binder, StoredProgram};
 
@@ -214,7 +214,7 @@ impl Binder<'_> {
     fn now(&mut self, digits: u8) -> Result<Expr> {
         let args =
             if digits == 0 { vec![] } else { vec![crate::literal::integer(u64::from(digits))] };
-        self.function("NOW", args)
+        self.function(FunctionRole::Now, args)
     }
 
     // --- foreign keys

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use errors::{Error, Result, bail};
-use plan::{BinaryOp, Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame};
+use plan::{
+    BinaryOp, Expr, FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame, WindowFunction,
+};
 use syntax::ast::{self, WindowFunc};
-use types::{CollationId, DataType, TypeKind, Value};
+use types::{CollationId, DataType, FunctionRole, TypeKind, Value};
 
 use crate::Binder;
-use crate::aggregate::registry_name;
 use crate::block::{Clause, NamedWindow, WindowGroup};
 
 /// A window after names are resolved.
@@ -18,19 +19,19 @@ struct Window {
     frame: Option<WindowFrame>,
 }
 
-fn function_name(func: WindowFunc) -> &'static str {
+fn function_of(func: WindowFunc) -> WindowFunction {
     match func {
-        WindowFunc::RowNumber => "ROW_NUMBER",
-        WindowFunc::Rank => "RANK",
-        WindowFunc::DenseRank => "DENSE_RANK",
-        WindowFunc::CumeDist => "CUME_DIST",
-        WindowFunc::PercentRank => "PERCENT_RANK",
-        WindowFunc::Ntile => "NTILE",
-        WindowFunc::Lead => "LEAD",
-        WindowFunc::Lag => "LAG",
-        WindowFunc::FirstValue => "FIRST_VALUE",
-        WindowFunc::LastValue => "LAST_VALUE",
-        WindowFunc::NthValue => "NTH_VALUE",
+        WindowFunc::RowNumber => WindowFunction::RowNumber,
+        WindowFunc::Rank => WindowFunction::Rank,
+        WindowFunc::DenseRank => WindowFunction::DenseRank,
+        WindowFunc::CumeDist => WindowFunction::CumeDist,
+        WindowFunc::PercentRank => WindowFunction::PercentRank,
+        WindowFunc::Ntile => WindowFunction::Ntile,
+        WindowFunc::Lead => WindowFunction::Lead,
+        WindowFunc::Lag => WindowFunction::Lag,
+        WindowFunc::FirstValue => WindowFunction::FirstValue,
+        WindowFunc::LastValue => WindowFunction::LastValue,
+        WindowFunc::NthValue => WindowFunction::NthValue,
     }
 }
 
@@ -222,9 +223,9 @@ impl Binder<'_> {
                 if !ty.is_temporal() {
                     bail!(WINDOW_RANGE_FRAME_NUMERIC_TYPE, name);
                 }
-                let function = if back { "DATE_SUB_INTERVAL" } else { "DATE_ADD_INTERVAL" };
+                let role = if back { FunctionRole::DateSubtract } else { FunctionRole::DateAdd };
                 let unit = self.unit_text(*unit);
-                self.function(function, vec![unit, key.expr.clone(), amount])
+                self.function(role, vec![unit, key.expr.clone(), amount])
             }
             None => {
                 if ty.is_temporal() {
@@ -275,20 +276,20 @@ impl Binder<'_> {
     }
 
     pub(crate) fn bind_window_call(&mut self, call: &ast::WindowCall) -> Result<Expr> {
-        let name = function_name(call.func);
+        let function = function_of(call.func);
         if call.from_last {
             return Err(Error::not_supported("FROM LAST"));
         }
         if call.ignore_nulls {
             return Err(Error::not_supported("IGNORE NULLS"));
         }
-        self.begin_window(name)?;
+        self.begin_window(function.name())?;
         let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(&call.over)?;
         let ty = self.window_type(call.func, &args)?;
-        Ok(self.add_window_call(name, args, window, kept_type(ty)))
+        Ok(self.add_window_call(function, args, window, kept_type(ty)))
     }
 
     pub(crate) fn bind_aggregate_window(
@@ -296,18 +297,19 @@ impl Binder<'_> {
         call: &ast::AggregateCall,
         over: &ast::Over,
     ) -> Result<Expr> {
-        let name = registry_name(call.func);
+        let aggregate = self.aggregate_of(call.func)?;
         if call.distinct {
             return Err(Error::not_supported("DISTINCT in a window function"));
         }
-        self.begin_window(name)?;
+        self.begin_window(aggregate.name)?;
         let args: Result<Vec<Expr>> = call.args.iter().map(|arg| self.bind_single(arg)).collect();
         self.block().in_window = false;
         let args = args?;
         let window = self.bind_over(over)?;
-        let mut ty = self.aggregate_type(name, &args, call.separator.as_deref())?;
+        let mut ty = self.aggregate_type(aggregate, &args, call.separator.as_deref())?;
         ty.nullable |= !matches!(call.func, ast::AggregateFunc::Count) && ty.nullable;
-        Ok(self.add_window_call(name, args, window, kept_type(ty)))
+        let function = WindowFunction::Aggregate(aggregate.reference());
+        Ok(self.add_window_call(function, args, window, kept_type(ty)))
     }
 
     fn window_type(&self, func: WindowFunc, args: &[Expr]) -> Result<DataType> {
@@ -322,12 +324,12 @@ impl Binder<'_> {
             WindowFunc::Lead | WindowFunc::Lag => match (args.first(), args.get(2)) {
                 (Some(value), Some(default)) => self.unify_exprs(&[value, default], "lead")?,
                 (Some(value), None) => value.ty().with_nullable(true),
-                _ => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_name(func)),
+                _ => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_of(func).name()),
             },
             WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue => {
                 match args.first() {
                     Some(value) => value.ty().with_nullable(true),
-                    None => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_name(func)),
+                    None => bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, function_of(func).name()),
                 }
             }
         })
@@ -335,7 +337,7 @@ impl Binder<'_> {
 
     fn add_window_call(
         &mut self,
-        name: &str,
+        function: WindowFunction,
         args: Vec<Expr>,
         window: Window,
         ty: DataType,
@@ -351,7 +353,7 @@ impl Binder<'_> {
             start: FrameBound::UnboundedPreceding,
             end,
         });
-        let call = WindowCall { function: Arc::from(name), args, frame, output, ty: ty.clone() };
+        let call = WindowCall { function, args, frame, output, ty: ty.clone() };
         let groups = &mut self.block().window_groups;
         let same = groups.iter_mut().find(|group| {
             group.partition_by == window.partition_by && group.order_by == window.order_by

@@ -124,7 +124,9 @@ const OF_CHECK: NotAllowed = (
 
 fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Error {
     match disallowed {
-        Disallowed::Function(name) => Error::with(errors.0, &[&shown, name]),
+        Disallowed::Function(function) => {
+            Error::with(errors.0, &[&shown, &function.name.to_lowercase()])
+        }
         Disallowed::Variable => Error::with(errors.1, &[&shown]),
         Disallowed::Other => Error::with(errors.2, &[&shown]),
     }

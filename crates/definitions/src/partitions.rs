@@ -13,7 +13,7 @@ use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use syntax::ast::{self, Ident, PartitionDef, PartitionOption, PartitionValues};
 use types::convert::{CastContext, StoreMode, store};
 use types::partition::tuple_key;
-use types::{DataType, TypeKind, Value};
+use types::{DataType, FunctionRole, PartitionUse, TypeKind, Value};
 use variables::Settings;
 
 use crate::context::Context;
@@ -29,32 +29,6 @@ pub(crate) const PARTITIONS_MAX: u64 = 8192;
 const COLUMNS_MAX: usize = 16;
 /// Longest comment of a partition, characters.
 const COMMENT_MAX: usize = 1024;
-
-/// Functions that a partition expression may call.
-const FUNCTIONS: &[&str] = &[
-    "ABS",
-    "CEILING",
-    "DATEDIFF",
-    "DAYOFMONTH",
-    "DAYOFWEEK",
-    "DAYOFYEAR",
-    "EXTRACT",
-    "FLOOR",
-    "HOUR",
-    "MICROSECOND",
-    "MINUTE",
-    "MOD",
-    "MONTH",
-    "QUARTER",
-    "SECOND",
-    "TIME_TO_SEC",
-    "TO_DAYS",
-    "TO_SECONDS",
-    "UNIX_TIMESTAMP",
-    "WEEKDAY",
-    "YEAR",
-    "YEARWEEK",
-];
 
 /// The word of a method in messages.
 pub(crate) fn word(kind: PartitionKind) -> &'static str {
@@ -208,7 +182,7 @@ fn partition_expression(
     };
     let on_moment = matches!(
         &bound.disallowed,
-        Some(Disallowed::Function(name)) if name == "unix_timestamp"
+        Some(Disallowed::Function(function)) if function.is(FunctionRole::UnixTimestamp)
     );
     if bound.columns.is_empty() || bound.disallowed.is_some() && !on_moment {
         bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
@@ -578,9 +552,11 @@ fn check_function(expr: &Expr, in_moment: bool) -> Result<()> {
             right,
             ..
         } => each(&[left, right]),
-        Expr::Function { name, args, .. } if FUNCTIONS.contains(&&**name) => {
-            let in_moment = &**name == "UNIX_TIMESTAMP";
-            if !takes(name, args) {
+        Expr::Function { function, args, .. }
+            if function.traits.partition != PartitionUse::Refused =>
+        {
+            let in_moment = function.traits.partition == PartitionUse::Timestamp;
+            if !takes(function.traits.partition, args) {
                 bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
             }
             args.iter().try_for_each(|arg| check_function(arg, in_moment))
@@ -591,31 +567,30 @@ fn check_function(expr: &Expr, in_moment: bool) -> Result<()> {
 
 /// Whether a function of time reads columns that have what it asks for: a text, or a date without a time, would be converted by the
 /// rules of the session.
-fn takes(name: &str, args: &[Expr]) -> bool {
+fn takes(partition: PartitionUse, args: &[Expr]) -> bool {
     let unit = args.iter().find_map(|arg| match arg {
         Expr::Literal { value: Value::Bytes(text), .. } => std::str::from_utf8(text).ok(),
         _ => None,
     });
-    let (date, time) = match (name, unit) {
-        ("UNIX_TIMESTAMP", _) => (false, false),
-        (
-            "TO_DAYS" | "TO_SECONDS" | "DAYOFMONTH" | "DAYOFWEEK" | "DAYOFYEAR" | "MONTH"
-            | "QUARTER" | "WEEKDAY" | "YEAR" | "YEARWEEK" | "DATEDIFF",
-            _,
-        ) => (true, false),
-        ("HOUR" | "MINUTE" | "SECOND" | "MICROSECOND" | "TIME_TO_SEC", _) => (false, true),
-        ("EXTRACT", Some(unit)) => {
+    let (date, time) = match partition {
+        PartitionUse::Refused => return false,
+        PartitionUse::Any => return true,
+        PartitionUse::Timestamp => (false, false),
+        PartitionUse::Date | PartitionUse::DateOnly => (true, false),
+        PartitionUse::Time => (false, true),
+        PartitionUse::ByUnit => {
+            let Some(unit) = unit else { return true };
+            // Names of units, whole or as a part of one like DAY_HOUR.
             let unit = unit.to_ascii_uppercase();
             let with_time = ["HOUR", "MINUTE", "SECOND", "MICROSECOND"];
             let time = with_time.iter().any(|part| unit.contains(part));
             (!time || unit.starts_with("DAY_"), time)
         }
-        _ => return true,
     };
     args.iter().all(|arg| {
-        let Some(ty) = column_type_of(arg) else { return name != "DATEDIFF" };
+        let Some(ty) = column_type_of(arg) else { return partition != PartitionUse::DateOnly };
         match ty.kind {
-            TypeKind::Timestamp => name == "UNIX_TIMESTAMP",
+            TypeKind::Timestamp => partition == PartitionUse::Timestamp,
             TypeKind::DateTime => date || time,
             TypeKind::Date => date && !time,
             TypeKind::Time => time && !date,

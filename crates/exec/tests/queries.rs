@@ -2,11 +2,9 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::*;
 use plan::*;
-use types::{CollationId, DataType, TypeKind, Value};
+use types::{AggregateRef, AggregateRole, CollationId, DataType, TypeKind, Value};
 
 fn people() -> (Database, Table) {
     let table = Table::new(
@@ -51,9 +49,16 @@ fn unique(table: &Table, key: Expr) -> Physical {
     Physical::Scan { table: table.access(), access, filter: None }
 }
 
-fn aggregate(function: &str, args: Vec<Expr>, output: u32, ty: DataType) -> AggregateCall {
+const SUM: AggregateRef = AggregateRef { name: "SUM", role: AggregateRole::Sum };
+const GROUP_CONCAT: AggregateRef =
+    AggregateRef { name: "GROUP_CONCAT", role: AggregateRole::GroupConcat };
+const MAX: AggregateRef = AggregateRef { name: "MAX", role: AggregateRole::Maximum };
+const AVG: AggregateRef = AggregateRef { name: "AVG", role: AggregateRole::Average };
+const COUNT: AggregateRef = AggregateRef { name: "COUNT", role: AggregateRole::Count };
+
+fn aggregate(function: AggregateRef, args: Vec<Expr>, output: u32, ty: DataType) -> AggregateCall {
     AggregateCall {
-        function: Arc::from(function),
+        function,
         args,
         distinct: false,
         order_by: Vec::new(),
@@ -64,11 +69,11 @@ fn aggregate(function: &str, args: Vec<Expr>, output: u32, ty: DataType) -> Aggr
 }
 
 fn sum(arg: Expr, output: u32) -> AggregateCall {
-    aggregate("SUM", vec![arg], output, DataType::decimal(41, 0))
+    aggregate(SUM, vec![arg], output, DataType::decimal(41, 0))
 }
 
 fn count(output: u32) -> AggregateCall {
-    aggregate("COUNT", vec![], output, int())
+    aggregate(COUNT, vec![], output, int())
 }
 
 #[test]
@@ -194,18 +199,18 @@ fn ranges_of_an_index() {
 fn aggregates() {
     let (mut database, table) = people();
     let calls = || {
-        let mut distinct = aggregate("COUNT", vec![table.column(1)], 33, int());
+        let mut distinct = aggregate(COUNT, vec![table.column(1)], 33, int());
         distinct.distinct = true;
-        let mut concat = aggregate("GROUP_CONCAT", vec![table.column(2)], 34, text());
+        let mut concat = aggregate(GROUP_CONCAT, vec![table.column(2)], 34, text());
         concat.order_by = vec![descending(table.column(3))];
         vec![
             count(30),
-            aggregate("COUNT", vec![table.column(1)], 31, int()),
+            aggregate(COUNT, vec![table.column(1)], 31, int()),
             sum(table.column(3), 32),
             distinct,
             concat,
-            aggregate("MAX", vec![table.column(2)], 35, text()),
-            aggregate("AVG", vec![table.column(3)], 36, DataType::decimal(24, 4)),
+            aggregate(MAX, vec![table.column(2)], 35, text()),
+            aggregate(AVG, vec![table.column(3)], 36, DataType::decimal(24, 4)),
         ]
     };
     let outputs = || {
@@ -454,12 +459,8 @@ fn windows() {
         start: FrameBound::Preceding(number(1)),
         end: FrameBound::Following(number(1)),
     };
-    let call = |function: &str, args: Vec<Expr>, frame: &WindowFrame, output: u32, ty| WindowCall {
-        function: Arc::from(function),
-        args,
-        frame: frame.clone(),
-        output: Register(output),
-        ty,
+    let call = |function: WindowFunction, args: Vec<Expr>, frame: &WindowFrame, output, ty| {
+        WindowCall { function, args, frame: frame.clone(), output: Register(output), ty }
     };
     let decimal = DataType::decimal(41, 0);
     let window = Physical::Window {
@@ -467,11 +468,23 @@ fn windows() {
         partition_by: vec![table.column(1)],
         order_by: vec![ascending(table.column(3))],
         calls: vec![
-            call("ROW_NUMBER", vec![], &whole, 50, int()),
-            call("SUM", vec![table.column(3)], &whole, 51, decimal.clone()),
-            call("LAG", vec![table.column(2), number(1), string("-")], &whole, 52, text()),
-            call("LAST_VALUE", vec![table.column(2)], &rows, 53, text()),
-            call("SUM", vec![table.column(3)], &rows, 54, decimal.clone()),
+            call(WindowFunction::RowNumber, vec![], &whole, 50, int()),
+            call(
+                WindowFunction::Aggregate(SUM),
+                vec![table.column(3)],
+                &whole,
+                51,
+                decimal.clone(),
+            ),
+            call(
+                WindowFunction::Lag,
+                vec![table.column(2), number(1), string("-")],
+                &whole,
+                52,
+                text(),
+            ),
+            call(WindowFunction::LastValue, vec![table.column(2)], &rows, 53, text()),
+            call(WindowFunction::Aggregate(SUM), vec![table.column(3)], &rows, 54, decimal.clone()),
         ],
         columns: (0..4).map(|column| table.register(column)).collect(),
     };

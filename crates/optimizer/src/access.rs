@@ -7,7 +7,6 @@ use plan::{
 };
 
 use crate::Planner;
-use crate::predicate::is_volatile;
 use crate::pruning::is_number;
 use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
 
@@ -584,7 +583,7 @@ fn fitting(predicate: &Expr) -> Option<&Expr> {
 pub(crate) fn is_known(range: &RangeSpec) -> bool {
     let moves = |node: &Expr| matches!(node, Expr::Column { .. } | Expr::Subquery { .. });
     let is_known = |source: &IndexKeySource| {
-        !source.value.any(&mut |node| moves(node)) && !is_volatile(&source.value)
+        !source.value.any(&mut |node| moves(node)) && !source.value.is_volatile()
     };
     let knows_bound =
         |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|bound| is_known(&bound.key));

@@ -104,7 +104,7 @@ impl Planner<'_> {
                 // From the last to the first: a column may use those before it.
                 let mut kept = Vec::with_capacity(columns.len());
                 while let Some((register, expr)) = columns.pop() {
-                    if needed.contains(register) || crate::predicate::is_volatile(&expr) {
+                    if needed.contains(register) || expr.is_volatile() {
                         needed.remove(register);
                         pass.add(&expr, &mut needed);
                         kept.push((register, expr));

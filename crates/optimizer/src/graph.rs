@@ -3,7 +3,7 @@
 use plan::{Expr, InstanceId, Logical, LogicalJoinKind, Register, RegisterSet, TableInstance};
 
 use crate::Planner;
-use crate::predicate::{self, is_volatile, rejects_null, split, substitute};
+use crate::predicate::{self, rejects_null, split, substitute};
 
 /// Relations that fit one bit mask.
 pub(crate) const RELATIONS_MAX: usize = 61;
@@ -148,7 +148,7 @@ impl Planner<'_> {
                 self.flatten(*input, graph, hoist);
             }
             Logical::Project { input, columns }
-                if hoist && !columns.iter().any(|(_, expr)| is_volatile(expr)) =>
+                if hoist && !columns.iter().any(|(_, expr)| expr.is_volatile()) =>
             {
                 graph.projected.extend(columns);
                 self.flatten(*input, graph, hoist);
@@ -272,7 +272,7 @@ impl Planner<'_> {
         let computed: RegisterSet = graph.projected.iter().map(|(register, _)| *register).collect();
         let mut predicates = Vec::with_capacity(graph.predicates.len());
         for mut predicate in std::mem::take(&mut graph.predicates) {
-            if self.subquery_reads(&predicate, &computed) || is_volatile(&predicate) {
+            if self.subquery_reads(&predicate, &computed) || predicate.is_volatile() {
                 graph.late.push(predicate);
                 continue;
             }
@@ -323,7 +323,7 @@ impl Planner<'_> {
             let mask = mask_of(&graph.relations, &reads);
             graph.relations[index].after |= mask & !(1 << index);
             let relation = &mut graph.relations[index];
-            if mask == 1 << index && !is_volatile(&condition) {
+            if mask == 1 << index && !condition.is_volatile() {
                 relation.local.push(condition);
             } else {
                 relation.on.push(condition);

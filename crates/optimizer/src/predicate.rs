@@ -3,23 +3,6 @@
 use plan::{BinaryOp, Expr, Register, RegisterSet, SubqueryKind, UnaryOp};
 use types::Value;
 
-/// Functions that answer differently each time, or have an effect: predicates with them stay where they are. Everything that
-/// the registry calls volatile belongs here.
-const VOLATILE: [&str; 12] = [
-    "RAND",
-    "UUID",
-    "UUID_SHORT",
-    "SLEEP",
-    "BENCHMARK",
-    "GET_LOCK",
-    "RELEASE_LOCK",
-    "RELEASE_ALL_LOCKS",
-    "LAST_INSERT_ID",
-    "RANDOM_BYTES",
-    "ROW_COUNT",
-    "NEXTVAL",
-];
-
 /// Takes AND apart.
 pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
     match predicate {
@@ -49,7 +32,7 @@ fn split_or(predicate: Expr, into: &mut Vec<Vec<Expr>>) {
 /// The alternatives of an OR, each as its conjuncts; `None` for what is no OR, or may not be taken apart.
 pub(crate) fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
     let is_or = matches!(predicate, Expr::Binary { op: BinaryOp::Or, .. });
-    if !is_or || is_volatile(predicate) || has_subquery(predicate) {
+    if !is_or || predicate.is_volatile() || has_subquery(predicate) {
         return None;
     }
     let mut alternatives = Vec::new();
@@ -86,16 +69,6 @@ pub(crate) fn restriction(predicate: &Expr, is_own: impl Fn(&Expr) -> bool) -> O
 /// Puts conjuncts together, in order; the tree is as flat as can be.
 pub(crate) fn conjunction(predicates: impl IntoIterator<Item = Expr>) -> Option<Expr> {
     Expr::balanced(BinaryOp::And, predicates.into_iter().collect())
-}
-
-/// Whether the expression may not be moved, repeated or left out.
-pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    expr.any(&mut |node| match node {
-        Expr::AssignUserVariable { .. } => true,
-        Expr::Stored { deterministic, .. } => !deterministic,
-        Expr::Function { name, .. } => VOLATILE.contains(&&**name),
-        _ => false,
-    })
 }
 
 pub(crate) fn has_subquery(expr: &Expr) -> bool {

@@ -3,9 +3,9 @@
 //! Invariant: a row that fulfils the conditions has one of the numbers; the conditions themselves are still checked.
 
 use catalog::{PartitionKind, Table};
-use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet};
+use plan::{BinaryOp, CastKind, Expr, InstanceId, PartitionRouting, RegisterSet};
 use types::partition::{Below, Router};
-use types::{DataType, TypeKind, Value};
+use types::{DataType, FunctionRef, FunctionRole, Growth, PartitionQuestion, TypeKind, Value};
 
 use crate::Planner;
 use crate::predicate::substitute;
@@ -16,12 +16,9 @@ const LOOKED_INTO_MAX: usize = 64;
 /// In the place of the predicate that a condition follows from: a list of all numbers goes with every value of the key, not one with one.
 const NO_PREDICATE: usize = usize::MAX;
 
-/// Functions of a date that never fall while it grows, and whether a date that is none makes NULL of them.
-const GROWING: [(&str, bool); 4] =
-    [("YEAR", false), ("TO_DAYS", true), ("TO_SECONDS", true), ("PARTITION_SECONDS", false)];
-
 /// How a table's number is computed.
 struct Routed<'p> {
+    routing: &'p PartitionRouting,
     router: &'p Expr,
     /// Values that it reads, over the registers of the row.
     values: &'p [Expr],
@@ -31,10 +28,10 @@ struct Routed<'p> {
 }
 
 impl Routed<'_> {
-    fn ask(&self, function: &str, values: Vec<Expr>, nullable: bool) -> Expr {
+    fn ask(&self, function: FunctionRef, values: Vec<Expr>, nullable: bool) -> Expr {
         let args = std::iter::once(self.router.clone()).chain(values).collect();
         let ty = self.ty.clone().with_nullable(nullable);
-        Expr::Function { name: function.into(), args, ty }
+        Expr::Function { function, args, ty }
     }
 }
 
@@ -45,11 +42,10 @@ impl Planner<'_> {
         let (Some(column), Some(primary)) = (table.partition_column(), table.primary()) else {
             return Vec::new();
         };
-        let Some(Expr::Function { args, ty, .. }) = instance.partition.as_deref() else {
-            return Vec::new();
-        };
+        let Some(routing) = instance.partition.as_deref() else { return Vec::new() };
+        let Expr::Function { args, ty, .. } = &routing.number else { return Vec::new() };
         let [router, values @ ..] = &args[..] else { return Vec::new() };
-        let routed = Routed { router, values, ty: ty.clone(), column };
+        let routed = Routed { routing, router, values, ty: ty.clone(), column };
         let Some(partitioning) = &table.partitioning else { return Vec::new() };
         let mut found: Vec<Sarg> = Vec::new();
         found.extend(self.by_equality(id, &routed, usable));
@@ -122,7 +118,7 @@ impl Planner<'_> {
         let probe = |fixed: &[(plan::Register, Expr)]| {
             let mut values = routed.values.to_vec();
             values.iter_mut().for_each(|value| substitute(value, fixed));
-            routed.ask("PARTITION_PROBE", values, false)
+            routed.ask(routed.routing.probe, values, false)
         };
         let Some((register, values, sarg)) = list else {
             let kind = SargKind::Equal { value: probe(&fixed), null_safe: false };
@@ -154,20 +150,21 @@ impl Planner<'_> {
         let Some((register, plain, makes_null)) = growing(first) else { return Vec::new() };
         let Some(column) = instance.column_of(register) else { return Vec::new() };
         let ty = &table.columns[column].ty;
-        let end = |function: &str, value: &Expr| {
+        let end = |function: FunctionRef, value: &Expr| {
             let mut made = first.clone();
             substitute(&mut made, &[(register, fitted(value, ty)?)]);
             Some(routed.ask(function, vec![made], true))
         };
         let ends = |lower: &Option<(Expr, bool)>, upper: &Option<(Expr, bool)>| -> Option<Ends> {
             let lower = match lower {
-                Some((value, _)) => Some((end("PARTITION_FIRST", value)?, true)),
+                Some((value, _)) => Some((end(routed.routing.first, value)?, true)),
                 None => None,
             };
             let upper = match upper {
                 Some((value, included)) => {
                     let before = plain && !included && ty.is_integer() && value.ty().is_integer();
-                    let function = if before { "PARTITION_BEFORE" } else { "PARTITION_LAST" };
+                    let (before_it, last) = (routed.routing.before, routed.routing.last);
+                    let function = if before { before_it } else { last };
                     Some((end(function, value)?, true))
                 }
                 None => None,
@@ -238,7 +235,7 @@ pub(crate) fn known_number(expr: &Expr) -> Option<Option<u16>> {
         },
         _ => None,
     };
-    let Expr::Function { name, args, .. } = expr else {
+    let Expr::Function { function, args, .. } = expr else {
         return match literal(expr)?.0 {
             Value::UInt(number) => Some(u16::try_from(number).ok()),
             Value::Null => Some(None),
@@ -252,13 +249,19 @@ pub(crate) fn known_number(expr: &Expr) -> Option<Option<u16>> {
         values.iter().map(literal).collect::<Option<Vec<_>>>()?.into_iter().unzip();
     let router = Router::read(router)?;
     let span = |below| router.span(&values, &types, below);
-    Some(match &**name {
-        "PARTITION_PROBE" => router.leaf(&values, &types),
-        _ if values.iter().any(Value::is_null) => None,
-        "PARTITION_FIRST" => span(Below::Included).map(|span| span.0),
-        "PARTITION_LAST" => span(Below::Included).map(|span| span.1),
-        "PARTITION_BEFORE" => span(Below::Excluded).map(|span| span.1),
-        _ => return None,
+    let Some(FunctionRole::Partition(question)) = function.traits.role else { return None };
+    let is_null = values.iter().any(Value::is_null);
+    Some(match question {
+        PartitionQuestion::Number => return None,
+        PartitionQuestion::Probe => router.leaf(&values, &types),
+        PartitionQuestion::First | PartitionQuestion::Last | PartitionQuestion::Before
+            if is_null =>
+        {
+            None
+        }
+        PartitionQuestion::First => span(Below::Included).map(|span| span.0),
+        PartitionQuestion::Last => span(Below::Included).map(|span| span.1),
+        PartitionQuestion::Before => span(Below::Excluded).map(|span| span.1),
     })
 }
 
@@ -285,10 +288,14 @@ fn growing(expr: &Expr) -> Option<(plan::Register, bool, bool)> {
         Expr::Cast { operand, .. } => {
             growing(operand).map(|(register, ..)| (register, false, false))
         }
-        Expr::Function { name, args, .. } => {
-            let (_, makes_null) = GROWING.iter().find(|(known, _)| **known == **name)?;
+        Expr::Function { function, args, .. } => {
+            let makes_null = match function.traits.growth {
+                Growth::Unknown => return None,
+                Growth::Growing => false,
+                Growth::GrowingOrNull => true,
+            };
             let [arg] = &args[..] else { return None };
-            growing(arg).map(|(register, ..)| (register, false, *makes_null))
+            growing(arg).map(|(register, ..)| (register, false, makes_null))
         }
         _ => None,
     }

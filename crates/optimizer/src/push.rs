@@ -3,12 +3,12 @@
 use plan::{Expr, Logical, Register, RegisterSet, SetOperation};
 
 use crate::Planner;
-use crate::predicate::{has_subquery, is_volatile, substitute};
+use crate::predicate::{has_subquery, substitute};
 
 impl Planner<'_> {
     /// `node` with only the rows that satisfy `predicate`, checked as far down as it may be.
     pub(crate) fn push(&self, node: Logical, predicate: Expr) -> Logical {
-        if is_volatile(&predicate) || has_subquery(&predicate) {
+        if predicate.is_volatile() || has_subquery(&predicate) {
             return filter(node, predicate);
         }
         let reads = self.reads(&predicate);
@@ -34,7 +34,7 @@ impl Planner<'_> {
                 let mut inside = reads.clone();
                 inside.subtract(&known);
                 let movable = !scalar && !rollup && !inside.intersects(&own);
-                let volatile = keys.iter().any(|(_, key)| is_volatile(key));
+                let volatile = keys.iter().any(|(_, key)| key.is_volatile());
                 if !movable || volatile || !self.only_keys(&input, &keys, &reads) {
                     let node =
                         Logical::Aggregate { input, keys, aggregates, scalar, rollup, grouping };
@@ -81,7 +81,7 @@ impl Planner<'_> {
     ) -> Logical {
         let reads = self.reads(&predicate);
         let fixed = columns.iter().any(|(register, expr)| {
-            reads.contains(*register) && (is_volatile(expr) || has_subquery(expr))
+            reads.contains(*register) && (expr.is_volatile() || has_subquery(expr))
         });
         if fixed {
             return filter(Logical::Project { input: Box::new(input), columns }, predicate);
@@ -116,7 +116,7 @@ impl Planner<'_> {
                     from.kind == ty.kind
                         && from.collation == ty.collation
                         && from.decimals == ty.decimals
-                        && !is_volatile(&outputs[index])
+                        && !outputs[index].is_volatile()
                         && !has_subquery(&outputs[index])
                 })
         });

@@ -4,7 +4,7 @@ use plan::{BinaryOp, CastKind, Expr, InstanceId, RegisterSet, UnaryOp};
 use types::{CollationId, DataType, TypeKind, Value};
 
 use crate::Planner;
-use crate::predicate::{has_subquery, is_volatile};
+use crate::predicate::has_subquery;
 
 /// Longest list of OR-ed equalities and IN elements that becomes ranges.
 pub(crate) const IN_LIST_MAX: usize = 4096;
@@ -168,7 +168,7 @@ impl Planner<'_> {
         value: &Expr,
         collation: CollationId,
     ) -> Option<(Expr, Fit, RegisterSet)> {
-        if is_volatile(value) || has_subquery(value) {
+        if value.is_volatile() || has_subquery(value) {
             return None;
         }
         let reads = self.reads(value);

@@ -4,7 +4,7 @@ use plan::{BinaryOp, Expr, Logical, Register, RegisterSet, SubqueryId, SubqueryK
 
 use crate::Planner;
 use crate::graph::{Graph, RELATIONS_MAX, Relation, RelationKind, Source, definitions};
-use crate::predicate::{has_subquery, is_volatile, split, substitute};
+use crate::predicate::{has_subquery, split, substitute};
 
 impl Planner<'_> {
     /// Turns what predicates it can into relations.
@@ -56,7 +56,7 @@ impl Planner<'_> {
                 return false;
             }
         };
-        if left.iter().any(|expr| has_subquery(expr) || is_volatile(expr)) {
+        if left.iter().any(|expr| has_subquery(expr) || expr.is_volatile()) {
             return false;
         }
         let subquery = &self.subqueries[index];
@@ -73,7 +73,7 @@ impl Planner<'_> {
         if !(is_simple(&subquery.root) || computed_once) {
             return false;
         }
-        if subquery.outputs.iter().any(|output| has_subquery(output) || is_volatile(output)) {
+        if subquery.outputs.iter().any(|output| has_subquery(output) || output.is_volatile()) {
             return false;
         }
         // Kept: a part of the statement may be planned more than once, and not all plans take it in.
@@ -103,7 +103,9 @@ impl Planner<'_> {
                     *input
                 }
                 Logical::Project { input, columns }
-                    if !columns.iter().any(|(_, expr)| is_volatile(expr) || has_subquery(expr)) =>
+                    if !columns
+                        .iter()
+                        .any(|(_, expr)| expr.is_volatile() || has_subquery(expr)) =>
                 {
                     computed.extend(columns);
                     *input

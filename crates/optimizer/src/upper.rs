@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use errors::Result;
 use plan::{AggregateMode, BinaryOp, Expr, Logical, Physical, Register, SortKey, UnaryOp};
-use types::{CollationId, DataType, Value};
+use types::{AggregateRole, CollationId, DataType, Value};
 
 use crate::Planner;
 use crate::access::{Goal, sorted_register};
-use crate::predicate::{conjunction, has_subquery, is_volatile};
+use crate::predicate::{conjunction, has_subquery};
 
 /// Rows assumed of what nothing is known of.
 const UNKNOWN_ROWS: f64 = 100.0;
@@ -421,17 +421,16 @@ impl Groups {
         for call in &self.aggregates {
             let [arg] = call.args.as_slice() else { return None };
             let kind = arg.ty().kind;
-            let fits = match &*call.function {
-                "COUNT" => kind != types::TypeKind::Json,
-                "SUM" | "AVG" => arg.ty().is_integer() || kind == types::TypeKind::Decimal,
-                _ => false,
-            };
+            let role = call.function.role;
+            let is_sum = matches!(role, AggregateRole::Sum | AggregateRole::Average);
+            let fits = role == AggregateRole::Count && kind != types::TypeKind::Json
+                || is_sum && (arg.ty().is_integer() || kind == types::TypeKind::Decimal);
             if !fits || !call.distinct || common.is_some_and(|common| common != arg) {
                 return None;
             }
             common = Some(arg);
         }
-        common.filter(|arg| !is_volatile(arg) && !has_subquery(arg)).cloned()
+        common.filter(|arg| !arg.is_volatile() && !has_subquery(arg)).cloned()
     }
 
     /// What the input's order must be for groups to come in the goal's order, where few of them are wanted.
@@ -460,11 +459,11 @@ const EXTREMES_MAX: usize = 8;
 /// The column of a MIN or MAX, and whether it is MAX.
 fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
     let [arg] = call.args.as_slice() else { return None };
-    let last = match &*call.function {
-        "MIN" => false,
-        "MAX" => true,
-        _ => return None,
-    };
+    let role = call.function.role;
+    if !matches!(role, AggregateRole::Minimum | AggregateRole::Maximum) {
+        return None;
+    }
+    let last = role == AggregateRole::Maximum;
     // ENUM and SET compare as text in MIN and MAX, by number in an index.
     let ty = arg.ty();
     if matches!(ty.kind, types::TypeKind::Enum | types::TypeKind::Set) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::{CollationId, DataType, TypeKind, Value};
+use types::{AggregateRef, CollationId, DataType, FunctionRef, TypeKind, Value};
 
 /// A place in the statement's register file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,7 +146,7 @@ pub enum Expr {
     /// `COLLATE`, or an introducer: the same bytes under another collation.
     Collate { operand: Box<Expr>, ty: DataType },
     /// A function of the registry; `exec` binds it again to get the kernel.
-    Function { name: Arc<str>, args: Vec<Expr>, ty: DataType },
+    Function { function: FunctionRef, args: Vec<Expr>, ty: DataType },
     /// A stored function, by its number among the statement's programs. Other calls with the same arguments give the same value when it
     /// is `deterministic`.
     Stored { program: u32, args: Vec<Expr>, deterministic: bool, ty: DataType },
@@ -249,6 +249,16 @@ impl Expr {
         }
     }
 
+    /// Whether the expression may be neither moved, repeated nor left out: it gives another value each time, or has an effect.
+    pub fn is_volatile(&self) -> bool {
+        self.any(&mut |node| match node {
+            Expr::AssignUserVariable { .. } => true,
+            Expr::Stored { deterministic, .. } => !deterministic,
+            Expr::Function { function, .. } => function.is_volatile(),
+            _ => false,
+        })
+    }
+
     /// The static type. A row has the type of its first element.
     pub fn ty(&self) -> DataType {
         match self {
@@ -285,8 +295,8 @@ pub struct SortKey {
 /// A call of an aggregate function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {
-    /// Registry name.
-    pub function: Arc<str>,
+    /// What is called.
+    pub function: AggregateRef,
     /// Arguments; none for `COUNT(*)`.
     pub args: Vec<Expr>,
     /// DISTINCT.
@@ -328,11 +338,48 @@ pub struct WindowFrame {
     pub end: FrameBound,
 }
 
-/// A call over a window. `function` is an aggregate of the registry or one of ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST,
-/// NTILE, LEAD, LAG, FIRST_VALUE, LAST_VALUE, NTH_VALUE.
+/// What is called over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lead,
+    Lag,
+    FirstValue,
+    LastValue,
+    NthValue,
+    /// An aggregate over the rows of the frame.
+    Aggregate(AggregateRef),
+}
+
+impl WindowFunction {
+    /// Its name in SQL, upper case.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowFunction::RowNumber => "ROW_NUMBER",
+            WindowFunction::Rank => "RANK",
+            WindowFunction::DenseRank => "DENSE_RANK",
+            WindowFunction::PercentRank => "PERCENT_RANK",
+            WindowFunction::CumeDist => "CUME_DIST",
+            WindowFunction::Ntile => "NTILE",
+            WindowFunction::Lead => "LEAD",
+            WindowFunction::Lag => "LAG",
+            WindowFunction::FirstValue => "FIRST_VALUE",
+            WindowFunction::LastValue => "LAST_VALUE",
+            WindowFunction::NthValue => "NTH_VALUE",
+            WindowFunction::Aggregate(aggregate) => aggregate.name,
+        }
+    }
+}
+
+/// A call over a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowCall {
-    pub function: Arc<str>,
+    pub function: WindowFunction,
     pub args: Vec<Expr>,
     pub frame: WindowFrame,
     pub output: Register,

@@ -17,12 +17,13 @@ mod walk;
 pub use expr::{
     AggregateCall, BinaryOp, CastKind, Expr, FrameBound, FrameUnit, FulltextMode, FulltextSearch,
     KeyColumn, QuantifiedOp, Register, SortKey, SubqueryId, SubqueryKind, UnaryOp, WindowCall,
-    WindowFrame,
+    WindowFrame, WindowFunction,
 };
 pub use logical::{
     ExplainFormat, IndexHint, IndexHintKind, IndexHintScope, InstanceId, JsonLevel, JsonRows,
     Logical, LogicalCte, LogicalInsert, LogicalInsertSource, LogicalJoinKind, LogicalPlan,
-    LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, TableInstance,
+    LogicalQuery, LogicalStatement, LogicalSubquery, LogicalTarget, LogicalWrite, PartitionRouting,
+    TableInstance,
 };
 pub use physical::{
     Access, AggregateMode, CteId, EntryPart, EntryParts, IndexKeySource, JoinKind, MergeArm,

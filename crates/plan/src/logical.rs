@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use types::DataType;
+use types::{DataType, FunctionRef};
 
 use crate::{
     AggregateCall, Assignment, CteId, Expr, OutputColumn, Register, RowLocking, SetOperation,
@@ -40,6 +40,18 @@ pub struct IndexHint {
     pub indexes: Vec<u32>,
 }
 
+/// How the number of a row's partition follows from the row, and the functions that tell which numbers some values can have. Each takes
+/// the router that is the first argument of `number`, and values in the place of the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartitionRouting {
+    /// The number, over the registers of the row: a call of the function `PartitionNumber`.
+    pub number: Expr,
+    pub probe: FunctionRef,
+    pub first: FunctionRef,
+    pub last: FunctionRef,
+    pub before: FunctionRef,
+}
+
 /// One reference to a stored table. Column `i` of the catalog's table has register `base + i`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableInstance {
@@ -64,7 +76,7 @@ pub struct TableInstance {
     /// Index hints.
     pub hints: Vec<IndexHint>,
     /// Of a partitioned table: the number of a row's partition, over the row's registers.
-    pub partition: Option<Box<Expr>>,
+    pub partition: Option<Box<PartitionRouting>>,
 }
 
 impl TableInstance {

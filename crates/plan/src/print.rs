@@ -147,7 +147,7 @@ pub fn expr_named(node: &Expr, names: Names<'_>) -> String {
             format!("{kind:?}({} as {})", expr(operand), ty(target))
         }
         Expr::Collate { operand, ty } => format!("({} collate {})", expr(operand), ty.collation.0),
-        Expr::Function { name, args, .. } => format!("{name}({})", list(args)),
+        Expr::Function { function, args, .. } => format!("{}({})", function.name, list(args)),
         Expr::Stored { program, args, .. } => format!("stored {program}({})", list(args)),
         Expr::Match { search, against, .. } => {
             let mode = match search.mode {
@@ -211,7 +211,7 @@ fn aggregates(calls: &[AggregateCall]) -> String {
         .map(|call| {
             let distinct = if call.distinct { "distinct " } else { "" };
             let args = if call.args.is_empty() { "*".to_owned() } else { list(&call.args) };
-            format!("{} := {}({distinct}{args})", register(call.output), call.function)
+            format!("{} := {}({distinct}{args})", register(call.output), call.function.name)
         })
         .collect::<Vec<_>>()
         .join(", ")
@@ -234,7 +234,7 @@ fn window_calls(calls: &[WindowCall]) -> String {
             format!(
                 "{} := {}({}) {:?} {}..{}",
                 register(call.output),
-                call.function,
+                call.function.name(),
                 list(&call.args),
                 call.frame.unit,
                 frame_bound(&call.frame.start),

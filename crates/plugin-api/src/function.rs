@@ -1,10 +1,13 @@
 //! The slots for scalar functions and aggregates. A function is defined once, in its family's plugin: types in, type out,
-//! what NULL does, and the kernel.
+//! what NULL does, what the query compiler may assume of it, and the kernel.
 
 use std::fmt;
 
 use errors::{Diagnostics, Result};
-use types::{DataType, DateTime, SqlMode, Value, ZoneRules};
+use types::{
+    AggregateRef, AggregateRole, DataType, DateTime, FunctionRef, FunctionRole, FunctionTraits,
+    SqlMode, Value, ZoneRules,
+};
 
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +33,61 @@ impl Arity {
     }
 }
 
-/// When a function gives another answer for the same arguments.
+/// Some of a call's arguments, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Volatility {
-    /// Never: may be folded at bind time.
-    Immutable,
-    /// Only from statement to statement (`NOW()`, `DATABASE()`): evaluated once a statement when its arguments are constant.
-    Stable,
-    /// From call to call (`RAND()`, `UUID()`, `SLEEP()`), or it has an effect.
-    Volatile,
+pub struct Arguments {
+    from: usize,
+    until: usize,
+}
+
+impl Arguments {
+    /// No argument.
+    pub const NONE: Arguments = Arguments { from: 0, until: 0 };
+    /// Every argument.
+    pub const ALL: Arguments = Arguments { from: 0, until: usize::MAX };
+
+    /// The argument at `at` alone.
+    pub const fn only(at: usize) -> Arguments {
+        Arguments { from: at, until: at + 1 }
+    }
+    /// The argument at `from` and all after it.
+    pub const fn from(from: usize) -> Arguments {
+        Arguments { from, until: usize::MAX }
+    }
+    /// The arguments from `from` on and before `until`.
+    pub const fn between(from: usize, until: usize) -> Arguments {
+        Arguments { from, until }
+    }
+
+    /// Whether the argument at `at` is one of them.
+    pub fn contains(self, at: usize) -> bool {
+        (self.from..self.until).contains(&at)
+    }
+    /// Those of `args`.
+    pub fn of<T>(self, args: &[T]) -> &[T] {
+        let until = self.until.min(args.len());
+        &args[self.from.min(until)..until]
+    }
+}
+
+/// What a function does with the texts among its arguments, which decides their common collation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollationRule {
+    /// The function's own `bind` says.
+    Own,
+    /// It compares these: error 1267 where their collations do not agree.
+    Compares(Arguments),
+    /// It puts these together, or returns one of them: the binary collation where their collations do not agree.
+    Joins(Arguments),
+}
+
+/// What a truth value among the arguments is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TruthArguments {
+    /// A truth value.
+    Truth,
+    /// A number, unless the argument is a predicate itself: JSON tells `true` from `1`.
+    Number,
 }
 
 /// What is known of an argument at bind time.
@@ -169,12 +218,32 @@ pub struct ScalarFunction {
     pub aliases: &'static [&'static str],
     /// Number of arguments; 1582 otherwise.
     pub arity: Arity,
+    /// What the query compiler may assume; every call in a plan carries it.
+    pub traits: FunctionTraits,
+    /// Arguments that are numbers, so that a hexadecimal literal is one.
+    pub numbers: Arguments,
     /// See the type.
-    pub volatility: Volatility,
+    pub truths: TruthArguments,
+    /// See the type.
+    pub collation: CollationRule,
+    /// A name of it that will go, and the warning (1287) that a call by that name raises.
+    pub deprecated: Option<(&'static str, &'static str)>,
     /// For the help tables: one line of syntax, then a sentence or two.
     pub help: &'static str,
     /// Resolves types and picks the kernel.
     pub bind: fn(&BindContext, &[ArgInfo]) -> Result<BoundFunction>,
+}
+
+impl ScalarFunction {
+    /// The function as a plan names it.
+    pub fn reference(&self) -> FunctionRef {
+        FunctionRef { name: self.name, traits: self.traits }
+    }
+
+    /// Whether it has this role.
+    pub fn is(&self, role: FunctionRole) -> bool {
+        self.traits.role == Some(role)
+    }
 }
 
 impl fmt::Debug for ScalarFunction {
@@ -223,6 +292,15 @@ pub struct BoundAggregate {
     pub accumulator: std::sync::Arc<dyn Fn() -> Box<dyn Accumulator> + Send + Sync>,
 }
 
+/// Whether an aggregate takes geometries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Geometries {
+    /// It does.
+    Taken,
+    /// Error 1210.
+    Refused,
+}
+
 /// An aggregate function as its plugin declares it.
 #[derive(Clone)]
 pub struct AggregateFunction {
@@ -232,10 +310,23 @@ pub struct AggregateFunction {
     pub aliases: &'static [&'static str],
     /// Number of arguments (`COUNT(*)` has none).
     pub arity: Arity,
+    /// Which of the grammar's it is.
+    pub role: AggregateRole,
+    /// Arguments that are numbers, so that a hexadecimal literal is one.
+    pub numbers: Arguments,
+    /// Whether a geometry may be an argument; error 1210 otherwise.
+    pub geometries: Geometries,
     /// For the help tables.
     pub help: &'static str,
     /// Resolves types. `separator` is what only GROUP_CONCAT has.
     pub bind: fn(&BindContext, &[ArgInfo], Option<&[u8]>) -> Result<BoundAggregate>,
+}
+
+impl AggregateFunction {
+    /// The function as a plan names it.
+    pub fn reference(&self) -> AggregateRef {
+        AggregateRef { name: self.name, role: self.role }
+    }
 }
 
 impl fmt::Debug for AggregateFunction {

@@ -4,10 +4,14 @@
 use std::borrow::Cow;
 
 use errors::{Error, ErrorCode};
-use types::{CollationId, DataType, Decimal, JsonValue, NOT_FIXED_DECIMALS, TypeKind, Value, json};
+use types::{
+    CollationId, DataType, Decimal, FunctionRole, FunctionTraits, Growth, JsonValue, MomentText,
+    NOT_FIXED_DECIMALS, PartitionUse, TextSource, Threads, TypeKind, Value, Volatility, json,
+};
 
 use crate::function::{
-    ArgInfo, Arity, BindContext, Coercion, FunctionContext, ScalarFunction, Volatility,
+    ArgInfo, Arguments, Arity, BindContext, Coercion, CollationRule, FunctionContext,
+    ScalarFunction, TruthArguments,
 };
 
 /// Type of a `ScalarFunction`'s bind function.
@@ -29,7 +33,18 @@ pub const fn scalar(
     help: &'static str,
     bind: Bind,
 ) -> ScalarFunction {
-    ScalarFunction { name, aliases: &[], arity, volatility: Volatility::Immutable, help, bind }
+    ScalarFunction {
+        name,
+        aliases: &[],
+        arity,
+        traits: FunctionTraits::PLAIN,
+        numbers: Arguments::NONE,
+        truths: TruthArguments::Truth,
+        collation: CollationRule::Own,
+        deprecated: None,
+        help,
+        bind,
+    }
 }
 
 impl ScalarFunction {
@@ -41,13 +56,79 @@ impl ScalarFunction {
 
     /// The same, evaluated once a statement.
     pub const fn stable(mut self) -> ScalarFunction {
-        self.volatility = Volatility::Stable;
+        self.traits.volatility = Volatility::Stable;
         self
     }
 
     /// The same, evaluated at every call.
     pub const fn volatile(mut self) -> ScalarFunction {
-        self.volatility = Volatility::Volatile;
+        self.traits.volatility = Volatility::Volatile;
+        self
+    }
+
+    /// The same with a role in the query compiler.
+    pub const fn role(mut self, role: FunctionRole) -> ScalarFunction {
+        self.traits.role = Some(role);
+        self
+    }
+
+    /// The same; these arguments are numbers.
+    pub const fn numbers(mut self, numbers: Arguments) -> ScalarFunction {
+        self.numbers = numbers;
+        self
+    }
+
+    /// The same; a truth value among the arguments is a number unless it is a predicate.
+    pub const fn truths_are_numbers(mut self) -> ScalarFunction {
+        self.truths = TruthArguments::Number;
+        self
+    }
+
+    /// The same; it compares the texts of these arguments.
+    pub const fn compares(mut self, texts: Arguments) -> ScalarFunction {
+        self.collation = CollationRule::Compares(texts);
+        self
+    }
+
+    /// The same; it puts the texts of these arguments together.
+    pub const fn joins(mut self, texts: Arguments) -> ScalarFunction {
+        self.collation = CollationRule::Joins(texts);
+        self
+    }
+
+    /// The same; a call by this name raises a warning.
+    pub const fn deprecated(mut self, name: &'static str, warning: &'static str) -> ScalarFunction {
+        self.deprecated = Some((name, warning));
+        self
+    }
+
+    /// The same; its text is a name of the system.
+    pub const fn system_text(mut self) -> ScalarFunction {
+        self.traits.text = TextSource::System;
+        self
+    }
+
+    /// The same; its text is a date or time.
+    pub const fn moment_text(mut self, when: MomentText) -> ScalarFunction {
+        self.traits.moment_text = when;
+        self
+    }
+
+    /// The same; it never falls while its argument grows.
+    pub const fn growing(mut self, growth: Growth) -> ScalarFunction {
+        self.traits.growth = growth;
+        self
+    }
+
+    /// The same; expressions of partitioned tables may call it.
+    pub const fn partitions_by(mut self, what: PartitionUse) -> ScalarFunction {
+        self.traits.partition = what;
+        self
+    }
+
+    /// The same; it is not worth calling on several threads.
+    pub const fn one_thread(mut self) -> ScalarFunction {
+        self.traits.threads = Threads::One;
         self
     }
 }

@@ -1,5 +1,5 @@
 //! Every plugin slot except storage: functions, aggregates, authentication, listeners, information tables, statement rewriters,
-//! and the registry that the server builds from them at boot.
+//! time zones, and the registry that the server builds from them at boot.
 //!
 //! Invariant: a plugin sees the server only through the types here; there is no way from here to a session, a plan or the catalog.
 
@@ -15,14 +15,16 @@ mod rewrite;
 mod session;
 #[doc(hidden)]
 pub mod test_support;
+mod time_zone;
 
 pub use authentication::{
     AccountSecret, AuthChannel, AuthContext, AuthStep, Authenticator, Exchange,
 };
 pub use forward::ForwardingSink;
 pub use function::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, BoundFunction,
-    Coercion, FunctionContext, Kernel, NullRule, ScalarFunction, SessionServices, Volatility,
+    Accumulator, AggregateFunction, ArgInfo, Arguments, Arity, BindContext, BoundAggregate,
+    BoundFunction, Coercion, CollationRule, FunctionContext, Geometries, Kernel, NullRule,
+    ScalarFunction, SessionServices, TruthArguments,
 };
 pub use information::{
     AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView, InfoColumn,
@@ -39,4 +41,9 @@ pub use rewrite::{RewriteContext, StatementRewriter};
 pub use session::{
     AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, PreparedInfo,
     QueryAttribute, SessionFactory, SessionHandle, Traffic,
+};
+pub use time_zone::TimeZones;
+pub use types::{
+    AggregateRole, FunctionRole, FunctionTraits, Growth, MomentText, OperatorCall,
+    PartitionQuestion, PartitionUse, Volatility,
 };

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine_api::{Engine, EngineIndex};
+use types::{AggregateRole, FunctionRole, ZoneRules};
 
 use crate::authentication::Authenticator;
 use crate::function::{AggregateFunction, ScalarFunction};
 use crate::information::InformationTable;
 use crate::listener::Listener;
 use crate::rewrite::StatementRewriter;
+use crate::time_zone::TimeZones;
 
 /// Who a plugin is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +35,15 @@ pub trait Plugin: Send + Sync {
 pub struct Registry {
     plugins: Vec<(PluginInfo, Vec<(&'static str, String)>)>,
     functions: HashMap<&'static str, Arc<ScalarFunction>>,
+    roles: HashMap<FunctionRole, Arc<ScalarFunction>>,
     aggregates: HashMap<&'static str, Arc<AggregateFunction>>,
+    aggregate_roles: HashMap<AggregateRole, Arc<AggregateFunction>>,
     authenticators: Vec<Arc<dyn Authenticator>>,
     listeners: Vec<Arc<dyn Listener>>,
     information: Vec<Arc<dyn InformationTable>>,
     rewriters: Vec<Arc<dyn StatementRewriter>>,
     engines: Vec<Arc<dyn Engine>>,
+    time_zones: Vec<Arc<dyn TimeZones>>,
 }
 
 /// Lets one plugin add to a registry under construction.
@@ -70,9 +75,24 @@ impl Registry {
         self.functions.get(name)
     }
 
+    /// The scalar function that has `role`.
+    pub fn function_of(&self, role: FunctionRole) -> Option<&Arc<ScalarFunction>> {
+        self.roles.get(&role)
+    }
+
+    /// Every scalar function under each of its names, in no order.
+    pub fn scalars(&self) -> impl Iterator<Item = (&'static str, &Arc<ScalarFunction>)> {
+        self.functions.iter().map(|(name, function)| (*name, function))
+    }
+
     /// The aggregate called `name` (upper case).
     pub fn aggregate(&self, name: &str) -> Option<&Arc<AggregateFunction>> {
         self.aggregates.get(name)
+    }
+
+    /// The aggregate that has `role`.
+    pub fn aggregate_of(&self, role: AggregateRole) -> Option<&Arc<AggregateFunction>> {
+        self.aggregate_roles.get(&role)
     }
 
     /// All function names with their help, in no order.
@@ -128,6 +148,11 @@ impl Registry {
         self.engines.get(index.0)
     }
 
+    /// The rules of the time zone called `name`, in any case; `None` when no plugin knows it.
+    pub fn time_zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
+        self.time_zones.iter().find_map(|zones| zones.named(name))
+    }
+
     /// All engines, by their places.
     pub fn engines(&self) -> &[Arc<dyn Engine>] {
         &self.engines
@@ -146,6 +171,9 @@ impl Registrar<'_> {
         for name in std::iter::once(&function.name).chain(function.aliases) {
             self.registry.functions.insert(name, function.clone());
         }
+        if let Some(role) = function.traits.role {
+            self.registry.roles.insert(role, function.clone());
+        }
         self.items.push(("FUNCTION", function.name.to_owned()));
     }
 
@@ -155,6 +183,7 @@ impl Registrar<'_> {
         for name in std::iter::once(&function.name).chain(function.aliases) {
             self.registry.aggregates.insert(name, function.clone());
         }
+        self.registry.aggregate_roles.insert(function.role, function.clone());
         self.items.push(("AGGREGATE", function.name.to_owned()));
     }
 
@@ -180,6 +209,12 @@ impl Registrar<'_> {
     pub fn rewriter(&mut self, name: &str, rewriter: Arc<dyn StatementRewriter>) {
         self.items.push(("STATEMENT", name.to_owned()));
         self.registry.rewriters.push(rewriter);
+    }
+
+    /// Adds a database of time zones.
+    pub fn time_zones(&mut self, name: &str, zones: Arc<dyn TimeZones>) {
+        self.items.push(("TIME ZONES", name.to_owned()));
+        self.registry.time_zones.push(zones);
     }
 
     /// Adds an engine.

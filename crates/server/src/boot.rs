@@ -260,8 +260,8 @@ fn make_server(
     stop: &Stop,
     root: RootAccount,
 ) -> BootResult<Arc<Server>> {
-    let zone_name = sys::process::time_zone_name();
-    let utc: Arc<dyn types::ZoneRules> = Arc::new(types::FixedOffset::utc());
+    let system_zone = registry.time_zone(&sys::process::time_zone_name());
+    let system_zone = system_zone.unwrap_or_else(|| Arc::new(types::FixedOffset::utc()));
     let shutdown = stop.clone();
     let server = Server::open(ServerConfig {
         version: VERSION.into(),
@@ -269,8 +269,7 @@ fn make_server(
         default_engine: engines.default.clone(),
         temporary_engine: engines.temporary.clone(),
         clock: Arc::new(RealClock::new()),
-        zones: Arc::new(functions_temporal::named_zone),
-        system_zone: functions_temporal::named_zone(&zone_name).unwrap_or(utc),
+        system_zone,
         shutdown: Box::new(move || shutdown.ask("SHUTDOWN")),
         options: options.variables.clone(),
         root,

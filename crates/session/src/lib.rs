@@ -48,5 +48,5 @@ mod user_locks;
 mod with_programs;
 mod xa;
 
-pub use server::{RootAccount, Server, ServerConfig, ZoneFinder};
+pub use server::{RootAccount, Server, ServerConfig};
 pub use variables::{StartOption, parse_size, start_options};

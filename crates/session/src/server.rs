@@ -27,9 +27,6 @@ use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
 use variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
 
-/// Finds the rules of a named time zone.
-pub type ZoneFinder = Arc<dyn Fn(&str) -> Option<Arc<dyn ZoneRules>> + Send + Sync>;
-
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
 pub struct RootAccount {
@@ -51,8 +48,6 @@ pub struct ServerConfig {
     pub temporary_engine: Arc<dyn Engine>,
     /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Named time zones.
-    pub zones: ZoneFinder,
     /// Rules of the zone `SYSTEM`.
     pub system_zone: Arc<dyn ZoneRules>,
     /// Called by SHUTDOWN.
@@ -77,7 +72,6 @@ pub struct Server {
     pub(crate) default_engine: Arc<dyn Engine>,
     pub(crate) temporary_engine: Arc<dyn Engine>,
     pub(crate) clock: Arc<dyn Clock>,
-    zones: ZoneFinder,
     system_zone: Arc<dyn ZoneRules>,
     shutdown: Box<dyn Fn() + Send + Sync>,
     pub(crate) globals: Globals,
@@ -153,7 +147,6 @@ impl Server {
             default_engine: config.default_engine,
             temporary_engine: config.temporary_engine,
             clock: config.clock,
-            zones: config.zones,
             system_zone: config.system_zone,
             shutdown: config.shutdown,
             globals,
@@ -258,7 +251,7 @@ impl Server {
         if let Some(offset) = FixedOffset::parse(name) {
             return Some(Arc::new(offset));
         }
-        (self.zones)(name)
+        self.registry.time_zone(name)
     }
 
     /// A session's variables, decoded.

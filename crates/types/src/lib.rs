@@ -11,6 +11,7 @@ pub mod convert;
 mod data_type;
 pub mod decimal;
 pub mod fulltext;
+pub mod function;
 pub mod geometry;
 pub mod json;
 pub mod key;
@@ -32,6 +33,10 @@ pub use convert::{
 };
 pub use data_type::{DataType, Members, NOT_FIXED_DECIMALS, TypeKind};
 pub use decimal::Decimal;
+pub use function::{
+    AggregateRef, AggregateRole, FunctionRef, FunctionRole, FunctionTraits, Growth, MomentText,
+    OperatorCall, PartitionQuestion, PartitionUse, TextSource, Threads, Volatility,
+};
 pub use json::{JsonPath, JsonRef, JsonValue};
 pub use record::RecordLayout;
 pub use sql_mode::SqlMode;

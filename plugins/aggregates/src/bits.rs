@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BoundAggregate, Coercion, FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BoundAggregate,
+    Coercion, FunctionContext, Geometries, kit,
 };
 use types::{DataType, SqlBytes, Value};
 
@@ -16,6 +17,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_AND",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::BitAnd,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "BIT_AND(expr)\nThe bits that are set in all values; all ones without rows.",
         bind: |_, args, _| bind(args, Operation { neutral: 0xFF, apply: |a, b| a & b }),
     },
@@ -23,6 +27,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_OR",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::BitOr,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "BIT_OR(expr)\nThe bits that are set in any value.",
         bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a | b }),
     },
@@ -30,6 +37,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "BIT_XOR",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::BitXor,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "BIT_XOR(expr)\nThe bits that are set in an odd number of values.",
         bind: |_, args, _| bind(args, Operation { neutral: 0, apply: |a, b| a ^ b }),
     },

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::{ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, Coercion,
-    FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{CollationId, SqlBytes, TypeKind, Value};
 
@@ -16,6 +16,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[AggregateFunction {
     name: "GROUP_CONCAT",
     aliases: &[],
     arity: Arity::at_least(1),
+    role: AggregateRole::GroupConcat,
+    numbers: Arguments::NONE,
+    geometries: Geometries::Taken,
     help: "GROUP_CONCAT([DISTINCT] expr, ... [ORDER BY ...] [SEPARATOR str])\nThe values of a group joined with a separator.",
     bind,
 }];

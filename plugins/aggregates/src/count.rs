@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, Coercion,
-    FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::Value;
 
@@ -13,6 +13,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[AggregateFunction {
     name: "COUNT",
     aliases: &[],
     arity: Arity { min: 0, max: usize::MAX },
+    role: AggregateRole::Count,
+    numbers: Arguments::NONE,
+    geometries: Geometries::Taken,
     help: "COUNT(*) | COUNT([DISTINCT] expr, ...)\nThe number of rows, or of rows in which no expr is NULL.",
     bind,
 }];

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use charset::Collation;
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, Coercion,
-    FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
+    BoundAggregate, Coercion, FunctionContext, Geometries, kit,
 };
 use types::{TypeKind, Value};
 
@@ -16,6 +16,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "MIN",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::Minimum,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "MIN([DISTINCT] expr)\nThe smallest value; NULL without rows.",
         bind: |ctx, args, _| bind(ctx, args, Some(Ordering::Less)),
     },
@@ -23,6 +26,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "MAX",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::Maximum,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "MAX([DISTINCT] expr)\nThe largest value; NULL without rows.",
         bind: |ctx, args, _| bind(ctx, args, Some(Ordering::Greater)),
     },
@@ -30,6 +36,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "ANY_VALUE",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::AnyValue,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Taken,
         help: "ANY_VALUE(expr)\nThe value of one of the rows.",
         bind: |ctx, args, _| bind(ctx, args, None),
     },

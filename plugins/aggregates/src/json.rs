@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BoundAggregate, Coercion, FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BoundAggregate,
+    Coercion, FunctionContext, Geometries, kit,
 };
 use types::json::JsonObject;
 use types::{DataType, JsonValue, Value};
@@ -18,6 +19,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "JSON_ARRAYAGG",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::JsonArrayAgg,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "JSON_ARRAYAGG(col_or_expr)\nThe values of a group as a JSON array.",
         bind: |_, args, _| Ok(bind_array(args)),
     },
@@ -25,6 +29,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "JSON_OBJECTAGG",
         aliases: &[],
         arity: Arity::exactly(2),
+        role: AggregateRole::JsonObjectAgg,
+        numbers: Arguments::NONE,
+        geometries: Geometries::Refused,
         help: "JSON_OBJECTAGG(key, value)\nThe pairs of a group as a JSON object; the last value of a key stays.",
         bind: |_, args, _| Ok(bind_object(args)),
     },

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, Arity, BoundAggregate, Coercion, FunctionContext, kit,
+    Accumulator, AggregateFunction, AggregateRole, Arguments, Arity, BoundAggregate, Coercion,
+    FunctionContext, Geometries, kit,
 };
 use types::{DataType, Value};
 
@@ -13,6 +14,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "STDDEV_POP",
         aliases: &["STD", "STDDEV"],
         arity: Arity::exactly(1),
+        role: AggregateRole::StddevPop,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "STDDEV_POP(expr)\nThe standard deviation of the population.",
         bind: |_, _, _| Ok(bind(Kind { sample: false, root: true })),
     },
@@ -20,6 +24,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "STDDEV_SAMP",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::StddevSamp,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "STDDEV_SAMP(expr)\nThe standard deviation of the sample; NULL for one row.",
         bind: |_, _, _| Ok(bind(Kind { sample: true, root: true })),
     },
@@ -27,6 +34,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "VAR_POP",
         aliases: &["VARIANCE"],
         arity: Arity::exactly(1),
+        role: AggregateRole::VarPop,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "VAR_POP(expr)\nThe variance of the population.",
         bind: |_, _, _| Ok(bind(Kind { sample: false, root: false })),
     },
@@ -34,6 +44,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "VAR_SAMP",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::VarSamp,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "VAR_SAMP(expr)\nThe variance of the sample; NULL for one row.",
         bind: |_, _, _| Ok(bind(Kind { sample: true, root: false })),
     },

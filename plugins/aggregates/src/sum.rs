@@ -5,8 +5,8 @@ use std::sync::Arc;
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class};
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, Coercion,
-    FunctionContext,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
+    BoundAggregate, Coercion, FunctionContext, Geometries,
 };
 use types::{DataType, Decimal, NOT_FIXED_DECIMALS, TypeKind, Value};
 
@@ -22,6 +22,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "SUM",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::Sum,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "SUM([DISTINCT] expr)\nThe sum; NULL without rows.",
         bind: |ctx, args, _| bind(ctx, args, Kind::Sum),
     },
@@ -29,6 +32,9 @@ pub(crate) const FUNCTIONS: &[AggregateFunction] = &[
         name: "AVG",
         aliases: &[],
         arity: Arity::exactly(1),
+        role: AggregateRole::Average,
+        numbers: Arguments::ALL,
+        geometries: Geometries::Refused,
         help: "AVG([DISTINCT] expr)\nThe average; NULL without rows.",
         bind: |ctx, args, _| bind(ctx, args, Kind::Average),
     },

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use types::Value;
 use types::json::{JsonRef, JsonType};
 
@@ -23,7 +25,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(3),
         "JSON_CONTAINS_PATH(json_doc, one_or_all, path, ...)\nWhether paths lead to anything.",
         bind_contains_path,
-    ),
+    )
+    .role(FunctionRole::JsonContainsPath),
     scalar(
         "JSON_OVERLAPS",
         Arity::exactly(2),
@@ -45,7 +48,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(2),
         "value MEMBER OF(json_array)\nWhether an array has a value.",
         bind_member_of,
-    ),
+    )
+    .role(FunctionRole::JsonMemberOf),
 ];
 
 fn equal(left: JsonRef<'_>, right: JsonRef<'_>) -> bool {

@@ -2,7 +2,9 @@
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, json_type, scalar, text_length, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use types::json::{self, JsonObject, JsonRef};
 use types::{CollationId, JsonValue, SqlBytes, TypeKind, Value};
 
@@ -39,7 +41,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "JSON_UNQUOTE(json_val)\nThe text of a JSON string.",
         bind_unquote,
-    ),
+    )
+    .role(FunctionRole::JsonUnquote),
 ];
 
 /// Every argument as it is, names of ENUM and SET members apart.

@@ -41,5 +41,6 @@ fn functions() -> impl Iterator<Item = ScalarFunction> {
         schema::FUNCTIONS,
         table::FUNCTIONS,
     ];
-    families.into_iter().flat_map(|family| family.to_vec())
+    let functions = families.into_iter().flat_map(|family| family.to_vec());
+    functions.map(ScalarFunction::truths_are_numbers)
 }

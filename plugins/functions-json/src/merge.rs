@@ -42,7 +42,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             Ok(bound)
         },
     )
-    .aliases(&["JSON_MERGE"]),
+    .aliases(&["JSON_MERGE"]).deprecated("JSON_MERGE", "'JSON_MERGE' is deprecated and will be removed in a future release. Please use JSON_MERGE_PRESERVE/JSON_MERGE_PATCH instead"),
 ];
 
 /// A document that is no object replaces all before it, NULL too.

@@ -2,7 +2,9 @@
 
 use errors::Result;
 use plugin_api::kit::{self, json_type, scalar, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use types::json::{self, JsonRef, JsonType};
 use types::{CollationId, DataType, JsonValue, SqlBytes, TypeKind, Value};
 
@@ -18,14 +20,14 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(2),
         "JSON_EXTRACT(json_doc, path, ...)\nThe values that paths lead to.",
         bind_extract,
-    ),
+    ).role(FunctionRole::JsonExtract),
     scalar(
         "JSON_VALUE",
         // The binder adds what RETURNING, ON EMPTY and ON ERROR say.
         Arity::exactly(7),
         "JSON_VALUE(json_doc, path [RETURNING type] [on_empty] [on_error])\nThe value that a path leads to, as text or as a type.",
         crate::value::bind,
-    ),
+    ).role(FunctionRole::JsonValue),
     scalar(
         "JSON_VALID",
         Arity::exactly(1),

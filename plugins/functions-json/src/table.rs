@@ -3,7 +3,8 @@
 use errors::{Diagnostics, Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    ScalarFunction,
 };
 use types::convert::CastContext;
 use types::json::{JsonRef, JsonType};
@@ -24,7 +25,8 @@ const ON_ERROR: usize = 6;
 const WARNINGS_MAX: u32 = 4;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] =
-    &[scalar("JSON_TABLE COLUMN", Arity::exactly(8), "A column of JSON_TABLE.", bind)];
+    &[scalar("JSON_TABLE COLUMN", Arity::exactly(8), "A column of JSON_TABLE.", bind)
+        .role(FunctionRole::JsonTableColumn)];
 
 /// `NULL`, `ERROR` or `DEFAULT` of ON EMPTY and ON ERROR, as the binder numbers them.
 #[derive(Clone)]

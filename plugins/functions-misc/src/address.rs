@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar, text_type};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext,
+    ScalarFunction,
 };
 use types::{DataType, SqlBytes, Value};
 
@@ -25,7 +26,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "INET_NTOA(expr)\nA number as an IPv4 address.",
         bind_inet_ntoa,
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "INET6_ATON",
         Arity::exactly(1),

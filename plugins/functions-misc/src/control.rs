@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, coercion_to, common_type, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, OperatorCall,
+    ScalarFunction,
+};
 use types::{TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -13,38 +16,46 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(3),
         "IF(expr1, expr2, expr3)\nexpr2 if expr1 is true, else expr3.",
         bind_if,
-    ),
+    )
+    .role(FunctionRole::Operator(OperatorCall::If)),
     scalar(
         "IFNULL",
         Arity::exactly(2),
         "IFNULL(expr1, expr2)\nexpr1, or expr2 if that is NULL.",
         bind_coalesce,
-    ),
+    )
+    .aliases(&["NVL"])
+    .role(FunctionRole::Operator(OperatorCall::IfNull)),
     scalar(
         "COALESCE",
         Arity::at_least(1),
         "COALESCE(value, ...)\nThe first value that is not NULL.",
         bind_coalesce,
-    ),
+    )
+    .role(FunctionRole::Operator(OperatorCall::Coalesce)),
     scalar(
         "NULLIF",
         Arity::exactly(2),
         "NULLIF(expr1, expr2)\nNULL if both are equal, else expr1.",
         bind_nullif,
-    ),
-    scalar("ISNULL", Arity::exactly(1), "ISNULL(expr)\n1 if expr is NULL, else 0.", bind_isnull),
+    )
+    .role(FunctionRole::Operator(OperatorCall::NullIf)),
+    scalar("ISNULL", Arity::exactly(1), "ISNULL(expr)\n1 if expr is NULL, else 0.", bind_isnull)
+        .role(FunctionRole::Operator(OperatorCall::IsNull)),
     scalar(
         "ANY_VALUE",
         Arity::exactly(1),
         "ANY_VALUE(arg)\narg, of any row of its group.",
         bind_any_value,
-    ),
+    )
+    .role(FunctionRole::AnyValue),
     scalar(
         "NAME_CONST",
         Arity::exactly(2),
         "NAME_CONST(name, value)\nvalue, as a column called name.",
         bind_name_const,
-    ),
+    )
+    .role(FunctionRole::Operator(OperatorCall::NameConst)),
 ];
 
 fn bind_if(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

@@ -14,20 +14,20 @@ const NAME_LENGTH: u64 = 64;
 const ACCOUNT_LENGTH: u64 = 288;
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
-    scalar("DATABASE", Arity::exactly(0), "DATABASE()\nThe default schema; NULL without one.", bind_database)
+    scalar("DATABASE", Arity::exactly(0), "DATABASE()\nThe default schema; NULL without one.", bind_database).system_text()
         .aliases(&["SCHEMA"])
         .stable(),
     scalar("USER", Arity::exactly(0), "USER()\nThe user and host as the client gave them.", |_, _| {
         Ok(account(|session| session.user()))
-    })
+    }).system_text()
     .aliases(&["SESSION_USER", "SYSTEM_USER"])
     .stable(),
     scalar("CURRENT_USER", Arity::exactly(0), "CURRENT_USER()\nThe account that the session runs as.", |_, _| {
         Ok(account(|session| session.current_user()))
-    })
+    }).system_text()
     .stable(),
     scalar("CURRENT_ROLE", Arity::exactly(0), "CURRENT_ROLE()\nThe roles that are active.", bind_current_role).stable(),
-    scalar("VERSION", Arity::exactly(0), "VERSION()\nThe version of the server.", bind_version).stable(),
+    scalar("VERSION", Arity::exactly(0), "VERSION()\nThe version of the server.", bind_version).system_text().stable(),
     scalar("CONNECTION_ID", Arity::exactly(0), "CONNECTION_ID()\nThe number of the connection.", |_, _| {
         Ok(BoundFunction::new(unsigned(), vec![], |ctx, _| Ok(Value::UInt(ctx.session.connection_id()))))
     })
@@ -47,7 +47,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("FOUND_ROWS", Arity::exactly(0), "FOUND_ROWS()\nRows that the last query found without its LIMIT.", |_, _| {
         let ty = kit::integer_type(21, false);
         Ok(BoundFunction::new(ty, vec![], |ctx, _| Ok(Value::Int(ctx.session.found_rows() as i64))))
-    })
+    }).deprecated("FOUND_ROWS", "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using COUNT(*) instead.")
     .stable(),
     scalar("SLEEP", Arity::exactly(1), "SLEEP(duration)\nWaits this many seconds; 1 when interrupted.", bind_sleep)
         .volatile(),

@@ -1,11 +1,14 @@
 //! Numbers in other bases: CONV, BIN, OCT. (HEX is a string function.)
 
+use std::borrow::Cow;
+
 use errors::Result;
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext,
+    ScalarFunction,
 };
-use types::{DataType, Value};
+use types::{DataType, TypeKind, Value};
 
 /// Characters that the reference announces: 64 binary digits and a sign.
 const RESULT_LENGTH: u32 = 65;
@@ -16,25 +19,41 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(3),
         "CONV(N, from_base, to_base)\nN converted between bases of 2 to 36; a negative base means signed.",
         bind_conv,
-    ),
-    scalar("BIN", Arity::exactly(1), "BIN(N)\nN in base 2.", |ctx, _| Ok(bind_to_base(ctx, 2))),
-    scalar("OCT", Arity::exactly(1), "OCT(N)\nN in base 8.", |ctx, _| Ok(bind_to_base(ctx, 8))),
+    ).numbers(Arguments::ALL),
+    scalar("BIN", Arity::exactly(1), "BIN(N)\nN in base 2.", |ctx, args| Ok(bind_to_base(ctx, args, 2))).numbers(Arguments::ALL),
+    scalar("OCT", Arity::exactly(1), "OCT(N)\nN in base 8.", |ctx, args| Ok(bind_to_base(ctx, args, 8))).numbers(Arguments::ALL),
 ];
 
 fn result_type(ctx: &BindContext) -> DataType {
     DataType::varchar(RESULT_LENGTH, ctx.collation_connection)
 }
 
-fn bind_to_base(ctx: &BindContext, base: u32) -> BoundFunction {
-    BoundFunction::new(result_type(ctx), vec![Coercion::Text], move |ctx, args| {
-        convert(ctx, &kit::text(&args[0]), 10, i64::from(base))
+/// Numbers are read as text; the value of a BIT is a number whose text is none.
+fn number_coercion(arg: &ArgInfo) -> Coercion {
+    match arg.ty.kind {
+        TypeKind::Bit => Coercion::To(DataType::bigint_unsigned()),
+        _ => Coercion::Text,
+    }
+}
+
+fn number_text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::UInt(number) => number.to_string().into(),
+        value => kit::text(value),
+    }
+}
+
+fn bind_to_base(ctx: &BindContext, args: &[ArgInfo], base: u32) -> BoundFunction {
+    let coercions = vec![number_coercion(&args[0])];
+    BoundFunction::new(result_type(ctx), coercions, move |ctx, args| {
+        convert(ctx, &number_text(&args[0]), 10, i64::from(base))
     })
 }
 
-fn bind_conv(ctx: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
-    let coercions = vec![Coercion::Text, Coercion::Integer, Coercion::Integer];
+fn bind_conv(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
+    let coercions = vec![number_coercion(&args[0]), Coercion::Integer, Coercion::Integer];
     Ok(BoundFunction::new(result_type(ctx), coercions, |ctx, args| {
-        convert(ctx, &kit::text(&args[0]), kit::integer_i64(&args[1]), kit::integer_i64(&args[2]))
+        convert(ctx, &number_text(&args[0]), kit::integer_i64(&args[1]), kit::integer_i64(&args[2]))
     }))
 }
 

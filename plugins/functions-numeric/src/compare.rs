@@ -2,9 +2,12 @@
 
 use std::cmp::Ordering;
 
-use errors::Result;
+use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionRole, MomentText,
+    ScalarFunction,
+};
 use types::{CollationId, DataType, TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -13,22 +16,26 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(2),
         "GREATEST(value1, value2, ...)\nThe largest argument.",
         |ctx, args| bind_extreme(ctx, args, Ordering::Greater),
-    ),
+    ).joins(Arguments::ALL).moment_text(MomentText::FromDates),
     scalar(
         "LEAST",
         Arity::at_least(2),
         "LEAST(value1, value2, ...)\nThe smallest argument.",
         |ctx, args| bind_extreme(ctx, args, Ordering::Less),
-    ),
+    ).joins(Arguments::ALL).moment_text(MomentText::FromDates),
     scalar(
         "INTERVAL",
         Arity::at_least(2),
         "INTERVAL(N, N1, N2, ...)\nHow many of the ascending numbers N1, N2, ... are not greater than N; -1 when N is NULL.",
         bind_interval,
-    ),
+    ).role(FunctionRole::Interval).numbers(Arguments::only(0)),
 ];
 
 fn bind_extreme(ctx: &BindContext, args: &[ArgInfo], wanted: Ordering) -> Result<BoundFunction> {
+    if args.iter().any(|arg| arg.ty.kind == TypeKind::Geometry) {
+        let name = if wanted == Ordering::Greater { "greatest" } else { "least" };
+        return Err(Error::with(ErrorCode::WRONG_ARGUMENTS, &[&name]));
+    }
     let (ty, coercion) = common_type(ctx, args);
     let collation = ty.collation;
     if let Some(decimals) = moment_decimals(args) {

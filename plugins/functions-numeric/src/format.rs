@@ -3,7 +3,8 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, NullRule, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext, NullRule,
+    ScalarFunction,
 };
 use types::Value;
 
@@ -17,7 +18,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     Arity::between(2, 3),
     "FORMAT(X, D[, locale])\nX rounded to D digits after the point, with its thousands grouped.",
     bind_format,
-)];
+)
+.numbers(Arguments::only(0))];
 
 fn bind_format(ctx: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let characters = kit::text_length(&args[0].ty);

@@ -3,73 +3,88 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext,
+    ScalarFunction,
 };
 use types::{DataType, TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("POW", Arity::exactly(2), "POW(X, Y)\nX raised to the power of Y.", bind_pow)
+        .numbers(Arguments::ALL)
         .aliases(&["POWER"]),
     scalar(
         "SQRT",
         Arity::exactly(1),
         "SQRT(X)\nThe square root of X; NULL when X is negative.",
         |_, args| partial(args, |x| (x >= 0.0).then(|| x.sqrt())),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar("EXP", Arity::exactly(1), "EXP(X)\ne raised to the power of X.", |_, args| {
         checked(args, "exp", f64::exp)
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar(
         "LN",
         Arity::exactly(1),
         "LN(X)\nThe natural logarithm of X; NULL when X is not positive.",
         |_, args| logarithm(args, f64::ln),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "LOG",
         Arity::between(1, 2),
         "LOG([B,] X)\nThe logarithm of X to the base B, or the natural logarithm.",
         bind_log,
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar("LOG2", Arity::exactly(1), "LOG2(X)\nThe logarithm of X to the base 2.", |_, args| {
         logarithm(args, f64::log2)
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar(
         "LOG10",
         Arity::exactly(1),
         "LOG10(X)\nThe logarithm of X to the base 10.",
         |_, args| logarithm(args, f64::log10),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar("SIN", Arity::exactly(1), "SIN(X)\nThe sine of X, in radians.", |_, args| {
         checked(args, "sin", f64::sin)
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar("COS", Arity::exactly(1), "COS(X)\nThe cosine of X, in radians.", |_, args| {
         checked(args, "cos", f64::cos)
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar("TAN", Arity::exactly(1), "TAN(X)\nThe tangent of X, in radians.", |_, args| {
         checked(args, "tan", f64::tan)
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar("COT", Arity::exactly(1), "COT(X)\nThe cotangent of X, in radians.", |_, args| {
         checked(args, "cot", |x| 1.0 / x.tan())
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar(
         "ASIN",
         Arity::exactly(1),
         "ASIN(X)\nThe arc sine of X; NULL outside -1 to 1.",
         |_, args| partial(args, |x| (-1.0..=1.0).contains(&x).then(|| x.asin())),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "ACOS",
         Arity::exactly(1),
         "ACOS(X)\nThe arc cosine of X; NULL outside -1 to 1.",
         |_, args| partial(args, |x| (-1.0..=1.0).contains(&x).then(|| x.acos())),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "ATAN",
         Arity::between(1, 2),
         "ATAN(Y[, X])\nThe arc tangent of Y, or of Y / X.",
         bind_atan,
     )
+    .numbers(Arguments::ALL)
     .aliases(&["ATAN2"]),
     scalar(
         "PI",
@@ -82,13 +97,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "RADIANS(X)\nX converted from degrees to radians.",
         |_, args| converted(args, "radians", |x| x * (std::f64::consts::PI / 180.0)),
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "DEGREES",
         Arity::exactly(1),
         "DEGREES(X)\nX converted from radians to degrees.",
         |_, args| converted(args, "degrees", |x| x * (180.0 / std::f64::consts::PI)),
-    ),
+    )
+    .numbers(Arguments::ALL),
 ];
 
 /// A function that may leave the range of doubles.

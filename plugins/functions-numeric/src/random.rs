@@ -3,7 +3,8 @@
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext,
+    ScalarFunction,
 };
 use sys::sync::Mutex;
 use types::{DataType, Value};
@@ -16,7 +17,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[scalar(
     Arity::between(0, 1),
     "RAND([N])\nA number from 0 up to but not including 1; with N, the sequence that starts from this seed.",
     bind_rand,
-)
+).numbers(Arguments::ALL)
 .volatile()];
 
 /// Two coupled linear congruential generators.

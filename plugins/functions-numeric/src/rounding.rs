@@ -2,7 +2,9 @@
 
 use errors::Result;
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, PartitionUse, ScalarFunction,
+};
 use types::{DataType, Value};
 
 /// Decimals with this many printed characters before the point stay decimals when cut to integers: a BIGINT might not hold them.
@@ -17,25 +19,31 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "CEILING(X)\nThe smallest integer not less than X.",
         bind_ceiling,
     )
+    .numbers(Arguments::ALL)
+    .partitions_by(PartitionUse::Any)
     .aliases(&["CEIL"]),
     scalar(
         "FLOOR",
         Arity::exactly(1),
         "FLOOR(X)\nThe largest integer not greater than X.",
         bind_floor,
-    ),
+    )
+    .numbers(Arguments::ALL)
+    .partitions_by(PartitionUse::Any),
     scalar(
         "ROUND",
         Arity::between(1, 2),
         "ROUND(X[, D])\nX rounded to D digits after the point; D may be negative.",
         bind_round,
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "TRUNCATE",
         Arity::exactly(2),
         "TRUNCATE(X, D)\nX cut to D digits after the point; D may be negative.",
         bind_truncate,
-    ),
+    )
+    .numbers(Arguments::ALL),
 ];
 
 /// Towards which integer CEILING and FLOOR go.

@@ -3,24 +3,29 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    OperatorCall, PartitionUse, ScalarFunction,
 };
 use types::{DataType, Decimal, TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
-    scalar("ABS", Arity::exactly(1), "ABS(X)\nThe absolute value of X.", bind_abs),
+    scalar("ABS", Arity::exactly(1), "ABS(X)\nThe absolute value of X.", bind_abs)
+        .numbers(Arguments::ALL)
+        .partitions_by(PartitionUse::Any),
     scalar(
         "SIGN",
         Arity::exactly(1),
         "SIGN(X)\n-1, 0 or 1 as X is negative, zero or positive.",
         bind_sign,
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "MOD",
         Arity::exactly(2),
         "MOD(N, M)\nThe remainder of N divided by M, with the sign of N.",
         bind_mod,
-    ),
+    )
+    .role(FunctionRole::Operator(OperatorCall::Modulo)),
 ];
 
 fn bind_abs(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

@@ -5,7 +5,8 @@ use plugin_api::kit::{
     self, UNBOUNDED_CHARACTERS, result_collation, scalar, text_length, text_type,
 };
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    ScalarFunction,
 };
 use types::{CollationId, DataType, SqlBytes, TypeKind, Value};
 
@@ -17,32 +18,32 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(1),
         "CONCAT(str1, str2, ...)\nThe arguments joined; NULL if any is.",
         bind_concat,
-    ),
+    ).role(FunctionRole::Concat).joins(Arguments::ALL),
     scalar(
         "CONCAT_WS",
         Arity::at_least(2),
         "CONCAT_WS(separator, str1, str2, ...)\nThe arguments that are not NULL, joined with a separator.",
         bind_concat_ws,
-    ),
+    ).joins(Arguments::ALL),
     scalar(
         "REPEAT",
         Arity::exactly(2),
         "REPEAT(str, count)\nstr repeated count times.",
         bind_repeat,
-    ),
-    scalar("SPACE", Arity::exactly(1), "SPACE(N)\nN spaces.", bind_space),
+    ).numbers(Arguments::only(1)),
+    scalar("SPACE", Arity::exactly(1), "SPACE(N)\nN spaces.", bind_space).numbers(Arguments::ALL),
     scalar(
         "LPAD",
         Arity::exactly(3),
         "LPAD(str, len, padstr)\nstr filled on the left to len characters.",
         |c, a| bind_pad(c, a, "lpad", Side::Left),
-    ),
+    ).numbers(Arguments::only(1)),
     scalar(
         "RPAD",
         Arity::exactly(3),
         "RPAD(str, len, padstr)\nstr filled on the right to len characters.",
         |c, a| bind_pad(c, a, "rpad", Side::Right),
-    ),
+    ).role(FunctionRole::PadRight).numbers(Arguments::only(1)),
     scalar(
         "REPLACE",
         Arity::exactly(3),
@@ -54,7 +55,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(4),
         "INSERT(str, pos, len, newstr)\nstr with len characters from pos on replaced by newstr.",
         bind_insert,
-    ),
+    ).numbers(Arguments::between(1, 3)),
     scalar(
         "REVERSE",
         Arity::exactly(1),

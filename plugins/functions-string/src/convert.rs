@@ -3,7 +3,8 @@
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, result_collation, scalar, text_length, text_type};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    ScalarFunction,
 };
 use types::{CollationId, Value};
 
@@ -24,19 +25,22 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(1),
         "CHAR(N, ... [USING charset])\nThe string of these bytes.",
         bind_char,
-    ),
+    )
+    .role(FunctionRole::Char),
     scalar(
         "CHAR_USING",
         Arity::at_least(2),
         "CHAR(N, ... USING charset)\nThe string of these bytes.",
         bind_char_using,
-    ),
+    )
+    .role(FunctionRole::CharUsing),
     scalar(
         "CONVERT_USING",
         Arity::exactly(2),
         "CONVERT(expr USING charset)\nexpr in another character set.",
         bind_convert_using,
-    ),
+    )
+    .role(FunctionRole::ConvertUsing),
 ];
 
 /// Which case.

@@ -2,7 +2,9 @@
 
 use errors::Result;
 use plugin_api::kit::{self, result_collation, scalar, text_length, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use types::{SqlBytes, Value};
 
 use crate::build::constant_integer;
@@ -11,33 +13,33 @@ use crate::text::{Text, exact_matches};
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("LEFT", Arity::exactly(2), "LEFT(str, len)\nThe first len characters of str.", |c, a| {
         bind_end(c, a, Side::Left)
-    }),
+    }).numbers(Arguments::only(1)),
     scalar("RIGHT", Arity::exactly(2), "RIGHT(str, len)\nThe last len characters of str.", |c, a| {
         bind_end(c, a, Side::Right)
-    }),
+    }).numbers(Arguments::only(1)),
     scalar(
         "SUBSTRING",
         Arity::between(2, 3),
         "SUBSTRING(str, pos[, len])\nlen characters of str from position pos on; a negative pos counts from the end.",
         bind_substring,
-    )
+    ).role(FunctionRole::Substring).numbers(Arguments::from(1))
     .aliases(&["SUBSTR", "MID"]),
     scalar(
         "SUBSTRING_INDEX",
         Arity::exactly(3),
         "SUBSTRING_INDEX(str, delim, count)\nThe part of str before count occurrences of delim, or after them from the end.",
         bind_substring_index,
-    ),
+    ).numbers(Arguments::only(2)),
     scalar("TRIM_BOTH", Arity::between(1, 2), "TRIM([BOTH [remstr] FROM] str)\nstr without remstr at its ends.", |c, a| {
         bind_trim(c, a, true, true)
-    })
+    }).role(FunctionRole::TrimBoth)
     .aliases(&["TRIM"]),
     scalar(
         "TRIM_LEADING",
         Arity::between(1, 2),
         "TRIM(LEADING [remstr] FROM str)\nstr without remstr at its start.",
         |c, a| bind_trim(c, a, true, false),
-    ),
+    ).role(FunctionRole::TrimLeading),
     scalar("LTRIM", Arity::exactly(1), "LTRIM(str)\nstr without spaces at its start.", |c, a| {
         bind_trim(c, a, true, false)
     }),
@@ -46,7 +48,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(1, 2),
         "TRIM(TRAILING [remstr] FROM str)\nstr without remstr at its end.",
         |c, a| bind_trim(c, a, false, true),
-    ),
+    ).role(FunctionRole::TrimTrailing),
     scalar("RTRIM", Arity::exactly(1), "RTRIM(str)\nstr without spaces at its end.", |c, a| {
         bind_trim(c, a, false, true)
     }),

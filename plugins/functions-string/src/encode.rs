@@ -2,7 +2,9 @@
 
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, NumberClass, number_class, scalar, text_length, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use types::{CollationId, SqlBytes, TypeKind, Value};
 
 use crate::build::bytes_value;
@@ -41,13 +43,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "SOUNDEX(str)\nA code of how str sounds in English.",
         bind_soundex,
-    ),
+    )
+    .role(FunctionRole::Soundex),
     scalar(
         "WEIGHT_STRING",
         Arity::between(1, 5),
         "WEIGHT_STRING(str [AS {CHAR|BINARY}(N)])\nThe bytes by which str sorts.",
         bind_weight_string,
-    ),
+    )
+    .role(FunctionRole::WeightString),
 ];
 
 /// Bytes that an argument may have.

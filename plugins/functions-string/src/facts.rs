@@ -2,7 +2,10 @@
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, OperatorCall,
+    ScalarFunction,
+};
 use types::{CollationId, TypeKind, Value};
 
 pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
@@ -11,7 +14,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(1),
         "COLLATION(str)\nThe collation of a string expression.",
         |ctx, args| Ok(bind_name(ctx, charset::collation_or_binary(declared(&args[0])).name)),
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::CollationName)),
     scalar(
         "CHARSET",
         Arity::exactly(1),
@@ -19,13 +22,13 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         |ctx, args| {
             Ok(bind_name(ctx, charset::collation_or_binary(declared(&args[0])).charset.name))
         },
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::CharsetName)),
     scalar(
         "COERCIBILITY",
         Arity::exactly(1),
         "COERCIBILITY(str)\nHow readily the collation of a string expression gives way: 0 never, 6 always.",
         bind_coercibility,
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::Coercibility)),
     scalar(
         "LOAD_FILE",
         Arity::exactly(1),

@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use errors::Result;
 use plugin_api::kit::{self, NumberClass, any_nullable, number_class, result_collation, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionRole, OperatorCall,
+    ScalarFunction,
+};
 use types::{CollationId, TypeKind, Value};
 
 use crate::text::Text;
@@ -27,16 +30,16 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(2, 3),
         "LOCATE(substr, str[, pos])\nThe position of the first substr in str at or after pos, or 0.",
         |c, a| bind_position(c, a, 1, 0),
-    )
+    ).role(FunctionRole::Locate)
     .aliases(&["POSITION"]),
-    scalar("STRCMP", Arity::exactly(2), "STRCMP(expr1, expr2)\n-1, 0 or 1 as expr1 sorts before, with or after expr2.", bind_strcmp),
+    scalar("STRCMP", Arity::exactly(2), "STRCMP(expr1, expr2)\n-1, 0 or 1 as expr1 sorts before, with or after expr2.", bind_strcmp).compares(Arguments::ALL),
     scalar("FIELD", Arity::at_least(2), "FIELD(str, str1, str2, ...)\nThe position of str in the list that follows, or 0.", bind_field),
     scalar(
         "FIND_IN_SET",
         Arity::exactly(2),
         "FIND_IN_SET(str, strlist)\nThe position of str in a list separated by commas, or 0.",
         bind_find_in_set,
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::FindInSet)).compares(Arguments::ALL),
 ];
 
 fn bind_length(ctx: &BindContext, args: &[ArgInfo], unit: i64) -> Result<BoundFunction> {

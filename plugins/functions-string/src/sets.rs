@@ -2,7 +2,9 @@
 
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, result_collation, scalar, text_length, text_type};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, NullRule, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, NullRule, ScalarFunction,
+};
 use types::Value;
 
 use crate::build::bytes_value;
@@ -13,19 +15,19 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::at_least(2),
         "ELT(N, str1, str2, ...)\nThe Nth string of the list.",
         bind_elt,
-    ),
+    ).numbers(Arguments::only(0)).joins(Arguments::from(1)),
     scalar(
         "MAKE_SET",
         Arity::at_least(2),
         "MAKE_SET(bits, str1, str2, ...)\nThe strings whose bits are set, separated by commas.",
         bind_make_set,
-    ),
+    ).numbers(Arguments::only(0)),
     scalar(
         "EXPORT_SET",
         Arity::between(3, 5),
         "EXPORT_SET(bits, on, off[, separator[, number_of_bits]])\nOne string for each bit, lowest first.",
         bind_export_set,
-    ),
+    ).numbers(Arguments::only(0)),
 ];
 
 /// Most bits that EXPORT_SET shows.

@@ -3,7 +3,8 @@
 use errors::{ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    MomentText, OperatorCall, ScalarFunction,
 };
 use types::{DataType, DateTime, SqlBytes, Time, TypeKind, Value};
 
@@ -22,7 +23,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Plus })
         },
-    ),
+    ).role(FunctionRole::DateAdd).moment_text(MomentText::Always),
     scalar(
         "DATE_SUB_INTERVAL",
         Arity::exactly(3),
@@ -31,7 +32,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[1], &args[2], Layout { date: 1, amount: 2, sign: Sign::Minus })
         },
-    ),
+    ).role(FunctionRole::DateSubtract).moment_text(MomentText::Always),
     scalar(
         "TIMESTAMPADD",
         Arity::exactly(3),
@@ -40,7 +41,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let unit = Unit::of_argument(&args[0])?;
             bind(ctx, unit, &args[2], &args[1], Layout { date: 2, amount: 1, sign: Sign::Plus })
         },
-    ),
+    ).role(FunctionRole::TimestampAdd).moment_text(MomentText::Always),
     scalar(
         "ADDDATE",
         Arity::exactly(2),
@@ -54,7 +55,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Plus },
             )
         },
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::AddDays)).moment_text(MomentText::Always),
     scalar(
         "SUBDATE",
         Arity::exactly(2),
@@ -68,7 +69,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Layout { date: 0, amount: 1, sign: Sign::Minus },
             )
         },
-    ),
+    ).role(FunctionRole::Operator(OperatorCall::SubtractDays)).moment_text(MomentText::Always),
     scalar(
         "MOMENT_NUMBER",
         Arity::exactly(1),
@@ -78,7 +79,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(moment_number(kit::bytes(&args[0])))
             }))
         },
-    ),
+    ).role(FunctionRole::MomentNumber),
 ];
 
 /// `2024-01-31 10:00:00.5` is 20240131100000.5, `-10:00:00` is -100000.

@@ -2,7 +2,9 @@
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, any_nullable, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, MomentText, ScalarFunction,
+};
 use types::temporal::TIME_MAX_MICROS;
 use types::{Time, TypeKind, Value};
 
@@ -15,13 +17,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(2),
         "ADDTIME(expr1, expr2)\nexpr1 plus the time expr2.",
         |ctx, args| bind_addtime(ctx, args, "addtime", 1),
-    ),
+    )
+    .moment_text(MomentText::Always),
     scalar(
         "SUBTIME",
         Arity::exactly(2),
         "SUBTIME(expr1, expr2)\nexpr1 minus the time expr2.",
         |ctx, args| bind_addtime(ctx, args, "subtime", -1),
-    ),
+    )
+    .moment_text(MomentText::Always),
     scalar(
         "TIMEDIFF",
         Arity::exactly(2),

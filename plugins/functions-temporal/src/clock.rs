@@ -2,7 +2,9 @@
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{self, scalar};
-use plugin_api::{ArgInfo, Arity, BoundFunction, Coercion, FunctionContext, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BoundFunction, Coercion, FunctionContext, FunctionRole, ScalarFunction,
+};
 use types::temporal::MICROS_PER_SECOND;
 use types::{DataType, DateTime, TypeKind, Value};
 
@@ -12,6 +14,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     scalar("NOW", Arity::between(0, 1), "NOW([fsp])\nWhen the statement began.", |_, args| {
         moment(args, "now", |ctx| ctx.now)
     })
+    .role(FunctionRole::Now)
     .aliases(&["CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"])
     .stable(),
     scalar(

@@ -2,7 +2,10 @@
 
 use errors::Result;
 use plugin_api::kit::{self, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionRole, PartitionUse,
+    ScalarFunction,
+};
 use types::DateTime;
 
 use crate::read::{self, Expected, Zeros, integer_value};
@@ -22,13 +25,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 ))
             }))
         },
-    ),
+    )
+    .partitions_by(PartitionUse::DateOnly),
     scalar(
         "TIMESTAMPDIFF",
         Arity::exactly(3),
         "TIMESTAMPDIFF(unit, expr1, expr2)\nWhole units from expr1 to expr2.",
         bind_timestampdiff,
-    ),
+    )
+    .role(FunctionRole::TimestampDiff),
 ];
 
 fn bind_timestampdiff(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {

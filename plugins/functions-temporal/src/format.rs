@@ -5,7 +5,8 @@ use std::fmt::Write;
 use errors::Result;
 use plugin_api::kit::{self, scalar, text_type};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    ScalarFunction,
 };
 use types::{DataType, Date, DateTime, Time, Value};
 
@@ -50,7 +51,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::exactly(2),
         "GET_FORMAT({DATE|TIME|DATETIME}, standard)\nThe format of a standard.",
         bind_get_format,
-    ),
+    )
+    .role(FunctionRole::GetFormat),
 ];
 
 /// The type of a formatted text.

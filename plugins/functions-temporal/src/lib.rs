@@ -17,9 +17,9 @@ mod unix;
 mod week;
 mod zone;
 
-use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
+use std::sync::Arc;
 
-pub use zone::named_zone;
+use plugin_api::{Plugin, PluginInfo, Registrar, ScalarFunction};
 
 /// The family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,13 +27,17 @@ pub struct TemporalFunctions;
 
 impl Plugin for TemporalFunctions {
     fn info(&self) -> PluginInfo {
-        PluginInfo { name: "functions_temporal", description: "Date and time functions." }
+        PluginInfo {
+            name: "functions_temporal",
+            description: "Date and time functions, named time zones.",
+        }
     }
 
     fn register(&self, registrar: &mut Registrar<'_>) {
         for function in functions() {
             registrar.function(function);
         }
+        registrar.time_zones("tz database", Arc::new(zone::TzDatabase));
     }
 }
 

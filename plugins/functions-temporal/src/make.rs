@@ -2,7 +2,7 @@
 
 use errors::Result;
 use plugin_api::kit::{self, scalar};
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
 use types::temporal::TIME_MAX_MICROS;
 use types::{Date, Time, Value};
 
@@ -18,13 +18,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 Ok(date_value(make_date(kit::integer_i64(&args[0]), kit::integer_i64(&args[1]))))
             }))
         },
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar(
         "MAKETIME",
         Arity::exactly(3),
         "MAKETIME(hour, minute, second)\nA time of its parts.",
         bind_maketime,
-    ),
+    )
+    .numbers(Arguments::ALL),
     scalar("FROM_DAYS", Arity::exactly(1), "FROM_DAYS(N)\nThe date of a day number.", |_, _| {
         Ok(BoundFunction::new(date_type(), vec![Coercion::Integer], |ctx, args| {
             let date = Date::from_days(kit::integer_i64(&args[0]));
@@ -33,13 +35,15 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             }
             Ok(date_value(date))
         }))
-    }),
+    })
+    .numbers(Arguments::ALL),
     scalar(
         "SEC_TO_TIME",
         Arity::exactly(1),
         "SEC_TO_TIME(seconds)\nA time of a number of seconds.",
         bind_sec_to_time,
-    ),
+    )
+    .numbers(Arguments::ALL),
 ];
 
 fn make_date(year: i64, day: i64) -> Option<Date> {

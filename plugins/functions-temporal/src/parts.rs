@@ -3,7 +3,8 @@
 use errors::Result;
 use plugin_api::kit::{self, scalar, text_type};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole, Growth,
+    PartitionUse, ScalarFunction,
 };
 use types::{DataType, Date, Time, TypeKind, Value};
 
@@ -50,38 +51,48 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
             let date = read::date(ctx, &args[0], Zeros::Parts);
             Ok(date.map_or(Value::Null, |date| Value::UInt(date.year().into())))
         }))
-    }),
+    })
+    .growing(Growth::Growing)
+    .partitions_by(PartitionUse::Date),
     scalar("MONTH", Arity::exactly(1), "MONTH(date)\nThe month, 1 to 12.", |_, _| {
         loose(3, |date| date.month())
-    }),
+    })
+    .partitions_by(PartitionUse::Date),
     scalar("DAYOFMONTH", Arity::exactly(1), "DAYOFMONTH(date)\nThe day of the month.", |_, _| {
         loose(3, |date| date.day())
     })
+    .partitions_by(PartitionUse::Date)
     .aliases(&["DAY"]),
     scalar("QUARTER", Arity::exactly(1), "QUARTER(date)\nThe quarter, 1 to 4.", |_, _| {
         loose(2, |date| date.month().div_ceil(3))
-    }),
+    })
+    .partitions_by(PartitionUse::Date),
     scalar(
         "DAYOFYEAR",
         Arity::exactly(1),
         "DAYOFYEAR(date)\nThe day of the year, 1 to 366.",
         |_, _| strict(4, |date| date.day_of_year().into()),
-    ),
+    )
+    .partitions_by(PartitionUse::Date),
     scalar(
         "DAYOFWEEK",
         Arity::exactly(1),
         "DAYOFWEEK(date)\nThe day of the week, 1 for Sunday.",
         |_, _| strict(2, |date| i64::from((date.weekday() + 1) % 7 + 1)),
-    ),
+    )
+    .partitions_by(PartitionUse::Date),
     scalar(
         "WEEKDAY",
         Arity::exactly(1),
         "WEEKDAY(date)\nThe day of the week, 0 for Monday.",
         |_, _| strict(2, |date| date.weekday().into()),
-    ),
+    )
+    .partitions_by(PartitionUse::Date),
     scalar("TO_DAYS", Arity::exactly(1), "TO_DAYS(date)\nDays since the year 0.", |_, _| {
         strict(8, Date::to_days)
-    }),
+    })
+    .growing(Growth::GrowingOrNull)
+    .partitions_by(PartitionUse::Date),
     scalar("WEEK", Arity::between(1, 2), "WEEK(date[, mode])\nThe week of the year.", bind_week),
     scalar(
         "WEEKOFYEAR",
@@ -94,7 +105,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(1, 2),
         "YEARWEEK(date[, mode])\nYear and week.",
         bind_yearweek,
-    ),
+    )
+    .partitions_by(PartitionUse::Date),
     scalar(
         "DAYNAME",
         Arity::exactly(1),
@@ -125,30 +137,39 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
                 },
             ))
         },
-    ),
+    )
+    .growing(Growth::GrowingOrNull)
+    .partitions_by(PartitionUse::Date),
     scalar("HOUR", Arity::exactly(1), "HOUR(time)\nThe hour.", |_, _| {
         clock_part(4, |time| time.hour())
-    }),
+    })
+    .partitions_by(PartitionUse::Time),
     scalar("MINUTE", Arity::exactly(1), "MINUTE(time)\nThe minute.", |_, _| {
         clock_part(3, |time| time.minute())
-    }),
+    })
+    .partitions_by(PartitionUse::Time),
     scalar("SECOND", Arity::exactly(1), "SECOND(time)\nThe second.", |_, _| {
         clock_part(3, |time| time.second())
-    }),
+    })
+    .partitions_by(PartitionUse::Time),
     scalar("MICROSECOND", Arity::exactly(1), "MICROSECOND(expr)\nThe microsecond.", |_, _| {
         clock_part(21, |time| time.microsecond())
-    }),
+    })
+    .partitions_by(PartitionUse::Time),
     scalar("TIME_TO_SEC", Arity::exactly(1), "TIME_TO_SEC(time)\nThe time in seconds.", |_, _| {
         Ok(BoundFunction::new(kit::integer_type(10, true), vec![Coercion::AsIs], |ctx, args| {
             Ok(integer_value(read::time(ctx, &args[0]).map(|time| time.micros() / 1_000_000)))
         }))
-    }),
+    })
+    .partitions_by(PartitionUse::Time),
     scalar(
         "EXTRACT",
         Arity::exactly(2),
         "EXTRACT(unit FROM date)\nA part of a date or time.",
         bind_extract,
-    ),
+    )
+    .role(FunctionRole::Extract)
+    .partitions_by(PartitionUse::ByUnit),
 ];
 
 fn loose(length: u32, part: fn(Date) -> u32) -> Result<BoundFunction> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use errors::Result;
 use plugin_api::kit::{self, any_nullable, scalar};
 use plugin_api::{
-    ArgInfo, Arity, BindContext, BoundFunction, Coercion, FunctionContext, ScalarFunction,
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionContext, FunctionRole,
+    PartitionUse, ScalarFunction,
 };
 use types::temporal::MICROS_PER_SECOND;
 use types::{DataType, DateTime, Decimal, FixedOffset, Value, ZoneRules};
@@ -13,7 +14,6 @@ use types::{DataType, DateTime, Decimal, FixedOffset, Value, ZoneRules};
 use crate::clock::unix_seconds;
 use crate::format::{self, format_moment};
 use crate::read::{self, Expected, Zeros, datetime_type, datetime_value};
-use crate::zone::named_zone;
 
 /// The last second that timestamps reach: 3001-01-18 23:59:59 UTC.
 const UNIX_SECONDS_MAX: i64 = 32_536_771_199;
@@ -25,6 +25,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "UNIX_TIMESTAMP([date])\nSeconds since 1970 in UTC.",
         bind_unix_timestamp,
     )
+    .role(FunctionRole::UnixTimestamp)
+    .partitions_by(PartitionUse::Timestamp)
     .stable(),
     scalar(
         "FROM_UNIXTIME",
@@ -32,6 +34,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         "FROM_UNIXTIME(seconds[, format])\nThe date and time of a number of seconds since 1970.",
         bind_from_unixtime,
     )
+    .numbers(Arguments::ALL)
     .stable(),
     scalar(
         "CONVERT_TZ",
@@ -121,5 +124,5 @@ fn zone(ctx: &FunctionContext<'_>, name: &str) -> Option<Arc<dyn ZoneRules>> {
     if let Some(offset) = FixedOffset::parse(name) {
         return Some(Arc::new(offset));
     }
-    ctx.session.time_zone(name).or_else(|| named_zone(name))
+    ctx.session.time_zone(name)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil;
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use plugin_api::TimeZones;
 use types::{Date, DateTime, ZoneRules};
 
 /// A zone of the tz database.
@@ -12,11 +13,15 @@ struct NamedZone {
     zone: TimeZone,
 }
 
-/// The zone called `name` (in any case) in the tz database; `None` when there is none.
-pub fn named_zone(name: &str) -> Option<Arc<dyn ZoneRules>> {
-    let zone = jiff::tz::db().get(name).ok()?;
-    let name = zone.iana_name().unwrap_or(name).to_owned();
-    Some(Arc::new(NamedZone { name, zone }))
+/// The tz database as a plugin.
+pub(crate) struct TzDatabase;
+
+impl TimeZones for TzDatabase {
+    fn named(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
+        let zone = jiff::tz::db().get(name).ok()?;
+        let name = zone.iana_name().unwrap_or(name).to_owned();
+        Some(Arc::new(NamedZone { name, zone }))
+    }
 }
 
 fn from_civil(at: civil::DateTime) -> Option<DateTime> {

@@ -188,7 +188,7 @@ impl Evaluator {
         }
         let parts: Vec<_> = args.iter().map(|arg| self.run(arg, ctx)).collect::<Result<_>>()?;
         let constant =
-            parts.iter().all(|part| part.2) && function.volatility == Volatility::Immutable;
+            parts.iter().all(|part| part.2) && function.traits.volatility == Volatility::Immutable;
         let infos: Vec<ArgInfo> = parts
             .iter()
             .map(|(value, ty, constant)| ArgInfo {

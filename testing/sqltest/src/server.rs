@@ -21,13 +21,25 @@ impl Server {
     /// # Errors
     /// It does not start or does not accept connections in time.
     pub fn start(program: &Path, options: &[String]) -> Result<Server, String> {
+        Server::start_command(|_| Command::new(program), options)
+    }
+
+    /// Starts what `command` makes of the server's folder: `program` under a tool that watches it.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_command(
+        command: impl FnOnce(&Path) -> Command,
+        options: &[String],
+    ) -> Result<Server, String> {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.map_err(|error| error.to_string())?.port();
         let folder =
             std::env::temp_dir().join(format!("squall-sqltest-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let log = std::fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
-        let child = Command::new(program)
+        let mut command = command(&folder);
+        let child = command
             .arg(format!("--datadir={}", folder.join("data").display()))
             .arg(format!("--port={port}"))
             .arg(format!("--socket={}", folder.join("s").display()))
@@ -36,7 +48,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
+            .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let mut server = Server { child, port, folder };
         server.wait()?;
         Ok(server)
@@ -45,6 +57,11 @@ impl Server {
     /// Its process, for memory and processor time.
     pub fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The folder of its data and its log; it goes with this value.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The TCP port.

@@ -12,8 +12,9 @@ use catalog::{
 use engine_api::{ColumnDef, IndexDef, IndexId, KeyPart, TableDef, TableId};
 use errors::Result;
 use plugin_api::{
-    Accumulator, AggregateFunction, ArgInfo, Arity, BindContext, BoundAggregate, BoundFunction,
-    Coercion, FunctionContext, Plugin, PluginInfo, Registrar, Registry, ScalarFunction, Volatility,
+    Accumulator, AggregateFunction, AggregateRole, ArgInfo, Arguments, Arity, BindContext,
+    BoundAggregate, BoundFunction, Coercion, FunctionContext, FunctionRole, Geometries, Plugin,
+    PluginInfo, Registrar, Registry, Volatility, kit,
 };
 use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 
@@ -281,31 +282,33 @@ impl Plugin for Functions {
         PluginInfo { name: "test", description: "functions for tests" }
     }
     fn register(&self, registrar: &mut Registrar<'_>) {
-        let scalar = |name, arity, volatility, bind| ScalarFunction {
-            name,
-            aliases: &[],
-            arity,
-            volatility,
-            help: "",
-            bind,
+        let scalar = |name, arity, volatility, bind| {
+            let mut function = kit::scalar(name, arity, "", bind);
+            function.traits.volatility = volatility;
+            function
         };
         let any = Arity::at_least(0);
         registrar.function(scalar("CONCAT", Arity::at_least(1), Volatility::Immutable, bind_text));
         registrar.function(scalar("UPPER", Arity::exactly(1), Volatility::Immutable, bind_text));
         registrar.function(scalar("NOW", any, Volatility::Stable, bind_now));
         registrar.function(scalar("RAND", any, Volatility::Volatile, bind_double));
-        registrar.function(scalar(
-            "DATE_ADD_INTERVAL",
-            Arity::exactly(3),
-            Volatility::Immutable,
-            bind_now,
-        ));
-        let group =
-            |name, arity, bind| AggregateFunction { name, aliases: &[], arity, help: "", bind };
-        registrar.aggregate(group("COUNT", any, bind_count));
-        registrar.aggregate(group("SUM", Arity::exactly(1), bind_sum));
-        registrar.aggregate(group("MIN", Arity::exactly(1), bind_same));
-        registrar.aggregate(group("MAX", Arity::exactly(1), bind_same));
+        let add = kit::scalar("DATE_ADD_INTERVAL", Arity::exactly(3), "", bind_now);
+        registrar.function(add.role(FunctionRole::DateAdd));
+        let group = |name, role, arity, bind| AggregateFunction {
+            name,
+            aliases: &[],
+            arity,
+            role,
+            numbers: Arguments::NONE,
+            geometries: Geometries::Refused,
+            help: "",
+            bind,
+        };
+        let one = Arity::exactly(1);
+        registrar.aggregate(group("COUNT", AggregateRole::Count, any, bind_count));
+        registrar.aggregate(group("SUM", AggregateRole::Sum, one, bind_sum));
+        registrar.aggregate(group("MIN", AggregateRole::Minimum, one, bind_same));
+        registrar.aggregate(group("MAX", AggregateRole::Maximum, one, bind_same));
     }
 }
 

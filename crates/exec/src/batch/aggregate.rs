@@ -6,7 +6,7 @@ use errors::Result;
 use plan::{AggregateCall, AggregateMode, Expr, Physical, Register};
 use plugin_api::Coercion;
 use sys::sync::atomic::AtomicUsize;
-use types::{CollationId, Decimal, TypeKind, Value};
+use types::{AggregateRole, CollationId, Decimal, TypeKind, Value};
 
 use super::column::Column;
 use super::env::Env;
@@ -46,30 +46,39 @@ fn state_kind(call: &AggregateCall, coercions: &[Coercion]) -> Option<StateKind>
     if !call.order_by.is_empty() {
         return None;
     }
-    let name = &*call.function;
+    let role = call.function.role;
     let [arg] = call.args.as_slice() else {
-        return (name == "COUNT" && call.args.is_empty()).then_some(StateKind::Count);
+        return (role == AggregateRole::Count && call.args.is_empty()).then_some(StateKind::Count);
     };
     let ty = arg.ty();
-    if coercions.iter().any(|coercion| *coercion != Coercion::AsIs) && name != "COUNT" {
+    if coercions.iter().any(|coercion| *coercion != Coercion::AsIs) && role != AggregateRole::Count
+    {
         return None;
     }
-    let extreme = |wanted| match ty.kind {
-        TypeKind::Enum | TypeKind::Set => None,
-        _ => Some(StateKind::Extreme(wanted, ty.collation)),
-    };
+    let is_member = matches!(ty.kind, TypeKind::Enum | TypeKind::Set);
+    if role == AggregateRole::Count {
+        return match call.distinct {
+            false => Some(StateKind::Count),
+            // Members of ENUM and SET are numbers to the batch program.
+            true if is_member => None,
+            true => Some(StateKind::CountDistinct(ty.collation)),
+        };
+    }
+    let extreme = |wanted| (!is_member).then_some(StateKind::Extreme(wanted, ty.collation));
+    if role == AggregateRole::Minimum {
+        return extreme(Ordering::Less);
+    }
+    if role == AggregateRole::Maximum {
+        return extreme(Ordering::Greater);
+    }
+    if !matches!(role, AggregateRole::Sum | AggregateRole::Average) {
+        return None;
+    }
     let is_exact = ty.is_integer() || ty.kind == TypeKind::Decimal;
-    match name {
-        // Members of ENUM and SET are numbers to the batch program.
-        "COUNT" if call.distinct && matches!(ty.kind, TypeKind::Enum | TypeKind::Set) => None,
-        "COUNT" if call.distinct => Some(StateKind::CountDistinct(ty.collation)),
-        "SUM" | "AVG" if call.distinct => is_exact.then_some(StateKind::SumDistinct),
-        "COUNT" => Some(StateKind::Count),
-        "SUM" | "AVG" if is_exact => Some(StateKind::Sum),
-        "SUM" | "AVG" if ty.kind == TypeKind::Double => Some(StateKind::SumDouble),
-        "MIN" => extreme(Ordering::Less),
-        "MAX" => extreme(Ordering::Greater),
-        _ => None,
+    match call.distinct {
+        true => is_exact.then_some(StateKind::SumDistinct),
+        false if is_exact => Some(StateKind::Sum),
+        false => (ty.kind == TypeKind::Double).then_some(StateKind::SumDouble),
     }
 }
 

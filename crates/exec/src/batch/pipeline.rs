@@ -101,11 +101,7 @@ fn is_fixed(expr: &Expr, defined: &plan::RegisterSet, nodes: &NodeCompiler<'_>) 
         | Expr::Stored { .. }
         | Expr::Match { .. }
         | Expr::Row(_) => true,
-        Expr::Function { name, .. } => nodes
-            .exprs
-            .registry
-            .function(name)
-            .is_none_or(|function| function.volatility == plugin_api::Volatility::Volatile),
+        Expr::Function { function, .. } => function.is_volatile(),
         _ => false,
     };
     !read.intersects(defined) && !expr.any(&mut |node| moves(node))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::EngineIndex;
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, Expr, FulltextSearch, Subquery, SubqueryKind, UnaryOp};
-use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry, Volatility};
+use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry};
 use types::{CollationId, Comparator, ComparisonKind, DataType};
 
 use super::arithmetic::{BitOperator, Numbers};
@@ -115,10 +115,7 @@ impl<'a> Compiler<'a> {
 
     fn is_hoistable(&self, expr: &Expr) -> bool {
         let volatile = |node: &Expr| match node {
-            Expr::Function { name, .. } => self
-                .registry
-                .function(name)
-                .is_none_or(|function| function.volatility == Volatility::Volatile),
+            Expr::Function { function, .. } => function.is_volatile(),
             Expr::Stored { deterministic, .. } => !deterministic,
             Expr::Row(_) => true,
             _ => false,
@@ -178,7 +175,7 @@ impl<'a> Compiler<'a> {
             },
             // Same bytes under another collation; a number becomes text.
             Expr::Collate { operand, ty } => self.unified(operand, ty)?,
-            Expr::Function { name, args, .. } => self.call(name, args)?,
+            Expr::Function { function, args, .. } => self.call(function.name, args)?,
             Expr::Match { search, row, against } => {
                 let has_key = !search.key.is_empty();
                 let mut row = self.exprs(row)?.into_iter();
@@ -441,7 +438,7 @@ impl<'a> Compiler<'a> {
         Ok(unify_code(code, expr.ty(), ty))
     }
 
-    fn call(&mut self, name: &Arc<str>, args: &[Expr]) -> Result<Code> {
+    fn call(&mut self, name: &str, args: &[Expr]) -> Result<Code> {
         let function = self.bound_function(name, args)?;
         // What is to be repeated must not be computed once.
         let inside_once = self.inside_once;

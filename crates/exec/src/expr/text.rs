@@ -28,9 +28,9 @@ pub(crate) fn text(expr: &Expr, names: &Names) -> String {
             format!("cast({} as {})", text(operand, names), cast_name(ty))
         }
         Expr::Cast { operand, .. } | Expr::Collate { operand, .. } => text(operand, names),
-        Expr::Function { name, args, .. } => {
+        Expr::Function { function, args, .. } => {
             let args: Vec<String> = args.iter().map(|arg| text(arg, names)).collect();
-            format!("{}({})", name.to_lowercase(), args.join(","))
+            format!("{}({})", function.name.to_lowercase(), args.join(","))
         }
         other => plan::print::expr(other),
     }

@@ -10,7 +10,7 @@ use plan::{
     SetOperation, SortKey, TableAccess, WindowCall,
 };
 use plugin_api::BoundAggregate;
-use types::{CollationId, DataType, TypeKind};
+use types::{AggregateRole, CollationId, DataType, TypeKind};
 
 use super::aggregate::{AggregateNode, CallKind, CallNode};
 use super::information::InformationNode;
@@ -665,25 +665,25 @@ impl<'a> NodeCompiler<'a> {
 
     fn aggregate(&mut self, call: &AggregateCall) -> Result<CallNode> {
         let function =
-            self.bound_aggregate(&call.function, &call.args, call.separator.as_deref())?;
+            self.bound_aggregate(call.function.name, &call.args, call.separator.as_deref())?;
         let order_by = self.sort_keys(&call.order_by)?;
-        self.call(function, &call.function, &call.args, call.distinct, order_by, call.output)
+        self.call(function, call.function.role, &call.args, call.distinct, order_by, call.output)
     }
 
     fn call(
         &mut self,
         function: BoundAggregate,
-        name: &str,
+        role: AggregateRole,
         args: &[Expr],
         distinct: bool,
         order_by: Vec<KeyCode>,
         output: Register,
     ) -> Result<CallNode> {
-        let kind = match (name, args) {
+        let kind = match (role, args) {
             _ if distinct || !order_by.is_empty() => CallKind::Plugin,
-            ("COUNT", []) => CallKind::CountAll,
-            ("COUNT", [_]) => CallKind::Count,
-            ("SUM", [arg]) if arg.ty().is_integer() => CallKind::SumInteger,
+            (AggregateRole::Count, []) => CallKind::CountAll,
+            (AggregateRole::Count, [_]) => CallKind::Count,
+            (AggregateRole::Sum, [arg]) if arg.ty().is_integer() => CallKind::SumInteger,
             _ => CallKind::Plugin,
         };
         let coercion = |at: usize| {
@@ -732,21 +732,22 @@ impl<'a> NodeCompiler<'a> {
         order_by: &[SortKey],
         scratch: usize,
     ) -> Result<WindowCallNode> {
-        let function = match &*call.function {
-            "ROW_NUMBER" => WindowFunction::RowNumber,
-            "RANK" => WindowFunction::Rank,
-            "DENSE_RANK" => WindowFunction::DenseRank,
-            "PERCENT_RANK" => WindowFunction::PercentRank,
-            "CUME_DIST" => WindowFunction::CumeDist,
-            "NTILE" => WindowFunction::Ntile,
-            "LEAD" => WindowFunction::Lead,
-            "LAG" => WindowFunction::Lag,
-            "FIRST_VALUE" => WindowFunction::FirstValue,
-            "LAST_VALUE" => WindowFunction::LastValue,
-            "NTH_VALUE" => WindowFunction::NthValue,
-            name => {
-                let function = self.bound_aggregate(name, &call.args, None)?;
-                let call = self.call(function, name, &call.args, false, Vec::new(), call.output)?;
+        let function = match call.function {
+            plan::WindowFunction::RowNumber => WindowFunction::RowNumber,
+            plan::WindowFunction::Rank => WindowFunction::Rank,
+            plan::WindowFunction::DenseRank => WindowFunction::DenseRank,
+            plan::WindowFunction::PercentRank => WindowFunction::PercentRank,
+            plan::WindowFunction::CumeDist => WindowFunction::CumeDist,
+            plan::WindowFunction::Ntile => WindowFunction::Ntile,
+            plan::WindowFunction::Lead => WindowFunction::Lead,
+            plan::WindowFunction::Lag => WindowFunction::Lag,
+            plan::WindowFunction::FirstValue => WindowFunction::FirstValue,
+            plan::WindowFunction::LastValue => WindowFunction::LastValue,
+            plan::WindowFunction::NthValue => WindowFunction::NthValue,
+            plan::WindowFunction::Aggregate(aggregate) => {
+                let function = self.bound_aggregate(aggregate.name, &call.args, None)?;
+                let role = aggregate.role;
+                let call = self.call(function, role, &call.args, false, Vec::new(), call.output)?;
                 WindowFunction::Aggregate(Box::new(call))
             }
         };

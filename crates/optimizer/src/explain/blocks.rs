@@ -150,7 +150,8 @@ impl Blocks<'_, '_> {
                 around("grouping_operation", members, input)
             }
             Physical::Window { input, calls, .. } => {
-                let functions = Json::texts(calls.iter().map(|call| call.function.to_lowercase()));
+                let functions =
+                    Json::texts(calls.iter().map(|call| call.function.name().to_lowercase()));
                 let window =
                     vec![("name", Json::text("<unnamed window>")), ("functions", functions)];
                 let windows = Json::List(vec![Json::Object(window)]);

@@ -284,7 +284,7 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
         }
         Physical::Window { partition_by, order_by, calls, .. } => {
             let names: Vec<String> =
-                calls.iter().map(|call| call.function.to_lowercase()).collect();
+                calls.iter().map(|call| call.function.name().to_lowercase()).collect();
             let text = format!(
                 "Window aggregate: {} over (partition by {} order by {})",
                 names.join(", "),
@@ -381,7 +381,7 @@ fn describe_aggregate(
             let distinct = if call.distinct { "distinct " } else { "" };
             let args = exprs(call.args.iter(), context).join(", ");
             let args = if args.is_empty() { "0" } else { &args };
-            format!("{}({distinct}{args})", call.function.to_lowercase())
+            format!("{}({distinct}{args})", call.function.name.to_lowercase())
         })
         .collect();
     let (word, access_type) = match mode {

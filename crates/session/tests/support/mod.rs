@@ -52,7 +52,6 @@ impl Harness {
             default_engine: engine.clone(),
             temporary_engine: engine,
             clock: Arc::new(sys::clock::RealClock::new()),
-            zones: Arc::new(functions_temporal::named_zone),
             system_zone: Arc::new(types::FixedOffset::utc()),
             shutdown: Box::new(|| {}),
             options: vec![("local_infile".into(), "ON".into())],

@@ -416,7 +416,7 @@ impl Printer<'_> {
     }
 
     fn aggregate(&mut self, call: &AggregateCall) {
-        self.s(aggregate_name(call.func));
+        self.s(call.func.name());
         self.s("(");
         self.when(call.distinct, "distinct ");
         match (call.star, self.options.canonical) {
@@ -857,27 +857,6 @@ fn opposite(op: BinaryOp) -> Option<&'static str> {
     })
 }
 
-fn aggregate_name(func: AggregateFunc) -> &'static str {
-    match func {
-        AggregateFunc::Count => "count",
-        AggregateFunc::Sum => "sum",
-        AggregateFunc::Avg => "avg",
-        AggregateFunc::Min => "min",
-        AggregateFunc::Max => "max",
-        AggregateFunc::BitAnd => "bit_and",
-        AggregateFunc::BitOr => "bit_or",
-        AggregateFunc::BitXor => "bit_xor",
-        AggregateFunc::StddevPop => "std",
-        AggregateFunc::StddevSamp => "stddev_samp",
-        AggregateFunc::VarPop => "variance",
-        AggregateFunc::VarSamp => "var_samp",
-        AggregateFunc::GroupConcat => "group_concat",
-        AggregateFunc::JsonArrayAgg => "json_arrayagg",
-        AggregateFunc::JsonObjectAgg => "json_objectagg",
-        AggregateFunc::StCollect => "st_collect",
-    }
-}
-
 fn window_name(func: WindowFunc) -> &'static str {
     match func {
         WindowFunc::RowNumber => "row_number",
@@ -968,4 +947,28 @@ fn is_plain_name(name: &str) -> bool {
             | Kw::CURRENT_USER
     );
     word && (known || !kw.is_reserved())
+}
+
+impl AggregateFunc {
+    /// The name that the reference gives back, lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            AggregateFunc::Count => "count",
+            AggregateFunc::Sum => "sum",
+            AggregateFunc::Avg => "avg",
+            AggregateFunc::Min => "min",
+            AggregateFunc::Max => "max",
+            AggregateFunc::BitAnd => "bit_and",
+            AggregateFunc::BitOr => "bit_or",
+            AggregateFunc::BitXor => "bit_xor",
+            AggregateFunc::StddevPop => "std",
+            AggregateFunc::StddevSamp => "stddev_samp",
+            AggregateFunc::VarPop => "variance",
+            AggregateFunc::VarSamp => "var_samp",
+            AggregateFunc::GroupConcat => "group_concat",
+            AggregateFunc::JsonArrayAgg => "json_arrayagg",
+            AggregateFunc::JsonObjectAgg => "json_objectagg",
+            AggregateFunc::StCollect => "st_collect",
+        }
+    }
 }

@@ -11,7 +11,9 @@ use errors::{Error, ErrorCode, Result};
 use plugin_api::kit::{
     self, UNBOUNDED_CHARACTERS, any_nullable, result_collation, scalar, text_length, text_type,
 };
-use plugin_api::{ArgInfo, Arity, BindContext, BoundFunction, Coercion, ScalarFunction};
+use plugin_api::{
+    ArgInfo, Arguments, Arity, BindContext, BoundFunction, Coercion, FunctionRole, ScalarFunction,
+};
 use sys::sync::Mutex;
 use types::{CollationId, SqlBytes, Value};
 
@@ -25,25 +27,25 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
         Arity::between(2, 3),
         "REGEXP_LIKE(expr, pat[, match_type])\nWhether expr matches a regular expression.",
         bind_like,
-    ),
+    ).role(FunctionRole::RegexpLike).compares(Arguments::between(0, 2)).one_thread(),
     scalar(
         "REGEXP_INSTR",
         Arity::between(2, 6),
         "REGEXP_INSTR(expr, pat[, pos[, occurrence[, return_option[, match_type]]]])\nThe position of a match, or 0.",
         bind_instr,
-    ),
+    ).compares(Arguments::between(0, 2)).one_thread(),
     scalar(
         "REGEXP_SUBSTR",
         Arity::between(2, 5),
         "REGEXP_SUBSTR(expr, pat[, pos[, occurrence[, match_type]]])\nThe text of a match, or NULL.",
         bind_substr,
-    ),
+    ).compares(Arguments::between(0, 2)).one_thread(),
     scalar(
         "REGEXP_REPLACE",
         Arity::between(3, 6),
         "REGEXP_REPLACE(expr, pat, repl[, pos[, occurrence[, match_type]]])\nexpr with matches replaced.",
         bind_replace,
-    ),
+    ).one_thread(),
 ];
 
 /// A pattern with the texts that it was compiled from.

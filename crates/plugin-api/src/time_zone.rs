@@ -1,0 +1,11 @@
+//! The slot for named time zones: who knows the rules of `Europe/Prague`. Offsets like `+01:00` need no plugin.
+
+use std::sync::Arc;
+
+use types::ZoneRules;
+
+/// A database of named time zones.
+pub trait TimeZones: Send + Sync {
+    /// The zone called `name`, in any case; `None` when there is none.
+    fn named(&self, name: &str) -> Option<Arc<dyn ZoneRules>>;
+}

@@ -1,0 +1,273 @@
+//! What the query compiler may assume of a function. The plugin that has the function declares it, each call in a plan carries it,
+//! so that no part of the compiler knows a function by its name.
+//!
+//! Knows no function and no plan.
+
+/// When a function gives another value for the same arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    /// Never: its value may be computed when the statement is planned.
+    Immutable,
+    /// Only from statement to statement (`NOW()`, `DATABASE()`): evaluated once a statement when its arguments are constant.
+    Stable,
+    /// From call to call (`RAND()`, `UUID()`), or it has an effect (`SLEEP()`): a call is neither moved, repeated nor left out.
+    Volatile,
+}
+
+/// A call that the binder turns into an operator or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperatorCall {
+    /// `IF(condition, then, otherwise)`.
+    If,
+    /// `NULLIF(a, b)`.
+    NullIf,
+    /// `IFNULL(a, b)`.
+    IfNull,
+    /// `COALESCE(a, ..)`.
+    Coalesce,
+    /// `ISNULL(a)`.
+    IsNull,
+    /// `MOD(a, b)`: the operator `%`.
+    Modulo,
+    /// `ADDDATE(date, days)`.
+    AddDays,
+    /// `SUBDATE(date, days)`.
+    SubtractDays,
+    /// `FIND_IN_SET(text, set)`: a test of a bit where the set is a column of type SET.
+    FindInSet,
+    /// `NAME_CONST(name, value)`.
+    NameConst,
+    /// `CHARSET(text)`.
+    CharsetName,
+    /// `COLLATION(text)`.
+    CollationName,
+    /// `COERCIBILITY(text)`.
+    Coercibility,
+}
+
+/// What is asked of a router about some values of the columns by which a table is partitioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PartitionQuestion {
+    /// The number of the partition that takes a row.
+    Number,
+    /// Likewise; 65535 for values that no partition takes.
+    Probe,
+    /// The first partition that can hold these values or larger ones.
+    First,
+    /// The last partition that can hold these values or smaller ones.
+    Last,
+    /// The last partition that can hold smaller values.
+    Before,
+}
+
+/// What a function is to the query compiler: the grammar or the compiler itself makes calls of it, or a rule is about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FunctionRole {
+    /// The binder makes something else of its calls.
+    Operator(OperatorCall),
+    // Calls that the grammar has a syntax for.
+    /// `a || b` under PIPES_AS_CONCAT.
+    Concat,
+    /// `a REGEXP b`.
+    RegexpLike,
+    /// `EXTRACT(unit FROM date)`; the unit is the first argument.
+    Extract,
+    /// `POSITION(a IN b)`.
+    Locate,
+    /// `SUBSTRING(text FROM start FOR length)`.
+    Substring,
+    /// `TRIM(BOTH a FROM b)`, arguments b, a.
+    TrimBoth,
+    /// `TRIM(LEADING a FROM b)`, likewise.
+    TrimLeading,
+    /// `TRIM(TRAILING a FROM b)`, likewise.
+    TrimTrailing,
+    /// `GET_FORMAT(DATE, place)`; the kind is a text.
+    GetFormat,
+    /// `TIMESTAMPADD(unit, amount, date)`.
+    TimestampAdd,
+    /// `TIMESTAMPDIFF(unit, from, to)`.
+    TimestampDiff,
+    /// `date + INTERVAL amount unit`, arguments unit, date, amount.
+    DateAdd,
+    /// `date - INTERVAL amount unit`, likewise.
+    DateSubtract,
+    /// `INTERVAL(number, bound, ..)`.
+    Interval,
+    /// `SOUNDEX(text)`, both sides of SOUNDS LIKE.
+    Soundex,
+    /// `CONVERT(text USING charset)`; the character set is a text.
+    ConvertUsing,
+    /// `CHAR(number, ..)`.
+    Char,
+    /// `CHAR(number, .. USING charset)`; the character set is the last argument.
+    CharUsing,
+    /// `WEIGHT_STRING(text AS CHAR(n))`.
+    WeightString,
+    /// `value MEMBER OF (array)`.
+    JsonMemberOf,
+    /// `column -> path`.
+    JsonExtract,
+    /// `column ->> path`, around the extraction.
+    JsonUnquote,
+    /// `JSON_VALUE(document, path RETURNING .. ON EMPTY .. ON ERROR)`.
+    JsonValue,
+    /// EXISTS PATH of JSON_TABLE.
+    JsonContainsPath,
+    /// A column of JSON_TABLE.
+    JsonTableColumn,
+    /// The start of the statement: CURRENT_TIMESTAMP as a default.
+    Now,
+    // Calls that the compiler makes.
+    /// The number of a moment that a function gave as text.
+    MomentNumber,
+    /// Fills a text up on its right: BINARY(n).
+    PadRight,
+    /// Tells the numbers of partitions.
+    Partition(PartitionQuestion),
+    /// `UnixTimestamp` of a moment in UTC.
+    PartitionSeconds,
+    // Calls that a rule is about.
+    /// `ANY_VALUE(a)`: its argument need not be determined by the keys of a grouping.
+    AnyValue,
+    /// `UNIX_TIMESTAMP(a)`: of a TIMESTAMP column it does not depend on the time zone.
+    UnixTimestamp,
+}
+
+/// Where the text of a call without arguments comes from, which decides how readily its collation gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextSource {
+    /// It is a value like any literal.
+    Value,
+    /// It is a name of the system, like that of a user or a schema.
+    System,
+}
+
+/// Whether a call's text is a date or time, which counts with all its digits where a number is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MomentText {
+    /// No.
+    Never,
+    /// Yes, whenever the result is text.
+    Always,
+    /// When an argument has a date.
+    FromDates,
+}
+
+/// Whether a function of one date never falls while its argument grows, so that a range of arguments is a range of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Nothing is known.
+    Unknown,
+    /// It never falls.
+    Growing,
+    /// Likewise, and it is NULL for a date that is none.
+    GrowingOrNull,
+}
+
+/// Whether the expression of a partitioned table may call a function, and for which columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionUse {
+    /// No.
+    Refused,
+    /// For any column.
+    Any,
+    /// For columns with a date.
+    Date,
+    /// For columns with a date, and for nothing else.
+    DateOnly,
+    /// For columns with a time.
+    Time,
+    /// As the unit says that is the first argument.
+    ByUnit,
+    /// For columns of type TIMESTAMP, which it reads without the time zone.
+    Timestamp,
+}
+
+/// On how many threads at once a function is worth calling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// On any number.
+    Any,
+    /// On one: it keeps what it compiled between calls, and several threads would wait for one another.
+    One,
+}
+
+/// What each call of a scalar function carries in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionTraits {
+    /// See the type, as for all fields.
+    pub volatility: Volatility,
+    /// Its role, where it has one.
+    pub role: Option<FunctionRole>,
+    pub text: TextSource,
+    pub moment_text: MomentText,
+    pub growth: Growth,
+    pub partition: PartitionUse,
+    pub threads: Threads,
+}
+
+impl FunctionTraits {
+    /// An immutable function without any property.
+    pub const PLAIN: FunctionTraits = FunctionTraits {
+        volatility: Volatility::Immutable,
+        role: None,
+        text: TextSource::Value,
+        moment_text: MomentText::Never,
+        growth: Growth::Unknown,
+        partition: PartitionUse::Refused,
+        threads: Threads::Any,
+    };
+}
+
+/// A scalar function of the registry, as a plan names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionRef {
+    /// The registry's name: the executor finds the code by it.
+    pub name: &'static str,
+    /// What may be assumed of it.
+    pub traits: FunctionTraits,
+}
+
+impl FunctionRef {
+    /// Whether the function has this role.
+    pub fn is(&self, role: FunctionRole) -> bool {
+        self.traits.role == Some(role)
+    }
+
+    /// Whether a call may be neither moved, repeated nor left out.
+    pub fn is_volatile(&self) -> bool {
+        self.traits.volatility == Volatility::Volatile
+    }
+}
+
+/// The aggregates of the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AggregateRole {
+    Count,
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    BitAnd,
+    BitOr,
+    BitXor,
+    StddevPop,
+    StddevSamp,
+    VarPop,
+    VarSamp,
+    GroupConcat,
+    JsonArrayAgg,
+    JsonObjectAgg,
+    StCollect,
+    AnyValue,
+}
+
+/// An aggregate function of the registry, as a plan names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregateRef {
+    /// The registry's name: the executor finds the code by it.
+    pub name: &'static str,
+    /// Which of the grammar's it is.
+    pub role: AggregateRole,
+}

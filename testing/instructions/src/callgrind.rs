@@ -1,0 +1,150 @@
+//! A squalld under callgrind, asked for what each thread did since it was asked before.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use sqltest::Server;
+
+/// The name that callgrind's files begin with, in the server's folder.
+const OUT: &str = "callgrind";
+/// The threads that run statements, by their name. What others do (write pages, purge, look for idle connections) depends on the time
+/// more than on the statement.
+const WORKER: &str = "mysql-worker";
+/// A thread that callgrind counted and that is no more: workers come and go, no others do.
+const ENDED: &str = "ended";
+
+/// A server under callgrind.
+pub struct Watched {
+    server: Server,
+}
+
+/// Instructions by thread: its number and name.
+pub struct Counts(BTreeMap<u32, (String, u64)>);
+
+impl Watched {
+    /// Starts `program`.
+    ///
+    /// # Errors
+    /// There is no valgrind or the server does not start under it.
+    pub fn start(program: &Path) -> Result<Watched, String> {
+        let command = |folder: &Path| {
+            let mut command = Command::new("valgrind");
+            command
+                .args(["--tool=callgrind", "--separate-threads=yes", "--quiet"])
+                .arg(format!("--callgrind-out-file={}", folder.join(OUT).display()))
+                .arg(format!("--log-file={}", folder.join("valgrind").display()))
+                .arg(program);
+            command
+        };
+        let options = ["--skip-ssl", "--innodb-buffer-pool-size=64M"].map(str::to_owned);
+        Ok(Watched { server: Server::start_command(command, &options)? })
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Counts from here.
+    ///
+    /// # Errors
+    /// Callgrind does not answer.
+    pub fn reset(&self) -> Result<(), String> {
+        self.ask(&["zero"]).map(drop)
+    }
+
+    /// What each thread did since the reset.
+    ///
+    /// # Errors
+    /// Callgrind does not answer.
+    pub fn counts(&self) -> Result<Counts, String> {
+        self.forget()?;
+        self.ask(&["dump"])?;
+        let names = self.thread_names()?;
+        let mut counts = BTreeMap::new();
+        for path in self.dumps()? {
+            let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            let header = |key: &str| {
+                let mut lines = text.lines();
+                lines.find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
+            };
+            let (Some(thread), Some(count)) = (header("thread:"), header("summary:")) else {
+                return Err(format!("{} has no count", path.display()));
+            };
+            let thread = thread as u32;
+            let name = names.get(&thread).cloned().unwrap_or_else(|| ENDED.into());
+            counts.insert(thread, (name, count));
+        }
+        Ok(Counts(counts))
+    }
+
+    /// Callgrind's files so far go: each dump of a thread's counts is a new one.
+    fn forget(&self) -> Result<(), String> {
+        for path in self.dumps()? {
+            std::fs::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn dumps(&self) -> Result<Vec<std::path::PathBuf>, String> {
+        let entries = std::fs::read_dir(self.server.folder()).map_err(|error| error.to_string())?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let is_dump = |path: &std::path::PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            name.is_some_and(|name| name.starts_with(&format!("{OUT}.")))
+        };
+        Ok(paths.filter(is_dump).collect())
+    }
+
+    /// Names by callgrind's numbers of threads. It tells the kernel's numbers, and the kernel the names.
+    fn thread_names(&self) -> Result<BTreeMap<u32, String>, String> {
+        let status = self.ask(&["v.info", "scheduler"])?;
+        let mut names = BTreeMap::new();
+        for line in status.lines() {
+            let number = |text: &str| text.split([':', ')']).next()?.trim().parse::<u32>().ok();
+            let Some(thread) = line.strip_prefix("Thread ").and_then(number) else { continue };
+            let Some(task) = line.rsplit_once("(lwpid ").and_then(|(_, task)| number(task)) else {
+                continue;
+            };
+            let path = format!("/proc/{}/task/{task}/comm", self.server.process());
+            if let Ok(name) = std::fs::read_to_string(path) {
+                names.insert(thread, name.trim().to_owned());
+            }
+        }
+        if names.is_empty() {
+            return Err(format!("callgrind names no threads:\n{status}"));
+        }
+        Ok(names)
+    }
+
+    /// Sends callgrind a command while the server runs.
+    fn ask(&self, words: &[&str]) -> Result<String, String> {
+        let pid = format!("--pid={}", self.server.process());
+        let output = Command::new("vgdb").arg(pid).args(words).output();
+        let output = output.map_err(|error| format!("cannot start vgdb: {error}"))?;
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("vgdb {}: {error}", words.join(" ")));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Counts {
+    /// Of the threads that run statements.
+    pub fn of_statements(&self) -> u64 {
+        let workers = self.0.values().filter(|(name, _)| name == WORKER || name == ENDED);
+        workers.map(|(_, count)| count).sum()
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (thread, (name, count)) in self.0.iter().filter(|(_, (_, count))| *count > 0) {
+            write!(f, "{thread} {name}: {count}  ")?;
+        }
+        Ok(())
+    }
+}

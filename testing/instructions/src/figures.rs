@@ -1,0 +1,135 @@
+//! The kept figures: `name = instructions`, a line each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// How many percent more than its figure a statement may need, and from how many percent less on its figure should be lowered.
+const MORE_PERCENT: f64 = 3.0;
+const FEWER_PERCENT: f64 = 3.0;
+
+/// The file, its comments included.
+pub struct Figures {
+    comment: String,
+    figures: BTreeMap<String, u64>,
+}
+
+/// How a count compares with its figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// There is no figure.
+    Unknown,
+    /// About the same.
+    Same { percent: f64 },
+    /// Clearly fewer: the figure is too high.
+    Fewer { percent: f64 },
+    /// Clearly more.
+    More { percent: f64 },
+}
+
+impl Figures {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is no figure.
+    pub fn read(path: &Path) -> Result<Figures, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Figures::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Figures, String> {
+        let mut read = Figures { comment: String::new(), figures: BTreeMap::new() };
+        for line in text.lines() {
+            if line.starts_with('#') {
+                read.comment += line;
+                read.comment.push('\n');
+            } else if !line.trim().is_empty() {
+                let figure = line.split_once('=').and_then(|(name, figure)| {
+                    Some((name.trim().to_owned(), figure.trim().replace('_', "").parse().ok()?))
+                });
+                let (name, figure) = figure.ok_or_else(|| format!("no figure: {line}"))?;
+                read.figures.insert(name, figure);
+            }
+        }
+        Ok(read)
+    }
+
+    /// Compares a count with its figure.
+    pub fn judge(&self, name: &str, counted: u64) -> Verdict {
+        let Some(figure) = self.figures.get(name) else { return Verdict::Unknown };
+        let percent = (counted as f64 / *figure as f64 - 1.0) * 100.0;
+        match percent {
+            _ if percent > MORE_PERCENT => Verdict::More { percent },
+            _ if percent < -FEWER_PERCENT => Verdict::Fewer { percent },
+            _ => Verdict::Same { percent },
+        }
+    }
+
+    /// Takes a count as the figure from now on.
+    pub fn keep(&mut self, name: &str, counted: u64) {
+        self.figures.insert(name.to_owned(), counted);
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        std::fs::write(path, self.print()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn print(&self) -> String {
+        let lines = self.figures.iter().map(|(name, figure)| format!("{name} = {figure}\n"));
+        format!("{}\n{}", self.comment, lines.collect::<String>())
+    }
+}
+
+impl Verdict {
+    /// Whether it needs no more than it may. A statement without a figure is not compared, which must not stay so.
+    pub fn is_met(self) -> bool {
+        matches!(self, Verdict::Same { .. } | Verdict::Fewer { .. })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Unknown => write!(f, "NO FIGURE"),
+            Verdict::Same { percent } => write!(f, "{percent:+.1} %"),
+            Verdict::Fewer { percent } => write!(f, "{percent:+.1} %: lower the figure"),
+            Verdict::More { percent } => write!(f, "{percent:+.1} %: TOO MANY"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_judged_by_their_figure() {
+        let figures = Figures::parse("# Why.\n\npoint = 10_000\n").unwrap();
+        let verdict = |counted| figures.judge("point", counted);
+        assert!(matches!(verdict(10_290), Verdict::Same { .. }));
+        assert!(matches!(verdict(10_310), Verdict::More { .. }));
+        assert!(!verdict(10_310).is_met());
+        assert!(matches!(verdict(9_710), Verdict::Same { .. }));
+        assert!(matches!(verdict(9_690), Verdict::Fewer { .. }));
+        assert!(verdict(9_690).is_met());
+        assert_eq!(figures.judge("other", 1), Verdict::Unknown);
+        assert!(!Verdict::Unknown.is_met());
+    }
+
+    #[test]
+    fn printing_keeps_comments() {
+        let text = "# Why.\n# And how.\n\na = 5\nb = 1000\n";
+        assert_eq!(Figures::parse(text).unwrap().print(), text);
+    }
+
+    #[test]
+    fn a_line_that_is_no_figure_is_an_error() {
+        assert!(Figures::parse("point = many\n").is_err());
+        assert!(Figures::parse("point 5\n").is_err());
+    }
+}

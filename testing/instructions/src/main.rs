@@ -1,0 +1,102 @@
+//! Counts the instructions that squalld needs for everyday statements, and compares them with the figures that `tests/instructions.toml` keeps:
+//! `instructions --squalld target/fast/squalld`. A statement that needs clearly more than its figure is an error.
+//!
+//! Callgrind counts, so the figures hold on every machine of the architecture, whatever else runs on it.
+
+mod callgrind;
+mod figures;
+mod statements;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use callgrind::Watched;
+use figures::{Figures, Verdict};
+use statements::{STATEMENTS, Session, Statement};
+
+/// Rounds of a statement; the least count is its figure: more comes from what happened besides.
+const ROUNDS: usize = 3;
+
+#[derive(Parser)]
+#[command(about = "Counts instructions of everyday statements")]
+struct Options {
+    /// The server program, optimised.
+    #[arg(long, env = "SQUALLD", default_value = "target/fast/squalld")]
+    squalld: PathBuf,
+    /// The kept figures.
+    #[arg(long, default_value = "tests/instructions.toml")]
+    figures: PathBuf,
+    /// Keep what was counted.
+    #[arg(long, env = "UPDATE", value_parser = clap::builder::FalseyValueParser::new())]
+    update: bool,
+    /// Show what each thread did.
+    #[arg(long)]
+    threads: bool,
+    /// Only statements whose name begins so.
+    only: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("instructions: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether no statement needs more than it may.
+fn run(options: &Options) -> Result<bool, String> {
+    let mut figures = Figures::read(&options.figures)?;
+    let watched = Watched::start(&options.squalld)?;
+    let mut session = Session::open(watched.server())?;
+    session.load()?;
+    let (mut held, mut lower) = (true, false);
+    for statement in STATEMENTS {
+        let is_wanted = |only: &String| statement.name.starts_with(only.as_str());
+        if !options.only.is_empty() && !options.only.iter().any(is_wanted) {
+            continue;
+        }
+        let counted = count(&watched, &mut session, statement, options.threads)?;
+        let verdict = figures.judge(statement.name, counted);
+        println!("{:<24} {counted:>12}  {verdict}", statement.name);
+        held &= options.update || verdict.is_met();
+        lower |= matches!(verdict, Verdict::Fewer { .. });
+        if options.update {
+            figures.keep(statement.name, counted);
+        }
+    }
+    if options.update {
+        figures.write(&options.figures)?;
+    } else if lower {
+        println!("Lower the figures that are too high now: UPDATE=1 cargo xtask instructions");
+    }
+    Ok(held)
+}
+
+/// Instructions of one execution.
+fn count(
+    watched: &Watched,
+    session: &mut Session,
+    statement: &'static Statement,
+    show_threads: bool,
+) -> Result<u64, String> {
+    let mut ready = session.prepare(statement)?;
+    let mut least = u64::MAX;
+    for _ in 0..ROUNDS {
+        session.warm_up(&mut ready)?;
+        watched.reset()?;
+        session.run(&mut ready)?;
+        let counts = watched.counts()?;
+        if show_threads {
+            println!("    {counts}");
+        }
+        least = least.min(counts.of_statements() / u64::from(statement.times));
+    }
+    Ok(least)
+}

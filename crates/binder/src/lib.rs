@@ -49,7 +49,7 @@ use types::DataType;
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use reader::{
     BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege,
-    StoredProgram, VariableTypes,
+    StoredProgram, VariableTypes, ViewReader,
 };
 
 pub use spelling::Change;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Relation, Table};
+use catalog::{CatalogView, Relation, Table};
 use plan::Expr;
 use types::{DataType, FunctionRef};
 
@@ -24,6 +24,48 @@ pub trait CatalogReader {
     /// The stored function called `schema.name`.
     fn stored_function(&self, _schema: &str, _name: &str) -> Option<Arc<catalog::Routine>> {
         None
+    }
+}
+
+/// Reads a session's view of the catalog.
+pub struct ViewReader<'a> {
+    /// The view.
+    pub view: &'a CatalogView,
+    /// The schema of unqualified names.
+    pub database: Option<&'a str>,
+}
+
+impl CatalogReader for ViewReader<'_> {
+    fn current_database(&self) -> Option<&str> {
+        self.database
+    }
+
+    fn schema_exists(&self, schema: &str) -> bool {
+        self.view.has_schema(schema) || catalog::system_schema(schema).is_some()
+    }
+
+    fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        self.view.relation(schema, name)
+    }
+
+    fn triggers(&self, table: &Table) -> Vec<Arc<catalog::Trigger>> {
+        self.view.snapshot.triggers_of(&table.schema, &table.name)
+    }
+
+    fn stored_function(&self, schema: &str, name: &str) -> Option<Arc<catalog::Routine>> {
+        self.view.snapshot.routine(schema, catalog::RoutineKind::Function, name).cloned()
+    }
+
+    fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)> {
+        let mut keys = Vec::new();
+        for child in self.view.snapshot.children_of(schema, name) {
+            for (position, key) in child.foreign_keys.iter().enumerate() {
+                if *key.referenced_schema == *schema && *key.referenced_table == *name {
+                    keys.push((child.clone(), position));
+                }
+            }
+        }
+        keys
     }
 }
 

@@ -27,9 +27,15 @@ pub use function::{
     ScalarFunction, SessionServices, TruthArguments,
 };
 pub use information::{
-    AccountView, ColumnView, ConstraintKind, ConstraintView, EventView, IndexView, InfoColumn,
-    InfoFilter, InformationContext, InformationTable, IoBucket, ParameterView, PartitionView,
-    ProcessView, RoutineView, TableDetail, TableView, TriggerView, VariableView,
+    AccountInformation, AccountView, ColumnPrivilegesView, ColumnView, ConditionView,
+    ConstraintKind, ConstraintView, DynamicPrivilegeView, EarlierPasswordView, EngineInformation,
+    EngineStatView, EngineView, EventView, FunctionView, GeneratedView, IndexPartView, IndexView,
+    InfoColumn, InfoFilter, InformationContext, InformationTable, IntervalView, IoBucket,
+    ParameterView, PartitionView, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    ProgramInformation, ProxyView, ReferencedView, RoleGrantView, RoleView, RoutinePrivilegesView,
+    RoutineView, SchemaInformation, SchemaPrivilegesView, SchemaView, ServerInformation,
+    StatusInformation, StatusScope, TableDetail, TablePrivilegesView, TableView, TriggerView,
+    VariableView,
 };
 pub use listener::{Listener, ListenerContext, RunningListener};
 pub use registry::{Plugin, PluginInfo, Registrar, Registry};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use catalog::{Edit, Event, EventSchedule, EventStatus, PrivilegeSet, Routine, RoutineKind};
 use definitions::{literal, quote};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{ColumnMeta, EventView, LocalFile, OkInfo, ResultSink, RowSource, SessionState};
+use plugin_api::{
+    ColumnMeta, EventView, IntervalView, LocalFile, OkInfo, ResultSink, RowSource, SessionState,
+};
 use syntax::ast::{self, AlterEvent, BodyKind, CreateEvent, DropObject, Expr, ObjectName};
 use types::temporal::MICROS_PER_SECOND;
 use types::{DataType, DateTime, SqlMode, Value, ZoneRules};
@@ -100,7 +102,8 @@ pub fn event_view(event: &Event, zone: &dyn ZoneRules) -> EventView {
     match &event.schedule {
         EventSchedule::At(at) => view.execute_at = Some(shown(*at, zone)),
         EventSchedule::Every { step, unit, starts, ends } => {
-            view.interval = Some((step_text(*step, unit), unit.to_string()));
+            let (value, unit) = (step_text(*step, unit), unit.to_string());
+            view.interval = Some(IntervalView { value, unit });
             view.starts = Some(shown(*starts, zone));
             view.ends = ends.map(|ends| shown(ends, zone));
         }

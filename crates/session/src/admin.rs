@@ -10,12 +10,12 @@ use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
 use types::{CollationId, DataType, Value};
 
-use crate::information::Information;
 use crate::planned::Planned;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::sink::send_rows;
 use crate::statement::{Origin, Running, parse_error};
+use describe::Information;
 
 impl Session {
     /// KILL.
@@ -212,8 +212,8 @@ impl Session {
     /// The session as information tables see it.
     pub(crate) fn information(&self) -> Information<'_> {
         Information {
-            server: &self.server,
-            shared: &self.shared,
+            server: &*self.server,
+            connection: &*self.shared,
             values: self.services.values.clone(),
             privileges: &self.privileges,
             diagnostics: &self.diagnostics,
@@ -227,7 +227,7 @@ impl Session {
 
     /// SHOW statements about accounts, which are no view on a table.
     fn show_directly(&mut self, kind: &ShowKind, sink: &mut dyn ResultSink) -> Result<Option<()>> {
-        use plugin_api::InformationContext;
+        use plugin_api::AccountInformation;
         let text = DataType::varchar(1024, CollationId::UTF8MB4_0900_AI_CI);
         match kind {
             ShowKind::Grants { user, using } => {
@@ -256,8 +256,8 @@ impl Session {
                                 bail!(ROLE_NOT_GRANTED, role.user, role.host, whom.user, whom.host);
                             }
                         }
-                        let merged = crate::accounts::texts::with_roles(&accounts, account, &roles);
-                        grants = crate::accounts::texts::grant_statements(&merged);
+                        let merged = describe::with_roles(&accounts, account, &roles);
+                        grants = describe::grant_statements(&merged);
                     }
                 }
                 let shown = name.unwrap_or_else(|| self.account.to_string());
@@ -317,7 +317,7 @@ impl Session {
                     self.require_global(PrivilegeSet::CREATE_USER)?;
                 }
                 let column = ColumnMeta::computed(&format!("CREATE USER for {name}"), text);
-                let statement = crate::accounts::texts::create_user_statement(account);
+                let statement = describe::create_user_statement(account);
                 let state = self.state_info();
                 send_rows(sink, &[column], &[vec![Value::text(&statement)]], &state).map(Some)
             }

@@ -4,7 +4,6 @@
 //! Must not know packets or sockets: results leave through `plugin_api::ResultSink`. Names no concrete engine or plugin.
 
 mod account_statements;
-mod accounts;
 mod admin;
 mod analyze;
 mod backup;
@@ -13,9 +12,9 @@ mod conditions;
 mod ddl;
 mod deadline;
 mod event_session;
+mod facts;
 mod hinted;
 mod histogram;
-mod information;
 mod lent_services;
 mod load_data;
 mod locales;
@@ -34,7 +33,6 @@ mod server;
 mod services;
 mod session;
 mod set;
-mod show_create;
 mod sink;
 mod statement;
 mod statement_kind;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
+use plugin_api::PlanCacheView;
 use syntax::LiteralSpan;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -195,18 +196,18 @@ impl PlanCache {
         self.evict(&mut hand);
     }
 
-    /// Schema, text, hits, bytes, total execution nanoseconds of each entry.
-    pub(crate) fn view(&self) -> Vec<(String, String, u64, u64, u64)> {
+    /// Each entry, as information tables see it.
+    pub(crate) fn view(&self) -> Vec<PlanCacheView> {
         let mut rows = Vec::new();
         for shard in &self.shards {
             for entry in shard.load().values() {
-                rows.push((
-                    entry.key.schema.as_deref().unwrap_or("").to_owned(),
-                    String::from_utf8_lossy(&entry.text).into_owned(),
-                    entry.hits.load(Ordering::Relaxed),
-                    entry.bytes as u64,
-                    entry.nanos.load(Ordering::Relaxed),
-                ));
+                rows.push(PlanCacheView {
+                    schema: entry.key.schema.as_deref().unwrap_or("").to_owned(),
+                    text: String::from_utf8_lossy(&entry.text).into_owned(),
+                    hits: entry.hits.load(Ordering::Relaxed),
+                    bytes: entry.bytes as u64,
+                    nanoseconds: entry.nanos.load(Ordering::Relaxed),
+                });
             }
         }
         rows

@@ -4,10 +4,8 @@ use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder::{BindInput, Binder, CatalogReader, PrivilegeKind, VariableTypes};
-use catalog::{
-    AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, Relation, Table, Usage,
-};
+use binder::{BindInput, Binder, PrivilegeKind, VariableTypes, ViewReader};
+use catalog::{AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, Usage};
 use engine_api::IsolationLevel;
 use errors::{Error, ErrorCode, Result, bail, err};
 use exec::{ExecContext, ExecSettings, Outcome, RowSink};
@@ -16,7 +14,6 @@ use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
 use types::{DataType, Value};
 
-use crate::information::Information;
 use crate::planned::{BoundContext, Planned, PlannedKind, planned, privilege_of};
 use crate::program_host::ProgramSession;
 use crate::services::Services;
@@ -25,6 +22,7 @@ use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
 use crate::statement::Running;
 use crate::transaction_scope::Writable;
 use accounts::Resource;
+use describe::Information;
 use variables::{Scope, expression_type};
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
@@ -33,46 +31,6 @@ const LONG_PLAN_ROWS: u64 = 20_000;
 const STATEMENT_MEMORY_BYTES: usize = 1 << 30;
 /// How often a plan is made anew because definitions changed under it.
 const REPLAN_MAX: usize = 16;
-
-/// What the binder may ask of the catalog.
-pub(crate) struct Reader<'a> {
-    pub(crate) view: &'a CatalogView,
-    pub(crate) database: Option<&'a str>,
-}
-
-impl CatalogReader for Reader<'_> {
-    fn current_database(&self) -> Option<&str> {
-        self.database
-    }
-
-    fn schema_exists(&self, schema: &str) -> bool {
-        self.view.has_schema(schema) || catalog::system_schema(schema).is_some()
-    }
-
-    fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
-        self.view.relation(schema, name)
-    }
-
-    fn triggers(&self, table: &Table) -> Vec<Arc<catalog::Trigger>> {
-        self.view.snapshot.triggers_of(&table.schema, &table.name)
-    }
-
-    fn stored_function(&self, schema: &str, name: &str) -> Option<Arc<catalog::Routine>> {
-        self.view.snapshot.routine(schema, catalog::RoutineKind::Function, name).cloned()
-    }
-
-    fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)> {
-        let mut keys = Vec::new();
-        for child in self.view.snapshot.children_of(schema, name) {
-            for (position, key) in child.foreign_keys.iter().enumerate() {
-                if *key.referenced_schema == *schema && *key.referenced_table == *name {
-                    keys.push((child.clone(), position));
-                }
-            }
-        }
-        keys
-    }
-}
 
 impl VariableTypes for Services {
     fn user_variable(&self, name: &str) -> Option<DataType> {
@@ -151,7 +109,7 @@ impl Session {
         parameter_types: Option<&[DataType]>,
     ) -> Result<(LogicalPlan, BoundContext)> {
         let bind = self.bind_context();
-        let reader = Reader { view, database: self.services.database.as_deref() };
+        let reader = ViewReader { view, database: self.services.database.as_deref() };
         let input = BindInput {
             catalog: &reader,
             registry: &self.server.registry,
@@ -207,7 +165,7 @@ impl Session {
         let bind = self.bind_context();
         let view = self.view();
         run(Binder::new(BindInput {
-            catalog: &Reader { view: &view, database },
+            catalog: &ViewReader { view: &view, database },
             registry: &self.server.registry,
             bind: &bind,
             variables: &self.services,
@@ -464,8 +422,8 @@ impl Session {
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
         let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
         let information = Information {
-            server: &self.server,
-            shared: &self.shared,
+            server: &*self.server,
+            connection: &*self.shared,
             values: self.services.values.clone(),
             privileges: &self.privileges,
             diagnostics: &self.diagnostics,

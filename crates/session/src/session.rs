@@ -639,7 +639,7 @@ impl SessionHandle for Session {
     }
 
     fn statistics(&mut self) -> String {
-        crate::information::statistics_line(&self.server)
+        describe::statistics_line(&*self.server)
     }
 
     fn kill(&mut self, connection_id: u64) -> Result<OkInfo> {

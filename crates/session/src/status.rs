@@ -171,11 +171,6 @@ impl SessionCounters {
         }
     }
 
-    /// Sum of some counters since the session began.
-    pub(crate) fn get(&self, counter: Counter) -> u64 {
-        self.0.get(counter.0).map_or(0, |cell| cell.load(Ordering::Relaxed))
-    }
-
     /// Adds these counts to `sums`.
     pub(crate) fn add_to(&self, sums: &mut [u64]) {
         for (sum, cell) in sums.iter_mut().zip(&self.0) {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use binder::StoredProgram;
 use catalog::{Table, Trigger};
+use describe::Information;
 use engine_api::{Engine, EngineIndex, Transaction};
 use errors::{Diagnostics, Error, Result, bail};
 use exec::{ExecContext, ExecScratch, Host, Outcome, RowSink, TransactionSource, TriggerRows};
@@ -19,7 +20,6 @@ use plugin_api::FunctionContext;
 use programs::{Loaded, Made};
 use types::Value;
 
-use crate::information::Information;
 use crate::lent_services::LentServices;
 use crate::planned::Planned;
 use crate::program_host::ProgramSession;
@@ -116,8 +116,8 @@ impl Session {
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
         let now = self.local_clock.read(now_micros, &*time_zone);
         let information = Information {
-            server: &server,
-            shared: &shared,
+            server: &*server,
+            connection: &*shared,
             values: self.services.values.clone(),
             privileges: &privileges,
             diagnostics: &kept.diagnostics,

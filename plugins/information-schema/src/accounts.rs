@@ -1,7 +1,10 @@
 //! Accounts and what they may do.
 
 use errors::Result;
-use plugin_api::{AccountView, InfoFilter, InformationContext};
+use plugin_api::{
+    AccountView, ColumnPrivilegesView, InfoFilter, InformationContext, RoutinePrivilegesView,
+    SchemaPrivilegesView, TablePrivilegesView,
+};
 use types::Value;
 
 use crate::Emit;
@@ -20,7 +23,7 @@ pub fn user_privileges(
 ) -> Result<()> {
     for account in ctx.accounts() {
         let dynamic = &account.dynamic_privileges;
-        let is_dynamic = |name: &String| dynamic.iter().any(|(known, _)| known == name);
+        let is_dynamic = |name: &String| dynamic.iter().any(|known| known.name == *name);
         let mut rows: Vec<(&str, bool)> = Vec::new();
         for name in account.privileges.iter().filter(|name| !is_dynamic(name)) {
             rows.push((name, account.grant_option));
@@ -28,7 +31,7 @@ pub fn user_privileges(
         if rows.is_empty() {
             rows.push(("USAGE", account.grant_option));
         }
-        rows.extend(dynamic.iter().map(|(name, grantable)| (name.as_str(), *grantable)));
+        rows.extend(dynamic.iter().map(|held| (held.name.as_str(), held.grantable)));
         for (name, grantable) in rows {
             let row = [grantee(&account), Value::text("def"), Value::text(name)];
             emit(&[row.as_slice(), &[yes_no(grantable)]].concat())?;
@@ -44,7 +47,7 @@ pub fn schema_privileges(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, names) in &account.schema_privileges {
+        for SchemaPrivilegesView { schema, names } in &account.schema_privileges {
             for name in names.iter().filter(|name| *name != "GRANT OPTION") {
                 emit(&[
                     grantee(&account),
@@ -66,7 +69,7 @@ pub fn column_privileges(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, table, column, names) in &account.column_privileges {
+        for ColumnPrivilegesView { schema, table, column, names } in &account.column_privileges {
             for name in names {
                 emit(&[
                     grantee(&account),
@@ -86,10 +89,10 @@ pub fn column_privileges(
 /// WITH GRANT OPTION on a table: columns have none of their own.
 fn holds_grant_option(account: &AccountView, schema: &str, table: &str) -> bool {
     let mut tables = account.table_privileges.iter();
-    tables.any(|(known_schema, known_table, names)| {
-        known_schema == schema
-            && known_table == table
-            && names.iter().any(|name| name == "GRANT OPTION")
+    tables.any(|known| {
+        known.schema == schema
+            && known.table == table
+            && known.names.iter().any(|name| name == "GRANT OPTION")
     })
 }
 
@@ -100,7 +103,7 @@ pub fn table_privileges(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, table, names) in &account.table_privileges {
+        for TablePrivilegesView { schema, table, names } in &account.table_privileges {
             for name in names.iter().filter(|name| *name != "GRANT OPTION") {
                 emit(&[
                     grantee(&account),
@@ -216,13 +219,13 @@ pub fn password_history(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (since_micros, secret) in &account.earlier_passwords {
-            let since = types::DateTime::from_unix_micros(*since_micros);
+        for earlier in &account.earlier_passwords {
+            let since = types::DateTime::from_unix_micros(earlier.since_micros);
             emit(&[
                 Value::text(&account.host),
                 Value::text(&account.user),
                 Value::DateTime(since.unwrap_or(types::DateTime::ZERO)),
-                Value::text(secret),
+                Value::text(&earlier.secret),
             ])?;
         }
     }
@@ -232,7 +235,7 @@ pub fn password_history(
 /// `mysql.db`.
 pub fn db(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, names) in &account.schema_privileges {
+        for SchemaPrivilegesView { schema, names } in &account.schema_privileges {
             let mut row =
                 vec![Value::text(&account.host), Value::text(schema), Value::text(&account.user)];
             let has = |name: &str| names.iter().any(|held| held == name);
@@ -270,11 +273,11 @@ pub fn tables_priv(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, table, names) in &account.table_privileges {
+        for TablePrivilegesView { schema, table, names } in &account.table_privileges {
             let columns = account.column_privileges.iter();
-            let of_table = columns.filter(|(s, t, ..)| s == schema && t == table);
+            let of_table = columns.filter(|held| held.schema == *schema && held.table == *table);
             let of_columns: Vec<String> =
-                of_table.flat_map(|(.., held)| held.iter().cloned()).collect();
+                of_table.flat_map(|held| held.names.iter().cloned()).collect();
             emit(&[
                 Value::text(&account.host),
                 Value::text(schema),
@@ -297,7 +300,7 @@ pub fn columns_priv(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, table, column, names) in &account.column_privileges {
+        for ColumnPrivilegesView { schema, table, column, names } in &account.column_privileges {
             emit(&[
                 Value::text(&account.host),
                 Value::text(schema),
@@ -331,7 +334,7 @@ pub fn user_attributes(
 /// `mysql.procs_priv`.
 pub fn procs_priv(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for account in ctx.accounts() {
-        for (schema, kind, routine, names) in &account.routine_privileges {
+        for RoutinePrivilegesView { schema, kind, routine, names } in &account.routine_privileges {
             emit(&[
                 Value::text(&account.host),
                 Value::text(schema),
@@ -359,13 +362,13 @@ pub(crate) fn routine_set_text(names: &[String]) -> Value {
 /// `mysql.role_edges`: from role to account.
 pub fn role_edges(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for account in ctx.accounts() {
-        for (user, host, admin) in &account.roles {
+        for grant in &account.roles {
             emit(&[
-                Value::text(host),
-                Value::text(user),
+                Value::text(&grant.role.host),
+                Value::text(&grant.role.user),
                 Value::text(&account.host),
                 Value::text(&account.user),
-                flag(*admin),
+                flag(grant.admin),
             ])?;
         }
     }
@@ -379,13 +382,13 @@ pub fn proxies_priv(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (user, host, grantable) in &account.proxies {
+        for proxy in &account.proxies {
             emit(&[
                 Value::text(&account.host),
                 Value::text(&account.user),
-                Value::text(host),
-                Value::text(user),
-                Value::Int(i64::from(*grantable)),
+                Value::text(&proxy.host),
+                Value::text(&proxy.user),
+                Value::Int(i64::from(proxy.grantable)),
                 Value::text(""),
                 Value::DateTime(types::DateTime::ZERO),
             ])?;
@@ -401,9 +404,13 @@ pub fn default_roles(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (user, host) in &account.default_roles {
-            let own = [Value::text(&account.host), Value::text(&account.user)];
-            emit(&[own.as_slice(), &[Value::text(host), Value::text(user)]].concat())?;
+        for role in &account.default_roles {
+            emit(&[
+                Value::text(&account.host),
+                Value::text(&account.user),
+                Value::text(&role.host),
+                Value::text(&role.user),
+            ])?;
         }
     }
     Ok(())
@@ -416,9 +423,13 @@ pub fn global_grants(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for account in ctx.accounts() {
-        for (name, grantable) in &account.dynamic_privileges {
-            let own = [Value::text(&account.user), Value::text(&account.host)];
-            emit(&[own.as_slice(), &[Value::text(name), flag(*grantable)]].concat())?;
+        for held in &account.dynamic_privileges {
+            emit(&[
+                Value::text(&account.user),
+                Value::text(&account.host),
+                Value::text(&held.name),
+                flag(held.grantable),
+            ])?;
         }
     }
     Ok(())

@@ -76,7 +76,9 @@ fn column_row(table: &TableView, index: usize, column: &ColumnView) -> Vec<Value
         Value::text(&extra(column)),
         Value::text("select,insert,update,references"),
         Value::text(&column.comment),
-        Value::text(column.generated.as_ref().map_or("", |(text, _)| text.as_str())),
+        Value::text(
+            column.generated.as_ref().map_or("", |generated| generated.expression.as_str()),
+        ),
         optional_number(ty.spatial.srid.map(u64::from)),
     ]
 }
@@ -99,8 +101,12 @@ fn extra(column: &ColumnView) -> String {
     if let Some(now) = &column.on_update {
         words.push(format!("on update {now}"));
     }
-    if let Some((_, stored)) = column.generated {
-        words.push(if stored { "STORED GENERATED".into() } else { "VIRTUAL GENERATED".into() });
+    if let Some(generated) = &column.generated {
+        words.push(if generated.stored {
+            "STORED GENERATED".into()
+        } else {
+            "VIRTUAL GENERATED".into()
+        });
     }
     if column.invisible {
         words.push("INVISIBLE".into());
@@ -173,8 +179,7 @@ pub fn statistics(
     visit_tables(ctx, filter, "table_schema", "table_name", detail, &mut |table| {
         for index in &table.indexes {
             for (position, part) in index.parts.iter().enumerate() {
-                let (column, expression, prefix, descending, distinct) = part;
-                let nullable = column.as_deref().is_none_or(|name| is_nullable(table, name));
+                let nullable = part.column.as_deref().is_none_or(|name| is_nullable(table, name));
                 emit(&[
                     catalog(),
                     Value::text(&table.schema),
@@ -183,21 +188,21 @@ pub fn statistics(
                     Value::text(&table.schema),
                     Value::text(&index.name),
                     Value::UInt(position as u64 + 1),
-                    optional(column.as_deref()),
-                    match (index.kind, *descending) {
+                    optional(part.column.as_deref()),
+                    match (index.kind, part.descending) {
                         ("FULLTEXT", _) => Value::Null,
                         (_, true) => Value::text("D"),
                         (_, false) => Value::text("A"),
                     },
-                    Value::Int(*distinct as i64),
-                    prefix.map_or(Value::Null, |length| Value::Int(length.into())),
+                    Value::Int(part.distinct as i64),
+                    part.prefix_length.map_or(Value::Null, |length| Value::Int(length.into())),
                     Value::Null,
                     Value::text(if nullable { "YES" } else { "" }),
                     Value::text(index.kind),
                     Value::text(""),
                     Value::text(&index.comment),
                     yes_no(index.visible),
-                    optional(expression.as_deref()),
+                    optional(part.expression.as_deref()),
                 ])?;
             }
         }

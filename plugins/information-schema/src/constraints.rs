@@ -2,7 +2,8 @@
 
 use errors::Result;
 use plugin_api::{
-    ConstraintKind, ConstraintView, InfoFilter, InformationContext, TableDetail, TableView,
+    ConstraintKind, ConstraintView, InfoFilter, InformationContext, ReferencedView, TableDetail,
+    TableView,
 };
 use types::Value;
 
@@ -36,7 +37,7 @@ pub fn table_constraints(
             ConstraintKind::Primary(_) => ("PRIMARY KEY", true),
             ConstraintKind::Unique(_) => ("UNIQUE", true),
             ConstraintKind::Foreign { .. } => ("FOREIGN KEY", true),
-            ConstraintKind::Check(_, enforced) => ("CHECK", *enforced),
+            ConstraintKind::Check { enforced, .. } => ("CHECK", *enforced),
         };
         emit(&[
             catalog(),
@@ -64,7 +65,7 @@ pub fn key_column_usage(
             ConstraintKind::Foreign { columns, referenced, .. } => {
                 (named(columns), Some(referenced))
             }
-            ConstraintKind::Check(..) => return Ok(()),
+            ConstraintKind::Check { .. } => return Ok(()),
         };
         for (position, column) in columns.iter().enumerate() {
             // Expressions have a position but no row.
@@ -72,11 +73,11 @@ pub fn key_column_usage(
             let ordinal = Value::UInt(position as u64 + 1);
             let target = match referenced {
                 None => [Value::Null, Value::Null, Value::Null, Value::Null],
-                Some((schema, name, names)) => [
+                Some(ReferencedView { schema, table, columns }) => [
                     ordinal.clone(),
                     Value::text(schema),
-                    Value::text(name),
-                    names.get(position).map_or(Value::Null, |name| Value::text(name)),
+                    Value::text(table),
+                    columns.get(position).map_or(Value::Null, |name| Value::text(name)),
                 ],
             };
             let mut row = vec![
@@ -113,13 +114,13 @@ pub fn referential(
             Value::text(&table.schema),
             Value::text(&constraint.name),
             catalog(),
-            Value::text(&referenced.0),
+            Value::text(&referenced.schema),
             Value::text(unique_name),
             Value::text("NONE"),
             Value::text(on_update),
             Value::text(on_delete),
             Value::text(&table.name),
-            Value::text(&referenced.1),
+            Value::text(&referenced.table),
         ])
     })
 }
@@ -131,7 +132,7 @@ pub fn checks(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     visit(ctx, filter, &mut |table, constraint| {
-        let ConstraintKind::Check(expression, _) = &constraint.kind else { return Ok(()) };
+        let ConstraintKind::Check { expression, .. } = &constraint.kind else { return Ok(()) };
         emit(&[
             catalog(),
             Value::text(&table.schema),

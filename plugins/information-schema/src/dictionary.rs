@@ -1,7 +1,10 @@
 //! `data_dictionary`: our own schema, one table for each internal that somebody may want to see.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, TableDetail};
+use plugin_api::{
+    ConditionView, EngineStatView, FunctionView, InfoFilter, InformationContext, PluginItemView,
+    PluginView, SchemaView, TableDetail,
+};
 use types::Value;
 
 use crate::Emit;
@@ -39,15 +42,15 @@ pub fn session_variables(
 
 /// `MODULES`.
 pub fn modules(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    ctx.plugins().iter().try_for_each(|(info, _)| {
+    ctx.plugins().iter().try_for_each(|PluginView { info, .. }| {
         emit(&[Value::text(info.name), Value::text(info.description), yes_no(true)])
     })
 }
 
 /// `PLUGINS`.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (info, items) in ctx.plugins() {
-        for (slot, name) in &items {
+    for PluginView { info, items } in ctx.plugins() {
+        for PluginItemView { slot, name } in &items {
             emit(&[Value::text(name), Value::text(slot), yes_no(true), Value::text(info.name)])?;
         }
     }
@@ -58,18 +61,18 @@ pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
 pub fn functions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     ctx.functions()
         .iter()
-        .try_for_each(|(name, help)| emit(&[Value::text(name), Value::text(help)]))
+        .try_for_each(|FunctionView { name, help }| emit(&[Value::text(name), Value::text(help)]))
 }
 
 /// `PLAN_CACHE`.
 pub fn plan_cache(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (schema, text, hits, bytes, nanoseconds) in ctx.plan_cache() {
+    for plan in ctx.plan_cache() {
         emit(&[
-            Value::text(&schema),
-            Value::text(&text),
-            Value::UInt(hits),
-            Value::UInt(bytes),
-            Value::UInt(nanoseconds),
+            Value::text(&plan.schema),
+            Value::text(&plan.text),
+            Value::UInt(plan.hits),
+            Value::UInt(plan.bytes),
+            Value::UInt(plan.nanoseconds),
         ])?;
     }
     Ok(())
@@ -81,7 +84,7 @@ pub fn engine_statistics(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    ctx.engine_stats().iter().try_for_each(|(engine, group, name, value)| {
+    ctx.engine_stats().iter().try_for_each(|EngineStatView { engine, group, name, value }| {
         emit(&[Value::text(engine), Value::text(group), Value::text(name), Value::text(value)])
     })
 }
@@ -95,21 +98,21 @@ pub fn engine_status(
     let mut stats = ctx.engine_stats();
     stats.sort();
     let deadlocks = ctx.latest_deadlocks();
-    for engine in stats.chunk_by(|left, right| left.0 == right.0) {
-        let memory = engine.iter().filter(|(_, group, ..)| group == "memory");
-        let bytes: u64 = memory.filter_map(|(.., value)| value.parse::<u64>().ok()).sum();
+    for engine in stats.chunk_by(|left, right| left.engine == right.engine) {
+        let memory = engine.iter().filter(|stat| stat.group == "memory");
+        let bytes: u64 = memory.filter_map(|stat| stat.value.parse::<u64>().ok()).sum();
         let mut text = format!("Total memory allocated {bytes}\n");
-        for (_, group, name, value) in engine {
+        for EngineStatView { group, name, value, .. } in engine {
             text.push_str(&format!("{group}.{name} {value}\n"));
         }
-        if let Some((_, deadlock)) = deadlocks.iter().find(|(name, _)| *name == engine[0].0) {
+        if let Some((_, deadlock)) = deadlocks.iter().find(|(name, _)| *name == engine[0].engine) {
             let mut at = Vec::new();
             time(deadlock.at_micros as i64).write_plain_text(&mut at);
             let at = String::from_utf8_lossy(&at);
             let members = deadlock.to_text(|_| None);
             text.push_str(&format!("LATEST DETECTED DEADLOCK {at} UTC\n{members}"));
         }
-        emit(&[Value::text(&engine[0].0), Value::text(&text)])?;
+        emit(&[Value::text(&engine[0].engine), Value::text(&text)])?;
     }
     Ok(())
 }
@@ -120,10 +123,10 @@ pub fn memory_by_owner(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for (engine, _, name, value) in ctx.engine_stats().iter().filter(|stat| stat.1 == "memory") {
-        let owner = name.strip_suffix("_bytes").unwrap_or(name);
-        let bytes = value.parse().map_or(Value::Null, Value::UInt);
-        emit(&[Value::text(engine), Value::text(owner), bytes])?;
+    for stat in ctx.engine_stats().iter().filter(|stat| stat.group == "memory") {
+        let owner = stat.name.strip_suffix("_bytes").unwrap_or(&stat.name);
+        let bytes = stat.value.parse().map_or(Value::Null, Value::UInt);
+        emit(&[Value::text(&stat.engine), Value::text(owner), bytes])?;
     }
     let catalog = Value::UInt(ctx.catalog_bytes());
     emit(&[Value::text("server"), Value::text("catalog"), catalog])?;
@@ -138,11 +141,11 @@ pub fn recovery_progress(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     let stats = ctx.engine_stats();
-    let recovery: Vec<_> = stats.iter().filter(|(_, group, ..)| group == "recovery").collect();
-    for engine in recovery.chunk_by(|left, right| left.0 == right.0) {
+    let recovery: Vec<_> = stats.iter().filter(|stat| stat.group == "recovery").collect();
+    for engine in recovery.chunk_by(|left, right| left.engine == right.engine) {
         let text = |wanted: &str| {
-            let found = engine.iter().find(|(_, _, name, _)| name == wanted);
-            found.map_or("", |(.., value)| value.as_str())
+            let found = engine.iter().find(|stat| stat.name == wanted);
+            found.map_or("", |stat| stat.value.as_str())
         };
         let optional = |wanted: &str| text(wanted).parse().map_or(Value::Null, Value::UInt);
         let number = |wanted: &str| Value::UInt(text(wanted).parse().unwrap_or(0));
@@ -169,11 +172,11 @@ pub fn backup_progress(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     let stats = ctx.engine_stats();
-    let backup: Vec<_> = stats.iter().filter(|(_, group, ..)| group == "backup").collect();
-    for engine in backup.chunk_by(|left, right| left.0 == right.0) {
+    let backup: Vec<_> = stats.iter().filter(|stat| stat.group == "backup").collect();
+    for engine in backup.chunk_by(|left, right| left.engine == right.engine) {
         let text = |wanted: &str| {
-            let found = engine.iter().find(|(_, _, name, _)| name == wanted);
-            found.map_or("", |(.., value)| value.as_str())
+            let found = engine.iter().find(|stat| stat.name == wanted);
+            found.map_or("", |stat| stat.value.as_str())
         };
         let number = |wanted: &str| Value::UInt(text(wanted).parse().unwrap_or(0));
         // Unknown until the end.
@@ -202,10 +205,10 @@ pub fn index_builds(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     let stats = ctx.engine_stats();
-    let builds = stats.iter().filter(|(_, group, ..)| group == "index_build");
-    let counters = builds.filter_map(|(_, _, name, value)| {
-        let (index, _) = name.rsplit_once('/')?;
-        Some((index, Value::UInt(value.parse().unwrap_or(0))))
+    let builds = stats.iter().filter(|stat| stat.group == "index_build");
+    let counters = builds.filter_map(|stat| {
+        let (index, _) = stat.name.rsplit_once('/')?;
+        Some((index, Value::UInt(stat.value.parse().unwrap_or(0))))
     });
     let counters: Vec<_> = counters.collect();
     for build in counters.chunk_by(|left, right| left.0 == right.0) {
@@ -235,7 +238,7 @@ pub fn io_histogram(
 
 /// `CONDITIONS`: what SHOW WARNINGS shows.
 pub fn conditions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    ctx.conditions().iter().try_for_each(|(level, code, message)| {
+    ctx.conditions().iter().try_for_each(|ConditionView { level, code, message }| {
         emit(&[Value::text(level), Value::UInt((*code).into()), Value::text(message)])
     })
 }
@@ -270,7 +273,7 @@ pub fn create_schema_statements(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    for (schema, _) in ctx.schemas() {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
         if let Some(text) = ctx.schema_create_statement(&schema) {
             emit(&[Value::text(&schema), Value::text(&text)])?;
         }

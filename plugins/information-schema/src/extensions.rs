@@ -11,8 +11,8 @@ use crate::tables::{UNLISTED, visit_tables};
 
 /// `SCHEMATA_EXTENSIONS`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    let mut listed = ctx.schemas().into_iter().filter(|(name, _)| &**name != UNLISTED);
-    listed.try_for_each(|(name, _)| emit(&[catalog(), Value::text(&name), Value::text("")]))
+    let mut listed = ctx.schemas().into_iter().filter(|schema| schema.name != UNLISTED);
+    listed.try_for_each(|schema| emit(&[catalog(), Value::text(&schema.name), Value::text("")]))
 }
 
 /// `TABLES_EXTENSIONS`.

@@ -1,7 +1,10 @@
 //! The session's roles: those it may take, those it has taken, and what they bring.
 
 use errors::Result;
-use plugin_api::{AccountView, InfoFilter, InformationContext};
+use plugin_api::{
+    AccountView, ColumnPrivilegesView, InfoFilter, InformationContext, RoleView,
+    RoutinePrivilegesView, TablePrivilegesView,
+};
 use types::Value;
 
 use crate::Emit;
@@ -30,7 +33,8 @@ fn visit_applicable(
     let accounts = ctx.role_accounts();
     let Some(own) = accounts.first() else { return Ok(()) };
     for (position, holder) in accounts.iter().enumerate() {
-        for (user, host, admin) in holder.roles.iter().filter(|(.., admin)| is_wanted(*admin)) {
+        for grant in holder.roles.iter().filter(|grant| is_wanted(grant.admin)) {
+            let RoleView { user, host } = &grant.role;
             emit(&[
                 Value::text(&own.user),
                 Value::text(&own.host),
@@ -38,7 +42,7 @@ fn visit_applicable(
                 Value::text(&holder.host),
                 Value::text(user),
                 Value::text(host),
-                yes_no(*admin),
+                yes_no(grant.admin),
                 yes_no(position == 0 && is_default(own, user, host)),
                 yes_no(false),
             ])?;
@@ -48,13 +52,13 @@ fn visit_applicable(
 }
 
 fn is_default(account: &AccountView, user: &str, host: &str) -> bool {
-    account.default_roles.iter().any(|(name, at)| name == user && at == host)
+    account.default_roles.iter().any(|role| role.user == user && role.host == host)
 }
 
 /// `ENABLED_ROLES`: those in force.
 pub fn enabled(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let accounts = ctx.role_accounts();
-    for (user, host) in ctx.active_roles() {
+    for RoleView { user, host } in ctx.active_roles() {
         let default = accounts.first().is_some_and(|own| is_default(own, &user, &host));
         emit(&[Value::text(&user), Value::text(&host), yes_no(default), yes_no(false)])?;
     }
@@ -66,18 +70,17 @@ fn roles_in_force(ctx: &dyn InformationContext) -> Vec<AccountView> {
     let mut names = ctx.active_roles();
     let accounts = ctx.role_accounts();
     let mut next = 0;
-    while let Some((user, host)) = names.get(next).cloned() {
+    while let Some(name) = names.get(next).cloned() {
         next += 1;
-        let role = accounts.iter().find(|one| one.user == user && one.host == host);
-        for (user, host, _) in role.iter().flat_map(|role| &role.roles) {
-            let name = (user.clone(), host.clone());
-            if !names.contains(&name) {
-                names.push(name);
+        let role = accounts.iter().find(|one| one.user == name.user && one.host == name.host);
+        for grant in role.iter().flat_map(|role| &role.roles) {
+            if !names.contains(&grant.role) {
+                names.push(grant.role.clone());
             }
         }
     }
     let is_named = |role: &AccountView| {
-        names.iter().any(|(user, host)| role.user == *user && role.host == *host)
+        names.iter().any(|name| role.user == name.user && role.host == name.host)
     };
     accounts.into_iter().skip(1).filter(is_named).collect()
 }
@@ -99,7 +102,7 @@ pub fn table_grants(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for role in roles_in_force(ctx) {
-        for (schema, table, names) in &role.table_privileges {
+        for TablePrivilegesView { schema, table, names } in &role.table_privileges {
             let object = [Value::text(schema), Value::text(table)];
             let held = [set_text(names), may_grant(names)];
             emit(&[head(&role).as_slice(), &object, &held].concat())?;
@@ -115,11 +118,12 @@ pub fn column_grants(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for role in roles_in_force(ctx) {
-        for (schema, table, column, names) in &role.column_privileges {
+        for ColumnPrivilegesView { schema, table, column, names } in &role.column_privileges {
             let object = [Value::text(schema), Value::text(table), Value::text(column)];
             // Columns have no GRANT OPTION of their own.
-            let of_table = role.table_privileges.iter().find(|(s, t, _)| s == schema && t == table);
-            let grantable = of_table.map_or_else(|| yes_no(false), |(.., names)| may_grant(names));
+            let mut tables = role.table_privileges.iter();
+            let of_table = tables.find(|held| held.schema == *schema && held.table == *table);
+            let grantable = of_table.map_or_else(|| yes_no(false), |held| may_grant(&held.names));
             emit(&[head(&role).as_slice(), &object, &[set_text(names), grantable]].concat())?;
         }
     }
@@ -133,7 +137,7 @@ pub fn routine_grants(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     for role in roles_in_force(ctx) {
-        for (schema, _, routine, names) in &role.routine_privileges {
+        for RoutinePrivilegesView { schema, routine, names, .. } in &role.routine_privileges {
             let name = [Value::text(schema), Value::text(routine)];
             let catalog = [Value::text("def")];
             let held = [routine_set_text(names), may_grant(names)];

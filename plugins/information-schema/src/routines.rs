@@ -1,7 +1,7 @@
 //! Stored routines, their parameters, and triggers.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView};
+use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView, SchemaView};
 use types::{DataType, DateTime, TypeKind, Value};
 
 use crate::Emit;
@@ -12,7 +12,7 @@ fn visit(
     ctx: &dyn InformationContext,
     visit: &mut dyn FnMut(&RoutineView) -> Result<()>,
 ) -> Result<()> {
-    for (schema, _) in ctx.schemas() {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
         ctx.check_cancelled()?;
         ctx.routines(&schema).iter().try_for_each(&mut *visit)?;
     }
@@ -65,7 +65,7 @@ pub fn routines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
 
 /// `TRIGGERS`.
 pub fn triggers(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (schema, _) in ctx.schemas() {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
         ctx.check_cancelled()?;
         for trigger in ctx.triggers(&schema) {
             emit(&[
@@ -100,11 +100,11 @@ pub fn triggers(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
 /// `EVENTS`.
 pub fn events(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let moment = |at: Option<DateTime>| at.map_or(Value::Null, Value::DateTime);
-    for (schema, _) in ctx.schemas() {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
         ctx.check_cancelled()?;
         for event in ctx.events(&schema) {
             let (value, unit) = match &event.interval {
-                Some((value, unit)) => (Value::text(value), Value::text(unit)),
+                Some(interval) => (Value::text(&interval.value), Value::text(&interval.unit)),
                 None => (Value::Null, Value::Null),
             };
             emit(&[

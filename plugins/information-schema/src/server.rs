@@ -1,7 +1,10 @@
 //! Character sets, engines, plugins, variables, counters and connections.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, ProcessView};
+use plugin_api::{
+    FunctionView, InfoFilter, InformationContext, PluginItemView, PluginView, ProcessView,
+    StatusScope,
+};
 use types::Value;
 
 use crate::Emit;
@@ -72,14 +75,14 @@ pub fn stopwords(_: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
 
 /// `ENGINES`.
 pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (name, support, comment, transactions, xa, savepoints) in ctx.engines() {
+    for engine in ctx.engines() {
         emit(&[
-            Value::text(&name),
-            Value::text(support),
-            Value::text(&comment),
-            yes_no(transactions),
-            yes_no(xa),
-            yes_no(savepoints),
+            Value::text(&engine.name),
+            Value::text(engine.support),
+            Value::text(&engine.comment),
+            yes_no(engine.transactions),
+            yes_no(engine.xa),
+            yes_no(engine.savepoints),
         ])?;
     }
     Ok(())
@@ -87,8 +90,8 @@ pub fn engines(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
 
 /// `PLUGINS`: one row for each thing that a plugin brought, functions left out.
 pub fn plugins(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (info, items) in ctx.plugins() {
-        for (slot, name) in items.iter().filter(|(slot, _)| is_plugin_slot(slot)) {
+    for PluginView { info, items } in ctx.plugins() {
+        for PluginItemView { slot, name } in items.iter().filter(|item| is_plugin_slot(item.slot)) {
             emit(&[
                 Value::text(name),
                 Value::text("1.0"),
@@ -297,8 +300,8 @@ pub fn persisted_variables(
     Ok(())
 }
 
-fn status(ctx: &dyn InformationContext, global: bool, emit: &mut Emit<'_>) -> Result<()> {
-    let counters = ctx.status(global);
+fn status(ctx: &dyn InformationContext, scope: StatusScope, emit: &mut Emit<'_>) -> Result<()> {
+    let counters = ctx.status(scope);
     counters.iter().try_for_each(|(name, value)| emit(&[Value::text(name), Value::text(value)]))
 }
 
@@ -308,7 +311,7 @@ pub fn global_status(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    status(ctx, true, emit)
+    status(ctx, StatusScope::Global, emit)
 }
 
 /// `performance_schema.session_status`.
@@ -317,14 +320,14 @@ pub fn session_status(
     _: &InfoFilter,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
-    status(ctx, false, emit)
+    status(ctx, StatusScope::Session, emit)
 }
 
 /// `mysql.help_topic`: the functions with their help.
 pub fn help_topic(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let mut functions = ctx.functions();
     functions.sort_unstable();
-    for (number, (name, help)) in functions.iter().enumerate() {
+    for (number, FunctionView { name, help }) in functions.iter().enumerate() {
         emit(&[
             Value::UInt(number as u64 + 1),
             Value::text(name),

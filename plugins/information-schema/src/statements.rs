@@ -1,7 +1,7 @@
 //! Statements of `performance_schema`: those that run, and sums by text from the plan cache.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext};
+use plugin_api::{InfoFilter, InformationContext, PlanCacheView};
 use types::Value;
 
 use crate::Emit;
@@ -50,7 +50,7 @@ pub fn current(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
 /// `events_statements_summary_by_digest`: texts with their literals taken out, as the plan cache has them. The digest is a hash of
 /// the schema and the text; errors, rows and quantiles are not counted by text.
 pub fn by_digest(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (schema, text, count, _, nanoseconds) in ctx.plan_cache() {
+    for PlanCacheView { schema, text, hits: count, nanoseconds, .. } in ctx.plan_cache() {
         let total = nanoseconds.saturating_mul(NANOSECOND);
         let mut row = vec![
             optional(Some(schema.as_str()).filter(|schema| !schema.is_empty())),

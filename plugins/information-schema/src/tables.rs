@@ -1,7 +1,9 @@
 //! Schemas, tables and views.
 
 use errors::Result;
-use plugin_api::{InfoFilter, InformationContext, PartitionView, TableDetail, TableView};
+use plugin_api::{
+    InfoFilter, InformationContext, PartitionView, SchemaView, TableDetail, TableView,
+};
 use types::Value;
 
 use crate::Emit;
@@ -18,7 +20,7 @@ pub fn visit_tables(
 ) -> Result<()> {
     let wanted = filter.value(schema_column);
     let table = filter.value(table_column);
-    for (schema, _) in ctx.schemas() {
+    for SchemaView { name: schema, .. } in ctx.schemas() {
         if wanted.is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&schema)) {
             continue;
         }
@@ -33,7 +35,7 @@ pub(crate) const UNLISTED: &str = "data_dictionary";
 
 /// `SCHEMATA`.
 pub fn schemata(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    for (name, collation) in ctx.schemas() {
+    for SchemaView { name, collation } in ctx.schemas() {
         if &*name == UNLISTED {
             continue;
         }

@@ -70,9 +70,10 @@ impl Scope<'_> {
             None => Err(err!(NO_DB_ERROR)),
             Some(name) => {
                 let known = self.facts.schemas().into_iter();
-                let mut matching =
-                    known.filter(|(schema, _)| schema == name || is_system(name, schema));
-                matching.next().map(|(schema, _)| schema).ok_or_else(|| err!(BAD_DB_ERROR, name))
+                let mut matching = known
+                    .map(|schema| schema.name)
+                    .filter(|schema| schema == name || is_system(name, schema));
+                matching.next().ok_or_else(|| err!(BAD_DB_ERROR, name))
             }
         }
     }

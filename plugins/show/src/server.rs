@@ -1,6 +1,6 @@
 //! SHOW statements about the server.
 
-use plugin_api::InformationContext;
+use plugin_api::{FunctionView, InformationContext};
 use syntax::ast::{Limit, VarScope};
 
 use crate::select::{Select, literal};
@@ -210,7 +210,7 @@ pub fn replica_status() -> Select {
 
 /// HELP 'topic': the topic, or a list when the word does not name exactly one.
 pub fn help(topic: &str, facts: &dyn InformationContext) -> Select {
-    let is_word = |(name, _): &&(&'static str, &'static str)| name.eq_ignore_ascii_case(topic);
+    let is_word = |function: &&FunctionView| function.name.eq_ignore_ascii_case(topic);
     if facts.functions().iter().filter(is_word).count() != 1 {
         return Select::from("mysql.help_topic")
             .item("name", "name")

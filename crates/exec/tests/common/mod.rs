@@ -20,8 +20,10 @@ use plan::{
 };
 use plugin_api::test_support::FakeSession;
 use plugin_api::{
-    AccountView, BindContext, FunctionContext, InformationContext, Plugin, PluginInfo, ProcessView,
-    Registrar, Registry, RowSource, TableDetail, TableView, VariableView,
+    AccountInformation, AccountView, BindContext, ConditionView, EngineInformation, EngineStatView,
+    EngineView, FunctionContext, FunctionView, PlanCacheView, Plugin, PluginInfo, PluginView,
+    ProcessView, ProgramInformation, Registrar, Registry, RowSource, SchemaInformation, SchemaView,
+    ServerInformation, StatusInformation, StatusScope, TableDetail, TableView, VariableView,
 };
 use sys::threads::HelperLimit;
 use types::{CollationId, DataType, DateTime, SqlMode, Value};
@@ -88,8 +90,8 @@ impl TransactionSource for Source {
 /// Knows nothing.
 struct NoInformation;
 
-impl InformationContext for NoInformation {
-    fn schemas(&self) -> Vec<(String, String)> {
+impl SchemaInformation for NoInformation {
+    fn schemas(&self) -> Vec<SchemaView> {
         Vec::new()
     }
     fn tables(
@@ -104,52 +106,66 @@ impl InformationContext for NoInformation {
     fn schema_create_statement(&self, _: &str) -> Option<String> {
         None
     }
+}
+
+impl ProgramInformation for NoInformation {}
+
+impl StatusInformation for NoInformation {
     fn variables(&self) -> Vec<VariableView> {
         Vec::new()
     }
-    fn status(&self, _: bool) -> Vec<(String, String)> {
+    fn status(&self, _: StatusScope) -> Vec<(String, String)> {
         Vec::new()
     }
-    fn processes(&self) -> Vec<ProcessView> {
+    fn conditions(&self) -> Vec<ConditionView> {
         Vec::new()
     }
-    fn conditions(&self) -> Vec<(&'static str, u16, String)> {
+}
+
+impl EngineInformation for NoInformation {
+    fn engines(&self) -> Vec<EngineView> {
         Vec::new()
     }
-    fn engines(&self) -> Vec<(String, &'static str, String, bool, bool, bool)> {
+    fn engine_stats(&self) -> Vec<EngineStatView> {
         Vec::new()
     }
-    fn resident_bytes(&self) -> u64 {
-        0
-    }
-    fn engine_stats(&self) -> Vec<(String, String, String, String)> {
-        Vec::new()
-    }
-    fn plugins(&self) -> Vec<(PluginInfo, Vec<(&'static str, String)>)> {
-        Vec::new()
-    }
-    fn functions(&self) -> Vec<(&'static str, &'static str)> {
-        Vec::new()
-    }
-    fn plan_cache(&self) -> Vec<(String, String, u64, u64, u64)> {
-        Vec::new()
-    }
+}
+
+impl AccountInformation for NoInformation {
     fn accounts(&self) -> Vec<AccountView> {
         Vec::new()
     }
     fn grants(&self, _: Option<&str>) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-    fn database(&self) -> Option<String> {
-        None
-    }
     fn current_user(&self) -> String {
         String::new()
     }
-    fn now_micros(&self) -> i64 {
+}
+
+impl ServerInformation for NoInformation {
+    fn processes(&self) -> Vec<ProcessView> {
+        Vec::new()
+    }
+    fn resident_bytes(&self) -> u64 {
         0
     }
+    fn plugins(&self) -> Vec<PluginView> {
+        Vec::new()
+    }
+    fn functions(&self) -> Vec<FunctionView> {
+        Vec::new()
+    }
+    fn plan_cache(&self) -> Vec<PlanCacheView> {
+        Vec::new()
+    }
+    fn database(&self) -> Option<String> {
+        None
+    }
     fn started_micros(&self) -> i64 {
+        0
+    }
+    fn now_micros(&self) -> i64 {
         0
     }
     fn check_cancelled(&self) -> Result<()> {

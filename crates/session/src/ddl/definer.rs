@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::accounts::PrivilegeChecks;
-use binder::{BindInput, Binder, BoundTableExpression};
+use binder::{BindInput, Binder, BoundTableExpression, ViewReader};
 use catalog::{CatalogSnapshot, CatalogView, PrivilegeSet};
 use definitions::{Context, Engines};
 use errors::{Diagnostics, Error, Result};
@@ -12,7 +12,6 @@ use syntax::ast::{Expr, SelectItemKind};
 use types::{DataType, Value};
 use variables::Settings;
 
-use crate::query::Reader;
 use crate::server::Server;
 use crate::session::Session;
 use crate::statement::{Origin, Running, parse_error};
@@ -92,7 +91,7 @@ impl Context for Definer<'_> {
         let view = CatalogView::default();
         let bind = self.session.bind_context();
         let input = BindInput {
-            catalog: &Reader { view: &view, database: None },
+            catalog: &ViewReader { view: &view, database: None },
             registry: &self.session.server.registry,
             bind: &bind,
             variables: &self.session.services,

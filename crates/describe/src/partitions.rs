@@ -6,7 +6,7 @@ use plugin_api::PartitionView;
 use definitions::{method_expression, method_name, values_text};
 
 /// The partitions of a table, subpartitions where there are some.
-pub(super) fn views(table: &Table) -> Vec<PartitionView> {
+pub(crate) fn views(table: &Table) -> Vec<PartitionView> {
     let Some(partitioning) = &table.partitioning else { return Vec::new() };
     let mut views = Vec::with_capacity(partitioning.leaves());
     let sub = partitioning.sub.as_ref();
@@ -39,7 +39,7 @@ pub(super) fn views(table: &Table) -> Vec<PartitionView> {
 }
 
 /// Gives each leaf its part of the table's rows: the engine counts those of the whole.
-pub(super) fn share_rows(views: &mut [PartitionView], rows: u64) {
+pub(crate) fn share_rows(views: &mut [PartitionView], rows: u64) {
     let count = views.len() as u64;
     for (at, view) in views.iter_mut().enumerate() {
         view.rows = rows / count + u64::from((at as u64) < rows % count);

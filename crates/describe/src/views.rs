@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use binder::{BindInput, Binder, VariableTypes};
+use binder::{BindInput, Binder, VariableTypes, ViewReader};
 use catalog::View;
 use errors::Result;
 use plan::LogicalStatement;
 use plugin_api::{BindContext, ColumnView, TableView};
 use types::{DataType, SqlMode};
 
-use super::{Information, VIEW, plain_column};
-use crate::query::Reader;
+use crate::columns::plain_column;
+use crate::information::Information;
 use crate::show_create;
+use crate::tables::VIEW;
 
 /// A view's SELECT has no variables.
 struct NoVariables;
@@ -31,7 +32,7 @@ impl VariableTypes for NoVariables {
 }
 
 impl Information<'_> {
-    pub(super) fn view_view(&self, view: &View) -> TableView {
+    pub(crate) fn view_view(&self, view: &View) -> TableView {
         TableView {
             schema: view.schema.to_string(),
             name: view.name.to_string(),
@@ -54,7 +55,7 @@ impl Information<'_> {
     }
 
     /// Whether rows can be changed through a view.
-    pub(super) fn is_updatable(&self, view: &Arc<View>) -> bool {
+    pub(crate) fn is_view_updatable(&self, view: &Arc<View>) -> bool {
         self.with_binder(view, |binder| binder.is_updatable(view))
     }
 
@@ -82,8 +83,8 @@ impl Information<'_> {
         let catalog = self.catalog_view();
         let bind = view_context();
         run(Binder::new(BindInput {
-            catalog: &Reader { view: &catalog, database: Some(&view.schema) },
-            registry: &self.server.registry,
+            catalog: &ViewReader { view: &catalog, database: Some(&view.schema) },
+            registry: self.server.registry(),
             bind: &bind,
             variables: &NoVariables,
             parameter_types: None,

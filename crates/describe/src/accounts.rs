@@ -1,0 +1,242 @@
+//! Accounts, roles and grants.
+
+use ::accounts::parse_account;
+use catalog::{Account, AccountName, EarlierPassword, LockTime, PrivilegeSet, TlsRequirement};
+use errors::{Result, err};
+use plugin_api::{
+    AccountInformation, AccountView, ColumnPrivilegesView, DynamicPrivilegeView,
+    EarlierPasswordView, ProxyView, RoleGrantView, RoleView, RoutinePrivilegesView,
+    SchemaPrivilegesView, TablePrivilegesView,
+};
+
+use crate::grants::{grant_statements, with_roles};
+use crate::information::Information;
+
+impl AccountInformation for Information<'_> {
+    fn accounts(&self) -> Vec<AccountView> {
+        let snapshot = self.server.catalog().snapshot();
+        let may_read = self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT)
+            || self.privileges.global().contains(PrivilegeSet::CREATE_USER);
+        snapshot
+            .accounts()
+            .iter()
+            .filter(|account| may_read || account.name == *self.account)
+            .map(|account| account_view(account, may_read))
+            .collect()
+    }
+
+    fn role_accounts(&self) -> Vec<AccountView> {
+        let snapshot = self.server.catalog().snapshot();
+        let mut names = vec![self.account.clone()];
+        let mut views = Vec::new();
+        let mut next = 0;
+        while let Some(name) = names.get(next).cloned() {
+            next += 1;
+            let Some(account) = snapshot.accounts().get(&name) else { continue };
+            views.push(account_view(account, false));
+            for grant in &account.roles {
+                if !names.contains(&grant.role) {
+                    names.push(grant.role.clone());
+                }
+            }
+        }
+        views
+    }
+
+    fn active_roles(&self) -> Vec<RoleView> {
+        self.active_roles.iter().map(role_view).collect()
+    }
+
+    fn grants(&self, account: Option<&str>) -> Result<Vec<String>> {
+        let snapshot = self.server.catalog().snapshot();
+        let name = match account {
+            None => self.account.clone(),
+            Some(text) => parse_account(text),
+        };
+        let may_read = name == *self.account
+            || self.privileges.on_schema("mysql").contains(PrivilegeSet::SELECT);
+        if !may_read {
+            return Err(err!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, "mysql"));
+        }
+        let accounts = snapshot.accounts();
+        match accounts.get(&name) {
+            Some(found) if account.is_none() => {
+                let merged = with_roles(accounts, found, self.active_roles);
+                Ok(grant_statements(&merged))
+            }
+            Some(found) => Ok(grant_statements(found)),
+            None if name == *self.account => Ok(vec![format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}` WITH GRANT OPTION",
+                name.user, name.host
+            )]),
+            None => Err(err!(NONEXISTING_GRANT, name.user, name.host)),
+        }
+    }
+
+    fn current_user(&self) -> String {
+        self.account.to_string()
+    }
+}
+
+fn role_view(role: &AccountName) -> RoleView {
+    RoleView { user: role.user.to_string(), host: role.host.to_string() }
+}
+
+/// An account as information tables see it.
+fn account_view(account: &Account, with_secret: bool) -> AccountView {
+    let names = |set: PrivilegeSet| -> Vec<String> {
+        let mut names: Vec<String> = set.names().map(str::to_owned).collect();
+        if set.contains(PrivilegeSet::GRANT_OPTION) {
+            names.push("GRANT OPTION".into());
+        }
+        names
+    };
+    let mut privileges: Vec<String> = account.global.names().map(str::to_owned).collect();
+    privileges.extend(account.dynamic.keys().map(|name| name.to_string()));
+    AccountView {
+        user: account.name.user.to_string(),
+        host: account.name.host.to_string(),
+        plugin: account.plugin.to_string(),
+        authentication_string: if with_secret {
+            String::from_utf8_lossy(&account.authentication_string).into_owned()
+        } else {
+            String::new()
+        },
+        privileges,
+        schema_privileges: account
+            .schemas
+            .iter()
+            .map(|(schema, set)| SchemaPrivilegesView {
+                schema: schema.to_string(),
+                names: names(*set),
+            })
+            .collect(),
+        table_privileges: account
+            .tables
+            .iter()
+            .map(|((schema, table), grant)| TablePrivilegesView {
+                schema: schema.to_string(),
+                table: table.to_string(),
+                names: names(grant.table),
+            })
+            .collect(),
+        column_privileges: column_privileges(account, names),
+        routine_privileges: account
+            .routines
+            .iter()
+            .map(|((schema, kind, name), set)| RoutinePrivilegesView {
+                schema: schema.to_string(),
+                kind: kind.as_str(),
+                routine: name.to_string(),
+                names: names(*set),
+            })
+            .collect(),
+        dynamic_privileges: account
+            .dynamic
+            .iter()
+            .map(|(name, grantable)| DynamicPrivilegeView {
+                name: name.to_string(),
+                grantable: *grantable,
+            })
+            .collect(),
+        roles: account
+            .roles
+            .iter()
+            .map(|grant| RoleGrantView { role: role_view(&grant.role), admin: grant.admin })
+            .collect(),
+        default_roles: account.default_roles.iter().map(role_view).collect(),
+        proxies: account
+            .proxies
+            .iter()
+            .map(|(name, grantable)| ProxyView {
+                user: name.user.to_string(),
+                host: name.host.to_string(),
+                grantable: *grantable,
+            })
+            .collect(),
+        tls: match account.tls {
+            TlsRequirement::None => "",
+            TlsRequirement::Ssl => "ANY",
+            TlsRequirement::X509 => "X509",
+            TlsRequirement::Specified { .. } => "SPECIFIED",
+        },
+        limits: account.limits,
+        password_expired: account.password_expired,
+        password_changed_micros: account.password_changed_micros,
+        password_lifetime: account.password_policy.lifetime_days.map(u64::from),
+        password_history: account.password_policy.history.map(u64::from),
+        password_reuse_days: account.password_policy.reuse_days.map(u64::from),
+        password_require_current: account.password_policy.require_current,
+        user_attributes: user_attributes(account, with_secret),
+        earlier_passwords: match with_secret {
+            true => account.earlier_passwords.iter().map(earlier_password).collect(),
+            false => Vec::new(),
+        },
+        grant_option: account.global.contains(PrivilegeSet::GRANT_OPTION),
+        locked: account.locked,
+        attribute: account.attribute.to_string(),
+    }
+}
+
+fn earlier_password(earlier: &EarlierPassword) -> EarlierPasswordView {
+    let secret = String::from_utf8_lossy(&earlier.secret).into_owned();
+    EarlierPasswordView { since_micros: earlier.since_micros, secret }
+}
+
+/// What is kept of an account beside columns, in the order in which JSON keeps the names.
+fn user_attributes(account: &Account, with_secret: bool) -> String {
+    let mut parts = Vec::new();
+    if !account.attribute.is_empty() {
+        parts.push(format!("\"metadata\": {}", account.attribute));
+    }
+    let policy = &account.password_policy;
+    if policy.failed_logins_max > 0 || policy.lock_time != LockTime::Days(0) {
+        let days = match policy.lock_time {
+            LockTime::Days(days) => i32::from(days),
+            LockTime::Unbounded => -1,
+        };
+        parts.push(format!(
+            "\"Password_locking\": {{\"failed_login_attempts\": {}, \"password_lock_time_days\": {days}}}",
+            policy.failed_logins_max
+        ));
+    }
+    if with_secret && !account.second_secret.is_empty() {
+        let secret = String::from_utf8_lossy(&account.second_secret);
+        parts.push(format!("\"additional_password\": {}", json_text(&secret)));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{{{}}}", parts.join(", ")),
+    }
+}
+
+/// A JSON string. Stored passwords are printable, but those of other servers may hold control characters.
+fn json_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter < ' ' => out += &format!("\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    out + "\""
+}
+
+fn column_privileges(
+    account: &Account,
+    names: impl Fn(PrivilegeSet) -> Vec<String>,
+) -> Vec<ColumnPrivilegesView> {
+    let mut rows = Vec::new();
+    for ((schema, table), grant) in &account.tables {
+        for (column, set) in &grant.columns {
+            rows.push(ColumnPrivilegesView {
+                schema: schema.to_string(),
+                table: table.to_string(),
+                column: column.to_string(),
+                names: names(*set),
+            });
+        }
+    }
+    rows
+}

@@ -1,0 +1,111 @@
+//! Columns of tables.
+
+use catalog::{Column, ColumnDefault, Generated, Index, IndexPart, Table};
+use definitions::type_text;
+use plugin_api::{ColumnView, GeneratedView};
+use types::{DataType, TypeKind, Value, ZoneRules};
+
+use crate::histogram::shown_histogram;
+use crate::show_create::constant_text;
+
+/// `PRI`, `UNI`, `MUL` or nothing: what keys a column is in.
+pub fn key_of(table: &Table, position: usize) -> &'static str {
+    let in_primary =
+        table.primary().is_some_and(|index| index.parts.iter().any(|part| part.column == position));
+    if in_primary {
+        return "PRI";
+    }
+    let nullable = |part: &IndexPart| table.columns[part.column].ty.nullable;
+    let whole = |index: &Index| {
+        index.unique
+            && index.parts.iter().all(|part| part.prefix_length.is_none() && !nullable(part))
+    };
+    // Without a primary key the first unique NOT NULL index is shown as one.
+    let stand_in = if table.primary().is_some() {
+        None
+    } else {
+        table.indexes.iter().find(|index| whole(index))
+    };
+    if stand_in.is_some_and(|index| index.parts.iter().any(|part| part.column == position)) {
+        return "PRI";
+    }
+    let mut key = "";
+    for index in &table.indexes {
+        if index.parts.first().is_some_and(|part| part.column == position) {
+            if index.unique && index.parts.len() == 1 {
+                return "UNI";
+            }
+            key = "MUL";
+        }
+    }
+    if table.fulltext.iter().any(|index| index.columns.first() == Some(&position)) {
+        key = "MUL";
+    }
+    key
+}
+
+pub(crate) fn column_view(
+    table: &Table,
+    position: usize,
+    column: &Column,
+    zone: &dyn ZoneRules,
+) -> ColumnView {
+    let now = |digits: u8| match digits {
+        0 => "CURRENT_TIMESTAMP".to_owned(),
+        digits => format!("CURRENT_TIMESTAMP({digits})"),
+    };
+    let (default, default_is_expression) = match &column.default {
+        ColumnDefault::None | ColumnDefault::Constant(Value::Null) => (None, false),
+        ColumnDefault::Constant(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => {
+            (Some(format!("b'{bits:b}'")), false)
+        }
+        ColumnDefault::Constant(Value::Bytes(bytes))
+            if matches!(column.ty.kind, TypeKind::Binary | TypeKind::VarBinary) =>
+        {
+            let bytes = bytes.as_slice();
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let hex: String = bytes[..used].iter().map(|byte| format!("{byte:02X}")).collect();
+            (Some(format!("0x{hex}")), false)
+        }
+        ColumnDefault::Constant(value) => (Some(constant_text(column, value, zone)), false),
+        ColumnDefault::Now(digits) => (Some(now(*digits)), true),
+        ColumnDefault::Expression(text) => (Some(text.to_string()), true),
+    };
+    ColumnView {
+        name: column.name.to_string(),
+        ty: column.ty.clone(),
+        column_type: type_text(&column.ty),
+        default,
+        default_is_expression,
+        auto_increment: column.auto_increment,
+        on_update: column.on_update_now.map(now),
+        generated: column.generated.as_ref().map(|Generated { expression, stored, .. }| {
+            GeneratedView { expression: expression.to_string(), stored: *stored }
+        }),
+        comment: column.comment.clone(),
+        invisible: column.invisible,
+        key: key_of(table, position),
+        histogram: column
+            .histogram
+            .as_ref()
+            .map(|histogram| shown_histogram(histogram, &column.ty)),
+    }
+}
+
+/// A column that is nothing but a name and a type: of a view, of an information table.
+pub(crate) fn plain_column(name: String, ty: DataType) -> ColumnView {
+    ColumnView {
+        name,
+        column_type: type_text(&ty),
+        ty,
+        default: None,
+        default_is_expression: false,
+        auto_increment: false,
+        on_update: None,
+        generated: None,
+        comment: String::new(),
+        invisible: false,
+        key: "",
+        histogram: None,
+    }
+}

@@ -1,0 +1,70 @@
+//! Engines: names, counters, locks and deadlocks.
+
+use std::sync::Arc;
+
+use engine_api::{DeadlockView, Engine, LockReport};
+use plugin_api::{EngineInformation, EngineStatView, EngineView};
+
+use crate::information::Information;
+
+/// Locks of one engine that are reported.
+const LOCKS_MAX: usize = 1 << 16;
+
+impl EngineInformation for Information<'_> {
+    fn engines(&self) -> Vec<EngineView> {
+        let default = self.server.default_engine();
+        let view = |engine: &Arc<dyn Engine>| EngineView {
+            name: self.server.shown_name(&**engine).to_owned(),
+            support: if engine.name() == default { "DEFAULT" } else { "YES" },
+            comment: engine.comment().to_owned(),
+            transactions: true,
+            xa: false,
+            savepoints: true,
+        };
+        let mut engines: Vec<EngineView> =
+            self.server.registry().engines().iter().map(view).collect();
+        // Programs look for the reference's name before they rely on transactions.
+        engines.push(EngineView {
+            name: "InnoDB".to_owned(),
+            support: "YES",
+            comment: format!("Another name of {}", definitions::SHOWN_ENGINE),
+            transactions: true,
+            xa: false,
+            savepoints: true,
+        });
+        engines.sort();
+        engines
+    }
+
+    fn engine_stats(&self) -> Vec<EngineStatView> {
+        let mut rows = Vec::new();
+        for engine in self.server.registry().engines() {
+            rows.extend(engine.stats().into_iter().map(|stat| EngineStatView {
+                engine: engine.name().to_owned(),
+                group: stat.group.to_owned(),
+                name: stat.name,
+                value: stat.value,
+            }));
+        }
+        rows
+    }
+
+    fn engine_locks(&self) -> Vec<(String, LockReport)> {
+        let (all, own) = (self.may_see_all(), self.account.to_string());
+        let is_shown =
+            |id: u64| all || self.server.account_of(id).is_some_and(|account| account == own);
+        let report = |engine: &Arc<dyn Engine>| {
+            let mut report = engine.locks(LOCKS_MAX);
+            report.retain(is_shown);
+            (self.server.shown_name(&**engine).to_uppercase(), report)
+        };
+        self.server.registry().engines().iter().map(report).collect()
+    }
+
+    fn latest_deadlocks(&self) -> Vec<(String, DeadlockView)> {
+        let engines = self.server.registry().engines().iter();
+        let latest = engines
+            .filter_map(|engine| Some((engine.name().to_owned(), engine.latest_deadlock()?)));
+        latest.collect()
+    }
+}

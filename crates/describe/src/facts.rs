@@ -1,0 +1,78 @@
+//! What describing asks of the server and of the connection.
+
+use std::sync::Arc;
+
+use catalog::{Catalog, Event};
+use engine_api::Engine;
+use errors::Result;
+use plugin_api::{IoBucket, PlanCacheView, ProcessView, Registry};
+use types::ZoneRules;
+use variables::Globals;
+
+/// How many connections there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Open now.
+    pub open: u64,
+    /// Those of them that run a statement.
+    pub running: u64,
+    /// Most that were open at once.
+    pub most: u64,
+}
+
+/// The server's side.
+pub trait ServerFacts {
+    /// The catalog.
+    fn catalog(&self) -> &Catalog;
+    /// Everything plugged in.
+    fn registry(&self) -> &Registry;
+    /// Global variables.
+    fn globals(&self) -> &Globals;
+    /// Name of the engine of tables.
+    fn default_engine(&self) -> &str;
+    /// An engine's name, as clients are told it.
+    fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str;
+    /// Rules of a time zone.
+    fn zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>>;
+    /// Microseconds since 1970 UTC.
+    fn now_micros(&self) -> i64;
+    /// When the server started, microseconds since 1970 UTC.
+    fn started_micros(&self) -> i64;
+    /// Connections in order of id.
+    fn processes(&self) -> Vec<ProcessView>;
+    /// The account (`user@host`) of a connection.
+    fn account_of(&self, connection: u64) -> Option<String>;
+    /// How many connections there are.
+    fn connections(&self) -> Connections;
+    /// Bytes received and sent over the open connections.
+    fn traffic(&self) -> (u64, u64);
+    /// Sums of the counters that sessions have.
+    fn session_counters(&self) -> Vec<(&'static str, u64)>;
+    /// Counters of the server as a whole.
+    fn server_counters(&self) -> Vec<(&'static str, u64)>;
+    /// Statements that are prepared.
+    fn prepared_statements(&self) -> u64;
+    /// Entries of the plan cache.
+    fn plan_cache(&self) -> Vec<PlanCacheView>;
+    /// Calls to files by how long they took.
+    fn io_times(&self) -> Vec<IoBucket>;
+    /// Bytes of memory of the whole process.
+    fn resident_bytes(&self) -> u64;
+    /// Rules of the time zone that an event is scheduled in.
+    fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
+}
+
+/// The connection's side.
+pub trait ConnectionFacts {
+    /// Its number.
+    fn id(&self) -> u64;
+    /// Its counters.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+    /// Bytes received and sent.
+    fn traffic(&self) -> (u64, u64);
+    /// Error when its statement was cancelled.
+    ///
+    /// # Errors
+    /// 1317.
+    fn check_cancelled(&self) -> Result<()>;
+}

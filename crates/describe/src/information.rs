@@ -1,0 +1,75 @@
+//! A session as information tables see it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
+use errors::Diagnostics;
+use types::ZoneRules;
+use variables::SessionValues;
+
+use crate::facts::{ConnectionFacts, ServerFacts};
+use crate::show_create::Style;
+
+/// A session as information tables see it. Made for every statement, so it only borrows.
+pub struct Information<'a> {
+    /// The server.
+    pub server: &'a dyn ServerFacts,
+    /// The connection.
+    pub connection: &'a dyn ConnectionFacts,
+    /// Session variables.
+    pub values: Arc<SessionValues>,
+    /// What the account may do.
+    pub privileges: &'a EffectivePrivileges,
+    /// Conditions of the statement before.
+    pub diagnostics: &'a Diagnostics,
+    /// The current schema.
+    pub database: Option<Arc<str>>,
+    /// The account.
+    pub account: &'a AccountName,
+    /// Temporary tables by schema and name.
+    pub temporary: &'a Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>,
+    /// Version and cipher of TLS.
+    pub tls: Option<&'a (String, String)>,
+    /// The roles in force.
+    pub active_roles: &'a [AccountName],
+}
+
+impl Information<'_> {
+    pub(crate) fn zone(&self) -> Arc<dyn ZoneRules> {
+        let definitions = &self.server.globals().definitions;
+        let name = definitions.find("time_zone").map(|id| self.values.get(id).clone());
+        let name = name.map_or_else(String::new, |value| variables::as_text(&value));
+        self.server.zone(&name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()))
+    }
+
+    /// How the session wants to see definitions.
+    pub(crate) fn style(&self) -> Style {
+        let value = |name: &str| {
+            let id = self.server.globals().definitions.find(name)?;
+            Some(self.values.get(id).clone())
+        };
+        let mode = value("sql_mode").map_or_else(String::new, |v| variables::as_text(&v));
+        let mode = |wanted: &str| mode.split(',').any(|name| name == wanted);
+        let spare = matches!(
+            value("sql_quote_show_create"),
+            Some(types::Value::Int(0) | types::Value::UInt(0))
+        );
+        Style { ansi_quotes: mode("ANSI_QUOTES"), spare_quotes: spare, portable: mode("ANSI") }
+    }
+
+    pub(crate) fn catalog_view(&self) -> CatalogView {
+        CatalogView {
+            snapshot: self.server.catalog().snapshot(),
+            temporary: self.temporary.clone(),
+        }
+    }
+
+    pub(crate) fn may_see_all(&self) -> bool {
+        self.privileges.global().contains(PrivilegeSet::PROCESS)
+    }
+
+    pub(crate) fn sees(&self, schema: &str, name: &str) -> bool {
+        self.privileges.sees_table(schema, name)
+    }
+}

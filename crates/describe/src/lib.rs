@@ -1,0 +1,27 @@
+//! What information tables may ask of the server, and the texts of SHOW CREATE and SHOW GRANTS. Answers are filtered by what the
+//! session's account may see.
+//!
+//! Reads and changes nothing. Knows the server and the session through `ServerFacts` and `ConnectionFacts`.
+
+mod accounts;
+mod columns;
+mod engines;
+mod facts;
+mod grants;
+mod histogram;
+mod information;
+mod information_tables;
+mod partitions;
+mod programs;
+mod schemas;
+mod server;
+mod show_create;
+mod status;
+mod tables;
+mod views;
+
+pub use columns::key_of;
+pub use facts::{ConnectionFacts, Connections, ServerFacts};
+pub use grants::{create_user_statement, grant_statements, with_roles};
+pub use information::Information;
+pub use status::statistics_line;

@@ -1,0 +1,40 @@
+//! Routines, triggers and events.
+
+use std::sync::Arc;
+
+use catalog::{Event, PrivilegeSet, Routine, Trigger};
+use plugin_api::{EventView, ProgramInformation, RoutineView, TriggerView};
+use programs::{Sight, event_view, routine_view, sight, trigger_view};
+
+use crate::information::Information;
+
+impl ProgramInformation for Information<'_> {
+    fn routines(&self, schema: &str) -> Vec<RoutineView> {
+        let snapshot = self.server.catalog().snapshot();
+        let view = |routine: &Arc<Routine>| match sight(routine, self.privileges, self.account) {
+            Sight::Nothing => None,
+            Sight::Name => Some(routine_view(routine, false)),
+            Sight::Text => Some(routine_view(routine, true)),
+        };
+        snapshot.routines(schema).filter_map(view).collect()
+    }
+
+    fn triggers(&self, schema: &str) -> Vec<TriggerView> {
+        let snapshot = self.server.catalog().snapshot();
+        let is_seen = |trigger: &&Arc<Trigger>| {
+            self.privileges.allows_table(schema, &trigger.table, PrivilegeSet::TRIGGER)
+        };
+        let mut seen: Vec<&Arc<Trigger>> = snapshot.triggers(schema).filter(is_seen).collect();
+        seen.sort_by_key(|trigger| (&trigger.table, trigger.event, !trigger.before, trigger.order));
+        seen.into_iter().map(|trigger| trigger_view(trigger)).collect()
+    }
+
+    fn events(&self, schema: &str) -> Vec<EventView> {
+        if !self.privileges.on_schema(schema).contains(PrivilegeSet::EVENT) {
+            return Vec::new();
+        }
+        let snapshot = self.server.catalog().snapshot();
+        let view = |event: &Arc<Event>| event_view(event, &*self.server.event_zone(event));
+        snapshot.events(schema).map(view).collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! The server and its connections.
+
+use catalog::CatalogSnapshot;
+use errors::Result;
+use plugin_api::{
+    FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    ServerInformation,
+};
+
+use crate::information::Information;
+
+impl ServerInformation for Information<'_> {
+    fn processes(&self) -> Vec<ProcessView> {
+        let own = self.account.to_string();
+        let all = self.may_see_all();
+        let views = self.server.processes();
+        views.into_iter().filter(|view| all || view.account == own).collect()
+    }
+
+    fn catalog_bytes(&self) -> u64 {
+        self.server.catalog().with(CatalogSnapshot::memory_bytes) as u64
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        self.server.resident_bytes()
+    }
+
+    fn io_times(&self) -> Vec<IoBucket> {
+        self.server.io_times()
+    }
+
+    fn plugins(&self) -> Vec<PluginView> {
+        let item =
+            |(slot, name): &(&'static str, String)| PluginItemView { slot, name: name.clone() };
+        let plugins = self.server.registry().plugins().iter();
+        let view = plugins.map(|(info, items)| PluginView {
+            info: *info,
+            items: items.iter().map(item).collect(),
+        });
+        view.collect()
+    }
+
+    fn functions(&self) -> Vec<FunctionView> {
+        let functions = self.server.registry().functions();
+        functions.map(|(name, help)| FunctionView { name, help }).collect()
+    }
+
+    fn plan_cache(&self) -> Vec<PlanCacheView> {
+        self.server.plan_cache()
+    }
+
+    fn database(&self) -> Option<String> {
+        self.database.as_ref().map(|name| name.to_string())
+    }
+
+    fn started_micros(&self) -> i64 {
+        self.server.started_micros()
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.server.now_micros()
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        self.connection.check_cancelled()
+    }
+}

@@ -1,0 +1,209 @@
+//! Tables of the catalog: what their definitions say and what their engine has counted.
+
+use catalog::{CatalogView, Column, Index, IndexPart, ReferenceAction, Table, same_name};
+use definitions::is_hidden;
+use engine_api::IndexId;
+use plugin_api::{
+    ConstraintKind, ConstraintView, IndexPartView, IndexView, PartitionView, ReferencedView,
+    TableDetail, TableView,
+};
+
+use crate::columns::column_view;
+use crate::information::Information;
+use crate::{partitions, show_create};
+
+pub(crate) const BASE_TABLE: &str = "BASE TABLE";
+pub(crate) const VIEW: &str = "VIEW";
+
+impl Information<'_> {
+    /// What only the engine knows, and what shows it.
+    fn add_statistics(&self, view: &mut TableView, table: &Table) {
+        let engine = self.server.registry().engine(&table.engine);
+        let stats = engine.and_then(|engine| engine.table_stats(table.id).ok()).unwrap_or_default();
+        let has_counter = table.columns.iter().any(|column| column.auto_increment);
+        let next = engine
+            .filter(|_| has_counter)
+            .and_then(|engine| engine.auto_increment_next(table.id).ok());
+        view.auto_increment = next;
+        view.rows = stats.rows;
+        partitions::share_rows(&mut view.partitions, stats.rows);
+        view.data_bytes = stats.data_bytes;
+        let entries = table.fulltext.iter().filter_map(|index| {
+            let stats = engine?.table_stats(index.entries).ok()?;
+            Some(stats.data_bytes + stats.index_bytes)
+        });
+        view.index_bytes = stats.index_bytes + entries.sum::<u64>();
+        view.indexes = index_views(table, &stats.distinct, stats.rows);
+        view.create_statement =
+            show_create::create_table(table, next, self.zone().as_ref(), self.style());
+    }
+
+    pub(crate) fn table_view(&self, table: &Table, detail: TableDetail) -> TableView {
+        let zone = self.zone();
+        let collation = charset::collation_or_binary(table.collation).name;
+        let options: Vec<String> = table
+            .options
+            .iter()
+            .map(|(name, value)| format!("{}={value}", name.to_lowercase()))
+            .collect();
+        let partitions = partitions::views(table);
+        let row_format = table.options.iter().find(|(name, _)| name == "ROW_FORMAT");
+        let mut view = TableView {
+            schema: table.schema.to_string(),
+            name: table.name.to_string(),
+            table_type: BASE_TABLE,
+            engine: Some(definitions::SHOWN_ENGINE.to_owned()),
+            collation: collation.to_owned(),
+            comment: table.comment.clone(),
+            create_options: with_partitioned(options, &partitions).join(" "),
+            row_format: row_format.map_or_else(|| "Dynamic".to_owned(), |(_, word)| capital(word)),
+            created_micros: table.created_micros,
+            columns: table
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(_, column)| !is_hidden(column))
+                .map(|(position, column)| column_view(table, position, column, zone.as_ref()))
+                .collect(),
+            indexes: index_views(table, &[], 0),
+            constraints: constraint_views(table, &self.catalog_view()),
+            temporary: table.temporary,
+            partitions,
+            ..TableView::default()
+        };
+        if detail == TableDetail::Statistics {
+            self.add_statistics(&mut view, table);
+        }
+        view
+    }
+}
+
+/// The options, and whether the table is partitioned: the reference looks at the text of the expression, which KEY () has not.
+fn with_partitioned(mut options: Vec<String>, partitions: &[PartitionView]) -> Vec<String> {
+    if partitions.first().is_some_and(|first| first.expression.is_some()) {
+        options.push("partitioned".into());
+    }
+    options
+}
+
+fn capital(word: &str) -> String {
+    let lower = word.to_lowercase();
+    let mut chars = lower.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+fn index_views(table: &Table, distinct: &[Vec<u64>], rows: u64) -> Vec<IndexView> {
+    let view = |index: &Index| {
+        let place = table.definition.indexes.iter().position(|known| known.id == index.id);
+        let counts = place.and_then(|place| distinct.get(place));
+        let hidden = table.key_parts(index).len() - index.parts.len();
+        let part = |(position, part): (usize, &IndexPart)| {
+            let column = &table.columns[part.column];
+            let count =
+                counts.and_then(|counts| counts.get(position + hidden)).copied().unwrap_or(0);
+            let (name, expression) = match &column.generated {
+                Some(generated) if generated.hidden => {
+                    (None, Some(generated.expression.to_string()))
+                }
+                _ => (Some(column.name.to_string()), None),
+            };
+            IndexPartView {
+                column: name,
+                expression,
+                prefix_length: part.prefix_length,
+                descending: part.descending,
+                distinct: count,
+            }
+        };
+        IndexView {
+            name: index.name.to_string(),
+            unique: index.unique,
+            kind: "BTREE",
+            parts: index.parts.iter().enumerate().map(part).collect(),
+            comment: index.comment.clone(),
+            visible: index.visible,
+        }
+    };
+    // An index over words has no order of rows: as many as there are rows.
+    let fulltext = table.fulltext.iter().map(|index| {
+        let part = |column: &usize| {
+            let column = Some(table.columns[*column].name.to_string());
+            IndexPartView { column, distinct: rows, ..IndexPartView::default() }
+        };
+        IndexView {
+            name: index.name.to_string(),
+            unique: false,
+            kind: "FULLTEXT",
+            parts: index.columns.iter().map(part).collect(),
+            comment: index.comment.clone(),
+            visible: index.visible,
+        }
+    });
+    table.indexes.iter().map(view).chain(fulltext).collect()
+}
+
+fn constraint_views(table: &Table, catalog: &CatalogView) -> Vec<ConstraintView> {
+    let mut views = Vec::new();
+    for index in table.indexes.iter().filter(|index| index.unique) {
+        let columns = index.parts.iter().map(|part| &table.columns[part.column]);
+        let kind = if index.id == IndexId::CLUSTERED {
+            ConstraintKind::Primary(columns.map(|column| column.name.to_string()).collect())
+        } else {
+            let named = |column: &Column| (!is_hidden(column)).then(|| column.name.to_string());
+            ConstraintKind::Unique(columns.map(named).collect())
+        };
+        views.push(ConstraintView { name: index.name.to_string(), kind });
+    }
+    for key in &table.foreign_keys {
+        let parent = catalog.table(&key.referenced_schema, &key.referenced_table);
+        let unique_name = parent.and_then(|parent| {
+            let index = parent.indexes.iter().find(|index| {
+                index.unique
+                    && index.parts.len() == key.referenced_columns.len()
+                    && index
+                        .parts
+                        .iter()
+                        .zip(&key.referenced_columns)
+                        .all(|(part, name)| same_name(&parent.columns[part.column].name, name))
+            });
+            index.map(|index| index.name.to_string())
+        });
+        let columns =
+            key.columns.iter().map(|column| table.columns[*column].name.to_string()).collect();
+        let referenced = key.referenced_columns.iter().map(|column| column.to_string()).collect();
+        views.push(ConstraintView {
+            name: key.name.to_string(),
+            kind: ConstraintKind::Foreign {
+                columns,
+                referenced: ReferencedView {
+                    schema: key.referenced_schema.to_string(),
+                    table: key.referenced_table.to_string(),
+                    columns: referenced,
+                },
+                unique_name: unique_name.unwrap_or_default(),
+                on_update: action_name(key.on_update),
+                on_delete: action_name(key.on_delete),
+            },
+        });
+    }
+    for check in &table.checks {
+        let kind = ConstraintKind::Check {
+            expression: check.expression.to_string(),
+            enforced: check.enforced,
+        };
+        views.push(ConstraintView { name: check.name.to_string(), kind });
+    }
+    views
+}
+
+fn action_name(action: ReferenceAction) -> &'static str {
+    match action {
+        ReferenceAction::NoAction => "NO ACTION",
+        ReferenceAction::Restrict => "RESTRICT",
+        ReferenceAction::Cascade => "CASCADE",
+        ReferenceAction::SetNull => "SET NULL",
+        ReferenceAction::SetDefault => "SET DEFAULT",
+    }
+}

@@ -1,0 +1,105 @@
+//! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*; and what
+//! such tables may ask of the server, a trait for each subject.
+
+mod accounts;
+mod engines;
+mod programs;
+mod schemas;
+mod server;
+mod status;
+mod table;
+
+pub use accounts::{
+    AccountInformation, AccountView, ColumnPrivilegesView, DynamicPrivilegeView,
+    EarlierPasswordView, ProxyView, RoleGrantView, RoleView, RoutinePrivilegesView,
+    SchemaPrivilegesView, TablePrivilegesView,
+};
+pub use engines::{EngineInformation, EngineStatView, EngineView};
+pub use programs::{
+    EventView, IntervalView, ParameterView, ProgramInformation, RoutineView, TriggerView,
+};
+pub use schemas::{SchemaInformation, SchemaView};
+pub use server::{
+    FunctionView, IoBucket, PlanCacheView, PluginItemView, PluginView, ProcessView,
+    ServerInformation,
+};
+pub use status::{ConditionView, StatusInformation, StatusScope, VariableView};
+pub use table::{
+    ColumnView, ConstraintKind, ConstraintView, GeneratedView, IndexPartView, IndexView,
+    PartitionView, ReferencedView, TableDetail, TableView,
+};
+
+use errors::Result;
+use types::{DataType, Value};
+
+/// A column of an information table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InfoColumn {
+    /// Name as shown.
+    pub name: &'static str,
+    /// Type.
+    pub ty: DataType,
+}
+
+/// What a statement wants of a table: equality conditions that the WHERE clause has on look-up columns, which a table may use to
+/// produce fewer rows (the executor filters all the same), and the columns that it reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfoFilter {
+    /// `column = 'literal'` pairs, column names in lower case.
+    pub equals: Vec<(String, String)>,
+    /// Positions of the columns that the statement reads: values of others may be anything.
+    pub reads: Vec<usize>,
+}
+
+impl InfoFilter {
+    /// The literal that `column` (lower case) must equal.
+    pub fn value(&self, column: &str) -> Option<&str> {
+        self.equals.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the statement reads one of these columns.
+    pub fn reads_any(&self, columns: &[usize]) -> bool {
+        self.reads.iter().any(|read| columns.contains(read))
+    }
+}
+
+/// A table of facts.
+pub trait InformationTable: Send + Sync {
+    /// `information_schema`, `performance_schema`, `data_dictionary`, `mysql` or `sys`.
+    fn schema(&self) -> &'static str;
+    /// Name as shown.
+    fn name(&self) -> &'static str;
+    /// Columns.
+    fn columns(&self) -> &[InfoColumn];
+    /// Produces the rows.
+    ///
+    /// # Errors
+    /// What `emit` returns, and cancelled statements.
+    fn rows(
+        &self,
+        ctx: &dyn InformationContext,
+        filter: &InfoFilter,
+        emit: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// What information tables may ask of the server. Every answer is filtered by what the session's account may see.
+pub trait InformationContext:
+    SchemaInformation
+    + ProgramInformation
+    + AccountInformation
+    + StatusInformation
+    + EngineInformation
+    + ServerInformation
+{
+}
+
+impl<T> InformationContext for T where
+    T: SchemaInformation
+        + ProgramInformation
+        + AccountInformation
+        + StatusInformation
+        + EngineInformation
+        + ServerInformation
+{
+}

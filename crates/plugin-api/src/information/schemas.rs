@@ -1,0 +1,37 @@
+//! Schemas, tables and views, as information tables see them.
+
+use errors::Result;
+
+use super::table::{TableDetail, TableView};
+
+/// A schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SchemaView {
+    /// Name.
+    pub name: String,
+    /// Name of the default collation.
+    pub collation: String,
+}
+
+/// What there is of schemas, tables and views.
+pub trait SchemaInformation {
+    /// Schemas in name order.
+    fn schemas(&self) -> Vec<SchemaView>;
+    /// Visits the tables of a schema in name order, information tables included. Pass `name` to get one.
+    ///
+    /// # Errors
+    /// Cancelled; what `visit` returns.
+    fn tables(
+        &self,
+        schema: &str,
+        name: Option<&str>,
+        detail: TableDetail,
+        visit: &mut dyn FnMut(&TableView) -> Result<()>,
+    ) -> Result<()>;
+    /// CREATE DATABASE text of a schema.
+    fn schema_create_statement(&self, schema: &str) -> Option<String>;
+    /// Whether rows can be changed through a view. The view is bound for it.
+    fn is_updatable(&self, _schema: &str, _view: &str) -> bool {
+        false
+    }
+}

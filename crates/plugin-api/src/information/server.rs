@@ -1,0 +1,120 @@
+//! The server and its connections, as information tables see them.
+
+use std::sync::Arc;
+
+use errors::Result;
+
+use crate::PluginInfo;
+
+/// What there is of the server as a whole, and of its connections.
+pub trait ServerInformation {
+    /// Connections.
+    fn processes(&self) -> Vec<ProcessView>;
+    /// Bytes of memory for definitions that nobody uses, about.
+    fn catalog_bytes(&self) -> u64 {
+        0
+    }
+    /// Bytes of memory of the whole process.
+    fn resident_bytes(&self) -> u64;
+    /// The server's calls to files by how long they took.
+    fn io_times(&self) -> Vec<IoBucket> {
+        Vec::new()
+    }
+    /// Plugins, and what each registered.
+    fn plugins(&self) -> Vec<PluginView>;
+    /// Functions.
+    fn functions(&self) -> Vec<FunctionView>;
+    /// Plans that the cache holds.
+    fn plan_cache(&self) -> Vec<PlanCacheView>;
+    /// The session's current schema.
+    fn database(&self) -> Option<String>;
+    /// Server start, microseconds since 1970 UTC.
+    fn started_micros(&self) -> i64;
+    /// Now, microseconds since 1970 UTC.
+    fn now_micros(&self) -> i64;
+    /// Error when the statement was cancelled.
+    ///
+    /// # Errors
+    /// 1317.
+    fn check_cancelled(&self) -> Result<()>;
+}
+
+/// A connection, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessView {
+    /// Connection id.
+    pub id: u64,
+    /// User.
+    pub user: String,
+    /// Host and port, or `localhost`.
+    pub host: String,
+    /// Current schema.
+    pub database: Option<String>,
+    /// `Sleep`, `Query`, `Execute`, ...
+    pub command: &'static str,
+    /// Seconds in the state.
+    pub seconds: u64,
+    /// What it does, or empty.
+    pub state: &'static str,
+    /// Text of the running statement.
+    pub info: Option<String>,
+    /// `user@host` of the account that it logged in as.
+    pub account: String,
+    /// What the client said of itself: names and values.
+    pub attributes: Arc<[(String, String)]>,
+}
+
+/// How many calls of one kind to the operating system's files took how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoBucket {
+    /// Name of the call.
+    pub call: &'static str,
+    /// They took less than this, a power of two, and no less than half of it.
+    pub below_micros: u64,
+    /// How many.
+    pub count: u64,
+    /// Their time in all.
+    pub total_micros: u64,
+}
+
+/// A plugin.
+#[derive(Clone, Debug)]
+pub struct PluginView {
+    /// Name and description.
+    pub info: PluginInfo,
+    /// What it registered.
+    pub items: Vec<PluginItemView>,
+}
+
+/// What a plugin registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginItemView {
+    /// `STORAGE ENGINE`, `AUTHENTICATION` and so on.
+    pub slot: &'static str,
+    /// Its name in the slot.
+    pub name: String,
+}
+
+/// A function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionView {
+    /// Name.
+    pub name: &'static str,
+    /// Help text.
+    pub help: &'static str,
+}
+
+/// An entry of the plan cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanCacheView {
+    /// Current schema of the statement; empty for none.
+    pub schema: String,
+    /// Normalised text.
+    pub text: String,
+    /// How often the plan was used.
+    pub hits: u64,
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Time of all executions.
+    pub nanoseconds: u64,
+}

@@ -1,0 +1,215 @@
+//! A table or view of the catalog, as information tables see it.
+
+use types::{DataType, Value};
+
+/// How much of a table is asked for. Each has what those before it have; what is not asked for may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableDetail {
+    /// Schema, name and type.
+    Name,
+    /// What its definition says.
+    Definition,
+    /// What its engine has counted, and the CREATE statement, which shows some of it.
+    Statistics,
+}
+
+/// A table or view of the catalog, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableView {
+    /// Schema name.
+    pub schema: String,
+    /// Table name.
+    pub name: String,
+    /// `BASE TABLE`, `VIEW`, `SYSTEM VIEW`, `SEQUENCE`.
+    pub table_type: &'static str,
+    /// Engine name; `None` for views.
+    pub engine: Option<String>,
+    /// Default collation name.
+    pub collation: String,
+    /// Comment.
+    pub comment: String,
+    /// As given in CREATE TABLE, for `CREATE_OPTIONS`.
+    pub create_options: String,
+    /// `ROW_FORMAT` shown.
+    pub row_format: String,
+    /// Next AUTO_INCREMENT value, when the table has such a column.
+    pub auto_increment: Option<u64>,
+    /// Estimated rows.
+    pub rows: u64,
+    /// Bytes of data and of indexes.
+    pub data_bytes: u64,
+    /// Bytes of indexes other than the clustered one.
+    pub index_bytes: u64,
+    /// Creation time, microseconds since 1970 UTC.
+    pub created_micros: i64,
+    /// Columns in order.
+    pub columns: Vec<ColumnView>,
+    /// Indexes, primary first.
+    pub indexes: Vec<IndexView>,
+    /// Primary, unique, foreign keys and checks.
+    pub constraints: Vec<ConstraintView>,
+    /// Full text of SHOW CREATE TABLE or SHOW CREATE VIEW.
+    pub create_statement: String,
+    /// Defining SELECT of a view.
+    pub view_definition: Option<String>,
+    /// `user@host` of a view.
+    pub definer: String,
+    /// `DEFINER` or `INVOKER`, of a view.
+    pub security: &'static str,
+    /// `NONE`, `LOCAL` or `CASCADED`, of a view.
+    pub check_option: String,
+    /// `character_set_client` and `collation_connection` of the session that made a view.
+    pub session_charset: String,
+    /// See `session_charset`.
+    pub session_collation: String,
+    /// CREATE TEMPORARY.
+    pub temporary: bool,
+    /// Partitions in order, subpartitions where there are some; none of a table without PARTITION BY.
+    pub partitions: Vec<PartitionView>,
+}
+
+/// A partition or a subpartition, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartitionView {
+    /// Name.
+    pub name: String,
+    /// Name of the subpartition.
+    pub sub_name: Option<String>,
+    /// Place of the partition, from 1.
+    pub position: u64,
+    /// Place of the subpartition in it, from 1.
+    pub sub_position: Option<u64>,
+    /// `RANGE`, `LIST COLUMNS`, `LINEAR HASH`, ...
+    pub method: String,
+    /// The same of subpartitions.
+    pub sub_method: Option<String>,
+    /// Expression or columns; `None` for KEY ().
+    pub expression: Option<String>,
+    /// The same of subpartitions.
+    pub sub_expression: Option<String>,
+    /// VALUES.
+    pub description: Option<String>,
+    /// Comment.
+    pub comment: String,
+    /// Estimated rows.
+    pub rows: u64,
+}
+
+/// A column, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnView {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: DataType,
+    /// `COLUMN_TYPE`, for example `int unsigned`.
+    pub column_type: String,
+    /// Default as text, or the text of an expression default.
+    pub default: Option<String>,
+    /// The default is an expression (`DEFAULT_GENERATED`).
+    pub default_is_expression: bool,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// `CURRENT_TIMESTAMP(n)` of ON UPDATE.
+    pub on_update: Option<String>,
+    /// GENERATED ALWAYS AS.
+    pub generated: Option<GeneratedView>,
+    /// Comment.
+    pub comment: String,
+    /// INVISIBLE.
+    pub invisible: bool,
+    /// `PRI`, `UNI`, `MUL` or empty.
+    pub key: &'static str,
+    /// How its values are spread, a JSON document.
+    pub histogram: Option<Value>,
+}
+
+/// The expression of a generated column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedView {
+    /// Its text.
+    pub expression: String,
+    /// STORED.
+    pub stored: bool,
+}
+
+/// An index, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexView {
+    /// Name; `PRIMARY` for the primary key.
+    pub name: String,
+    /// UNIQUE or PRIMARY.
+    pub unique: bool,
+    /// `BTREE`, `FULLTEXT`, `SPATIAL`, `HASH`.
+    pub kind: &'static str,
+    /// Parts in order.
+    pub parts: Vec<IndexPartView>,
+    /// Comment.
+    pub comment: String,
+    /// Not INVISIBLE.
+    pub visible: bool,
+}
+
+/// A part of an index, as information tables see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexPartView {
+    /// Name of the column; `None` for a functional part.
+    pub column: Option<String>,
+    /// The expression of a functional part.
+    pub expression: Option<String>,
+    /// Characters or bytes of a prefix.
+    pub prefix_length: Option<u32>,
+    /// DESC.
+    pub descending: bool,
+    /// Estimated number of distinct keys up to this part.
+    pub distinct: u64,
+}
+
+/// What a constraint demands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstraintKind {
+    /// PRIMARY KEY over these columns.
+    Primary(Vec<String>),
+    /// UNIQUE over these columns; `None` stands for an expression.
+    Unique(Vec<Option<String>>),
+    /// FOREIGN KEY.
+    Foreign {
+        /// Own columns.
+        columns: Vec<String>,
+        /// What they refer to.
+        referenced: ReferencedView,
+        /// Name of the referenced unique key.
+        unique_name: String,
+        /// `RESTRICT`, `CASCADE`, `SET NULL`, `NO ACTION`, `SET DEFAULT`.
+        on_update: &'static str,
+        /// Likewise.
+        on_delete: &'static str,
+    },
+    /// CHECK.
+    Check {
+        /// Its expression.
+        expression: String,
+        /// Not NOT ENFORCED.
+        enforced: bool,
+    },
+}
+
+/// The columns that a foreign key refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferencedView {
+    /// Schema name.
+    pub schema: String,
+    /// Table name.
+    pub table: String,
+    /// Column names.
+    pub columns: Vec<String>,
+}
+
+/// A constraint, as information tables see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstraintView {
+    /// Name.
+    pub name: String,
+    /// What it demands.
+    pub kind: ConstraintKind,
+}

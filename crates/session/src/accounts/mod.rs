@@ -1,3 +1,0 @@
-//! Accounts as statements and information tables show them.
-
-pub(crate) mod texts;

@@ -1,0 +1,126 @@
+//! What the server and a connection answer to who describes them.
+
+use std::sync::Arc;
+
+use catalog::{Catalog, Event};
+use describe::{ConnectionFacts, Connections, ServerFacts};
+use engine_api::Engine;
+use errors::Result;
+use plugin_api::{IoBucket, PlanCacheView, ProcessView, Registry};
+use programs::EventHost;
+use sys::io_times::IoBucket as Counted;
+use sys::sync::atomic::Ordering;
+use types::ZoneRules;
+use variables::Globals;
+
+use crate::process::SessionShared;
+use crate::server::Server;
+use crate::status::NAMES;
+
+impl ServerFacts for Server {
+    fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn globals(&self) -> &Globals {
+        &self.globals
+    }
+
+    fn default_engine(&self) -> &str {
+        self.default_engine.name()
+    }
+
+    fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str {
+        Server::shown_name(self, engine)
+    }
+
+    fn zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>> {
+        Server::zone(self, name)
+    }
+
+    fn now_micros(&self) -> i64 {
+        Server::now_micros(self)
+    }
+
+    fn started_micros(&self) -> i64 {
+        self.started_micros
+    }
+
+    fn processes(&self) -> Vec<ProcessView> {
+        self.sessions.views(Server::now_micros(self))
+    }
+
+    fn account_of(&self, connection: u64) -> Option<String> {
+        self.sessions.get(connection).map(|session| session.activity.lock().account.clone())
+    }
+
+    fn connections(&self) -> Connections {
+        Connections {
+            open: self.sessions.len() as u64,
+            running: self.sessions.running(),
+            most: self.sessions.most(),
+        }
+    }
+
+    fn traffic(&self) -> (u64, u64) {
+        self.sessions.traffic()
+    }
+
+    fn session_counters(&self) -> Vec<(&'static str, u64)> {
+        NAMES.iter().copied().zip(self.sessions.sums()).collect()
+    }
+
+    fn server_counters(&self) -> Vec<(&'static str, u64)> {
+        self.counters.all()
+    }
+
+    fn prepared_statements(&self) -> u64 {
+        self.prepared_count.load(Ordering::Relaxed)
+    }
+
+    fn plan_cache(&self) -> Vec<PlanCacheView> {
+        self.plan_cache.view()
+    }
+
+    fn io_times(&self) -> Vec<IoBucket> {
+        let view = |Counted { call, below_micros, count, total_micros }| IoBucket {
+            call,
+            below_micros,
+            count,
+            total_micros,
+        };
+        self.io_times.buckets().into_iter().map(view).collect()
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        sys::process::resident_bytes()
+    }
+
+    fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules> {
+        EventHost::event_zone(self, event)
+    }
+}
+
+impl ConnectionFacts for SessionShared {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut counts = vec![0; NAMES.len()];
+        self.counters.add_to(&mut counts);
+        NAMES.iter().copied().zip(counts).collect()
+    }
+
+    fn traffic(&self) -> (u64, u64) {
+        self.traffic.counts()
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        self.cancel.check()
+    }
+}

@@ -34,6 +34,12 @@ pub struct Definitions {
     by_name: HashMap<&'static str, VariableId>,
 }
 
+impl Default for Definitions {
+    fn default() -> Definitions {
+        Definitions::new()
+    }
+}
+
 impl Definitions {
     /// Sorts the table.
     pub fn new() -> Definitions {
@@ -202,6 +208,12 @@ pub enum ReadOnly {
     Users,
     /// `super_read_only`.
     All,
+}
+
+impl Default for Globals {
+    fn default() -> Globals {
+        Globals::new()
+    }
 }
 
 impl Globals {

@@ -1,0 +1,296 @@
+//! A schema `test` and its way through binder and optimizer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use binder::{BindInput, Binder, Bound, CatalogReader, VariableTypes};
+use catalog::{CatalogSnapshot, Edit, Relation, Table};
+use engine_api::TableId;
+use errors::{Diagnostics, Result};
+use optimizer::{OptimizeInput, StatisticsSource};
+use plan::{ExplainFormat, Expr, LogicalStatement, OutputColumn, Plan};
+use plugin_api::{BindContext, Plugin, Registry};
+use syntax::ast::{CreateTable, CreateView, VarScope};
+use syntax::{ParseOptions, Statement};
+use types::{CollationId, DataType, SqlMode, Value};
+use variables::{Globals, SessionValues, Settings};
+
+use crate::definer::Definer;
+
+pub(crate) const SCHEMA: &str = "test";
+const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
+/// Rows of a table whose size is not told.
+const ROWS: u64 = 1000;
+/// The engine's name: none runs here.
+pub(crate) const ENGINE: &str = "Squall";
+
+/// What of a statement is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// What the binder made.
+    Bound,
+    /// The plan, as EXPLAIN shows it, without estimates.
+    Plan,
+}
+
+/// Tables, their sizes, and all functions.
+pub struct Fixture {
+    pub(crate) snapshot: Arc<CatalogSnapshot>,
+    pub(crate) registry: Registry,
+    pub(crate) globals: Globals,
+    pub(crate) settings: Settings,
+    pub(crate) conditions: Diagnostics,
+    sizes: Sizes,
+    sql_mode: SqlMode,
+}
+
+/// Rows by table, and distinct keys of an index's first parts.
+#[derive(Default)]
+struct Sizes {
+    rows: BTreeMap<u64, u64>,
+    distinct: BTreeMap<(u64, u32), Vec<u64>>,
+}
+
+impl StatisticsSource for Sizes {
+    fn rows(&self, table: u64) -> u64 {
+        self.rows.get(&table).copied().unwrap_or(ROWS)
+    }
+
+    fn distinct(&self, table: u64, index: u32, parts: usize) -> Option<u64> {
+        self.distinct.get(&(table, index))?.get(parts.checked_sub(1)?).copied()
+    }
+}
+
+impl Default for Fixture {
+    fn default() -> Self {
+        let plugins: Vec<Box<dyn Plugin>> = vec![
+            Box::new(functions_numeric::NumericFunctions),
+            Box::new(functions_string::StringFunctions),
+            Box::new(functions_temporal::TemporalFunctions),
+            Box::new(functions_json::JsonFunctions),
+            Box::new(functions_crypto::CryptoFunctions),
+            Box::new(functions_misc::MiscFunctions),
+            Box::new(aggregates::Aggregates),
+        ];
+        let globals = Globals::new();
+        let values = SessionValues::new(&globals);
+        let settings = Settings::decode(&globals, &values, &|_| None, &Default::default());
+        let mut snapshot = CatalogSnapshot::default();
+        let schema = Edit::CreateSchema { name: SCHEMA.into(), collation: COLLATION };
+        snapshot.apply(&schema).expect("the first schema");
+        Fixture {
+            snapshot: Arc::new(snapshot),
+            registry: Registry::build(&plugins),
+            globals,
+            settings,
+            conditions: Diagnostics::default(),
+            sizes: Sizes::default(),
+            sql_mode: SqlMode::DEFAULT,
+        }
+    }
+}
+
+impl Fixture {
+    /// What `sql` gives: nothing for a definition, else the view of the statement, or its error.
+    pub fn answer(&mut self, sql: &str, view: View) -> String {
+        match self.run(sql, view) {
+            Ok(text) => text.trim_end().to_owned(),
+            Err(error) => format!("error {}: {}", error.code().0, error.message()),
+        }
+    }
+
+    fn run(&mut self, sql: &str, view: View) -> Result<String> {
+        let (statement, _) = match syntax::parse_one(sql, &ParseOptions::default()) {
+            Ok(parsed) => parsed,
+            Err(error) => return Ok(format!("does not parse: {error}")),
+        };
+        match &statement {
+            Statement::CreateTable(create) => {
+                self.create_table(create, sql).map(|()| String::new())
+            }
+            Statement::CreateView(create) => self.create_view(create, sql).map(|()| String::new()),
+            _ => self.shown(&statement, sql, view),
+        }
+    }
+
+    fn create_table(&mut self, create: &CreateTable, sql: &str) -> Result<()> {
+        let (schema, name): (Arc<str>, Arc<str>) =
+            (SCHEMA.into(), (&*create.name.name.text).into());
+        let mut definer = Definer { fixture: self, source: sql };
+        let draft = definitions::create::write_draft(&mut definer, create, &schema, &name)?;
+        let (mut table, _) = definitions::create::complete(&mut definer, create, draft)?;
+        table.id = TableId(1024 + self.snapshot.names(SCHEMA).count() as u64);
+        table.definition.id = table.id;
+        self.edit(&Edit::CreateTable(Arc::new(table)))
+    }
+
+    /// A view's query must name tables with the schema: nothing qualifies it here.
+    fn create_view(&mut self, create: &CreateView, sql: &str) -> Result<()> {
+        let span = create.query_span;
+        let text = &sql[span.start as usize..span.end as usize];
+        self.edit(&Edit::CreateView(Arc::new(catalog::View {
+            schema: SCHEMA.into(),
+            name: (&*create.name.name.text).into(),
+            definition: text.into(),
+            columns: create.columns.iter().map(|column| (&*column.text).into()).collect(),
+            definer: "root@localhost".into(),
+            invoker: false,
+            algorithm: "UNDEFINED".into(),
+            check_option: "NONE".into(),
+            charset_client: "utf8mb4".into(),
+            collation_connection: "utf8mb4_0900_ai_ci".into(),
+        })))
+    }
+
+    fn edit(&mut self, edit: &Edit) -> Result<()> {
+        Arc::make_mut(&mut self.snapshot).apply(edit)
+    }
+
+    /// `rows TABLE n`, `distinct TABLE INDEX n n..` or `sql_mode MODE`.
+    ///
+    /// # Errors
+    /// There is no such table, index or mode.
+    pub fn tell(&mut self, words: &[&str]) -> std::result::Result<(), String> {
+        let number = |word: &&str| word.parse::<u64>().map_err(|_| format!("{word} is no number"));
+        match words {
+            ["rows", table, rows] => {
+                let id = self.table(table)?.id.0;
+                self.sizes.rows.insert(id, number(rows)?);
+            }
+            ["distinct", table, index, counts @ ..] => {
+                let table = self.table(table)?;
+                let known = table.index(index).ok_or_else(|| format!("no index {index}"))?;
+                let counts = counts.iter().map(number).collect::<std::result::Result<_, _>>()?;
+                self.sizes.distinct.insert((table.id.0, known.id.0), counts);
+            }
+            ["sql_mode", mode] => {
+                self.sql_mode = SqlMode::parse(mode).map_err(|_| format!("no mode {mode}"))?;
+            }
+            _ => return Err(format!("what is {}?", words.join(" "))),
+        }
+        Ok(())
+    }
+
+    fn table(&self, name: &str) -> std::result::Result<Arc<Table>, String> {
+        self.snapshot.table(SCHEMA, name).ok_or_else(|| format!("no table {name}"))
+    }
+
+    pub(crate) fn bind_context(&self) -> BindContext {
+        BindContext {
+            sql_mode: self.sql_mode,
+            collation_connection: COLLATION,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            max_allowed_packet: 64 << 20,
+        }
+    }
+
+    fn bound(&self, statement: &Statement, sql: &str) -> Result<Bound> {
+        let bind = self.bind_context();
+        let input = BindInput {
+            catalog: &Reader(&self.snapshot),
+            registry: &self.registry,
+            bind: &bind,
+            variables: &NoVariables,
+            parameter_types: None,
+        };
+        Binder::new(input).bind(statement, sql.as_bytes())
+    }
+
+    fn shown(&self, statement: &Statement, sql: &str, view: View) -> Result<String> {
+        let bound = self.bound(statement, sql)?;
+        if view == View::Bound {
+            return Ok(plan::print::logical_plan(&bound.plan) + &collations(&bound.plan.statement));
+        }
+        let input =
+            OptimizeInput { tables: &bound.tables, statistics: &self.sizes, collation: COLLATION };
+        let (plan, _, explainer) = optimizer::optimize_for_analysis(bound.plan, &input)?;
+        if let Plan::Rows { columns, rows } = &plan {
+            return Ok(table(columns, rows));
+        }
+        let text = explainer.analysis(&plan, ExplainFormat::Tree, &input, None, None);
+        let operator = |line: &str| format!("{}\n", line.split("  (cost=").next().unwrap_or(line));
+        Ok(text.lines().map(operator).collect())
+    }
+}
+
+/// The collations by which a query compares texts and which its texts have, where they are not all the default; by their numbers.
+fn collations(statement: &LogicalStatement) -> String {
+    let LogicalStatement::Query(query) = statement else { return String::new() };
+    let mut found = BTreeSet::new();
+    let mut note = |expr: &Expr| {
+        let textual = |operand: &Expr| operand.ty().is_text();
+        match expr {
+            Expr::Binary { left, right, collation, .. } if textual(left) && textual(right) => {
+                found.insert(*collation);
+            }
+            Expr::InList { operand, collation, .. } | Expr::Like { operand, collation, .. }
+                if textual(operand) =>
+            {
+                found.insert(*collation);
+            }
+            _ => {}
+        }
+    };
+    query.root.visit_exprs(&mut note);
+    query.outputs.iter().for_each(|output| output.expr.visit(&mut note));
+    let outputs = query.outputs.iter().map(|output| output.expr.ty());
+    found.extend(outputs.filter(|ty| ty.is_text()).map(|ty| ty.collation));
+    if found.iter().all(|collation| *collation == COLLATION) {
+        return String::new();
+    }
+    let numbers: Vec<String> = found.iter().map(|collation| collation.0.to_string()).collect();
+    format!("collations {}\n", numbers.join(" "))
+}
+
+/// Rows that are the answer, as EXPLAIN in its traditional form has: captions, then a line each.
+fn table(columns: &[OutputColumn], rows: &[Vec<Value>]) -> String {
+    let captions: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    let mut text = captions.join(" | ") + "\n";
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(plan::print::value).collect();
+        text += &(cells.join(" | ") + "\n");
+    }
+    text
+}
+
+pub(crate) struct Reader<'a>(pub(crate) &'a CatalogSnapshot);
+
+impl CatalogReader for Reader<'_> {
+    fn current_database(&self) -> Option<&str> {
+        Some(SCHEMA)
+    }
+
+    fn schema_exists(&self, schema: &str) -> bool {
+        self.0.schema(schema).is_some()
+    }
+
+    fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        self.0.relation(schema, name)
+    }
+
+    fn referencing_keys(&self, schema: &str, name: &str) -> Vec<(Arc<Table>, usize)> {
+        let mut keys = Vec::new();
+        for child in self.0.children_of(schema, name) {
+            for (position, key) in child.foreign_keys.iter().enumerate() {
+                if *key.referenced_schema == *schema && *key.referenced_table == *name {
+                    keys.push((child.clone(), position));
+                }
+            }
+        }
+        keys
+    }
+}
+
+/// No variable was set, and none of the server's is known.
+pub(crate) struct NoVariables;
+
+impl VariableTypes for NoVariables {
+    fn user_variable(&self, _: &str) -> Option<DataType> {
+        None
+    }
+
+    fn system_variable(&self, _: &str, _: Option<VarScope>) -> Result<Option<DataType>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,11 @@
+//! What the binder and the optimizer make of a statement, without a server: tables are CREATE TABLE texts, their sizes are told.
+//!
+//! `rules` holds scripts: a few tables, then statements, each with what it is bound to (`rules/binder`) or the plan that it gets
+//! (`rules/optimizer`). README.md has their form.
+
+mod definer;
+mod fixture;
+mod script;
+
+pub use fixture::{Fixture, View};
+pub use script::check;

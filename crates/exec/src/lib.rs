@@ -3,26 +3,21 @@
 //! Four levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, typed
 //! shortcuts inside both, and a batch program for groupings over large scans. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 
-mod batch;
 mod buffers;
 mod context;
-mod convert;
 mod expr;
 mod fulltext;
 mod kept_rows;
-mod key_set;
-mod layout;
 mod measure;
 mod memory;
 mod operator;
 mod ops;
 mod output;
+mod pipelines;
 mod program;
 mod query;
-mod rows;
 mod run;
 mod spill;
-mod value_key;
 mod write;
 
 pub use context::{

@@ -2,11 +2,11 @@
 
 use errors::Result;
 use plugin_api::RowSource;
+use rows::convert;
+use rows::layout::Layout;
 use types::{ResultCell, Value, ZoneRules};
 
-use crate::convert;
 use crate::expr::Code;
-use crate::layout::Layout;
 use crate::run::Run;
 
 /// A column of the result.

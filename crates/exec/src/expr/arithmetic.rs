@@ -2,30 +2,12 @@
 
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, UnaryOp};
+use rows::convert;
+use rows::numbers::Numbers;
 use types::{DataType, Decimal, SqlBytes, SqlMode, TypeKind, Value};
 
 use super::Code;
-use crate::convert;
 use crate::run::Run;
-
-/// What kind of numbers an operation works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Numbers {
-    Integer { unsigned: bool },
-    Decimal,
-    Double,
-}
-
-impl Numbers {
-    /// From the result type that the binder chose.
-    pub(crate) fn of(ty: &DataType) -> Numbers {
-        match ty.kind {
-            TypeKind::Double | TypeKind::Float => Numbers::Double,
-            TypeKind::Decimal => Numbers::Decimal,
-            _ => Numbers::Integer { unsigned: ty.unsigned },
-        }
-    }
-}
 
 /// `left op right`, or `-left`.
 pub(crate) struct Arithmetic {

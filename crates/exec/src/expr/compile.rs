@@ -5,10 +5,13 @@ use std::sync::Arc;
 use engine_api::EngineIndex;
 use errors::{Error, ErrorCode, Result};
 use plan::{BinaryOp, Expr, FulltextSearch, Subquery, SubqueryKind, UnaryOp};
-use plugin_api::{ArgInfo, BindContext, BoundFunction, Coercion, Registry};
+use plugin_api::{BindContext, BoundFunction, Registry};
+use rows::arguments::{arg_infos, trimmed};
+use rows::numbers::Numbers;
+use rows::value_key::Domain;
 use types::{CollationId, Comparator, ComparisonKind, DataType};
 
-use super::arithmetic::{BitOperator, Numbers};
+use super::arithmetic::BitOperator;
 use super::predicate::{InSetCode, Like};
 use super::subquery::Question;
 use super::text::{Names, text};
@@ -17,7 +20,6 @@ use super::{
     common_collation,
 };
 use crate::fulltext::{MatchCode, SearchCode};
-use crate::value_key::Domain;
 
 /// IN lists of constants from this length on are hashed.
 const HASHED_LIST_MIN: usize = 8;
@@ -512,40 +514,6 @@ fn is_row(expr: &Expr) -> bool {
 /// A row comparison carries one collation; columns that are text take their own where it is binary.
 fn column_collation(left: &DataType, right: &DataType, whole: CollationId) -> CollationId {
     if whole == CollationId::BINARY { common_collation(left, right) } else { whole }
-}
-
-/// What the binder of functions may know of arguments.
-pub(crate) fn arg_infos(args: &[Expr]) -> Vec<ArgInfo> {
-    let info = |arg: &Expr| ArgInfo {
-        ty: arg.ty(),
-        constant: match arg {
-            Expr::Literal { value, .. } => Some(value.clone()),
-            _ => None,
-        },
-        fixed: matches!(
-            arg,
-            Expr::Literal { .. } | Expr::Parameter { .. } | Expr::UserVariable { .. }
-        ),
-    };
-    args.iter().map(info).collect()
-}
-
-/// A coercion that changes nothing for values of `ty` is left out.
-pub(crate) fn trimmed(coercion: Coercion, ty: &DataType) -> Coercion {
-    use types::TypeKind;
-    let idle = match &coercion {
-        Coercion::AsIs => true,
-        Coercion::Integer => ty.is_integer(),
-        Coercion::Double => matches!(ty.kind, TypeKind::Double | TypeKind::Float),
-        Coercion::Decimal => ty.kind == TypeKind::Decimal,
-        Coercion::Text => ty.is_string(),
-        Coercion::Date => ty.kind == TypeKind::Date,
-        Coercion::DateTime => matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp),
-        Coercion::Time => ty.kind == TypeKind::Time,
-        Coercion::Json => ty.kind == TypeKind::Json,
-        Coercion::To(target) => target == ty,
-    };
-    if idle { Coercion::AsIs } else { coercion }
 }
 
 /// Wraps a conversion around `code` when values of `from` look different from values of `to`.

@@ -13,16 +13,16 @@ mod text;
 use std::sync::Arc;
 
 use errors::Result;
-use plan::{BinaryOp, CastKind};
+use plan::CastKind;
 use plugin_api::{BoundFunction, Coercion, NullRule};
 use types::{CollationId, DataType, Value};
 
-use crate::convert;
 use crate::fulltext::MatchCode;
 use crate::run::Run;
+use rows::convert;
 
-pub(crate) use arithmetic::{Arithmetic, BitOperation, Numbers};
-pub(crate) use compile::{Compiler, arg_infos, comparator, trimmed, unify_code};
+pub(crate) use arithmetic::{Arithmetic, BitOperation};
+pub(crate) use compile::{Compiler, comparator, unify_code};
 pub(crate) use predicate::{Comparison, InSet, RowComparison};
 pub(crate) use subquery::{SubqueryCode, SubqueryState};
 
@@ -384,19 +384,6 @@ impl Call {
             return Ok(None);
         }
         Ok(Some(value))
-    }
-}
-
-/// The comparison that answers `a op b` from their order.
-pub(crate) fn answers(op: BinaryOp, order: std::cmp::Ordering) -> bool {
-    match op {
-        BinaryOp::Equal | BinaryOp::NullSafeEqual => order.is_eq(),
-        BinaryOp::NotEqual => order.is_ne(),
-        BinaryOp::Less => order.is_lt(),
-        BinaryOp::LessOrEqual => order.is_le(),
-        BinaryOp::Greater => order.is_gt(),
-        BinaryOp::GreaterOrEqual => order.is_ge(),
-        _ => false,
     }
 }
 

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use errors::{Error, ErrorCode, Result};
 use hashbrown::HashSet;
 use plan::BinaryOp;
+use rows::convert;
+use rows::numbers::answers;
+use rows::value_key::{Domain, Side};
 use types::{CollationId, Comparator, DataType, Value, compare_values};
 
-use super::{Code, answers};
-use crate::convert;
+use super::Code;
 use crate::run::Run;
-use crate::value_key::{Domain, Side};
 
 /// `left op right` with the rule that the operands' types ask for.
 pub(crate) struct Comparison {
@@ -190,7 +191,7 @@ impl InSetCode {
         let Some((_, domain)) = self.list.first() else { return Ok(Some(self.negated)) };
         let mut key = std::mem::take(&mut run.key);
         key.clear();
-        let is_value = domain.append_code(&self.operand, Side::Left, run, &mut key);
+        let is_value = self.operand.append_key(domain, Side::Left, run, &mut key);
         let found = set.keys.contains(key.as_slice());
         run.key = key;
         Ok(match (is_value?, found) {
@@ -206,7 +207,7 @@ impl InSetCode {
         let mut key = Vec::new();
         for (item, domain) in &self.list {
             key.clear();
-            if domain.append_code(item, Side::Right, run, &mut key)? {
+            if item.append_key(domain, Side::Right, run, &mut key)? {
                 set.keys.insert(key.as_slice().into());
             } else {
                 set.has_null = true;

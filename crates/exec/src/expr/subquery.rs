@@ -5,14 +5,15 @@ use std::rc::Rc;
 use errors::{Error, ErrorCode, Result};
 use hashbrown::HashSet;
 use plan::{BinaryOp, QuantifiedOp};
+use rows::numbers::answers;
+use rows::value_key::{Domain, Side};
 use types::Value;
 
 use super::predicate::order_values;
-use super::{Code, answers, truth_value};
+use super::{Code, truth_value};
+use crate::kept_rows::Rows;
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::run::Run;
-use crate::value_key::{Domain, Side};
 
 /// What is asked of a subquery.
 pub(crate) enum Question {
@@ -185,7 +186,7 @@ impl SubqueryCode {
         }
         let (mut key, mut complete) = (Vec::new(), true);
         for ((_, domain), value) in left.iter().zip(&values) {
-            complete &= domain.append(value, Side::Left, run, &mut key)?;
+            complete &= domain.append(value, Side::Left, &mut run.function, &mut key)?;
         }
         if complete {
             if set.contains(key.as_slice()) {
@@ -212,7 +213,7 @@ impl SubqueryCode {
             key.clear();
             let mut complete = true;
             for ((_, domain), output) in left.iter().zip(outputs) {
-                complete &= domain.append_code(output, Side::Right, run, &mut key)?;
+                complete &= output.append_key(domain, Side::Right, run, &mut key)?;
             }
             if !complete {
                 has_null = true;

@@ -6,11 +6,11 @@ use engine_api::{
 };
 use errors::Result;
 use plan::FulltextWrite;
+use rows::layout::Layout;
 use types::fulltext::{entry_key, entry_types};
 use types::{DataType, Value};
 
 use super::keep::KeptFulltext;
-use crate::layout::Layout;
 
 /// Rows that are fetched at once.
 const FETCH_ROWS: usize = 256;

@@ -9,11 +9,11 @@ use engine_api::{
 };
 use errors::{Error, Result};
 use plan::FulltextWrite;
+use rows::layout::Layout;
 use types::Value;
 use types::fulltext::{Analyzer, entry, entry_key, entry_types};
 use types::key::encode_part;
 
-use crate::layout::Layout;
 use crate::run::Run;
 use crate::write::{WriteTable, Written, written};
 

@@ -14,15 +14,15 @@ use engine_api::{
 use errors::Result;
 use plan::{FulltextMode, FulltextSearch, KeyColumn};
 use plugin_api::Coercion;
+use rows::convert;
+use rows::layout::Layout;
 use types::fulltext::{Analyzer, entry_types, tokens, word_key};
 use types::key::encode_part;
 use types::{DataType, SqlBytes, Value};
 
 use super::hits::{Hit, Hits, Keep};
 use super::query::{self, Part, Role};
-use crate::convert;
 use crate::expr::Code;
-use crate::layout::Layout;
 use crate::run::Run;
 
 /// Weight of a word that is in every row: all words count for something.

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use errors::Result;
 use plan::AggregateMode;
 use plugin_api::{Accumulator, BoundAggregate, Coercion};
+use rows::convert;
+use rows::key_set::{KEY_OVERHEAD, KeySet};
+use rows::value_key::append_hash_key;
 use types::{DataType, Decimal, Value};
 
 use super::partitions::{LEVELS_MAX, Partitions};
 use super::simple::Seen;
 use super::sort::{KeyCode, Sorter};
-use crate::convert;
 use crate::expr::Code;
-use crate::key_set::{KEY_OVERHEAD, KeySet};
+use crate::kept_rows::Rows;
 use crate::operator::{Operator, Source};
-use crate::rows::Rows;
 use crate::run::Run;
 use crate::spill::RowReader;
-use crate::value_key::append_hash_key;
 
 /// Grouping in a program.
 pub(crate) struct AggregateNode {

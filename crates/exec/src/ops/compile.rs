@@ -10,6 +10,9 @@ use plan::{
     SetOperation, SortKey, TableAccess, WindowCall,
 };
 use plugin_api::BoundAggregate;
+use rows::arguments::{arg_infos, trimmed};
+use rows::layout::Layout;
+use rows::value_key::Domain;
 use types::{AggregateRole, CollationId, DataType, TypeKind};
 
 use super::aggregate::{AggregateNode, CallKind, CallNode};
@@ -23,12 +26,10 @@ use super::scan::{AccessNode, ArmNode, ScanNode, TableNode};
 use super::set::SetNode;
 use super::sort::{KeyCode, SortInput, SortNode};
 use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
-use crate::batch::{BatchAggregateNode, BatchGrouping};
-use crate::expr::{Code, Comparison, Compiler, arg_infos, comparator, trimmed, unify_code};
-use crate::layout::Layout;
+use crate::expr::{Code, Comparison, Compiler, comparator, unify_code};
 use crate::measure::MeasuredNodes;
 use crate::operator::Source;
-use crate::value_key::Domain;
+use crate::pipelines::{BatchAggregateNode, BatchGrouping};
 
 /// Compiles operators; wraps the compiler of expressions.
 pub(crate) struct NodeCompiler<'a> {

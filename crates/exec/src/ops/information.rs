@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use errors::{Error, ErrorCode, Result};
 use plugin_api::InfoFilter;
+use rows::convert;
 use types::DataType;
 
-use crate::convert;
 use crate::expr::{Code, Truth};
+use crate::kept_rows::Rows;
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::run::Run;
 
 /// An information table in a program.

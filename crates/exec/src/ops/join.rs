@@ -2,16 +2,16 @@
 
 use errors::Result;
 use plan::JoinKind;
+use rows::key_set::{KEY_OVERHEAD, KeySet};
+use rows::value_key::{Domain, Side};
 use types::Value;
 
 use super::partitions::{LEVELS_MAX, Partitions};
 use crate::expr::{Code, Truth};
-use crate::key_set::{KEY_OVERHEAD, KeySet};
+use crate::kept_rows::Rows;
 use crate::operator::{Operator, Source};
-use crate::rows::Rows;
 use crate::run::Run;
 use crate::spill::RowReader;
-use crate::value_key::{Domain, Side};
 
 /// A nested loop in a program.
 pub(crate) struct NestedLoopNode {
@@ -218,7 +218,7 @@ impl<'r> HashJoin<'r> {
                 true => (&key.outer, Side::Left),
                 false => (&key.inner, Side::Right),
             };
-            if !key.domain.append_code(code, side, run, &mut self.key)? {
+            if !code.append_key(&key.domain, side, run, &mut self.key)? {
                 return Ok(false);
             }
         }

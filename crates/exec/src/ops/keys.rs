@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use engine_api::{KeyBound, KeyRange};
 use errors::Result;
+use rows::convert::{self, KeyFit};
 use types::key::encode_part;
 use types::{DataType, Value};
 
-use crate::convert::{self, KeyFit};
 use crate::expr::Code;
 use crate::run::Run;
 

@@ -14,9 +14,9 @@ use super::set::{SetNode, SetOperator};
 use super::simple::{Distinct, Filter, Limit, Nothing, OneRow, Project, Values};
 use super::sort::{Sort, SortNode};
 use super::window::{Window, WindowNode};
-use crate::batch::BatchAggregateNode;
 use crate::expr::{Code, Truth};
 use crate::operator::{Operator, Source};
+use crate::pipelines::BatchAggregateNode;
 
 /// A compiled operator.
 pub(crate) enum Node {

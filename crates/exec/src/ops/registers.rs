@@ -4,8 +4,7 @@ use errors::Result;
 use types::Value;
 
 use crate::expr::Code;
-use crate::kept_rows::{KeptReader, KeptRows};
-use crate::rows::Rows;
+use crate::kept_rows::{KeptReader, KeptRows, Rows};
 use crate::run::Run;
 use crate::spill::RowReader;
 

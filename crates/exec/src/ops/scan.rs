@@ -9,13 +9,13 @@ use engine_api::{
 };
 use errors::Result;
 use hashbrown::HashSet;
+use rows::layout::Layout;
 use types::{SqlBytes, Value};
 
 use super::keys::{KeySource, Ranges};
 use crate::buffers::ScanBuffers;
 use crate::expr::Truth;
 use crate::fulltext::{Found, SearchCode};
-use crate::layout::Layout;
 use crate::measure::ExecCounts;
 use crate::operator::Operator;
 use crate::run::Run;

@@ -3,14 +3,14 @@
 use errors::Result;
 use hashbrown::HashMap;
 use plan::SetOperation;
+use rows::value_key::append_hash_key;
 use types::{DataType, Value};
 
 use super::simple::Seen;
 use crate::expr::Code;
+use crate::kept_rows::Rows;
 use crate::operator::{Operator, Source};
-use crate::rows::Rows;
 use crate::run::Run;
-use crate::value_key::append_hash_key;
 
 /// A set operation in a program. The outputs are already in the representation of `columns`.
 pub(crate) struct SetNode {

@@ -1,17 +1,17 @@
 //! Operators without much state: one row, values, filter, project, distinct, limit.
 
 use errors::Result;
+use rows::convert;
+use rows::key_set::{KEY_OVERHEAD, KeySet};
+use rows::value_key::append_hash_key;
 use types::{DataType, Value};
 
 use super::partitions::{LEVELS_MAX, Partitions};
-use crate::convert;
 use crate::expr::{Code, Truth};
-use crate::key_set::{KEY_OVERHEAD, KeySet};
 use crate::memory::Memory;
 use crate::operator::Operator;
 use crate::run::Run;
 use crate::spill::RowReader;
-use crate::value_key::append_hash_key;
 
 #[derive(Default)]
 pub(crate) struct OneRow {

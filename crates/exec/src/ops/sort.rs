@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 
 use errors::Result;
+use rows::value_key::append_sort_key;
 
 use super::merge::{Merge, SpilledRuns};
 use super::scan::{Scan, ScanNode, TableNode};
 use super::simple::{Seen, row_count};
 use crate::buffers::SortedRows;
 use crate::expr::Code;
+use crate::kept_rows::Rows;
 use crate::operator::{Operator, Source};
-use crate::rows::Rows;
 use crate::run::Run;
-use crate::value_key::append_sort_key;
 
 /// A sort key.
 pub(crate) struct KeyCode {

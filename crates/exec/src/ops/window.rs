@@ -2,14 +2,14 @@
 
 use errors::{Error, Result};
 use plan::FrameUnit;
+use rows::convert;
 use types::{DataType, Value};
 
 use super::aggregate::{CallNode, State};
 use super::sort::{KeyCode, append_keys};
-use crate::convert;
 use crate::expr::{Code, Comparison};
+use crate::kept_rows::Rows;
 use crate::operator::{Operator, Source};
-use crate::rows::Rows;
 use crate::run::Run;
 
 /// Window calls in a program.

@@ -5,13 +5,13 @@
 use engine_api::{Direction, IndexId, KeyRange, RowBatch, RowLock, ScanSpec, TableId, WaitPolicy};
 use errors::{Error, ErrorCode, Result};
 use plan::ForeignKeyAction;
+use rows::convert::{self, KeyFit};
 use types::key::encode_part;
 use types::{StoreMode, Value};
 
 use super::Written;
 use super::row::Strictness;
 use super::table::{ForeignKey, WriteTable};
-use crate::convert::{self, KeyFit};
 use crate::fulltext::{delete_row, update_row};
 use crate::run::Run;
 

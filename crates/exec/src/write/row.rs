@@ -1,12 +1,12 @@
 //! Making a row: conversion to column types, defaults, NOT NULL, generated columns, CHECK, the record.
 
 use errors::{Error, ErrorCode, Level, Result};
+use rows::convert::{self, Target};
 use types::{
     DataType, Date, DateTime, Decimal, SqlBytes, StoreMode, Time, TypeKind, Value, to_text,
 };
 
 use super::table::{StoreCode, WriteColumn, WriteTable};
-use crate::convert::{self, Target};
 use crate::run::Run;
 
 /// How strictly a statement writes.

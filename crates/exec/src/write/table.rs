@@ -6,11 +6,11 @@ use std::sync::Arc;
 use engine_api::{EngineIndex, IndexId, TableId};
 use errors::Result;
 use plan::{CastKind, Expr, ForeignKeyAction, ForeignKeyCheck, KeyColumn, TableWrite, Triggers};
+use rows::layout::Layout;
 use types::{DataType, TypeKind};
 
 use crate::expr::{Code, Truth};
 use crate::fulltext::KeptFulltext;
-use crate::layout::Layout;
 use crate::ops::{NodeCompiler, is_utc};
 
 /// A value for a column: an expression, and whether it is UTC already when the column is a TIMESTAMP.

@@ -2,7 +2,7 @@
 
 use types::{Date, DateTime, Decimal, SqlBytes, Time, Value};
 
-use super::{Fit, Unfit};
+use crate::{Fit, Unfit};
 
 /// Texts side by side.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) enum Data {
 
 /// A column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
     pub(crate) data: Data,
     /// `None`: no value is NULL.
     pub(crate) nulls: Option<Vec<bool>>,
@@ -142,11 +142,11 @@ impl Column {
 
     /// A column without rows for values of a type.
     pub(crate) fn empty(ty: &types::DataType) -> Fit<Column> {
-        super::decode::empty_data(ty).map(Column::new).ok_or(Unfit)
+        crate::decode::empty_data(ty).map(Column::new).ok_or(Unfit)
     }
 
     /// A column of one value.
-    pub(crate) fn single(value: &Value) -> Fit<Column> {
+    pub fn single(value: &Value) -> Fit<Column> {
         let mut column = Column::new(Data::like(value));
         column.push(value)?;
         Ok(column)

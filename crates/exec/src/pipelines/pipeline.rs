@@ -1,19 +1,16 @@
 //! Pipelines: a scan divided among threads, and what is done with its batches before a sink takes them.
 
+use batch::{
+    BATCH_ROWS, Batch, BatchExpr, Column, ColumnReader, Env, ExprCompiler, Facts, Fit, Unfit,
+};
 use engine_api::{
     EngineIndex, IndexId, KeyContent, KeyRange, RecordBlock, SnapshotReader, TableId,
 };
 use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking, TableAccess};
+use rows::layout::Layout;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::BATCH_ROWS;
-use super::column::Column;
-use super::decode::ColumnReader;
-use super::env::{Env, Facts};
-use super::expr::{Batch, BatchExpr, ExprCompiler};
-use super::{Fit, Unfit};
 use crate::expr::Code;
-use crate::layout::Layout;
 use crate::ops::{NodeCompiler, Ranges, hold_much};
 use crate::run::Run;
 
@@ -335,7 +332,7 @@ impl Pipeline {
             None => vec![KeyRange::ALL],
             Some(ranges) => ranges.evaluate(false, run).map_err(|_| Unfit)?,
         };
-        let facts = Facts::of(run);
+        let facts = Facts::of(&run.function);
         let degree = run.settings.parallel_degree;
         let constants = self.constants(run)?;
         let transactions = &mut *run.host;

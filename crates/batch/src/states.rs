@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use rows::key_set::KeySet;
 use types::{CollationId, Date, DateTime, Decimal, SqlBytes, Time, Value};
 
-use super::column::{Column, Data};
-use super::keys::PartWriter;
-use super::{Fit, Unfit};
-use crate::key_set::KeySet;
+use crate::column::{Column, Data};
+use crate::keys::PartWriter;
+use crate::{Fit, Unfit};
 
 /// For each row of a batch its group.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl Groups<'_> {
 
 /// What a call keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateKind {
+pub enum StateKind {
     Count,
     /// SUM and AVG of exact numbers.
     Sum,
@@ -45,7 +45,7 @@ pub(crate) enum StateKind {
 
 impl StateKind {
     /// Whether nothing is 0, and not NULL.
-    pub(crate) fn counts(self) -> bool {
+    pub fn counts(self) -> bool {
         matches!(self, StateKind::Count | StateKind::CountDistinct(_))
     }
 }
@@ -63,7 +63,7 @@ enum Best {
 
 /// States of one call.
 #[derive(Debug)]
-pub(crate) enum States {
+pub enum States {
     Count(Vec<i64>),
     Sum { sums: Vec<i128>, scale: u8, counts: Vec<u64> },
     SumDouble { sums: Vec<f64>, counts: Vec<u64> },
@@ -73,7 +73,7 @@ pub(crate) enum States {
 
 /// What is kept of different values: each of a group's values goes on to `of` when it comes for the first time.
 #[derive(Debug)]
-pub(crate) struct Distinct {
+pub struct Distinct {
     /// The group in four bytes, and the value's part.
     seen: KeySet,
     part: PartWriter,
@@ -85,7 +85,7 @@ pub(crate) struct Distinct {
 
 /// Best values with the kind that they came as.
 #[derive(Debug)]
-pub(crate) struct Extremes {
+pub struct Extremes {
     values: Best,
     kind: Option<Data>,
     /// By group: where in the scan the best text was. Of texts that are equal but not the same the first one counts.
@@ -120,7 +120,7 @@ impl States {
     }
 
     /// Bytes held, about.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             States::Count(counts) => size_of_val(&counts[..]),
             States::Sum { counts, .. } => counts.len() * (size_of::<i128>() + size_of::<u64>()),
@@ -253,7 +253,7 @@ impl States {
     }
 
     /// A group's sum, count and best value, as far as the call keeps them.
-    pub(crate) fn result(&self, group: usize) -> Fit<StateResult> {
+    pub fn result(&self, group: usize) -> Fit<StateResult> {
         Ok(match self {
             States::Count(counts) => StateResult::Count(counts[group]),
             States::Sum { sums, scale, counts } => StateResult::Sum(
@@ -321,7 +321,7 @@ impl Distinct {
 }
 
 /// What is known of one group.
-pub(crate) enum StateResult {
+pub enum StateResult {
     Count(i64),
     Sum(Value, u64),
     Best(Option<Value>),

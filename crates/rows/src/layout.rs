@@ -9,7 +9,7 @@ use types::{CollationId, DataType, ResultCell, Value};
 use crate::value_key::{append_sort_key, append_text_sort_key};
 
 /// How a table's records are read and written.
-pub(crate) struct Layout {
+pub struct Layout {
     record: RecordLayout,
     /// By column; empty when NULL stands in for all.
     missing: Vec<Value>,
@@ -19,20 +19,23 @@ pub(crate) struct Layout {
 
 /// A column in a key record.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyPlace {
-    pub(crate) in_primary: bool,
+pub struct KeyPlace {
+    /// In the primary key's part of the record; else in the index's.
+    pub in_primary: bool,
     /// Parts before it.
     before: Vec<(DataType, bool)>,
     /// Bytes of them, when that is known.
-    pub(crate) offset: Option<usize>,
-    pub(crate) ty: DataType,
-    pub(crate) descending: bool,
+    pub offset: Option<usize>,
+    /// The column's type.
+    pub ty: DataType,
+    /// How the key orders it.
+    pub descending: bool,
 }
 
 impl KeyPlace {
     /// The value in a key record.
     #[inline]
-    pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
+    pub fn value(&self, record: &[u8]) -> Option<Value> {
         let (index, primary) = split_key_record(record)?;
         let key = if self.in_primary { primary } else { index };
         match self.offset {
@@ -72,13 +75,14 @@ fn places(types: &[DataType], parts: &EntryParts) -> Vec<Option<KeyPlace>> {
 }
 
 impl Layout {
-    pub(crate) fn new(types: &[DataType], missing: Vec<Value>) -> Layout {
+    /// For records of these columns; `missing` are the values that stand in for columns which old records do not have.
+    pub fn new(types: &[DataType], missing: Vec<Value>) -> Layout {
         let missing = if missing.iter().all(Value::is_null) { Vec::new() } else { missing };
         Layout { record: RecordLayout::new(types), missing, keys: Vec::new() }
     }
 
     /// For a scan whose rows may be key records.
-    pub(crate) fn with_entries(mut self, parts: Option<&EntryParts>) -> Layout {
+    pub fn with_entries(mut self, parts: Option<&EntryParts>) -> Layout {
         if let Some(parts) = parts {
             self.keys = places(self.record.types(), parts);
         }
@@ -86,23 +90,23 @@ impl Layout {
     }
 
     /// Where key records have a column.
-    pub(crate) fn key_place(&self, column: usize) -> Option<&KeyPlace> {
+    pub fn key_place(&self, column: usize) -> Option<&KeyPlace> {
         self.keys.get(column)?.as_ref()
     }
 
     /// Types of all columns.
-    pub(crate) fn types(&self) -> &[DataType] {
+    pub fn types(&self) -> &[DataType] {
         self.record.types()
     }
 
     /// Where a column is in records that have all.
-    pub(crate) fn place(&self, column: usize) -> ColumnPlace {
+    pub fn place(&self, column: usize) -> ColumnPlace {
         self.record.place(column)
     }
 
     /// What stands at a place.
     #[inline]
-    pub(crate) fn cell_at<'a>(
+    pub fn cell_at<'a>(
         &self,
         record: &'a [u8],
         place: &ColumnPlace,
@@ -112,13 +116,13 @@ impl Layout {
 
     /// What stands in for a column that a record does not have.
     #[cold]
-    pub(crate) fn stand_in(&self, column: usize) -> Value {
+    pub fn stand_in(&self, column: usize) -> Value {
         self.missing.get(column).cloned().unwrap_or(Value::Null)
     }
 
     /// The value of a column.
     #[inline]
-    pub(crate) fn decode(&self, record: &[u8], column: usize) -> Result<Value> {
+    pub fn decode(&self, record: &[u8], column: usize) -> Result<Value> {
         if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
             let value = self.key_place(column).and_then(|place| place.value(record));
             return value.ok_or_else(|| RecordError::Corrupt.into());
@@ -130,7 +134,7 @@ impl Layout {
     }
 
     /// Appends a column's sort key; texts go there without becoming values.
-    pub(crate) fn append_sort_key(
+    pub fn append_sort_key(
         &self,
         record: &[u8],
         column: usize,
@@ -150,17 +154,13 @@ impl Layout {
     }
 
     /// The values of all columns.
-    pub(crate) fn decode_all(&self, record: &[u8]) -> Result<Vec<Value>> {
+    pub fn decode_all(&self, record: &[u8]) -> Result<Vec<Value>> {
         (0..self.record.column_count()).map(|column| self.decode(record, column)).collect()
     }
 
     /// A column as a result shows it: where it lies in the record, if it does.
     #[inline]
-    pub(crate) fn result_cell<'a>(
-        &'a self,
-        record: &'a [u8],
-        column: usize,
-    ) -> Result<ResultCell<'a>> {
+    pub fn result_cell<'a>(&'a self, record: &'a [u8], column: usize) -> Result<ResultCell<'a>> {
         if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
             return Ok(self.decode(record, column)?.into());
         }
@@ -172,12 +172,12 @@ impl Layout {
     }
 
     /// Appends the record of a row.
-    pub(crate) fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
         Ok(self.record.encode(values, out)?)
     }
 
     /// As `encode`, of `count` values that lie apart.
-    pub(crate) fn encode_from<'v>(
+    pub fn encode_from<'v>(
         &self,
         count: usize,
         value_of: impl Fn(usize) -> &'v Value,

@@ -6,10 +6,10 @@ use charset::Collation;
 use hashbrown::HashSet;
 use types::ComparisonKind;
 
-use super::Fit;
-use super::column::{Column, Data};
-use super::env::Env;
-use super::expr::{BatchExpr, FALSE, Operand, TRUE, UNKNOWN};
+use crate::Fit;
+use crate::column::{Column, Data};
+use crate::env::Env;
+use crate::expr::{BatchExpr, FALSE, Operand, TRUE, UNKNOWN};
 
 /// Shorter lists are compared.
 const LIST_MIN: usize = 6;

@@ -1,25 +1,27 @@
 //! WITH ROLLUP of a batch grouping: the groups in the order of their keys, and those of higher levels made of them.
 
+use rows::value_key::append_sort_key;
 use types::CollationId;
 
-use super::groups::Grouped;
-use super::states::{StateKind, States};
-use super::{Fit, Unfit};
-use crate::value_key::append_sort_key;
+use crate::groups::Grouped;
+use crate::states::{StateKind, States};
+use crate::{Fit, Unfit};
 
 /// A row of the result.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     /// The group that has its keys and carried values; of a higher level the last one in it.
-    pub(crate) group: u32,
+    pub group: u32,
     /// Where its level's states have it.
-    pub(crate) at: u32,
-    pub(crate) live_keys: usize,
+    pub at: u32,
+    /// Keys that are not rolled up.
+    pub live_keys: usize,
 }
 
 /// Groups put together level by level.
-pub(crate) struct Rollup {
-    pub(crate) lines: Vec<Line>,
+pub struct Rollup {
+    /// Groups of all levels in the order of their keys.
+    pub lines: Vec<Line>,
     /// By number of live keys, by group: its group of that level.
     into: Vec<Vec<u32>>,
     /// By group: its place in the order.
@@ -66,7 +68,7 @@ impl SortKeys {
 
 impl Rollup {
     /// The lines of all levels: a group of a higher level follows those that it is made of.
-    pub(crate) fn new(grouped: &Grouped, collations: &[CollationId]) -> Fit<Rollup> {
+    pub fn new(grouped: &Grouped, collations: &[CollationId]) -> Fit<Rollup> {
         let (groups, width) = (grouped.first.len(), collations.len());
         let keys = SortKeys::new(grouped, collations)?;
         let mut order: Vec<u32> = (0..u32::try_from(groups).map_err(|_| Unfit)?).collect();
@@ -96,7 +98,7 @@ impl Rollup {
     }
 
     /// By number of live keys the states of its groups.
-    pub(crate) fn states(&self, grouped: &Grouped, kinds: &[StateKind]) -> Fit<Vec<Vec<States>>> {
+    pub fn states(&self, grouped: &Grouped, kinds: &[StateKind]) -> Fit<Vec<Vec<States>>> {
         let level = |(into, count): (&Vec<u32>, &u32)| {
             let states = kinds.iter().zip(&grouped.states).map(|(kind, finest)| {
                 let mut states = States::new(*kind);

@@ -8,17 +8,16 @@ use std::time::Duration;
 use errors::{Diagnostics, Error, Result};
 use hashbrown::HashMap;
 use plugin_api::{BoundFunction, Coercion, FunctionContext, SessionServices};
+use rows::convert;
 use types::{CastContext, DataType, DateTime, SqlMode, Value, ZoneRules};
 
-use super::column::Column;
-use super::in_set::InSet;
-use super::{Fit, Unfit};
-use crate::convert;
-use crate::run::Run;
+use crate::column::Column;
+use crate::in_set::InSet;
+use crate::{Fit, Unfit};
 
 /// Facts of the session that kernels see on every thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts<'e> {
+pub struct Facts<'e> {
     pub(crate) sql_mode: SqlMode,
     pub(crate) time_zone: &'e dyn ZoneRules,
     pub(crate) now_micros: i64,
@@ -28,8 +27,8 @@ pub(crate) struct Facts<'e> {
 }
 
 impl<'e> Facts<'e> {
-    pub(crate) fn of(run: &Run<'e>) -> Facts<'e> {
-        let function = &run.function;
+    /// Those of a session's statement.
+    pub fn of(function: &FunctionContext<'e>) -> Facts<'e> {
         Facts {
             sql_mode: function.sql_mode,
             time_zone: function.time_zone,
@@ -42,7 +41,7 @@ impl<'e> Facts<'e> {
 }
 
 /// One thread's surroundings.
-pub(crate) struct Env<'e> {
+pub struct Env<'e> {
     pub(crate) constants: &'e [Column],
     pub(crate) services: RefCell<Services<'e>>,
     /// By the place of its first constant: a list of IN made ready for look-ups, where that is of use.
@@ -50,7 +49,8 @@ pub(crate) struct Env<'e> {
 }
 
 impl<'e> Env<'e> {
-    pub(crate) fn new(constants: &'e [Column], facts: Facts<'e>) -> Env<'e> {
+    /// For a thread that works with these constants.
+    pub fn new(constants: &'e [Column], facts: Facts<'e>) -> Env<'e> {
         let services = Services { facts, diagnostics: Diagnostics::new(1), session: NoSession };
         Env { constants, services: RefCell::new(services), sets: RefCell::default() }
     }
@@ -113,7 +113,7 @@ impl Services<'_> {
 }
 
 /// What is made of values before they are used.
-pub(crate) enum Conversion {
+pub enum Conversion {
     /// Values of the type as a function wants them.
     Argument(DataType, Coercion),
     /// Values of the first type as the second.

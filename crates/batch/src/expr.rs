@@ -6,36 +6,41 @@ use std::cmp::Ordering;
 use charset::Collation;
 use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use plugin_api::{BindContext, BoundFunction, Coercion, Registry};
+use rows::arguments::{arg_infos, trimmed};
+use rows::numbers::{Numbers, answers};
 use types::{
     CollationId, ComparisonKind, DataType, Date, Decimal, FunctionRef, Threads, TypeKind, Value,
     Volatility,
 };
 
-use super::call::{call, convert};
-use super::column::{Column, Data};
-use super::env::{Conversion, Env};
-use super::in_set::in_set;
-use super::{Fit, Unfit};
-use crate::expr::{Numbers, answers, arg_infos, trimmed};
+use crate::call::{call, convert};
+use crate::column::{Column, Data};
+use crate::env::{Conversion, Env};
+use crate::in_set::in_set;
+use crate::{Fit, Unfit};
 
 /// Columns of one batch, by slot.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
-    pub(crate) rows: usize,
-    pub(crate) columns: Vec<Option<Column>>,
+pub struct Batch {
+    /// Rows that are left.
+    pub rows: usize,
+    /// Columns by their slots; `None` for one that was not read.
+    pub columns: Vec<Option<Column>>,
 }
 
 impl Batch {
-    pub(crate) fn new(slots: usize) -> Batch {
+    /// Without rows and columns.
+    pub fn new(slots: usize) -> Batch {
         Batch { rows: 0, columns: (0..slots).map(|_| None).collect() }
     }
 
-    pub(crate) fn column(&self, slot: usize) -> Fit<&Column> {
+    /// The column of a slot; unfit when it was not read.
+    pub fn column(&self, slot: usize) -> Fit<&Column> {
         self.columns.get(slot).and_then(Option::as_ref).ok_or(Unfit)
     }
 
     /// Keeps only some rows.
-    pub(crate) fn select(&mut self, rows: &[u32]) -> Fit<()> {
+    pub fn select(&mut self, rows: &[u32]) -> Fit<()> {
         if rows.len() == self.rows {
             return Ok(());
         }
@@ -48,7 +53,7 @@ impl Batch {
 }
 
 /// An expression that a pipeline can compute. What it leaves out is for the row program.
-pub(crate) enum BatchExpr {
+pub enum BatchExpr {
     Column(usize),
     /// Computed when the pipeline starts.
     Constant(usize),
@@ -105,19 +110,21 @@ pub(crate) enum BatchExpr {
 
 /// What a branch of CASE is turned into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unified {
+pub enum Unified {
     AsIs,
     Decimal(u8),
 }
 
 /// Compiles expressions of one pipeline.
-pub(crate) struct ExprCompiler<'a> {
+pub struct ExprCompiler<'a> {
     /// The slot of a register that the pipeline sets.
-    pub(crate) slot_of: &'a dyn Fn(plan::Register) -> Option<usize>,
+    pub slot_of: &'a dyn Fn(plan::Register) -> Option<usize>,
     /// Takes an expression that reads nothing of the pipeline; `None` when it may not be computed beforehand.
-    pub(crate) constant: &'a mut dyn FnMut(&Expr) -> Option<usize>,
-    pub(crate) registry: &'a Registry,
-    pub(crate) bind: &'a BindContext,
+    pub constant: &'a mut dyn FnMut(&Expr) -> Option<usize>,
+    /// Functions.
+    pub registry: &'a Registry,
+    /// What functions are bound with.
+    pub bind: &'a BindContext,
 }
 
 fn is_number(ty: &DataType) -> bool {
@@ -155,7 +162,7 @@ impl ExprCompiler<'_> {
     }
 
     /// `None`: it is a case for the row program.
-    pub(crate) fn expr(&mut self, expr: &Expr) -> Option<BatchExpr> {
+    pub fn expr(&mut self, expr: &Expr) -> Option<BatchExpr> {
         if let Some(constant) = (self.constant)(expr) {
             return Some(BatchExpr::Constant(constant));
         }
@@ -354,14 +361,15 @@ impl ExprCompiler<'_> {
 }
 
 /// A column of the batch, or one value for all rows.
-pub(crate) enum Operand<'a> {
+pub enum Operand<'a> {
     Column(Cow<'a, Column>),
     /// The only value of a column.
     Single(&'a Column),
 }
 
 impl Operand<'_> {
-    pub(crate) fn source(&self) -> &Column {
+    /// The column that it is, or that a constant is kept in.
+    pub fn source(&self) -> &Column {
         match self {
             Operand::Column(column) => column,
             Operand::Single(column) => column,
@@ -377,7 +385,7 @@ impl Operand<'_> {
     }
 
     /// As a column of `rows` values.
-    pub(crate) fn into_column(self, rows: usize) -> Fit<Column> {
+    pub fn into_column(self, rows: usize) -> Fit<Column> {
         match self {
             Operand::Column(column) => Ok(column.into_owned()),
             Operand::Single(column) => column.gather(&vec![0; rows]),
@@ -392,7 +400,7 @@ pub(super) const UNKNOWN: u8 = 2;
 
 impl BatchExpr {
     /// The values for every row of the batch.
-    pub(crate) fn eval<'a>(&self, batch: &'a Batch, env: &'a Env<'_>) -> Fit<Operand<'a>> {
+    pub fn eval<'a>(&self, batch: &'a Batch, env: &'a Env<'_>) -> Fit<Operand<'a>> {
         Ok(match self {
             BatchExpr::Column(slot) => Operand::Column(Cow::Borrowed(batch.column(*slot)?)),
             BatchExpr::Constant(index) => Operand::Single(env.constants.get(*index).ok_or(Unfit)?),
@@ -431,7 +439,7 @@ impl BatchExpr {
     }
 
     /// The rows for which it is true.
-    pub(crate) fn selection(&self, batch: &Batch, env: &Env<'_>) -> Fit<Vec<u32>> {
+    pub fn selection(&self, batch: &Batch, env: &Env<'_>) -> Fit<Vec<u32>> {
         let truths = self.truths(batch, env)?;
         let mut rows = Vec::with_capacity(truths.len());
         rows.extend((0..truths.len() as u32).filter(|row| truths[*row as usize] == TRUE));

@@ -3,10 +3,10 @@
 use plugin_api::{BoundFunction, NullRule};
 use types::Value;
 
-use super::Fit;
-use super::column::{Column, Data};
-use super::env::{Conversion, Env};
-use super::expr::{Batch, BatchExpr, Operand};
+use crate::Fit;
+use crate::column::{Column, Data};
+use crate::env::{Conversion, Env};
+use crate::expr::{Batch, BatchExpr, Operand};
 
 /// Values converted row by row.
 pub(super) fn convert(

@@ -10,7 +10,7 @@ use hashbrown::hash_table::Entry as Place;
 
 /// Keys with the numbers 0, 1, ... in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct KeySet {
+pub struct KeySet {
     /// For each key its length in four bytes and the key.
     bytes: Vec<u8>,
     table: HashTable<Entry>,
@@ -29,7 +29,7 @@ struct Entry {
 const LENGTH: usize = 4;
 
 /// Bytes that a key costs besides its own, about: the length, and an entry in a table that is two thirds full.
-pub(crate) const KEY_OVERHEAD: usize = LENGTH + size_of::<Entry>() * 3 / 2;
+pub const KEY_OVERHEAD: usize = LENGTH + size_of::<Entry>() * 3 / 2;
 
 /// The hash by which the table goes: its ends, which choose place and tag, come both from the half that is kept.
 #[inline]
@@ -53,7 +53,7 @@ impl KeySet {
 
     /// The number of a key, if it is there.
     #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Option<u32> {
+    pub fn get(&self, key: &[u8]) -> Option<u32> {
         let hash = self.half(key);
         let found = self.table.find(spread(hash), |entry| {
             entry.hash == hash && key_at(&self.bytes, entry.start) == key
@@ -67,7 +67,7 @@ impl KeySet {
     ///
     /// With more than 2^32 keys, or a key of 4 GiB: memory limits end a statement long before.
     #[inline]
-    pub(crate) fn insert(&mut self, key: &[u8]) -> (u32, bool) {
+    pub fn insert(&mut self, key: &[u8]) -> (u32, bool) {
         let hash = self.half(key);
         let (bytes, number) = (&mut self.bytes, self.table.len());
         let equal = |entry: &Entry| entry.hash == hash && key_at(bytes, entry.start) == key;
@@ -86,7 +86,7 @@ impl KeySet {
     }
 
     /// All keys in the order of their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let key = (at < self.bytes.len()).then(|| key_at(&self.bytes, at))?;
@@ -96,12 +96,12 @@ impl KeySet {
     }
 
     /// Bytes held, about.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.bytes.len() + self.table.len() * (KEY_OVERHEAD - LENGTH)
     }
 
     /// Forgets all keys, and gives their memory back.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = KeySet::default();
     }
 }

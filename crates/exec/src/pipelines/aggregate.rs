@@ -2,20 +2,17 @@
 
 use std::cmp::Ordering;
 
+use batch::{
+    Batch, BatchExpr, Column, Env, Fit, Grouped, Line, Operand, Rollup, StateKind, StateResult,
+    States, Unfit,
+};
 use errors::Result;
 use plan::{AggregateCall, AggregateMode, Expr, Physical, Register};
 use plugin_api::Coercion;
 use sys::sync::atomic::AtomicUsize;
 use types::{AggregateRole, CollationId, Decimal, TypeKind, Value};
 
-use super::column::Column;
-use super::env::Env;
-use super::expr::{Batch, BatchExpr, Operand};
-use super::groups::Grouped;
 use super::pipeline::{Pipeline, PipelineCompiler, Sink};
-use super::rollup::{Line, Rollup};
-use super::states::{StateKind, StateResult, States};
-use super::{Fit, Unfit};
 use crate::operator::{Operator, Source};
 use crate::ops::{AggregateNode, CallKind, NodeCompiler};
 use crate::run::Run;

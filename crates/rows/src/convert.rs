@@ -13,7 +13,7 @@ use types::{
 };
 
 /// What `types` wants to know, for no column in particular.
-pub(crate) fn context<'x>(session: &'x mut FunctionContext<'_>) -> CastContext<'x> {
+pub fn context<'x>(session: &'x mut FunctionContext<'_>) -> CastContext<'x> {
     CastContext {
         sql_mode: session.sql_mode,
         diagnostics: &mut *session.diagnostics,
@@ -25,7 +25,7 @@ pub(crate) fn context<'x>(session: &'x mut FunctionContext<'_>) -> CastContext<'
 }
 
 /// Three-valued truth of a value.
-pub(crate) fn truth(
+pub fn truth(
     value: &Value,
     ty: &DataType,
     session: &mut FunctionContext<'_>,
@@ -37,11 +37,8 @@ pub(crate) fn truth(
     })
 }
 
-pub(crate) fn to_double(
-    value: &Value,
-    ty: &DataType,
-    session: &mut FunctionContext<'_>,
-) -> Result<f64> {
+/// As a number of double precision.
+pub fn to_double(value: &Value, ty: &DataType, session: &mut FunctionContext<'_>) -> Result<f64> {
     Ok(match value {
         Value::Double(number) => *number,
         Value::Int(number) => *number as f64,
@@ -49,7 +46,8 @@ pub(crate) fn to_double(
     })
 }
 
-pub(crate) fn to_decimal(
+/// As an exact number.
+pub fn to_decimal(
     value: &Value,
     ty: &DataType,
     session: &mut FunctionContext<'_>,
@@ -62,11 +60,7 @@ pub(crate) fn to_decimal(
 }
 
 /// As an integer that may be signed or not.
-pub(crate) fn to_i128(
-    value: &Value,
-    ty: &DataType,
-    session: &mut FunctionContext<'_>,
-) -> Result<i128> {
+pub fn to_i128(value: &Value, ty: &DataType, session: &mut FunctionContext<'_>) -> Result<i128> {
     Ok(match value {
         Value::Int(number) => i128::from(*number),
         Value::UInt(number) => i128::from(*number),
@@ -75,11 +69,7 @@ pub(crate) fn to_i128(
 }
 
 /// As 64 bits; negative numbers in two's complement.
-pub(crate) fn to_bits(
-    value: &Value,
-    ty: &DataType,
-    session: &mut FunctionContext<'_>,
-) -> Result<u64> {
+pub fn to_bits(value: &Value, ty: &DataType, session: &mut FunctionContext<'_>) -> Result<u64> {
     Ok(match value {
         Value::Int(number) => *number as u64,
         Value::UInt(number) => *number,
@@ -90,7 +80,7 @@ pub(crate) fn to_bits(
 }
 
 /// The text of a value.
-pub(crate) fn text_bytes<'v>(value: &'v Value, ty: &DataType) -> Cow<'v, [u8]> {
+pub fn text_bytes<'v>(value: &'v Value, ty: &DataType) -> Cow<'v, [u8]> {
     match value {
         Value::Bytes(bytes) => Cow::Borrowed(bytes),
         value => {
@@ -109,7 +99,7 @@ fn text_value(value: Value, ty: &DataType) -> Value {
 }
 
 /// An argument as its function wants it.
-pub(crate) fn coerce(
+pub fn coerce(
     value: Value,
     from: &DataType,
     coercion: &Coercion,
@@ -119,7 +109,7 @@ pub(crate) fn coerce(
 }
 
 /// As `coerce`, on any thread.
-pub(crate) fn coerce_in(
+pub fn coerce_in(
     value: Value,
     from: &DataType,
     coercion: &Coercion,
@@ -162,7 +152,7 @@ pub(crate) fn coerce_in(
 }
 
 /// UTC to the session time zone; the zero date stays.
-pub(crate) fn to_local(moment: DateTime, zone: &dyn ZoneRules) -> DateTime {
+pub fn to_local(moment: DateTime, zone: &dyn ZoneRules) -> DateTime {
     if moment.is_zero() {
         return moment;
     }
@@ -178,7 +168,7 @@ fn to_utc(moment: DateTime, zone: &dyn ZoneRules) -> Option<DateTime> {
 }
 
 /// CAST and the binder's conversions.
-pub(crate) fn cast(
+pub fn cast(
     value: Value,
     from: &DataType,
     to: &DataType,
@@ -271,7 +261,7 @@ fn year(value: Value) -> Value {
 }
 
 /// The same value in the representation of another type; texts are never cut.
-pub(crate) fn unify(
+pub fn unify(
     value: Value,
     from: &DataType,
     to: &DataType,
@@ -291,15 +281,19 @@ pub(crate) fn unify(
 }
 
 /// A column that is written.
-pub(crate) struct Target<'t> {
-    pub(crate) name: &'t str,
-    pub(crate) ty: &'t DataType,
-    pub(crate) row: u64,
-    pub(crate) mode: StoreMode,
+pub struct Target<'t> {
+    /// For messages.
+    pub name: &'t str,
+    /// Its type.
+    pub ty: &'t DataType,
+    /// The row that is written, counted from 1, for messages.
+    pub row: u64,
+    /// Whether what does not fit is an error.
+    pub mode: StoreMode,
 }
 
 /// Makes of a value what a column holds.
-pub(crate) fn store(
+pub fn store(
     value: &Value,
     from: &DataType,
     target: &Target<'_>,
@@ -324,7 +318,7 @@ pub(crate) fn store(
 }
 
 /// How a value fits a key column.
-pub(crate) enum KeyFit {
+pub enum KeyFit {
     /// It is one of the column's values.
     Exact(Value),
     /// The nearest of them. With an order none of them lies between the two, and the value orders so against it.
@@ -332,7 +326,7 @@ pub(crate) enum KeyFit {
 }
 
 /// Whether the value is one of the column's values as it is: it can be encoded at once.
-pub(crate) fn is_exact_key(value: &Value, ty: &DataType) -> bool {
+pub fn is_exact_key(value: &Value, ty: &DataType) -> bool {
     match value {
         Value::Int(number) if !ty.unsigned => match ty.kind {
             TypeKind::BigInt => true,
@@ -368,7 +362,7 @@ fn nearest_year(number: i64) -> Value {
 }
 
 /// Fits a value that is not NULL to a key column.
-pub(crate) fn to_key(
+pub fn to_key(
     value: Value,
     from: &DataType,
     to: &DataType,

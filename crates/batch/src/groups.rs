@@ -1,13 +1,13 @@
 //! Finds the group of each row, and puts the groups of several threads together.
 
 use hashbrown::HashMap;
+use rows::key_set::KeySet;
 use types::{CollationId, Value};
 
-use super::column::Column;
-use super::keys::PartWriter;
-use super::states::{Groups, StateKind, States};
-use super::{Fit, Unfit};
-use crate::key_set::KeySet;
+use crate::column::Column;
+use crate::keys::PartWriter;
+use crate::states::{Groups, StateKind, States};
+use crate::{Fit, Unfit};
 
 type Table<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 
@@ -15,7 +15,7 @@ type Table<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 const GROUP_BYTES: usize = 28;
 
 /// Groups with their keys, first rows and states.
-pub(crate) struct Grouped {
+pub struct Grouped {
     /// One for each key column.
     parts: Vec<PartWriter>,
     by_number: Table<u64>,
@@ -24,12 +24,13 @@ pub(crate) struct Grouped {
     key_groups: Vec<u32>,
     null_group: Option<u32>,
     /// By group: where in the scan its first row was.
-    pub(crate) first: Vec<u64>,
+    pub first: Vec<u64>,
     /// By group: where `kept` has its first row.
     kept_at: Vec<u32>,
     /// The key columns and the carried columns of first rows.
     kept: Vec<Column>,
-    pub(crate) states: Vec<States>,
+    /// The states of each call.
+    pub states: Vec<States>,
     /// Groups of the present batch's rows.
     rows: Vec<u32>,
     key: Vec<u8>,
@@ -37,7 +38,8 @@ pub(crate) struct Grouped {
 }
 
 impl Grouped {
-    pub(crate) fn new(collations: &[CollationId], kinds: &[StateKind], has_keys: bool) -> Grouped {
+    /// No groups; `collations` are those of the keys, `kinds` those of the calls.
+    pub fn new(collations: &[CollationId], kinds: &[StateKind], has_keys: bool) -> Grouped {
         Grouped {
             parts: collations.iter().map(|collation| PartWriter::new(*collation)).collect(),
             by_number: Table::default(),
@@ -55,7 +57,7 @@ impl Grouped {
     }
 
     /// Bytes held, about.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         let kept: usize = self.kept.iter().map(Column::heap_bytes).sum();
         let states: usize = self.states.iter().map(States::heap_bytes).sum();
         let numbers = self.by_number.len() * size_of::<(u64, u32)>() * 3 / 2;
@@ -63,12 +65,12 @@ impl Grouped {
     }
 
     /// A key column's (and behind them a carried column's) value in the first row of a group.
-    pub(crate) fn kept(&self, column: usize, group: usize) -> Fit<Value> {
+    pub fn kept(&self, column: usize, group: usize) -> Fit<Value> {
         self.kept[column].value(self.kept_at[group] as usize)
     }
 
     /// Takes in a batch whose first row is at `position` of the scan. `kept`: the key columns, then the carried ones.
-    pub(crate) fn update(
+    pub fn update(
         &mut self,
         rows: usize,
         position: u64,
@@ -181,7 +183,7 @@ impl Grouped {
     }
 
     /// The groups of several threads put together, in no order.
-    pub(crate) fn merged(mut parts: Vec<Grouped>) -> Fit<Grouped> {
+    pub fn merged(mut parts: Vec<Grouped>) -> Fit<Grouped> {
         parts.sort_by_key(|part| part.first.len());
         let mut whole = parts.pop().ok_or(Unfit)?;
         for part in &parts {

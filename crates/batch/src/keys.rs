@@ -4,8 +4,8 @@ use charset::{Collation, PadAttribute};
 use hashbrown::HashMap;
 use types::CollationId;
 
-use super::column::{Column, Data};
-use super::{Fit, Unfit};
+use crate::column::{Column, Data};
+use crate::{Fit, Unfit};
 
 /// Texts whose weights are remembered.
 const KNOWN_MAX: usize = 1024;

@@ -1,42 +1,70 @@
 //! Values as bytes: for hashing (equal values, equal bytes) and for sorting (ordered values, ordered bytes).
 
+use errors::Result;
+use plugin_api::FunctionContext;
 use types::{CollationId, Comparator, ComparisonKind, DataType, Decimal, TypeKind, Value};
 
+use crate::convert;
+
 /// In what terms values of two types are equal, as bytes.
-pub(crate) struct Domain {
+pub struct Domain {
     comparator: Comparator,
 }
 
 impl Domain {
     /// For values of these types; texts under `collation`.
-    pub(crate) fn new(left: &DataType, right: &DataType, collation: CollationId) -> Domain {
+    pub fn new(left: &DataType, right: &DataType, collation: CollationId) -> Domain {
         let kind = ComparisonKind::for_types(left, right).with_collation(collation);
         Domain { comparator: Comparator::with_kind(kind, left, right) }
     }
 
-    pub(crate) fn comparator(&self) -> &Comparator {
+    /// What compares the values themselves.
+    pub fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    pub(crate) fn is_direct(&self) -> bool {
+    /// Whether no value needs a conversion.
+    pub fn is_direct(&self) -> bool {
         self.comparator.is_direct()
     }
 
     /// Appends the key of a left value that needs no conversion; false for NULL.
-    pub(crate) fn append_direct(&self, value: &Value, out: &mut Vec<u8>) -> bool {
+    pub fn append_direct(&self, value: &Value, out: &mut Vec<u8>) -> bool {
         append_kind_key(self.comparator.kind(), value, out)
+    }
+
+    /// Appends the key of a left or right value; false for NULL.
+    ///
+    /// # Errors
+    /// The conversion fails.
+    pub fn append(
+        &self,
+        value: &Value,
+        side: Side,
+        session: &mut FunctionContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if self.is_direct() {
+            return Ok(self.append_direct(value, out));
+        }
+        let mut ctx = convert::context(session);
+        let value = match side {
+            Side::Left => self.comparator.left(value, &mut ctx)?,
+            Side::Right => self.comparator.right(value, &mut ctx)?,
+        };
+        Ok(append_kind_key(self.comparator.kind(), &value, out))
     }
 }
 
 /// A side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     Left,
     Right,
 }
 
 /// Appends the key of a value of a kind; false for NULL.
-pub(crate) fn append_kind_key(kind: ComparisonKind, value: &Value, out: &mut Vec<u8>) -> bool {
+fn append_kind_key(kind: ComparisonKind, value: &Value, out: &mut Vec<u8>) -> bool {
     match (kind, value) {
         (_, Value::Null) => return false,
         (ComparisonKind::String(collation), Value::Bytes(bytes)) => {
@@ -58,7 +86,7 @@ fn decimal_key(number: &Decimal, out: &mut Vec<u8>) {
 }
 
 /// Appends bytes that are equal exactly for equal values of one type; text under `collation`.
-pub(crate) fn append_hash_key(value: &Value, collation: CollationId, out: &mut Vec<u8>) {
+pub fn append_hash_key(value: &Value, collation: CollationId, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.push(0),
         Value::Int(number) => {
@@ -103,12 +131,7 @@ pub(crate) fn append_hash_key(value: &Value, collation: CollationId, out: &mut V
 }
 
 /// Appends bytes that order as ORDER BY does: NULL first, DESC complemented.
-pub(crate) fn append_sort_key(
-    value: &Value,
-    collation: CollationId,
-    descending: bool,
-    out: &mut Vec<u8>,
-) {
+pub fn append_sort_key(value: &Value, collation: CollationId, descending: bool, out: &mut Vec<u8>) {
     if let Value::Bytes(bytes) = value {
         return append_text_sort_key(bytes, collation, descending, out);
     }
@@ -147,7 +170,7 @@ pub(crate) fn append_sort_key(
 }
 
 /// As `append_sort_key`, of a text.
-pub(crate) fn append_text_sort_key(
+pub fn append_text_sort_key(
     text: &[u8],
     collation: CollationId,
     descending: bool,

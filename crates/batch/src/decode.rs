@@ -1,15 +1,15 @@
 //! From records to columns.
 
+use rows::layout::{KeyPlace, Layout};
 use types::key::{fixed_width, split_key_record};
 use types::record::{Cell, ColumnPlace, decode_cell, integer_bits};
 use types::{DataType, TypeKind, Value};
 
-use super::column::{Column, Data, Texts};
-use super::{Fit, Unfit};
-use crate::layout::{KeyPlace, Layout};
+use crate::column::{Column, Data, Texts};
+use crate::{Fit, Unfit};
 
 /// A stored column that a pipeline reads.
-pub(crate) struct ColumnReader {
+pub struct ColumnReader {
     place: ColumnPlace,
     ty: DataType,
     /// For records older than the column.
@@ -41,7 +41,7 @@ pub(super) fn empty_data(ty: &DataType) -> Option<Data> {
 
 impl ColumnReader {
     /// `None` when the column's type has no vector.
-    pub(crate) fn new(layout: &Layout, column: usize) -> Option<ColumnReader> {
+    pub fn new(layout: &Layout, column: usize) -> Option<ColumnReader> {
         let ty = layout.types().get(column)?.clone();
         empty_data(&ty)?;
         let key = layout.key_place(column).cloned();
@@ -54,10 +54,7 @@ impl ColumnReader {
     }
 
     /// The column of some key records.
-    pub(crate) fn read_keys<'a>(
-        &self,
-        records: impl ExactSizeIterator<Item = &'a [u8]>,
-    ) -> Fit<Column> {
+    pub fn read_keys<'a>(&self, records: impl ExactSizeIterator<Item = &'a [u8]>) -> Fit<Column> {
         let place = self.key.as_ref().ok_or(Unfit)?;
         let mut column = Column::new(empty_data(&self.ty).ok_or(Unfit)?);
         reserve(&mut column.data, records.len());
@@ -86,7 +83,7 @@ impl ColumnReader {
     }
 
     /// The column of some records.
-    pub(crate) fn read<'a>(
+    pub fn read<'a>(
         &self,
         layout: &Layout,
         records: impl ExactSizeIterator<Item = &'a [u8]>,

@@ -1,0 +1,11 @@
+//! Rows at run time, without anything that runs: how records are read, how values are converted with the session's facts, and what
+//! their keys are for hashing and sorting.
+//!
+//! Row programs (`exec`) and columns of batches (`batch`) share it. Knows no engine, no expression in compiled form and no run.
+
+pub mod arguments;
+pub mod convert;
+pub mod key_set;
+pub mod layout;
+pub mod numbers;
+pub mod value_key;

@@ -2,7 +2,7 @@
 
 use errors::{Error, Result, err};
 use plugin_api::{
-    CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, SessionHandle,
+    ColumnMeta, CommandOutcome, ExecuteRequest, OkInfo, PreparedInfo, QueryAttribute, SessionHandle,
 };
 use wire::{
     Capabilities, Command, CursorFlags, Eof, Parameter, PrepareOk, Reader, StatusFlags,
@@ -248,24 +248,13 @@ impl Connection {
                 put_ok(out, &ok, caps, sequence);
             }
             Command::SetOption(option) => {
-                match *option {
-                    OPTION_MULTI_STATEMENTS_ON => session.set_multi_statements(true),
-                    OPTION_MULTI_STATEMENTS_OFF => session.set_multi_statements(false),
-                    _ => return Err(err!(UNKNOWN_COM_ERROR)),
-                }
+                set_option(session.as_mut(), *option)?;
                 put_plain_eof(out, &session.state(), caps, sequence);
             }
             Command::FieldList { table, wildcard } => {
                 let table = String::from_utf8_lossy(table);
-                let wildcard = String::from_utf8_lossy(wildcard);
-                let encoding = TextEncoding::of(session.result_collation());
-                for column in session.field_list(&table, &wildcard)? {
-                    let start = begin_packet(out);
-                    encode_column(&column, encoding, out);
-                    // The default value; clients only skip over it.
-                    wire::put_text_null(out);
-                    finish_packet(out, start, sequence);
-                }
+                let columns = session.field_list(&table, &String::from_utf8_lossy(wildcard))?;
+                put_fields(&columns, TextEncoding::of(session.result_collation()), out, sequence);
                 put_end(out, &session.state(), caps, sequence);
             }
             Command::StmtPrepare(sql) => {
@@ -276,10 +265,7 @@ impl Connection {
             }
             Command::StmtReset(id) => {
                 let ok = session.reset_statement(*id)?;
-                if let Some(bound) = self.statements.get_mut(id) {
-                    bound.long_data.clear();
-                    bound.long_data_error = None;
-                }
+                forget_long_data(&mut self.statements, *id);
                 put_ok(out, &ok, caps, sequence);
             }
             Command::StmtClose(id) => {
@@ -303,6 +289,40 @@ impl Connection {
             | Command::StmtFetch { .. } => return Ok(End::Silent),
         }
         Ok(End::Reply)
+    }
+}
+
+/// COM_SET_OPTION.
+fn set_option(session: &mut dyn SessionHandle, option: u16) -> Result<()> {
+    match option {
+        OPTION_MULTI_STATEMENTS_ON => session.set_multi_statements(true),
+        OPTION_MULTI_STATEMENTS_OFF => session.set_multi_statements(false),
+        _ => return Err(err!(UNKNOWN_COM_ERROR)),
+    }
+    Ok(())
+}
+
+/// The columns of COM_FIELD_LIST.
+fn put_fields(
+    columns: &[ColumnMeta],
+    encoding: TextEncoding,
+    out: &mut Vec<u8>,
+    sequence: &mut u8,
+) {
+    for column in columns {
+        let start = begin_packet(out);
+        encode_column(column, encoding, out);
+        // The default value; clients only skip over it.
+        wire::put_text_null(out);
+        finish_packet(out, start, sequence);
+    }
+}
+
+/// COM_STMT_RESET: the pieces of parameters that came are not for the next execution.
+fn forget_long_data(statements: &mut BoundStatements, id: u32) {
+    if let Some(bound) = statements.get_mut(&id) {
+        bound.long_data.clear();
+        bound.long_data_error = None;
     }
 }
 

@@ -14,6 +14,7 @@ mod fuzz_tests;
 mod listener;
 mod login;
 mod metadata;
+mod placement;
 mod reactor;
 mod sink;
 mod tls;

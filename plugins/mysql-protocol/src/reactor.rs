@@ -11,17 +11,17 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine_api::CancelToken;
 use sys::blocking::{Reactor, Turn};
 use sys::clock::monotonic;
-use sys::interrupt::Waiting;
 use sys::net::{Poller, Waker};
 use sys::sync::Mutex;
 
 use crate::connection::{CloseReason, Connection, Phase, Scratch, Server};
+use crate::placement::{Activity, Crowd, Placement};
 
 /// Time between two looks at all connections: the resolution of time-outs, and how long a killed idle
 /// connection lives on.
@@ -30,20 +30,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(500);
 const TICK_STOPPING: Duration = Duration::from_millis(20);
 /// Tasks run between two looks at the kernel when there is always another task.
 const TASKS_PER_POLL: usize = 64;
-/// Commands between two ticks that make a connection a busy one.
-const BUSY_COMMANDS: u32 = 64;
-/// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
-/// than a reactor up to 8 a processor and dearer from 32 on.
-const ALONE_PER_REACTOR: usize = 8;
-/// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread, also where there are
-/// four times as many.
-const WAITING_SHARE: usize = 4;
-/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits for a page.
-const COMMANDS_PER_WAIT: u32 = 4;
-/// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.
-const COMMITTING_ALONE_PER_REACTOR: usize = 2;
-/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits.
-const COMMANDS_PER_COMMIT: u32 = 16;
 const WAKE_TOKEN: usize = usize::MAX - 1;
 /// A reactor with other connections writes the log itself as long as that usually takes no longer: they wait meanwhile.
 const LEAD_PATIENCE: Duration = Duration::from_micros(300);
@@ -115,119 +101,34 @@ struct Entry {
     queued: bool,
     /// Something happened since its last turn began.
     ready: bool,
-    /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
-    seen: u32,
-    commits: Arc<AtomicU32>,
-    /// What `commits` was at the last tick.
-    commits_seen: u32,
-    waits: Arc<AtomicU32>,
-    /// What `waits` was at the last tick.
-    waits_seen: u32,
-    activity: Activity,
-    place: Place,
+    placement: Placement,
     /// In the list of those whose reply waits.
     parked: bool,
 }
 
-/// What a connection did between the last two ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Activity {
-    Little,
-    /// It ran many commands.
-    Busy,
-    /// And often waited for pages.
-    Waiting,
-    /// And often waited for the log.
-    Committing,
-}
-
-impl Activity {
-    /// What it counts among the busy ones, in shares of one.
-    fn weight(self) -> usize {
-        match self {
-            Activity::Little => 0,
-            Activity::Waiting => 1,
-            Activity::Busy | Activity::Committing => WAITING_SHARE,
+impl Entry {
+    /// One without a connection.
+    fn free() -> Entry {
+        Entry {
+            connection: None,
+            id: 0,
+            cancel: CancelToken::new(),
+            queued: false,
+            ready: false,
+            placement: Placement::default(),
+            parked: false,
         }
     }
-}
 
-/// Where the next turn of a connection takes place.
-#[derive(Debug)]
-enum Place {
-    /// Here.
-    Reactor,
-    /// It is busy: the next turn is on a thread of its own.
-    Promoted,
-    /// It is on a thread of its own.
-    Alone(Arc<Waiting>),
-}
-
-impl Entry {
     fn has_phase(&self, phase: Phase) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.phase == phase)
     }
 
-    /// Looks at what the connection did since the last tick. One that did little, or is to end, loses a thread of its own, or else is
-    /// chosen for one.
+    /// Looks at what the connection did since the last tick.
     fn look(&mut self) -> Activity {
-        let now = match (&self.connection, &self.place) {
-            (Some(connection), _) => connection.commands,
-            // Two steps a command: it takes fewer of them to keep a thread than to get one.
-            (None, Place::Alone(waiting)) => waiting.steps(),
-            (None, Place::Reactor | Place::Promoted) => {
-                self.activity = Activity::Little;
-                return self.activity;
-            }
-        };
-        let commands = now.wrapping_sub(std::mem::replace(&mut self.seen, now));
-        let commits = self.commits.load(Ordering::Relaxed);
-        let committed = commits.wrapping_sub(std::mem::replace(&mut self.commits_seen, commits));
-        let waits = self.waits.load(Ordering::Relaxed);
-        let waited = waits.wrapping_sub(std::mem::replace(&mut self.waits_seen, waits));
-        let is_busy = commands >= BUSY_COMMANDS;
-        let is_long = match &self.place {
-            Place::Alone(waiting) if !is_busy || self.cancel.is_connection_killed() => {
-                waiting.interrupt();
-                // Inside a long statement it holds its thread.
-                now.is_multiple_of(2)
-            }
-            Place::Alone(_) => false,
-            Place::Reactor | Place::Promoted => {
-                self.place = if is_busy { Place::Promoted } else { Place::Reactor };
-                false
-            }
-        };
-        self.activity = match is_busy || is_long {
-            true if committed.saturating_mul(COMMANDS_PER_COMMIT) > commands => {
-                Activity::Committing
-            }
-            true if waited.saturating_mul(COMMANDS_PER_WAIT) > commands => Activity::Waiting,
-            true => Activity::Busy,
-            false => Activity::Little,
-        };
-        self.activity
+        let commands = self.connection.as_ref().map(|connection| connection.commands);
+        self.placement.look(commands, self.cancel.is_connection_killed())
     }
-
-    /// Its turns take place in the reactor from the next on.
-    fn call_back(&mut self) {
-        match &self.place {
-            Place::Reactor => {}
-            Place::Promoted => self.place = Place::Reactor,
-            Place::Alone(waiting) => waiting.recall(),
-        }
-    }
-}
-
-/// Tells a number that all reactors share what this one's part of it is now. Returns the whole.
-fn share(all: &AtomicUsize, part: &mut usize, now: usize) -> usize {
-    let change = now.wrapping_sub(std::mem::replace(part, now));
-    all.fetch_add(change, Ordering::Relaxed).wrapping_add(change)
-}
-
-/// Whether `count` connections are too many for threads of their own. Back to threads only when they are clearly few again.
-fn are_too_many(count: usize, limit: usize, were: bool) -> bool {
-    count > if were { limit - limit / 4 } else { limit }
 }
 
 /// One of the listener's reactors.
@@ -252,13 +153,7 @@ pub(crate) struct ConnectionReactor {
     seconds: u64,
     /// Connections that have not logged in, oldest first; those that have are among them for a while.
     half_open: VecDeque<(usize, u64)>,
-    /// Weights of the busy connections here, as told to the server.
-    busy: usize,
-    /// Those that often wait for the log, as told to the server.
-    committing: usize,
-    /// All of those are in reactors.
-    gathers: bool,
-    reactors: usize,
+    crowd: Crowd,
     stopping: Option<Duration>,
 }
 
@@ -283,10 +178,7 @@ impl ConnectionReactor {
             started: monotonic(),
             seconds: 0,
             half_open: VecDeque::new(),
-            busy: 0,
-            committing: 0,
-            gathers: false,
-            reactors,
+            crowd: Crowd::of(reactors),
             stopping: None,
         })
     }
@@ -303,13 +195,10 @@ impl ConnectionReactor {
                 if std::mem::take(&mut entry.ready) {
                     connection.transport.drained = false;
                 }
-                if matches!(entry.place, Place::Promoted)
+                if entry.placement.is_promoted()
                     && self.poller.leave_reading(&connection.transport.stream, index).is_ok()
                 {
-                    let waiting = Arc::new(Waiting::default());
-                    connection.transport.waiting = Some(waiting.clone());
-                    entry.seen = 0;
-                    entry.place = Place::Alone(waiting);
+                    connection.transport.waiting = Some(entry.placement.leave());
                     return Some(Turn::Detach(connection));
                 }
                 return Some(Turn::Run(connection));
@@ -460,21 +349,7 @@ impl ConnectionReactor {
             return;
         }
         let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry {
-                connection: None,
-                id: 0,
-                cancel: CancelToken::new(),
-                queued: false,
-                ready: false,
-                seen: 0,
-                commits: Arc::default(),
-                commits_seen: 0,
-                waits: Arc::default(),
-                waits_seen: 0,
-                activity: Activity::Little,
-                place: Place::Reactor,
-                parked: false,
-            });
+            self.entries.push(Entry::free());
             self.entries.len() - 1
         });
         if self.poller.add_stream(&connection.transport.stream, index).is_err() {
@@ -491,12 +366,7 @@ impl ConnectionReactor {
         entry.id = id;
         entry.cancel = connection.cancel.clone();
         entry.ready = false;
-        entry.seen = 0;
-        entry.commits = connection.commits.clone();
-        entry.commits_seen = 0;
-        entry.waits = connection.waits.clone();
-        entry.waits_seen = 0;
-        entry.place = Place::Reactor;
+        entry.placement = Placement::of(connection.commits.clone(), connection.waits.clone());
         entry.connection = Some(connection);
         self.enqueue(index);
         self.evict_half_open();
@@ -567,24 +437,11 @@ impl ConnectionReactor {
 
     /// Gives the busy connections threads of their own if the server has few, and recalls such threads when there are many.
     fn place_busy(&mut self) {
-        let (mut busy, mut committing) = (0, 0);
+        let activities = self.entries.iter_mut().map(Entry::look);
+        let must_leave = self.crowd.weigh(activities, &self.server, self.stopping.is_some());
         for entry in &mut self.entries {
-            let activity = entry.look();
-            busy += activity.weight();
-            committing += usize::from(activity == Activity::Committing);
-        }
-        let busy = share(&self.server.busy, &mut self.busy, busy);
-        let committing = share(&self.server.committing, &mut self.committing, committing);
-        let limit = self.reactors * COMMITTING_ALONE_PER_REACTOR;
-        self.gathers = are_too_many(committing, limit, self.gathers);
-        let recalled = self.server.recall.load(Ordering::Relaxed);
-        let too_many =
-            are_too_many(busy, self.reactors * ALONE_PER_REACTOR * WAITING_SHARE, recalled);
-        let recall = self.stopping.is_some() || too_many;
-        self.server.recall.store(recall, Ordering::Relaxed);
-        for entry in &mut self.entries {
-            if recall || (self.gathers && entry.activity == Activity::Committing) {
-                entry.call_back();
+            if must_leave.includes(entry.placement.activity()) {
+                entry.placement.call_back();
             }
         }
     }
@@ -638,9 +495,7 @@ impl Reactor for ConnectionReactor {
         let Some(wake_up) = &connection.wake_up else { return };
         let index = wake_up.entry;
         let entry = &mut self.entries[index];
-        if matches!(entry.place, Place::Alone(_)) {
-            entry.place = Place::Reactor;
-            entry.seen = connection.commands;
+        if entry.placement.come_back(connection.commands) {
             let resumed = self.poller.resume_reading(&connection.transport.stream, index);
             if resumed.is_err() && connection.phase != Phase::Closed {
                 connection.abort();
@@ -673,56 +528,5 @@ impl Reactor for ConnectionReactor {
 
     fn give_back(inbox: &Arc<Inbox>, connection: Box<Connection>) {
         inbox.send(Message::Back(connection));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An entry whose connection is on a thread of its own and has run `commands` there, `commits` of which waited for the log and
-    /// `waits` for pages.
-    fn alone(commands: u32, commits: u32, waits: u32) -> Entry {
-        let waiting = Arc::new(Waiting::default());
-        for _ in 0..commands {
-            waiting.wait(|| Ok(())).expect("no error");
-        }
-        Entry {
-            connection: None,
-            id: 1,
-            cancel: CancelToken::new(),
-            queued: false,
-            ready: false,
-            seen: 0,
-            commits: Arc::new(AtomicU32::new(commits)),
-            commits_seen: 0,
-            waits: Arc::new(AtomicU32::new(waits)),
-            waits_seen: 0,
-            activity: Activity::Little,
-            place: Place::Alone(waiting),
-            parked: false,
-        }
-    }
-
-    #[test]
-    fn connections_that_often_commit_are_told_from_others() {
-        assert_eq!(alone(1000, 0, 0).look(), Activity::Busy);
-        // One wait in five statements, and in each: the first has twice the weight.
-        let (busy, waiting) = (alone(1000, 0, 200).look(), alone(1000, 0, 1000).look());
-        assert_eq!((busy, waiting), (Activity::Busy, Activity::Waiting));
-        assert_eq!(busy.weight(), WAITING_SHARE * waiting.weight());
-        // One transaction in twenty statements, and in six.
-        assert_eq!(alone(1000, 50, 0).look(), Activity::Busy);
-        assert_eq!(alone(1000, 166, 166).look(), Activity::Committing);
-        let mut entry = alone(1000, 1000, 0);
-        assert_eq!(entry.look(), Activity::Committing);
-        entry.call_back();
-        assert!(matches!(&entry.place, Place::Alone(waiting) if waiting.is_recalled()));
-    }
-
-    #[test]
-    fn few_again_are_clearly_fewer_than_too_many() {
-        assert!(are_too_many(5, 4, false) && !are_too_many(4, 4, false));
-        assert!(are_too_many(4, 4, true) && !are_too_many(3, 4, true));
     }
 }

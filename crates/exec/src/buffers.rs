@@ -43,3 +43,14 @@ pub(crate) struct RecordBuffers {
     pub(crate) old_row: Vec<Value>,
     pub(crate) new_row: Vec<Value>,
 }
+
+/// Buffers of a run.
+#[derive(Default)]
+pub(crate) struct RunBuffers {
+    /// Those of scans that are closed.
+    pub(crate) scans: Vec<ScanBuffers>,
+    /// For making records.
+    pub(crate) records: RecordBuffers,
+    /// For keys that are made and forgotten at once.
+    pub(crate) key: Vec<u8>,
+}

@@ -11,7 +11,7 @@ use sys::temporary::TemporaryFiles;
 use sys::threads::HelperLimit;
 use types::Value;
 
-use crate::buffers::{RecordBuffers, ScanBuffers, SortedRows};
+use crate::buffers::{RunBuffers, SortedRows};
 use crate::measure::{ExecCounts, Measure};
 
 /// The session's transactions, one for each engine that a statement touches.
@@ -144,33 +144,39 @@ pub struct ExecScratch {
     pub(crate) cells: Vec<Value>,
     pub(crate) row: RowBuf,
     pub(crate) key: Vec<u8>,
-    pub(crate) scans: Vec<ScanBuffers>,
     pub(crate) sorted: SortedRows,
-    pub(crate) records: RecordBuffers,
+    pub(crate) run: RunBuffers,
     /// Work since the session took the counts last.
     pub counts: ExecCounts,
     /// Measures of the last measured run.
     pub measures: Vec<Measure>,
 }
 
-/// Everything around one run of a program.
-pub struct ExecContext<'a> {
-    /// Transactions, and programs where the plan names some.
-    pub host: &'a mut dyn Host,
+/// What a run only reads.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
     /// Information tables.
     pub registry: &'a Registry,
     /// What information tables may know.
     pub information: &'a dyn InformationContext,
     /// Values of the parameters, each of the type that the plan was made for.
     pub parameters: &'a [Value],
-    /// SQL mode, zone, clock, warnings, session services.
-    pub function: FunctionContext<'a>,
     /// Settings.
     pub settings: &'a ExecSettings,
     /// Stops the statement.
     pub cancel: &'a CancelToken,
     /// Threads that large scans may use besides their own.
     pub helpers: &'a HelperLimit,
+}
+
+/// Everything around one run of a program.
+pub struct ExecContext<'a> {
+    /// Transactions, and programs where the plan names some.
+    pub host: &'a mut dyn Host,
+    /// What the run only reads.
+    pub env: Environment<'a>,
+    /// SQL mode, zone, clock, warnings, session services.
+    pub function: FunctionContext<'a>,
     /// Reused memory.
     pub scratch: &'a mut ExecScratch,
 }

@@ -21,7 +21,8 @@ mod spill;
 mod write;
 
 pub use context::{
-    ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource, TriggerRows,
+    Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource,
+    TriggerRows,
 };
 pub use fulltext::{FulltextTable, check_fulltext};
 pub use measure::{ExecCounts, Measure, MeasuredNodes};

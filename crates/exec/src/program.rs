@@ -191,7 +191,7 @@ impl Program {
     /// # Errors
     /// Whatever goes wrong in the statement.
     pub fn run(&self, ctx: &mut ExecContext<'_>, sink: &mut dyn RowSink) -> Result<Outcome> {
-        ctx.cancel.check()?;
+        ctx.env.cancel.check()?;
         match &self.kind {
             Kind::Query(query) => query.run(ctx, sink),
             Kind::Insert(insert) => insert.run(ctx, sink),

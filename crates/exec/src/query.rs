@@ -99,7 +99,7 @@ impl QueryProgram {
         run: &mut Run<'r>,
         sink: &mut dyn RowSink,
     ) -> Result<u64> {
-        let whole = (0, run.settings.select_limit);
+        let whole = (0, run.env.settings.select_limit);
         match (&self.root, &self.cells) {
             (Node::Scan(scan), Some(cells)) => match &scan.access {
                 AccessNode::Unique { index, .. } if whole.1 > 0 => {

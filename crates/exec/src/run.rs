@@ -3,15 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use engine_api::{CancelToken, EngineError, EngineIndex, EngineResult, RowLock, Transaction};
+use engine_api::{EngineError, EngineIndex, EngineResult, RowLock, Transaction};
 use errors::{Error, ErrorCode, Result};
 use plan::CteId;
-use plugin_api::{FunctionContext, InformationContext, Registry};
-use sys::threads::HelperLimit;
+use plugin_api::FunctionContext;
 use types::Value;
 
-use crate::buffers::{RecordBuffers, ScanBuffers};
-use crate::context::{ExecContext, ExecScratch, ExecSettings, Host, TriggerRows};
+use crate::buffers::RunBuffers;
+use crate::context::{Environment, ExecContext, ExecScratch, Host, TriggerRows};
 use crate::expr::{Code, InSet, SubqueryState};
 use crate::fulltext::Found;
 use crate::kept_rows::KeptRows;
@@ -59,11 +58,31 @@ pub(crate) struct CteState {
     pub(crate) working: Option<Rc<KeptRows>>,
 }
 
+/// What is computed once a statement, or remembered from row to row. By the slots that the compiler gave.
+pub(crate) struct Memo<'r> {
+    pub(crate) once: Vec<Option<Value>>,
+    pub(crate) sets: Vec<Option<Rc<InSet>>>,
+    pub(crate) matches: Vec<Option<Rc<Found>>>,
+    pub(crate) subqueries: Vec<SubqueryState<'r>>,
+    pub(crate) ctes: Vec<CteState>,
+}
+
+impl Memo<'_> {
+    fn of(body: &Body) -> Self {
+        Memo {
+            once: vec![None; body.once_slots],
+            sets: vec![None; body.set_slots],
+            matches: vec![None; body.match_slots],
+            subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
+            ctes: Vec::new(),
+        }
+    }
+}
+
 /// Memory that outlives a run.
 pub(crate) struct Reusable {
     registers: Vec<Value>,
-    scans: Vec<ScanBuffers>,
-    records: RecordBuffers,
+    buffers: RunBuffers,
     counts: ExecCounts,
     measures: Option<Box<Measures>>,
 }
@@ -72,8 +91,7 @@ impl Reusable {
     /// Gives the memory back to the session.
     pub(crate) fn give_back(self, scratch: &mut ExecScratch) {
         scratch.registers = self.registers;
-        scratch.scans = self.scans;
-        scratch.records = self.records;
+        scratch.run = self.buffers;
         scratch.counts.add(&self.counts);
         if let Some(measures) = self.measures {
             scratch.measures = measures.list;
@@ -86,29 +104,15 @@ pub(crate) struct Run<'r> {
     pub(crate) body: &'r Body,
     pub(crate) regs: Vec<Value>,
     pub(crate) host: &'r mut dyn Host,
-    pub(crate) registry: &'r Registry,
-    pub(crate) information: &'r dyn InformationContext,
-    pub(crate) parameters: &'r [Value],
+    pub(crate) env: Environment<'r>,
     pub(crate) function: FunctionContext<'r>,
-    pub(crate) settings: &'r ExecSettings,
-    /// Buffers of scans that are closed.
-    pub(crate) scans: Vec<ScanBuffers>,
-    /// Buffers for making records.
-    pub(crate) records: RecordBuffers,
-    /// For keys that are made and forgotten at once.
-    pub(crate) key: Vec<u8>,
-    /// A program has failed: nothing may be ignored any more.
-    pub(crate) program_failed: bool,
-    pub(crate) cancel: &'r CancelToken,
-    pub(crate) helpers: &'r HelperLimit,
+    pub(crate) buffers: RunBuffers,
     pub(crate) memory: Memory,
-    pub(crate) once: Vec<Option<Value>>,
-    pub(crate) sets: Vec<Option<Rc<InSet>>>,
-    pub(crate) matches: Vec<Option<Rc<Found>>>,
+    pub(crate) memo: Memo<'r>,
     /// How what MATCH reads is locked: a statement that changes the rows it finds must find them as they are now.
     pub(crate) match_lock: RowLock,
-    pub(crate) subqueries: Vec<SubqueryState<'r>>,
-    pub(crate) ctes: Vec<CteState>,
+    /// A program has failed: nothing may be ignored any more.
+    pub(crate) program_failed: bool,
     /// The statement changes data without IGNORE: in strict mode some warnings are errors.
     pub(crate) is_strict_write: bool,
     /// The engine has ended the transaction: its cursors are gone, and asking for it would start another.
@@ -129,40 +133,17 @@ impl<'r> Run<'r> {
         let mut regs = std::mem::take(&mut ctx.scratch.registers);
         regs.clear();
         regs.resize(body.registers, Value::Null);
-        let scans = std::mem::take(&mut ctx.scratch.scans);
-        let records = std::mem::take(&mut ctx.scratch.records);
-        let function = &mut ctx.function;
         Run {
             body,
             regs,
             host: &mut *ctx.host,
-            registry: ctx.registry,
-            information: ctx.information,
-            parameters: ctx.parameters,
-            function: FunctionContext {
-                sql_mode: function.sql_mode,
-                time_zone: function.time_zone,
-                now_micros: function.now_micros,
-                now: function.now,
-                div_precision_increment: function.div_precision_increment,
-                max_allowed_packet: function.max_allowed_packet,
-                diagnostics: &mut *function.diagnostics,
-                session: &mut *function.session,
-            },
-            settings: ctx.settings,
-            key: Vec::new(),
-            scans,
-            records,
-            program_failed: false,
-            cancel: ctx.cancel,
-            helpers: ctx.helpers,
-            memory: Memory::new(ctx.settings.memory_limit_bytes),
-            once: vec![None; body.once_slots],
-            sets: vec![None; body.set_slots],
-            matches: vec![None; body.match_slots],
+            env: ctx.env,
+            function: ctx.function.reborrow(),
+            buffers: std::mem::take(&mut ctx.scratch.run),
+            memory: Memory::new(ctx.env.settings.memory_limit_bytes),
+            memo: Memo::of(body),
             match_lock: RowLock::None,
-            subqueries: body.subqueries.iter().map(|_| SubqueryState::default()).collect(),
-            ctes: Vec::new(),
+            program_failed: false,
             is_rolled_back: Cell::new(false),
             found_rows: None,
             is_strict_write: false,
@@ -177,15 +158,14 @@ impl<'r> Run<'r> {
 
     /// What the next statement can use again.
     pub(crate) fn finish(mut self) -> Reusable {
-        for at in 0..self.subqueries.len() {
-            if let Some(mut operator) = self.subqueries[at].take_operator() {
+        for at in 0..self.memo.subqueries.len() {
+            if let Some(mut operator) = self.memo.subqueries[at].take_operator() {
                 operator.close(&mut self);
             }
         }
         Reusable {
             registers: self.regs,
-            scans: self.scans,
-            records: self.records,
+            buffers: self.buffers,
             counts: self.counts,
             measures: self.measures,
         }
@@ -238,23 +218,23 @@ impl<'r> Run<'r> {
         if matches!(error, EngineError::Deadlock) {
             self.is_rolled_back.set(true);
         }
-        error.into_error(self.cancel)
+        error.into_error(self.env.cancel)
     }
 
     /// To be called for each row somewhere in every loop.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(TICKS_PER_CHECK) { self.cancel.check() } else { Ok(()) }
+        if self.ticks.is_multiple_of(TICKS_PER_CHECK) { self.env.cancel.check() } else { Ok(()) }
     }
 
     /// State of a CTE.
     pub(crate) fn cte(&mut self, id: CteId) -> &mut CteState {
         let at = id.0 as usize;
-        if self.ctes.len() <= at {
-            self.ctes.resize_with(at + 1, CteState::default);
+        if self.memo.ctes.len() <= at {
+            self.memo.ctes.resize_with(at + 1, CteState::default);
         }
-        &mut self.ctes[at]
+        &mut self.memo.ctes[at]
     }
 
     pub(crate) fn set(&mut self, register: usize, value: Value) {

@@ -355,6 +355,22 @@ pub struct FunctionContext<'a> {
     pub session: &'a mut dyn SessionServices,
 }
 
+impl FunctionContext<'_> {
+    /// The same for a while, to lend it on.
+    pub fn reborrow(&mut self) -> FunctionContext<'_> {
+        FunctionContext {
+            sql_mode: self.sql_mode,
+            time_zone: self.time_zone,
+            now_micros: self.now_micros,
+            now: self.now,
+            div_precision_increment: self.div_precision_increment,
+            max_allowed_packet: self.max_allowed_packet,
+            diagnostics: &mut *self.diagnostics,
+            session: &mut *self.session,
+        }
+    }
+}
+
 /// What functions may ask of the session.
 pub trait SessionServices {
     /// `CONNECTION_ID()`.

@@ -8,7 +8,7 @@ use binder::{BindInput, Binder, PrivilegeKind, VariableTypes, ViewReader};
 use catalog::{AccountName, CatalogSnapshot, CatalogView, EffectivePrivileges, Usage};
 use engine_api::IsolationLevel;
 use errors::{Error, ErrorCode, Result, bail, err};
-use exec::{ExecContext, ExecSettings, Outcome, RowSink};
+use exec::{Environment, ExecContext, ExecSettings, Outcome, RowSink};
 use plan::{Access, LogicalPlan, Physical, Plan, RowLocking};
 use plugin_api::{BindContext, FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement, VarScope};
@@ -445,13 +445,15 @@ impl Session {
         };
         let mut ctx = ExecContext {
             host: &mut self.transactions,
-            registry: &self.server.registry,
-            information: &information,
-            parameters,
+            env: Environment {
+                registry: &self.server.registry,
+                information: &information,
+                parameters,
+                settings: &settings,
+                cancel: &self.shared.cancel,
+                helpers: &self.server.scan_helpers,
+            },
             function,
-            settings: &settings,
-            cancel: &self.shared.cancel,
-            helpers: &self.server.scan_helpers,
             scratch: &mut self.scratch,
         };
         let outcome = planned.program.run(&mut ctx, rows);

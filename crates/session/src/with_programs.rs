@@ -15,7 +15,9 @@ use catalog::{Table, Trigger};
 use describe::Information;
 use engine_api::{Engine, EngineIndex, Transaction};
 use errors::{Diagnostics, Error, Result, bail};
-use exec::{ExecContext, ExecScratch, Host, Outcome, RowSink, TransactionSource, TriggerRows};
+use exec::{
+    Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, TransactionSource, TriggerRows,
+};
 use plugin_api::FunctionContext;
 use programs::{Loaded, Made};
 use types::Value;
@@ -140,13 +142,15 @@ impl Session {
         let loaded = vec![None; planned.programs.len()];
         let mut ctx = ExecContext {
             host: &mut Lender { session: self, services, planned, loaded },
-            registry: &server.registry,
-            information: &information,
-            parameters,
+            env: Environment {
+                registry: &server.registry,
+                information: &information,
+                parameters,
+                settings: &settings,
+                cancel: &shared.cancel,
+                helpers: &server.scan_helpers,
+            },
             function,
-            settings: &settings,
-            cancel: &shared.cancel,
-            helpers: &server.scan_helpers,
             scratch: &mut kept.scratch,
         };
         planned.program.run(&mut ctx, rows)

@@ -212,8 +212,8 @@ impl Code {
         match self {
             Code::Register(register) => run.regs.get(*register),
             Code::Constant(value) => Some(value),
-            Code::Parameter(index) => run.parameters.get(*index),
-            Code::Once { slot, .. } => run.once[*slot].as_ref(),
+            Code::Parameter(index) => run.env.parameters.get(*index),
+            Code::Once { slot, .. } => run.memo.once[*slot].as_ref(),
             _ => None,
         }
     }
@@ -223,15 +223,15 @@ impl Code {
         match self {
             Code::Constant(value) => Ok(value.clone()),
             Code::Parameter(index) => {
-                Ok(run.parameters.get(*index).cloned().unwrap_or(Value::Null))
+                Ok(run.env.parameters.get(*index).cloned().unwrap_or(Value::Null))
             }
             Code::Register(register) => Ok(run.regs[*register].clone()),
             Code::Once { slot, operand } => {
-                if let Some(value) = &run.once[*slot] {
+                if let Some(value) = &run.memo.once[*slot] {
                     return Ok(value.clone());
                 }
                 let value = operand.eval(run)?;
-                run.once[*slot] = Some(value.clone());
+                run.memo.once[*slot] = Some(value.clone());
                 Ok(value)
             }
             Code::UserVariable { name, ty } => {
@@ -328,7 +328,7 @@ impl Call {
         let count = self.arg(count, run)?.unwrap_or(Value::Null);
         if let Value::Int(count) = count {
             for _ in 0..count {
-                run.cancel.check()?;
+                run.env.cancel.check()?;
                 body.eval(run)?;
             }
         }

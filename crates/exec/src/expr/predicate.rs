@@ -184,16 +184,16 @@ pub(crate) struct InSetCode {
 
 impl InSetCode {
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Option<bool>> {
-        let set = match &run.sets[self.slot] {
+        let set = match &run.memo.sets[self.slot] {
             Some(set) => set.clone(),
             None => self.build(run)?,
         };
         let Some((_, domain)) = self.list.first() else { return Ok(Some(self.negated)) };
-        let mut key = std::mem::take(&mut run.key);
+        let mut key = std::mem::take(&mut run.buffers.key);
         key.clear();
         let is_value = self.operand.append_key(domain, Side::Left, run, &mut key);
         let found = set.keys.contains(key.as_slice());
-        run.key = key;
+        run.buffers.key = key;
         Ok(match (is_value?, found) {
             (false, _) => None,
             (true, true) => Some(!self.negated),
@@ -214,7 +214,7 @@ impl InSetCode {
             }
         }
         let set = Rc::new(set);
-        run.sets[self.slot] = Some(set.clone());
+        run.memo.sets[self.slot] = Some(set.clone());
         Ok(set)
     }
 }

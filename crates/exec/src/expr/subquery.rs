@@ -95,7 +95,7 @@ impl SubqueryCode {
     /// Forgets what was remembered for other outer values. Returns whether something still stands.
     fn refresh(&self, run: &mut Run<'_>) -> bool {
         let outer = &run.body.subqueries[self.id].outer;
-        let state = &mut run.subqueries[self.id];
+        let state = &mut run.memo.subqueries[self.id];
         let same = state.answer.is_some()
             && outer.iter().zip(&state.outer_values).all(|(r, value)| run.regs[*r] == *value);
         if !same {
@@ -115,19 +115,19 @@ impl SubqueryCode {
         each: &mut dyn FnMut(&mut Run<'_>, &[Code]) -> Result<bool>,
     ) -> Result<()> {
         let node = &run.body.subqueries[self.id];
-        let mut operator = match run.subqueries[self.id].operator.take() {
+        let mut operator = match run.memo.subqueries[self.id].operator.take() {
             Some(operator) => operator,
             None => node.root.build(),
         };
         // Not closed: the next evaluation opens it again and finds what does not depend on outer values.
         let outcome = drive(operator.as_mut(), &node.outputs, run, each);
-        run.subqueries[self.id].operator = Some(operator);
+        run.memo.subqueries[self.id].operator = Some(operator);
         outcome
     }
 
     fn exists(&self, run: &mut Run<'_>) -> Result<bool> {
         if self.refresh(run)
-            && let Some(Answer::Exists(exists)) = run.subqueries[self.id].answer
+            && let Some(Answer::Exists(exists)) = run.memo.subqueries[self.id].answer
         {
             return Ok(exists);
         }
@@ -136,14 +136,14 @@ impl SubqueryCode {
             exists = true;
             Ok(false)
         })?;
-        run.subqueries[self.id].answer = Some(Answer::Exists(exists));
+        run.memo.subqueries[self.id].answer = Some(Answer::Exists(exists));
         Ok(exists)
     }
 
     /// At most `limit + 1` rows.
     fn collect(&self, run: &mut Run<'_>, limit: usize) -> Result<Rc<Rows>> {
         if self.refresh(run)
-            && let Some(Answer::Rows(rows)) = &run.subqueries[self.id].answer
+            && let Some(Answer::Rows(rows)) = &run.memo.subqueries[self.id].answer
         {
             return Ok(rows.clone());
         }
@@ -154,14 +154,14 @@ impl SubqueryCode {
             Ok(rows.len() <= limit)
         })?;
         let rows = Rc::new(rows);
-        run.subqueries[self.id].answer = Some(Answer::Rows(rows.clone()));
+        run.memo.subqueries[self.id].answer = Some(Answer::Rows(rows.clone()));
         Ok(rows)
     }
 
     fn single(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
         let rows = self.collect(run, 1)?;
         if rows.len() > 1 {
-            run.subqueries[self.id].answer = None;
+            run.memo.subqueries[self.id].answer = None;
             return Err(Error::with(ErrorCode::SUBQUERY_NO_1_ROW, &[]));
         }
         Ok(rows)
@@ -204,7 +204,7 @@ impl SubqueryCode {
     }
 
     fn key_set(&self, left: &[(Code, Domain)], run: &mut Run<'_>) -> Result<(Rc<KeySet>, bool)> {
-        if let Some(Answer::Set(set, has_null)) = &run.subqueries[self.id].answer {
+        if let Some(Answer::Set(set, has_null)) = &run.memo.subqueries[self.id].answer {
             return Ok((set.clone(), *has_null));
         }
         let mut set = KeySet::default();
@@ -224,7 +224,7 @@ impl SubqueryCode {
             Ok(true)
         })?;
         let set = Rc::new(set);
-        run.subqueries[self.id].answer = Some(Answer::Set(set.clone(), has_null));
+        run.memo.subqueries[self.id].answer = Some(Answer::Set(set.clone(), has_null));
         Ok((set, has_null))
     }
 
@@ -284,7 +284,7 @@ impl SubqueryCode {
         });
         match outcome {
             Ok(()) if !is_found => {
-                run.subqueries[self.id].answer = Some(Answer::Rows(Rc::new(rows)));
+                run.memo.subqueries[self.id].answer = Some(Answer::Rows(Rc::new(rows)));
             }
             _ => rows.clear(run),
         }
@@ -292,9 +292,9 @@ impl SubqueryCode {
     }
 
     fn remembered_rows(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
-        if let Some(Answer::Set(..)) = run.subqueries[self.id].answer {
+        if let Some(Answer::Set(..)) = run.memo.subqueries[self.id].answer {
             // Keys cannot tell unknown from unequal; the rows replace them.
-            run.subqueries[self.id].answer = None;
+            run.memo.subqueries[self.id].answer = None;
         }
         self.collect(run, usize::MAX - 1)
     }

@@ -80,7 +80,7 @@ impl MatchCode {
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
         let lock = (run.match_lock, WaitPolicy::Wait);
         let found = self.search.found(lock, run)?;
-        let mut locator = std::mem::take(&mut run.key);
+        let mut locator = std::mem::take(&mut run.buffers.key);
         locator.clear();
         let mut is_row = true;
         for (code, part) in &self.key {
@@ -96,7 +96,7 @@ impl MatchCode {
             }
         }
         let rank = if is_row { found.rank(&locator) } else { 0.0 };
-        run.key = locator;
+        run.buffers.key = locator;
         Ok(Value::Double(f64::from(rank)))
     }
 }
@@ -127,7 +127,7 @@ impl SearchCode {
         lock: (RowLock, WaitPolicy),
         run: &mut Run<'_>,
     ) -> Result<Rc<Found>> {
-        if let Some(found) = &run.matches[self.slot] {
+        if let Some(found) = &run.memo.matches[self.slot] {
             return Ok(found.clone());
         }
         let value = self.against.eval(run)?;
@@ -136,7 +136,7 @@ impl SearchCode {
             Value::Bytes(text) => self.search(&String::from_utf8_lossy(&text), lock, run)?,
             _ => Found::default(),
         };
-        Ok(run.matches[self.slot].insert(Rc::new(found)).clone())
+        Ok(run.memo.matches[self.slot].insert(Rc::new(found)).clone())
     }
 
     fn search(&self, text: &str, lock: (RowLock, WaitPolicy), run: &mut Run<'_>) -> Result<Found> {
@@ -323,7 +323,7 @@ impl Search<'_> {
         let opened = run.transaction(code.engine)?.open_cursor(&spec);
         let cursor = run.engine(opened)?;
         loop {
-            run.cancel.check()?;
+            run.env.cancel.check()?;
             self.batch.clear();
             let txn = run.transaction(code.engine)?;
             let fetched = txn.fetch(cursor, FETCH_ENTRIES, &mut self.batch);

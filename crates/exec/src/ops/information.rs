@@ -56,11 +56,13 @@ impl<'r> Operator<'r> for InformationScan<'r> {
         self.at = 0;
         let (schema, name) = (&self.node.schema, &self.node.name);
         let table = run
+            .env
             .registry
             .information_table(schema, name)
             .ok_or_else(|| Error::with(ErrorCode::NO_SUCH_TABLE, &[&&**schema, &&**name]))?;
         let Some(filter) = self.look_up_filter(run)? else { return Ok(()) };
-        let (information, columns, rows) = (run.information, &self.node.columns, &mut self.rows);
+        let (information, columns, rows) =
+            (run.env.information, &self.node.columns, &mut self.rows);
         table.rows(information, &filter, &mut |values| {
             let wanted = columns
                 .iter()

@@ -206,7 +206,7 @@ impl<'r> Operator<'r> for RecursiveCte<'r> {
                 return Ok(false);
             }
             self.rounds += 1;
-            let limit = run.settings.cte_max_recursion_depth;
+            let limit = run.env.settings.cte_max_recursion_depth;
             if self.rounds > limit {
                 return Err(Error::with(ErrorCode::CTE_MAX_RECURSION_DEPTH, &[&self.rounds]));
             }

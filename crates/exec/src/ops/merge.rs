@@ -20,7 +20,7 @@ pub(crate) struct SpilledRuns {
 
 impl SpilledRuns {
     pub(crate) fn create(run: &mut Run<'_>) -> Result<SpilledRuns> {
-        Ok(SpilledRuns { writer: RowWriter::create(run.settings)?, runs: Vec::new() })
+        Ok(SpilledRuns { writer: RowWriter::create(run.env.settings)?, runs: Vec::new() })
     }
 
     /// Appends a row of the present run; rows come in order.
@@ -36,7 +36,7 @@ impl SpilledRuns {
     pub(crate) fn end_run(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.runs.push(self.writer.end_sequence()?);
         run.counts.sort_merge_passes += 1;
-        run.cancel.check()
+        run.env.cancel.check()
     }
 
     /// All rows in order. Too many runs are merged to fewer first.

@@ -54,7 +54,7 @@ impl Partitions {
     ) -> Result<()> {
         let writer = match &mut self.writers[part] {
             Some(writer) => writer,
-            None => self.writers[part].insert(RowWriter::create(run.settings)?),
+            None => self.writers[part].insert(RowWriter::create(run.env.settings)?),
         };
         writer.push(key, values)
     }

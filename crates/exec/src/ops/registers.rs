@@ -60,23 +60,23 @@ impl Rows {
 impl KeptRows {
     /// Keeps the values of some registers.
     pub(crate) fn push_registers(&mut self, registers: &[usize], run: &mut Run<'_>) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.settings) {
+        if let Some(rows) = self.in_memory(run.env.settings) {
             rows.push_registers(registers, run)?;
             self.count_row();
             return Ok(());
         }
-        self.append(registers.iter().map(|register| &run.regs[*register]), run.settings)
+        self.append(registers.iter().map(|register| &run.regs[*register]), run.env.settings)
     }
 
     /// Keeps the values of expressions.
     pub(crate) fn push_codes(&mut self, codes: &[Code], run: &mut Run<'_>) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.settings) {
+        if let Some(rows) = self.in_memory(run.env.settings) {
             rows.push_codes(codes, run)?;
             self.count_row();
             return Ok(());
         }
         let values: Vec<Value> = codes.iter().map(|code| code.eval(run)).collect::<Result<_>>()?;
-        self.append(values.iter(), run.settings)
+        self.append(values.iter(), run.env.settings)
     }
 
     /// Keeps values.
@@ -85,13 +85,13 @@ impl KeptRows {
         values: &mut dyn Iterator<Item = Value>,
         run: &mut Run<'_>,
     ) -> Result<()> {
-        if let Some(rows) = self.in_memory(run.settings) {
+        if let Some(rows) = self.in_memory(run.env.settings) {
             rows.push_values(values, run)?;
             self.count_row();
             return Ok(());
         }
         let values: Vec<Value> = values.collect();
-        self.append(values.iter(), run.settings)
+        self.append(values.iter(), run.env.settings)
     }
 
     /// No more rows will come.

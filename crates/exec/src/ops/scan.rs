@@ -150,7 +150,7 @@ impl TableNode {
     #[inline]
     pub(crate) fn effective_lock(&self, run: &Run<'_>) -> RowLock {
         match self.lock {
-            RowLock::None if run.settings.lock_reads => RowLock::Shared,
+            RowLock::None if run.env.settings.lock_reads => RowLock::Shared,
             lock => lock,
         }
     }
@@ -328,7 +328,7 @@ impl<'r> Scan<'r> {
         self.buffers.batch.clear();
         self.at = 0;
         loop {
-            run.cancel.check()?;
+            run.env.cancel.check()?;
             let lock = self.node.table.effective_lock(run);
             let transaction = run.host.transaction_at(self.node.table.engine)?;
             let cursor = match self.cursor {
@@ -452,7 +452,7 @@ impl<'r> Operator<'r> for Scan<'r> {
     fn open(&mut self, run: &mut Run<'r>) -> Result<()> {
         self.close_cursor(run);
         if !self.buffers.is_used {
-            self.buffers = run.scans.pop().unwrap_or_default();
+            self.buffers = run.buffers.scans.pop().unwrap_or_default();
             self.buffers.is_used = true;
         }
         self.buffers.batch.clear();
@@ -568,7 +568,7 @@ impl<'r> Operator<'r> for Scan<'r> {
         if buffers.is_used && buffers.batch.size_bytes() <= KEPT_BYTES_MAX {
             buffers.batch.clear();
             buffers.is_used = false;
-            run.scans.push(buffers);
+            run.buffers.scans.push(buffers);
         }
     }
 }

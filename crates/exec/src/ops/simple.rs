@@ -250,7 +250,7 @@ impl<'r> Operator<'r> for Distinct<'r> {
             if self.seen.keys.get(&key).is_some() {
                 continue;
             }
-            let is_full = self.seen.bytes > run.settings.operator_memory_bytes;
+            let is_full = self.seen.bytes > run.env.settings.operator_memory_bytes;
             if is_full && !self.keeps_order && self.level < LEVELS_MAX {
                 let level = self.level;
                 let files = self.files.get_or_insert_with(|| Partitions::new(level, run));

@@ -321,7 +321,7 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
             run.counts.batch_groupings += 1;
             return Ok(());
         }
-        run.cancel.check()?;
+        run.env.cancel.check()?;
         // Where it was unfit once it will be so again.
         self.row.get_or_insert_with(|| self.node.build()).open(run)
     }

@@ -317,8 +317,8 @@ impl Pipeline {
         run: &mut Run<'_>,
         new_sink: impl Fn() -> S + Sync,
     ) -> Fit<Vec<S>> {
-        let mode = run.settings.execution_mode;
-        if mode == ExecutionMode::Row || run.settings.lock_reads {
+        let mode = run.env.settings.execution_mode;
+        if mode == ExecutionMode::Row || run.env.settings.lock_reads {
             return Err(Unfit);
         }
         if let Some((index, ranges)) = &self.source.unless {
@@ -333,7 +333,7 @@ impl Pipeline {
             Some(ranges) => ranges.evaluate(false, run).map_err(|_| Unfit)?,
         };
         let facts = Facts::of(&run.function);
-        let degree = run.settings.parallel_degree;
+        let degree = run.env.settings.parallel_degree;
         let constants = self.constants(run)?;
         let transactions = &mut *run.host;
         let transaction = transactions.transaction_at(self.source.engine).map_err(|_| Unfit)?;
@@ -362,7 +362,7 @@ impl Pipeline {
             true => 1,
             false => degree.clamp(1, morsels.len().max(1)),
         };
-        let helpers = run.helpers.take(threads - 1);
+        let helpers = run.env.helpers.take(threads - 1);
         let work = Work {
             pipeline: self,
             reader: &*reader,

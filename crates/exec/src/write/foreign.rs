@@ -130,7 +130,7 @@ pub(crate) fn check_parents(
     new: &[Value],
     run: &mut Run<'_>,
 ) -> Result<()> {
-    if !run.settings.foreign_key_checks {
+    if !run.env.settings.foreign_key_checks {
         return Ok(());
     }
     for key in &table.parents {
@@ -169,7 +169,7 @@ pub(crate) fn handle_children(
     new: Option<&[Value]>,
     run: &mut Run<'_>,
 ) -> Result<()> {
-    if !run.settings.foreign_key_checks || table.children.is_empty() {
+    if !run.env.settings.foreign_key_checks || table.children.is_empty() {
         return Ok(());
     }
     for key in &table.children {

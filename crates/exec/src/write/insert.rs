@@ -150,9 +150,9 @@ impl InsertProgram {
         let mut run = Run::new(&self.body, ctx);
         run.is_strict_write = !self.ignore;
         let mut state = InsertState::new(self, sink, &run);
-        state.buffers = std::mem::take(&mut run.records);
+        state.buffers = std::mem::take(&mut run.buffers.records);
         let result = atomically(&self.engines, &mut run, |run| state.insert_all(run));
-        run.records = std::mem::take(&mut state.buffers);
+        run.buffers.records = std::mem::take(&mut state.buffers);
         let mut outcome = std::mem::take(&mut state.outcome);
         outcome.generated_id = state.generated_id;
         outcome.insert_id = state.generated_id.or(state.explicit_id).unwrap_or(0);
@@ -249,7 +249,7 @@ impl<'p, 's> InsertState<'p, 's> {
             row_generated: None,
             generated_id: None,
             explicit_id: None,
-            forced_id: run.settings.insert_id,
+            forced_id: run.env.settings.insert_id,
             late: Vec::new(),
             unset: Vec::new(),
             buffers: RecordBuffers::default(),
@@ -536,7 +536,7 @@ impl<'p, 's> InsertState<'p, 's> {
 
     /// The row was left out: the next one takes the id that was generated for it.
     fn give_back_id(&mut self, run: &Run<'_>) {
-        let step = run.settings.auto_increment_increment.max(1);
+        let step = run.env.settings.auto_increment_increment.max(1);
         if let Some(id) = self.row_generated.take()
             && self.reserved.next == id.saturating_add(step)
         {
@@ -718,7 +718,7 @@ impl<'p, 's> InsertState<'p, 's> {
             self.note_id(run);
         } else {
             self.give_back_id(run);
-            self.outcome.affected += u64::from(run.settings.client_found_rows);
+            self.outcome.affected += u64::from(run.env.settings.client_found_rows);
         }
         Ok(true)
     }
@@ -770,7 +770,7 @@ impl<'p, 's> InsertState<'p, 's> {
         let table = &self.program.table;
         let raised = run.host.engine_at(table.engine)?.auto_increment_raise(table.id, value);
         run.engine(raised)?;
-        let step = run.settings.auto_increment_increment.max(1);
+        let step = run.env.settings.auto_increment_increment.max(1);
         while self.reserved.left > 0 && self.reserved.next <= value {
             self.reserved.next = self.reserved.next.saturating_add(step);
             self.reserved.left -= 1;
@@ -780,7 +780,7 @@ impl<'p, 's> InsertState<'p, 's> {
 
     fn next_id(&mut self, run: &mut Run<'_>) -> Result<u64> {
         let table = &self.program.table;
-        let settings = run.settings;
+        let settings = run.env.settings;
         if let Some(forced) = self.forced_id.take() {
             self.explicit_value(forced, run)?;
             return Ok(forced);

@@ -219,11 +219,11 @@ impl UpdateProgram {
         let mut state = UpdateState {
             program: self,
             outcome,
-            buffers: std::mem::take(&mut run.records),
+            buffers: std::mem::take(&mut run.buffers.records),
             visited: VisitedRows::new(&self.feed, self.targets.len()),
         };
         let written = self.feed.each(run, &mut |run| state.row(run));
-        run.records = state.buffers;
+        run.buffers.records = state.buffers;
         written
     }
 }

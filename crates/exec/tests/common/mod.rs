@@ -12,7 +12,8 @@ use engine_api::{
 use engine_memory::MemoryEngine;
 use errors::{Diagnostics, Error, Result};
 use exec::{
-    ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource, compile,
+    Environment, ExecContext, ExecScratch, ExecSettings, Host, Outcome, RowSink, TransactionSource,
+    compile,
 };
 use plan::{
     Access, Assignment, BinaryOp, Expr, OutputColumn, Physical, Plan, QueryPlan, Register,
@@ -254,9 +255,14 @@ impl Database {
         let mut sink = Lines { types, lines: &mut rows };
         let mut ctx = ExecContext {
             host: &mut self.source,
-            registry: &self.registry,
-            information: &NoInformation,
-            parameters,
+            env: Environment {
+                registry: &self.registry,
+                information: &NoInformation,
+                parameters,
+                settings: &self.settings,
+                cancel: &cancel,
+                helpers: &HelperLimit::new(8),
+            },
             function: FunctionContext {
                 sql_mode: self.sql_mode,
                 time_zone: &zone,
@@ -267,9 +273,6 @@ impl Database {
                 diagnostics: &mut self.diagnostics,
                 session: &mut self.session,
             },
-            settings: &self.settings,
-            cancel: &cancel,
-            helpers: &HelperLimit::new(8),
             scratch: &mut self.scratch,
         };
         let outcome = program.run(&mut ctx, &mut sink)?;

@@ -409,7 +409,7 @@ pub(crate) fn add_check(
     if reads_others {
         bail!(COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN, shown(draft)?);
     }
-    if !syntax::is_predicate(&check.expr) {
+    if !unparse::is_predicate(&check.expr) {
         bail!(NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT, shown(draft)?);
     }
     Ok(())

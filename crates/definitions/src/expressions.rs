@@ -26,8 +26,8 @@ pub(crate) fn bind_qualified(
     draft: &Draft,
     expr: &ast::Expr,
 ) -> Result<BoundTableExpression> {
-    let options = syntax::PrintOptions { unqualified: false, ..stored_text() };
-    let text = syntax::print_expr(expr, &options);
+    let options = unparse::PrintOptions { unqualified: false, ..stored_text() };
+    let text = unparse::print_expr(expr, &options);
     bind_definition(ctx, Some((&draft.schema, &draft.name)), &draft.columns, &text)
 }
 
@@ -135,11 +135,11 @@ fn not_allowed(disallowed: &Disallowed, shown: &str, errors: &NotAllowed) -> Err
 /// The stored text of an expression: the reference's spelling, independent of the session's modes. Whatever table its columns
 /// are qualified with, they are those of the table that is defined.
 pub(crate) fn expression_text(expr: &ast::Expr) -> Arc<str> {
-    syntax::print_expr(expr, &stored_text()).into()
+    unparse::print_expr(expr, &stored_text()).into()
 }
 
-fn stored_text() -> syntax::PrintOptions<'static> {
-    syntax::PrintOptions {
+fn stored_text() -> unparse::PrintOptions<'static> {
+    unparse::PrintOptions {
         canonical: true,
         introducer: Some("utf8mb4"),
         cast_charset: Some("utf8mb4"),

@@ -2,7 +2,7 @@
 
 /// An identifier in backticks.
 pub fn quote(name: &str) -> String {
-    syntax::quote_ident(name)
+    unparse::quote_ident(name)
 }
 
 /// Whether a name cannot stand without quotes.

@@ -364,10 +364,10 @@ fn names_itself(view: &View) -> bool {
 
 /// A view's query without the view's schema, when it has tables of no other.
 fn query_at_home(view: &View) -> Option<String> {
-    let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
+    let options = unparse::PrintOptions { canonical: true, ..unparse::PrintOptions::default() };
     match syntax::parse_one(&view.definition, &syntax::ParseOptions::default()) {
         Ok((syntax::ast::Statement::Query(query), _)) => {
-            syntax::print_query_at_home(&query, &options, &view.schema)
+            unparse::print_query_at_home(&query, &options, &view.schema)
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! SQL text to syntax tree and back. Knows no catalog, no session and no types of columns: names
+//! SQL text to syntax tree; `unparse` goes back. Knows no catalog, no session and no types of columns: names
 //! stay as written, and everything the grammar allows is accepted, whether or not it makes sense.
 
 pub mod ast;
@@ -10,7 +10,6 @@ mod keywords;
 mod lexer;
 mod options;
 mod parser;
-mod print;
 
 pub use ast::Statement;
 pub use caption::caption;
@@ -19,10 +18,6 @@ pub use error::{ParseError, ParseErrorKind};
 pub use hints::{Hint, HintTable, Hints, IndexHintName, JoinOrderName, parse_hints};
 pub use keywords::{is_reserved_word, keywords};
 pub use options::{DEFAULT_MAX_DEPTH, ParseOptions};
-pub use print::{
-    PrintOptions, is_predicate, print_data_type, print_expr, print_query, print_query_at_home,
-    print_statement, quote_ident,
-};
 
 /// Parses the first statement of `sql`. Returns it and how many bytes it took, its `;` included.
 pub fn parse_one(sql: &str, options: &ParseOptions<'_>) -> Result<(Statement, usize), ParseError> {

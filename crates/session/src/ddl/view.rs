@@ -171,8 +171,8 @@ pub(crate) fn understood_query(
             *alias = Some(ast::Ident::new(name));
         }
     }
-    let options = syntax::PrintOptions { canonical: true, ..syntax::PrintOptions::default() };
-    Ok(syntax::print_query(&query, &options))
+    let options = unparse::PrintOptions { canonical: true, ..unparse::PrintOptions::default() };
+    Ok(unparse::print_query(&query, &options))
 }
 
 /// DROP VIEW.

@@ -473,6 +473,30 @@ pub enum AggregateFunc {
     StCollect,
 }
 
+impl AggregateFunc {
+    /// The name that the reference gives back, lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            AggregateFunc::Count => "count",
+            AggregateFunc::Sum => "sum",
+            AggregateFunc::Avg => "avg",
+            AggregateFunc::Min => "min",
+            AggregateFunc::Max => "max",
+            AggregateFunc::BitAnd => "bit_and",
+            AggregateFunc::BitOr => "bit_or",
+            AggregateFunc::BitXor => "bit_xor",
+            AggregateFunc::StddevPop => "std",
+            AggregateFunc::StddevSamp => "stddev_samp",
+            AggregateFunc::VarPop => "variance",
+            AggregateFunc::VarSamp => "var_samp",
+            AggregateFunc::GroupConcat => "group_concat",
+            AggregateFunc::JsonArrayAgg => "json_arrayagg",
+            AggregateFunc::JsonObjectAgg => "json_objectagg",
+            AggregateFunc::StCollect => "st_collect",
+        }
+    }
+}
+
 /// An aggregate call, windowed when `over` is there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {

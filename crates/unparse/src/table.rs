@@ -1,8 +1,9 @@
 //! Data types and CREATE TABLE to text.
 
-use super::Printer;
-use super::expr::unit_name;
-use crate::ast::*;
+use syntax::ast::*;
+
+use crate::Printer;
+use crate::expr::unit_name;
 
 impl Printer<'_> {
     pub(super) fn data_type(&mut self, data_type: &DataType) {

@@ -1,5 +1,5 @@
 //! Feeds the parser, printer, digester and normaliser mutated statements for a while:
-//! `cargo run --profile fast -p syntax --example fuzz -- SECONDS [SEED] [FILE ...]`. Seeds are the statements of the tests and those in
+//! `cargo run --profile fast -p unparse --example fuzz -- SECONDS [SEED] [FILE ...]`. Seeds are the statements of the tests and those in
 //! the files named; a text that panics, takes long or prints to something else is printed whole and ends the run with an error. Prints the
 //! seed, so that a run can be repeated. It keeps texts that fail in new ways or parse to new kinds, as starting points for others.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
@@ -93,10 +93,10 @@ fn outcome(text: &[u8], options: &ParseOptions<'_>, normalizer: &mut Normalizer)
     match parse_bytes(text, options) {
         Ok((tree, consumed)) => {
             assert!(consumed <= text.len());
-            if let Some(printed) = syntax::print_statement(&tree, &Default::default())
+            if let Some(printed) = unparse::print_statement(&tree, &Default::default())
                 && !printed.contains('\u{fffd}')
             {
-                let again = syntax::print_statement(
+                let again = unparse::print_statement(
                     &parse_bytes(printed.as_bytes(), &ParseOptions::default()).expect("reparses").0,
                     &Default::default(),
                 );
@@ -119,8 +119,8 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let seconds: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(10);
     let seed: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(0x5EED_2026);
-    let mut seeds = include_str!("../tests/data/accept.sql").to_owned();
-    seeds.push_str(include_str!("../tests/data/reject.txt"));
+    let mut seeds = include_str!("../../syntax/tests/data/accept.sql").to_owned();
+    seeds.push_str(include_str!("../../syntax/tests/data/reject.txt"));
     for path in args {
         let bytes = std::fs::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);

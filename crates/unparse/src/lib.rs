@@ -1,6 +1,6 @@
 //! Syntax trees to text. Faithful by default: the text parses to the same tree. Canonical on
 //! request: the spelling in which the reference stores and shows views, checks and generated
-//! columns.
+//! columns. Knows the tree of `syntax` and its reserved words, nothing else.
 
 mod dml;
 mod expr;
@@ -9,7 +9,7 @@ mod table;
 
 pub use expr::is_predicate;
 
-use crate::ast::*;
+use syntax::ast::*;
 
 /// How trees are printed.
 #[derive(Clone, Debug, Default)]
@@ -224,8 +224,7 @@ impl<'a> Printer<'a> {
 }
 
 fn is_plain_word(word: &str) -> bool {
-    let kw = crate::keywords::Kw::find(word.as_bytes());
-    let reserved = kw.is_reserved() && !word.eq_ignore_ascii_case("binary");
+    let reserved = syntax::is_reserved_word(word) && !word.eq_ignore_ascii_case("binary");
     !word.is_empty()
         && !reserved
         && !word.as_bytes()[0].is_ascii_digit()

@@ -1,8 +1,9 @@
 //! Expressions to text.
 
-use super::Printer;
-use crate::ast::*;
-use crate::keywords::Kw;
+use syntax::ast::*;
+use syntax::is_reserved_word;
+
+use crate::Printer;
 
 impl Printer<'_> {
     pub(super) fn exprs(&mut self, exprs: &[Expr]) {
@@ -919,56 +920,33 @@ fn canonical_name(name: &str) -> String {
     main.to_owned()
 }
 
+/// Reserved words that are names of functions all the same.
+const RESERVED_FUNCTIONS: &[&str] = &[
+    "IF",
+    "LEFT",
+    "RIGHT",
+    "REPLACE",
+    "INSERT",
+    "REPEAT",
+    "MOD",
+    "DATABASE",
+    "SCHEMA",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+    "CURRENT_USER",
+];
+
 /// May a function's name stand without quotes?
 fn is_plain_name(name: &str) -> bool {
-    let kw = Kw::find(name.as_bytes());
     let word = !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let known = matches!(
-        kw,
-        Kw::IF
-            | Kw::LEFT
-            | Kw::RIGHT
-            | Kw::REPLACE
-            | Kw::INSERT
-            | Kw::REPEAT
-            | Kw::MOD
-            | Kw::DATABASE
-            | Kw::SCHEMA
-            | Kw::CURRENT_DATE
-            | Kw::CURRENT_TIME
-            | Kw::CURRENT_TIMESTAMP
-            | Kw::LOCALTIME
-            | Kw::LOCALTIMESTAMP
-            | Kw::UTC_DATE
-            | Kw::UTC_TIME
-            | Kw::UTC_TIMESTAMP
-            | Kw::CURRENT_USER
-    );
-    word && (known || !kw.is_reserved())
-}
-
-impl AggregateFunc {
-    /// The name that the reference gives back, lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            AggregateFunc::Count => "count",
-            AggregateFunc::Sum => "sum",
-            AggregateFunc::Avg => "avg",
-            AggregateFunc::Min => "min",
-            AggregateFunc::Max => "max",
-            AggregateFunc::BitAnd => "bit_and",
-            AggregateFunc::BitOr => "bit_or",
-            AggregateFunc::BitXor => "bit_xor",
-            AggregateFunc::StddevPop => "std",
-            AggregateFunc::StddevSamp => "stddev_samp",
-            AggregateFunc::VarPop => "variance",
-            AggregateFunc::VarSamp => "var_samp",
-            AggregateFunc::GroupConcat => "group_concat",
-            AggregateFunc::JsonArrayAgg => "json_arrayagg",
-            AggregateFunc::JsonObjectAgg => "json_objectagg",
-            AggregateFunc::StCollect => "st_collect",
-        }
-    }
+    let known = RESERVED_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    word && (known || !is_reserved_word(name))
 }

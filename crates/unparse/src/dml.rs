@@ -1,7 +1,8 @@
 //! INSERT, REPLACE, UPDATE and DELETE to text.
 
-use super::Printer;
-use crate::ast::*;
+use syntax::ast::*;
+
+use crate::Printer;
 
 impl Printer<'_> {
     fn hints(&mut self, hints: Option<&str>) {

@@ -1,14 +1,15 @@
 //! Trees survive being printed and parsed again; the canonical spelling is the reference's.
 
 use syntax::ast::{SelectItemKind, SetExpr};
-use syntax::{ParseOptions, PrintOptions, Statement, parse_one, print_expr, print_statement};
+use syntax::{ParseOptions, Statement, parse_one};
+use unparse::{PrintOptions, print_expr, print_statement};
 
 #[test]
 fn printed_statements_parse_to_the_same_tree() {
     let options = ParseOptions::default();
     let mut checked = 0;
     let mut failed = Vec::new();
-    for sql in include_str!("data/accept.sql").lines() {
+    for sql in include_str!("../../syntax/tests/data/accept.sql").lines() {
         let Ok((tree, _)) = parse_one(sql, &options) else { panic!("{sql}") };
         let Some(text) = print_statement(&tree, &PrintOptions::default()) else { continue };
         checked += 1;

@@ -1,7 +1,8 @@
 //! Queries to text.
 
-use super::Printer;
-use crate::ast::*;
+use syntax::ast::*;
+
+use crate::Printer;
 
 impl Printer<'_> {
     pub(super) fn query(&mut self, query: &Query) {

@@ -24,7 +24,7 @@ pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a file holds only tests.
-fn is_test_file(path: &Path) -> bool {
+pub fn is_test_file(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.ends_with("tests.rs")
         || text.contains("/tests/")

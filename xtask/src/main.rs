@@ -4,6 +4,7 @@
 
 mod ci;
 mod compat;
+mod coverage;
 mod dependencies;
 mod instructions;
 mod layers;
@@ -27,6 +28,7 @@ Usage: cargo xtask <task>
   compat  writes the parts of COMPAT.md that come from tags in scripts
   size    lines by crate, and the kernel's share
   release the server, laid out by what a load runs: some minutes, some percent faster
+  coverage      lines that tests run, by crate; with names of crates, by their tests alone
   instructions  what everyday statements cost, compared with tests/instructions.toml
   bench   workloads against Squall and a peer in one run (see benches/README.md)
   help    this text
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         "compat" => compat::write(),
         "size" => lines::size(),
         "release" => release::release(),
+        "coverage" => coverage::coverage(&rest),
         "instructions" => instructions::instructions(&rest),
         "bench" => run::command("python3", &prefixed("benches/bench.py", &rest)),
         "help" | "--help" | "-h" => {

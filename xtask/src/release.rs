@@ -36,7 +36,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// A tool is missing, or a step fails.
 pub fn release() -> Result<(), String> {
     let host = host()?;
-    let merge = merge_tool(&host)?;
+    let merge = llvm_tool("llvm-profdata")?;
     let target = run::root().join("target/release-trained");
     let profiles = target.join("profiles");
     let server = target.join(&host).join("release/squalld");
@@ -68,13 +68,18 @@ fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())
 }
 
-fn merge_tool(host: &str) -> Result<PathBuf, String> {
+/// A tool of the compiler's own LLVM.
+///
+/// # Errors
+/// It is not installed.
+pub fn llvm_tool(name: &str) -> Result<PathBuf, String> {
     let sysroot = run::output("rustc", &["--print", "sysroot"])?;
-    let tool = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/llvm-profdata");
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(host()?).join("bin");
+    let tool = folder.join(name);
     if tool.exists() {
         return Ok(tool);
     }
-    Err("llvm-profdata is missing: rustup component add llvm-tools".into())
+    Err(format!("{name} is missing: rustup component add llvm-tools"))
 }
 
 fn build_server(target: &Path, host: &str, flags: &str) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Running other programs from the root of the checkout.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Root of the checkout.
 pub fn root() -> PathBuf {
@@ -26,12 +26,25 @@ pub fn command_with<A: AsRef<str>>(
     program: &str,
     args: &[A],
 ) -> Result<(), String> {
+    command_in(&root(), environment, program, args)
+}
+
+/// As `command_with`, in another folder.
+///
+/// # Errors
+/// As `command`.
+pub fn command_in<A: AsRef<str>>(
+    folder: &Path,
+    environment: &[(&str, &str)],
+    program: &str,
+    args: &[A],
+) -> Result<(), String> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let line = format!("{program} {}", args.join(" "));
     let status = Command::new(program)
         .args(&args)
         .envs(environment.iter().copied())
-        .current_dir(root())
+        .current_dir(folder)
         .status()
         .map_err(|error| format!("cannot start {line}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("failed: {line}")) }
@@ -42,8 +55,22 @@ pub fn command_with<A: AsRef<str>>(
 /// # Errors
 /// It cannot be started, fails, or prints what is not UTF-8.
 pub fn output(program: &str, args: &[&str]) -> Result<String, String> {
+    output_with(&[], program, args)
+}
+
+/// As `output`, with variables of its environment set; what it says of errors goes to ours.
+///
+/// # Errors
+/// As `output`.
+pub fn output_with(
+    environment: &[(&str, &str)],
+    program: &str,
+    args: &[&str],
+) -> Result<String, String> {
     let output = Command::new(program)
         .args(args)
+        .envs(environment.iter().copied())
+        .stderr(Stdio::inherit())
         .current_dir(root())
         .output()
         .map_err(|error| format!("cannot start {program}: {error}"))?;

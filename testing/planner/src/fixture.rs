@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use binder::{BindInput, Binder, Bound, CatalogReader, VariableTypes};
-use catalog::{CatalogSnapshot, Edit, Relation, Table};
-use engine_api::TableId;
+use catalog::{CatalogSnapshot, ColumnDefault, Edit, IndexPart, Relation, Table};
+use definitions::alter::{self, Algorithm, Facts};
+use engine_api::{IndexId, TableId};
 use errors::{Diagnostics, Result};
 use optimizer::{OptimizeInput, StatisticsSource};
 use plan::{ExplainFormat, Expr, LogicalStatement, OutputColumn, Plan};
 use plugin_api::{BindContext, Plugin, Registry};
-use syntax::ast::{CreateTable, CreateView, VarScope};
+use syntax::ast::{AlterTable, CreateTable, CreateView, VarScope};
 use syntax::{ParseOptions, Statement};
 use types::{CollationId, DataType, SqlMode, Value};
 use variables::{Globals, SessionValues, Settings};
@@ -31,6 +32,8 @@ pub enum View {
     Bound,
     /// The plan, as EXPLAIN shows it, without estimates.
     Plan,
+    /// What CREATE TABLE makes, and how ALTER TABLE is carried out.
+    Definition,
 }
 
 /// Tables, their sizes, and all functions.
@@ -106,14 +109,16 @@ impl Fixture {
         };
         match &statement {
             Statement::CreateTable(create) => {
-                self.create_table(create, sql).map(|()| String::new())
+                let table = self.create_table(create, sql)?;
+                Ok(if view == View::Definition { definition(&table) } else { String::new() })
             }
+            Statement::AlterTable(alter) => self.alter_table(alter, sql),
             Statement::CreateView(create) => self.create_view(create, sql).map(|()| String::new()),
             _ => self.shown(&statement, sql, view),
         }
     }
 
-    fn create_table(&mut self, create: &CreateTable, sql: &str) -> Result<()> {
+    fn create_table(&mut self, create: &CreateTable, sql: &str) -> Result<Arc<Table>> {
         let (schema, name): (Arc<str>, Arc<str>) =
             (SCHEMA.into(), (&*create.name.name.text).into());
         let mut definer = Definer { fixture: self, source: sql };
@@ -121,7 +126,36 @@ impl Fixture {
         let (mut table, _) = definitions::create::complete(&mut definer, create, draft)?;
         table.id = TableId(1024 + self.snapshot.names(SCHEMA).count() as u64);
         table.definition.id = table.id;
-        self.edit(&Edit::CreateTable(Arc::new(table)))
+        let table = Arc::new(table);
+        self.edit(&Edit::CreateTable(table.clone()))?;
+        Ok(table)
+    }
+
+    /// The new definition, after a line that says how the rows get there.
+    fn alter_table(&mut self, alter: &AlterTable, sql: &str) -> Result<String> {
+        let name = &*alter.name.name.text;
+        let unknown = || errors::err!(NO_SUCH_TABLE, SCHEMA, name);
+        let old = self.snapshot.table(SCHEMA, name).ok_or_else(unknown)?;
+        let mut definer = Definer { fixture: self, source: sql };
+        let (draft, request) = alter::edit(&mut definer, &old, alter)?;
+        let mut altered = alter::complete(&mut definer, &old, draft, request.rename.as_ref())?;
+        let facts = Facts { most_rows_go: false, checks_foreign_keys: true };
+        let choice = alter::choose(&old, &mut altered, &request, facts)?;
+        let how = match choice.algorithm {
+            Algorithm::Copy => "copy".to_owned(),
+            Algorithm::InPlace(changes) => {
+                let names = |table: &Table, ids: &[IndexId]| {
+                    let known = table.indexes.iter().filter(|index| ids.contains(&index.id));
+                    known.map(|index| index.name.to_string()).collect::<Vec<_>>().join(" ")
+                };
+                let added = names(&altered.table, &changes.added);
+                let dropped = names(&old, &changes.dropped);
+                format!("in place, adds [{added}], drops [{dropped}]")
+            }
+        };
+        let new = Arc::new(altered.table);
+        self.edit(&Edit::ReplaceTable { old: old.id, new: new.clone() })?;
+        Ok(format!("{how}\n{}", definition(&new)))
     }
 
     /// A view's query must name tables with the schema: nothing qualifies it here.
@@ -212,6 +246,53 @@ impl Fixture {
         let operator = |line: &str| format!("{}\n", line.split("  (cost=").next().unwrap_or(line));
         Ok(text.lines().map(operator).collect())
     }
+}
+
+/// A table: a line for each column, index, check and foreign key.
+fn definition(table: &Table) -> String {
+    let mut text = String::new();
+    let name = |column: usize| table.columns[column].name.to_string();
+    for column in &table.columns {
+        text += &format!("{} {}", column.name, plan::print::ty(&column.ty));
+        match &column.default {
+            ColumnDefault::Constant(value) => text += &format!(" = {}", plan::print::value(value)),
+            ColumnDefault::None => {}
+            other => text += &format!(" = {other:?}"),
+        }
+        if let Some(generated) = &column.generated {
+            text += &format!(" as {}", generated.expression);
+        }
+        if column.auto_increment {
+            text += " auto_increment";
+        }
+        text.push('\n');
+    }
+    for index in &table.indexes {
+        let part = |part: &IndexPart| {
+            let prefix = part.prefix_length.map_or(String::new(), |length| format!("({length})"));
+            format!("{}{prefix}{}", name(part.column), if part.descending { " desc" } else { "" })
+        };
+        let parts: Vec<String> = index.parts.iter().map(part).collect();
+        let unique = if index.unique { "unique " } else { "" };
+        text += &format!("{unique}key {} ({})\n", index.name, parts.join(", "));
+    }
+    for check in &table.checks {
+        text += &format!("check {} {}\n", check.name, check.expression);
+    }
+    for key in &table.foreign_keys {
+        let columns: Vec<String> = key.columns.iter().map(|column| name(*column)).collect();
+        let target = key.referenced_columns.join(", ");
+        let columns = columns.join(", ");
+        text += &format!(
+            "foreign key {} ({columns}) to {} ({target})\n",
+            key.name, key.referenced_table
+        );
+    }
+    if let Some(partitioning) = &table.partitioning {
+        let text_of = definitions::partitioning_text(partitioning);
+        text += &text_of.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    text
 }
 
 /// The collations by which a query compares texts and which its texts have, where they are not all the default; by their numbers.

@@ -1,7 +1,7 @@
 //! What the binder and the optimizer make of a statement, without a server: tables are CREATE TABLE texts, their sizes are told.
 //!
 //! `rules` holds scripts: a few tables, then statements, each with what it is bound to (`rules/binder`) or the plan that it gets
-//! (`rules/optimizer`). README.md has their form.
+//! (`rules/optimizer`), or the tables that definitions make (`rules/definitions`). README.md has their form.
 
 mod definer;
 mod fixture;

@@ -46,3 +46,11 @@ mod binder {
         names grouping types collations views subqueries writes
     }
 }
+
+mod definitions {
+    use super::*;
+
+    rules! { View::Definition, "definitions":
+        create alter
+    }
+}

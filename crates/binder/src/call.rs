@@ -96,8 +96,8 @@ impl<'b> Binder<'b> {
             ExprKind::MemberOf { value, array } => {
                 self.bind_call_of(FunctionRole::JsonMemberOf, &[value, array])
             }
-            ExprKind::JsonExtract { column, path, unquote } => {
-                self.bind_json_extract(column, path, *unquote)
+            ExprKind::JsonExtract { value, path, unquote } => {
+                self.bind_json_extract(value, path, *unquote)
             }
             ExprKind::JsonValue(value) => self.bind_json_value(value),
             ExprKind::Default(Some(column)) => self.bind_default_of(column),
@@ -535,13 +535,13 @@ impl<'b> Binder<'b> {
 
     fn bind_json_extract(
         &mut self,
-        column: &ast::ColumnName,
+        value: &ast::Expr,
         path: &ast::StringLiteral,
         unquote: bool,
     ) -> Result<Expr> {
-        let column = self.bind_column(column)?;
+        let value = self.bind_single(value)?;
         let path = literal::text(&path.value, self.input.bind.collation_connection);
-        let found = self.function(FunctionRole::JsonExtract, vec![column, path])?;
+        let found = self.function(FunctionRole::JsonExtract, vec![value, path])?;
         if unquote { self.function(FunctionRole::JsonUnquote, vec![found]) } else { Ok(found) }
     }
 

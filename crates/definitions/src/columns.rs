@@ -423,8 +423,7 @@ fn is_collation_written(written: &ast::DataType, collate: Option<&str>) -> bool 
 /// The digits of `CURRENT_TIMESTAMP[(n)]` and its synonyms.
 fn current_timestamp(expr: &ast::Expr) -> Option<u64> {
     let ExprKind::Function(call) = &expr.kind else { return None };
-    let known = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
-    if !known.iter().any(|name| call.name.is(name)) {
+    if !call.is_now() {
         return None;
     }
     match call.args.as_slice() {

@@ -617,8 +617,8 @@ impl Printer<'_> {
                 self.s(")");
             }
             ExprKind::Match(search) => self.match_against(search),
-            ExprKind::JsonExtract { column, path, unquote } => {
-                self.json_extract(column, path, *unquote);
+            ExprKind::JsonExtract { value, path, unquote } => {
+                self.json_extract(value, path, *unquote);
             }
             ExprKind::JsonValue(value) => {
                 self.s("json_value(");
@@ -732,15 +732,15 @@ impl Printer<'_> {
         self.s("))");
     }
 
-    fn json_extract(&mut self, column: &ColumnName, path: &StringLiteral, unquote: bool) {
+    fn json_extract(&mut self, value: &Expr, path: &StringLiteral, unquote: bool) {
         if !self.options.canonical {
-            self.column(column);
+            self.expr(value);
             self.s(if unquote { "->>" } else { "->" });
             return self.string(&path.value);
         }
         self.when(unquote, "json_unquote(");
         self.s("json_extract(");
-        self.column(column);
+        self.expr(value);
         self.s(",");
         self.literal(&Literal::String(Box::new(path.clone())));
         self.s(")");

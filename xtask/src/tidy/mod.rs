@@ -7,6 +7,7 @@ mod assertions;
 mod atomics;
 mod circles;
 mod crate_size;
+mod function_names;
 mod functions;
 mod imports;
 mod ratchet;
@@ -73,6 +74,7 @@ pub fn tidy(args: &[String]) -> Result<(), String> {
     let mut findings = layers.violations(&crates);
     findings.extend(crate_size::findings(&layers, &crate_size::lines(&root, &crates)));
     findings.extend(text::findings(&root)?);
+    findings.extend(function_names::findings(&layers, &sources));
     findings.extend(crate::dependencies::unused(&root)?);
     findings.extend(crate::tour::outdated(&root)?);
     findings.extend(crate::compat::outdated(&root)?);

@@ -196,8 +196,8 @@ pub enum ExprKind {
     },
     /// `column -> path`, `column ->> path`.
     JsonExtract {
-        /// Always a column.
-        column: Box<ColumnName>,
+        /// A column, or the column of a trigger's row.
+        value: Box<Expr>,
         /// The path.
         path: Box<StringLiteral>,
         /// `->>`.
@@ -447,6 +447,16 @@ pub struct FunctionCall {
     pub arg_names: Vec<Option<Ident>>,
     /// A blank before `(` hides the built-in function of this name (without IGNORE_SPACE).
     pub stored_only: bool,
+}
+
+/// The words that the grammar takes for the start of the statement where a column's DEFAULT or ON UPDATE stands.
+const NOW: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
+
+impl FunctionCall {
+    /// Whether it is `CURRENT_TIMESTAMP[(n)]` or a synonym.
+    pub fn is_now(&self) -> bool {
+        self.schema.is_none() && NOW.iter().any(|word| self.name.is(word))
+    }
 }
 
 /// The aggregate functions of the grammar.

@@ -319,7 +319,7 @@ impl<'a> Parser<'a> {
         let value = self.primary()?;
         let allowed = match &value.kind {
             ExprKind::Literal(_) | ExprKind::NextValue(_) => true,
-            ExprKind::Function(call) => is_now(&call.name.text) && call.schema.is_none(),
+            ExprKind::Function(call) => call.is_now(),
             _ => false,
         };
         if allowed { Ok((value, false)) } else { self.fail_at(start as usize) }
@@ -929,12 +929,6 @@ impl<'a> Parser<'a> {
             });
         }
     }
-}
-
-fn is_now(name: &str) -> bool {
-    ["now", "current_timestamp", "localtime", "localtimestamp"]
-        .iter()
-        .any(|n| n.eq_ignore_ascii_case(name))
 }
 
 fn number_option_of(kw: Kw) -> Option<NumberOption> {

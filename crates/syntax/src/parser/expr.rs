@@ -765,22 +765,11 @@ impl<'a> Parser<'a> {
             let value = self.make(start, ExprKind::Param(slot));
             return Ok(Ok(self.opt_json_path(start, value)?));
         }
-        let column = Box::new(column);
-        if !matches!(self.tok(), Tok::Arrow | Tok::ArrowArrow) {
-            return Ok(Ok(self.make(start, ExprKind::Column(column))));
-        }
-        let unquote = self.at_tok(Tok::ArrowArrow);
-        self.bump();
-        if !self.at_tok(Tok::Str) {
-            return self.fail();
-        }
-        let mut value = Vec::new();
-        self.raw_string(&mut value)?;
-        let path = Box::new(StringLiteral { value: value.into(), ..StringLiteral::default() });
-        Ok(Ok(self.make(start, ExprKind::JsonExtract { column, path, unquote })))
+        let column = self.make(start, ExprKind::Column(Box::new(column)));
+        Ok(Ok(self.opt_json_path(start, column)?))
     }
 
-    /// `-> 'path'` behind a value that is no column.
+    /// `-> 'path'` or `->> 'path'` after a column.
     fn opt_json_path(&mut self, start: u32, value: Expr) -> PResult<Expr> {
         let unquote = self.at_tok(Tok::ArrowArrow);
         if !unquote && !self.at_tok(Tok::Arrow) {
@@ -790,19 +779,11 @@ impl<'a> Parser<'a> {
         if !self.at_tok(Tok::Str) {
             return self.fail();
         }
-        let path = self.primary()?;
-        let call = |name: &str, args: Vec<Expr>| {
-            let call = FunctionCall {
-                schema: None,
-                name: Ident::new(name),
-                args,
-                arg_names: Vec::new(),
-                stored_only: false,
-            };
-            self.make(start, ExprKind::Function(Box::new(call)))
-        };
-        let found = call("JSON_EXTRACT", vec![value, path]);
-        Ok(if unquote { call("JSON_UNQUOTE", vec![found]) } else { found })
+        let mut text = Vec::new();
+        self.raw_string(&mut text)?;
+        let path = Box::new(StringLiteral { value: text.into(), ..StringLiteral::default() });
+        let value = Box::new(value);
+        Ok(self.make(start, ExprKind::JsonExtract { value, path, unquote }))
     }
 
     pub(super) fn interval_unit(&mut self) -> PResult<IntervalUnit> {

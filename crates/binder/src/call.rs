@@ -55,9 +55,7 @@ impl<'b> Binder<'b> {
             }
             ExprKind::ConvertUsing { expr, charset } => self.bind_convert_using(expr, charset),
             ExprKind::DateArith(arith) => self.bind_date_arithmetic(arith),
-            ExprKind::Extract { unit, expr } => {
-                self.unit_call(FunctionRole::Extract, *unit, &[expr])
-            }
+            ExprKind::Extract { unit, expr } => self.bind_extract(*unit, expr),
             ExprKind::Position { needle, haystack } => {
                 self.bind_call_of(FunctionRole::Locate, &[needle, haystack])
             }
@@ -383,6 +381,9 @@ impl<'b> Binder<'b> {
             bail!(WRONG_PARAMCOUNT_TO_NATIVE_FCT, called);
         }
         args.iter().try_for_each(single)?;
+        if function.is(FunctionRole::Week) && args.len() == 1 {
+            args.push(self.default_week_mode()?);
+        }
         if function.truths == TruthArguments::Number {
             args.iter_mut().for_each(number_unless_predicate);
         }
@@ -404,6 +405,15 @@ impl<'b> Binder<'b> {
             ty.collation = common;
         }
         Ok(Expr::Function { function: function.reference(), args, ty })
+    }
+
+    /// The mode of a WEEK without one. A table's expression has the mode 0: its value must not change with the session.
+    fn default_week_mode(&mut self) -> Result<Expr> {
+        if self.in_definition {
+            return Ok(literal::integer(0));
+        }
+        let name = ast::Ident::new("default_week_format");
+        self.system_variable(&ast::SystemVar { scope: None, component: None, name })
     }
 
     /// The collation that the texts have in common that a function works on; 1267 when there is none. `None`: it does not matter.
@@ -469,6 +479,14 @@ impl<'b> Binder<'b> {
             bound.push(self.bind_single(arg)?);
         }
         self.function(role, bound)
+    }
+
+    fn bind_extract(&mut self, unit: IntervalUnit, expr: &ast::Expr) -> Result<Expr> {
+        let mut args = vec![self.unit_text(unit), self.bind_single(expr)?];
+        if unit == IntervalUnit::Week {
+            args.push(self.default_week_mode()?);
+        }
+        self.function(FunctionRole::Extract, args)
     }
 
     fn bind_date_arithmetic(&mut self, arith: &ast::DateArith) -> Result<Expr> {

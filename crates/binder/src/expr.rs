@@ -103,7 +103,7 @@ impl Binder<'_> {
         Expr::UserVariable { name: Arc::from(name), ty: ty.with_nullable(true) }
     }
 
-    fn system_variable(&mut self, variable: &ast::SystemVar) -> Result<Expr> {
+    pub(crate) fn system_variable(&mut self, variable: &ast::SystemVar) -> Result<Expr> {
         let mut name = variable.name.text.to_ascii_lowercase();
         if let Some(component) = &variable.component {
             name = format!("{}.{name}", component.text.to_ascii_lowercase());

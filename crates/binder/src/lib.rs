@@ -154,6 +154,8 @@ pub struct Binder<'a> {
     /// `user@host` whose rights count, inside a view with definer's rights.
     pub(crate) definer: Option<Arc<str>>,
     pub(crate) view_depth: u32,
+    /// An expression of a table's definition is bound: its value must not depend on the session.
+    pub(crate) in_definition: bool,
     /// What the views bound so far ask of rows written through them.
     pub(crate) view_checks: Vec<plan::ViewCheck>,
     /// What PARTITION (..) asks of rows of table references.
@@ -223,6 +225,7 @@ impl<'a> Binder<'a> {
             deepest_aggregate: None,
             definer: None,
             view_depth: 0,
+            in_definition: false,
             view_checks: Vec::new(),
             read_only: Vec::new(),
             query_depth: 0,

@@ -56,6 +56,7 @@ impl<'a> Binder<'a> {
         expr: &ast::Expr,
     ) -> Result<Expr> {
         let count = self.block_count;
+        let outside = std::mem::replace(&mut self.in_definition, true);
         let result = self.with_hidden(0, |binder| {
             binder.push_block();
             let block = binder.block();
@@ -74,6 +75,7 @@ impl<'a> Binder<'a> {
             Ok(bound)
         });
         self.block_count = count;
+        self.in_definition = outside;
         result
     }
 

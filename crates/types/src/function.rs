@@ -130,6 +130,8 @@ pub enum FunctionRole {
     // Calls that a rule is about.
     /// `ANY_VALUE(a)`: its argument need not be determined by the keys of a grouping.
     AnyValue,
+    /// `WEEK(date[, mode])`: without a mode it is that of `@@default_week_format`.
+    Week,
     /// `UNIX_TIMESTAMP(a)`: of a TIMESTAMP column it does not depend on the time zone.
     UnixTimestamp,
 }

@@ -93,7 +93,8 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     })
     .growing(Growth::GrowingOrNull)
     .partitions_by(PartitionUse::Date),
-    scalar("WEEK", Arity::between(1, 2), "WEEK(date[, mode])\nThe week of the year.", bind_week),
+    scalar("WEEK", Arity::between(1, 2), "WEEK(date[, mode])\nThe week of the year.", bind_week)
+        .role(FunctionRole::Week),
     scalar(
         "WEEKOFYEAR",
         Arity::exactly(1),
@@ -164,7 +165,7 @@ pub(crate) const FUNCTIONS: &[ScalarFunction] = &[
     .partitions_by(PartitionUse::Time),
     scalar(
         "EXTRACT",
-        Arity::exactly(2),
+        Arity::between(2, 3),
         "EXTRACT(unit FROM date)\nA part of a date or time.",
         bind_extract,
     )
@@ -237,19 +238,10 @@ fn bind_timestamp(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     }))
 }
 
-fn default_week_mode(ctx: &FunctionContext<'_>) -> u32 {
-    let mode = ctx.session.system_variable("default_week_format");
-    mode.map_or(0, |mode| match &mode {
-        Value::Bytes(_) => kit::text(&mode).trim().parse().unwrap_or(0),
-        number => kit::integer(number) as u32,
-    })
-}
-
 fn bind_week(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
     let ty = kit::integer_type(3, true);
     let bound = BoundFunction::new(ty, vec![Coercion::AsIs, Coercion::Integer], |ctx, args| {
-        let mode =
-            args.get(1).map_or_else(|| default_week_mode(ctx), |mode| kit::integer(mode) as u32);
+        let mode = args.get(1).map_or(0, |mode| kit::integer(mode) as u32);
         Ok(integer_value(
             read::real_date(ctx, &args[0]).map(|date| year_and_week(date, mode & 7).1),
         ))
@@ -272,11 +264,13 @@ fn bind_yearweek(_: &BindContext, _: &[ArgInfo]) -> Result<BoundFunction> {
 fn bind_extract(_: &BindContext, args: &[ArgInfo]) -> Result<BoundFunction> {
     let unit = Unit::of_argument(&args[0])?;
     let ty = kit::integer_type(unit.extract_length(), true);
-    Ok(BoundFunction::new(ty, vec![Coercion::AsIs], move |ctx, args| {
+    let coercions = vec![Coercion::AsIs, Coercion::AsIs, Coercion::Integer];
+    Ok(BoundFunction::new(ty, coercions, move |ctx, args| {
         if unit.is_date_part() {
             let zeros = if unit == Unit::Week { Zeros::Mode } else { Zeros::Parts };
             let moment = read::moment(ctx, &args[1], zeros, Expected::DateTime);
-            let mode = default_week_mode(ctx);
+            // The mode of a week.
+            let mode = args.get(2).map_or(0, |mode| kit::integer(mode) as u32);
             return Ok(integer_value(
                 moment.and_then(|moment| date_part(unit, moment.at.date(), mode)),
             ));

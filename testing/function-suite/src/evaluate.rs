@@ -45,7 +45,7 @@ impl Default for Evaluator {
 }
 
 /// 2026-01-02 03:04:05.678901 UTC.
-const NOW_MICROS: i64 = 1_767_323_045_678_901;
+pub const NOW_MICROS: i64 = 1_767_323_045_678_901;
 
 fn bind_context() -> BindContext {
     BindContext {
@@ -83,11 +83,27 @@ impl Evaluator {
     /// # Errors
     /// What the function raises.
     pub fn call(&self, name: &str, args: &[(Value, DataType)], constant: bool) -> Result<Value> {
+        self.call_in(name, args, constant, NOW_MICROS, &mut FakeSession::default())
+    }
+
+    /// Likewise, in a session of the caller's, in a statement that began at `now_micros`.
+    ///
+    /// # Errors
+    /// What the function raises.
+    pub fn call_in(
+        &self,
+        name: &str,
+        args: &[(Value, DataType)],
+        constant: bool,
+        now_micros: i64,
+        session: &mut dyn SessionServices,
+    ) -> Result<Value> {
         let function = self.registry.function(name).ok_or_else(|| Error::internal(name))?;
         let mut diagnostics = Diagnostics::default();
-        let mut session = FakeSession::default();
         let zone = FixedOffset::utc();
-        let mut ctx = context(&zone, &mut diagnostics, &mut session);
+        let mut ctx = context(&zone, &mut diagnostics, session);
+        ctx.now_micros = now_micros;
+        ctx.now = types::DateTime::from_unix_micros(now_micros).unwrap_or_default();
         ctx.max_allowed_packet = 1 << 20;
         let infos: Vec<ArgInfo> = args
             .iter()
@@ -213,7 +229,7 @@ impl Evaluator {
 fn context<'a>(
     zone: &'a FixedOffset,
     diagnostics: &'a mut Diagnostics,
-    session: &'a mut FakeSession,
+    session: &'a mut dyn SessionServices,
 ) -> FunctionContext<'a> {
     FunctionContext {
         sql_mode: SqlMode::DEFAULT,
@@ -223,7 +239,7 @@ fn context<'a>(
         div_precision_increment: 4,
         max_allowed_packet: 128 << 20,
         diagnostics,
-        session: session as &mut dyn SessionServices,
+        session,
     }
 }
 

@@ -4,4 +4,4 @@
 mod evaluate;
 mod parse;
 
-pub use evaluate::{Answer, Evaluator};
+pub use evaluate::{Answer, Evaluator, NOW_MICROS};

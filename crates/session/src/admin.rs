@@ -189,7 +189,7 @@ impl Session {
         let sql = self.rewrite(source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
         let parsed =
             syntax::parse_one(&sql, &self.parse_options()).map_err(|error| parse_error(&error))?.0;
-        self.plan_statement(&parsed, sql.as_bytes(), types)
+        self.planner().plan_statement(&parsed, sql.as_bytes(), types)
     }
 
     fn rewrite(&mut self, source: &[u8]) -> Result<Option<String>> {

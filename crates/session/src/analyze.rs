@@ -10,8 +10,8 @@ use plugin_api::{ColumnMeta, OkInfo, ResultSink, ValueRow};
 use syntax::ast::{self, Explain, Statement};
 use types::{DataType, Value};
 
-use crate::cached::EngineStatistics;
 use crate::planned::planned;
+use crate::planner::EngineStatistics;
 use crate::session::Session;
 use crate::sink::NoRows;
 use crate::statement::Running;
@@ -104,7 +104,7 @@ impl Session {
             .map(|value| crate::prepared::type_of_value(value, collation))
             .collect();
         let (logical, context) =
-            self.bind_in_view(&view, statement, running.source, Some(&types))?;
+            self.planner().bind_in_view(&view, statement, running.source, Some(&types))?;
         let tables = context.tables.clone();
         let server = self.server.clone();
         let statistics = EngineStatistics { server: &server, tables: &tables };
@@ -112,7 +112,7 @@ impl Session {
             optimizer::OptimizeInput { tables: &tables, statistics: &statistics, collation };
         let (plan, flags, explainer) = optimizer::optimize_for_analysis(logical, &input)?;
         let (program, nodes) =
-            exec::compile_measured(&plan, &server.registry, &self.bind_context())?;
+            exec::compile_measured(&plan, &server.registry, &self.planner().bind_context())?;
         let planned = Arc::new(planned(statement, &plan, &flags, program, context));
         if !self.lock_plan(&planned)? {
             return Ok(None);

@@ -123,7 +123,7 @@ impl Session {
     ) -> Result<()> {
         let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default())
             .map_err(|_| err!(VIEW_INVALID, view.schema, view.name))?;
-        let planned = self.plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
+        let planned = self.planner().plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
         locked.extend(planned.tables.iter().map(|table| LockedTable {
             id: Some(table.id),
             schema: table.schema.clone(),

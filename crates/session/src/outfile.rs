@@ -52,7 +52,7 @@ impl Session {
         let outcome = self.run_program(&planned, running.parameters, &mut rows)?;
         rows.output.flush().map_err(Error::internal)?;
         let affected_rows = rows.count;
-        self.note_outcome(&planned, &outcome);
+        self.services.note_outcome(planned.kind, &outcome, self.client.found_rows);
         self.services.row_count = affected_rows as i64;
         let commit = self.finish_transaction_scope()?;
         self.send_ok(sink, OkInfo { affected_rows, commit, ..OkInfo::default() })

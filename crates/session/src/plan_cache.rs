@@ -12,6 +12,8 @@ use syntax::LiteralSpan;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use variables::Settings;
+
 use crate::planned::Planned;
 
 /// Shards, so that insertions copy little.
@@ -52,6 +54,21 @@ pub(crate) struct PlanSettings {
 pub(crate) struct PlanContext {
     pub(crate) database: Option<Arc<str>>,
     pub(crate) settings: PlanSettings,
+}
+
+impl PlanSettings {
+    /// Settings that plans depend on.
+    pub(crate) fn of(settings: &Settings) -> PlanSettings {
+        PlanSettings {
+            sql_mode: settings.sql_mode.0,
+            collation: settings.collation_connection.id.0,
+            div_precision_increment: settings.div_precision_increment,
+            safe_updates: settings.sql_safe_updates,
+            group_concat_max_len: settings.group_concat_max_len,
+            max_allowed_packet: settings.max_allowed_packet,
+            max_join_size: settings.max_join_size,
+        }
+    }
 }
 
 impl PlanKey {

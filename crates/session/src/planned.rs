@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binder::{PrivilegeKind, RequiredPrivilege};
-use catalog::{CatalogVersion, PrivilegeSet, Table, Usage};
+use catalog::{CatalogSnapshot, CatalogVersion, PrivilegeSet, Table, Usage};
 use engine_api::TableId;
+use errors::Diagnostics;
 use exec::Program;
 use plan::{Plan, PlanFlags, TableWrite};
 use syntax::ast::{self, Statement};
@@ -73,12 +74,40 @@ const PLAN_BYTES_BASE: usize = 2048;
 const PLAN_BYTES_PER_TEXT: usize = 24;
 
 impl Planned {
+    /// What is said of a statement's text: with every execution, or when it is prepared.
+    pub(crate) fn raise_notices(&self, diagnostics: &mut Diagnostics) {
+        let deprecated = errors::ErrorCode::WARN_DEPRECATED_SYNTAX;
+        let deprecations = self.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
+        for (code, message) in deprecations.chain(self.notices.iter().cloned()) {
+            let sqlstate = code.sqlstate();
+            let level = errors::Level::Warning;
+            diagnostics.push(errors::Condition { level, code, sqlstate, message });
+        }
+    }
+
+    /// Whether its tables and programs are as it knows them.
+    pub(crate) fn is_current(&self, snapshot: &CatalogSnapshot) -> bool {
+        snapshot.version == self.version
+            || self.tables.iter().all(|table| table.temporary || snapshot.is_current(table))
+                && self.programs.iter().all(|program| is_program_current(program, snapshot))
+    }
+
     /// Bytes that the cache counts.
     pub(crate) fn bytes(&self) -> usize {
         PLAN_BYTES_BASE
             + self.text_bytes * PLAN_BYTES_PER_TEXT
             + self.tables.len() * size_of::<usize>()
             + self.parameters.len() * size_of::<DataType>()
+    }
+}
+
+/// Whether a program is as the plan knows it. Triggers belong to their tables.
+fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapshot) -> bool {
+    match program {
+        binder::StoredProgram::Trigger(..) => true,
+        binder::StoredProgram::Function { routine, .. } => snapshot
+            .routine(&routine.schema, routine.kind, &routine.name)
+            .is_some_and(|known| Arc::ptr_eq(known, routine)),
     }
 }
 

@@ -13,7 +13,7 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
 
-use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanKey};
+use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
@@ -364,7 +364,7 @@ impl Session {
             digest: text.digest(self.server.digest_seed),
             types,
             schema: self.services.database.clone(),
-            settings: self.plan_settings(),
+            settings: PlanSettings::of(&self.settings),
         }
     }
 
@@ -382,9 +382,9 @@ impl Session {
             | Statement::Delete(_)
             | Statement::Do(_)
             | Statement::Explain(_) => {
-                let planned = self.plan_statement(statement, source, None)?;
+                let planned = self.planner().plan_statement(statement, source, None)?;
                 self.check_plan_privileges(&planned)?;
-                self.raise_notices(&planned);
+                planned.raise_notices(&mut self.working);
                 if text.is_planned() && planned.cacheable && self.may_share_plans() {
                     let key = self.prepared_key(text, described_types(text));
                     let lifted = LiftedText { text: source, literals: &[] };
@@ -479,7 +479,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<LocalPlan> {
         let may_share = self.may_share_plans();
-        let settings = self.plan_settings();
+        let settings = PlanSettings::of(&self.settings);
         if let Some(hot) = id.and_then(|id| self.prepared.hot(id))
             && may_share
             && hot.types.len() == parameters.len()
@@ -531,7 +531,7 @@ impl Session {
             }
             let context = PlanContext {
                 database: self.services.database.clone(),
-                settings: self.plan_settings(),
+                settings: PlanSettings::of(&self.settings),
             };
             self.prepared.keep_hot(HotPlan { id, types, context, plan: plan.clone() });
         }

@@ -18,7 +18,7 @@ use types::convert::{CastContext, StoreMode, store};
 use types::{DataType, FixedOffset, SqlMode, Value, ZoneRules};
 use variables::{Settings, as_u64};
 
-use crate::plan_cache::PlanContext;
+use crate::plan_cache::{PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::server::Server;
 use crate::session::Session;
@@ -200,7 +200,7 @@ impl ProgramHost for ProgramSession<'_> {
     fn plan_context(&self) -> PlanContext {
         PlanContext {
             database: self.session.services.database.clone(),
-            settings: self.session.plan_settings(),
+            settings: PlanSettings::of(&self.session.settings),
         }
     }
 
@@ -329,8 +329,8 @@ impl DefinitionHost for ProgramSession<'_> {
                 .services
                 .fixed_now_micros
                 .unwrap_or(self.session.started_micros),
-            charset_client: self.session.session_text("character_set_client").into(),
-            time_zone: self.session.session_text("time_zone").into(),
+            charset_client: self.session.services.text("character_set_client").into(),
+            time_zone: self.session.services.text("time_zone").into(),
         }
     }
 

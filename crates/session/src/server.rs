@@ -18,6 +18,7 @@ use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
+use crate::handle::Handle;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
@@ -342,7 +343,7 @@ impl SessionFactory for Server {
 
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
         let session = Session::open(self.arc()?, info, request)?;
-        Ok(Box::new(session))
+        Ok(Box::new(Handle::new(session)))
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use engine_api::Wait;
 use errors::Result;
+use exec::Outcome;
 use hashbrown::HashMap;
 use plugin_api::SessionServices;
 use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 
 use crate::load_data::allowed_path;
+use crate::planned::PlannedKind;
 use crate::process::SessionShared;
 use crate::server::Server;
 use variables::{SessionValues, Source};
@@ -77,6 +79,44 @@ impl Services {
             DataType::varchar(length, id)
         };
         (text, ty)
+    }
+
+    /// The text of a session variable.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let id = self.server.globals.definitions.find(name);
+        id.map_or_else(String::new, |id| variables::as_text(self.values.get(id)))
+    }
+
+    /// Takes over what later statements may ask: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
+    pub(crate) fn note_outcome(
+        &mut self,
+        kind: PlannedKind,
+        outcome: &Outcome,
+        client_found_rows: bool,
+    ) -> u64 {
+        let affected = match kind {
+            PlannedKind::Update if client_found_rows => outcome.matched,
+            PlannedKind::Query
+            | PlannedKind::Insert
+            | PlannedKind::Update
+            | PlannedKind::Delete
+            | PlannedKind::Do => outcome.affected,
+        };
+        self.row_count = match kind {
+            PlannedKind::Query => -1,
+            PlannedKind::Do => 0,
+            PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => affected as i64,
+        };
+        if kind == PlannedKind::Query {
+            self.found_rows = outcome.found_rows;
+        }
+        if let Some(generated) = outcome.generated_id {
+            self.last_insert_id = generated;
+        }
+        if kind == PlannedKind::Insert {
+            self.insert_id = None;
+        }
+        affected
     }
 
     /// Stands in while a statement that runs programs has the session's own.

@@ -7,14 +7,12 @@ use ::accounts::{PrivilegeChecks, Quota, Resource, has_expired_password, hosts_o
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
-use plugin_api::{
-    AuthRequest, ColumnMeta, CommandOutcome, ConnectInfo, ConnectionKind, ExecuteRequest, OkInfo,
-    PreparedInfo, QueryAttribute, ResultSink, SessionHandle, StateChange,
-};
+use plugin_api::{AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, OkInfo, StateChange};
 use programs::ProgramState;
 use types::temporal::MICROS_PER_SECOND;
 use types::{DateTime, Value, ZoneRules};
 
+use crate::lifted::LiftedLiterals;
 use crate::lock_tables::LockedTables;
 use crate::plan_cache::{FrontCache, PlanContext};
 use crate::planned::Planned;
@@ -24,7 +22,7 @@ use crate::server::Server;
 use crate::services::Services;
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
-use variables::{SessionValues, Settings, as_u64};
+use variables::{SessionValues, Settings};
 
 /// Temporary tables by schema and name.
 pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>;
@@ -91,10 +89,7 @@ pub(crate) struct Session {
     pub(crate) prepared: PreparedStatements,
     pub(crate) front_cache: FrontCache,
     pub(crate) normalizer: syntax::Normalizer,
-    /// Literals of the text at hand, their values, and room for one text: kept from statement to statement.
-    pub(crate) lifted: Vec<syntax::LiteralSpan>,
-    pub(crate) lifted_values: Vec<Value>,
-    pub(crate) text_buffer: Vec<u8>,
+    pub(crate) lifted: LiftedLiterals,
     pub(crate) scratch: ExecScratch,
     /// State changes to report with the next reply.
     pub(crate) changes: Vec<StateChange>,
@@ -188,9 +183,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             front_cache: FrontCache::default(),
             normalizer: syntax::Normalizer::new(server.digest_seed),
-            lifted: Vec::new(),
-            lifted_values: Vec::new(),
-            text_buffer: Vec::new(),
+            lifted: LiftedLiterals::default(),
             scratch: ExecScratch::default(),
             changes: Vec::new(),
             depth: 0,
@@ -207,7 +200,7 @@ impl Session {
     }
 
     /// Takes over account, schema and character set of a login.
-    fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
+    pub(crate) fn log_in(&mut self, request: &AuthRequest) -> Result<()> {
         let (server, now_micros) = (self.server.clone(), self.server.now_micros());
         let snapshot = server.catalog.snapshot();
         let kind = &self.client.kind;
@@ -301,7 +294,7 @@ impl Session {
             return Ok(());
         }
         let mut sink = crate::sink::DiscardSink::default();
-        self.query(text.as_bytes(), &[], &mut sink)?;
+        self.run_text(text.as_bytes(), &[], &mut sink)?;
         match sink.error {
             // A broken init_connect refuses the connection, as the reference does.
             Some(error) => Err(error),
@@ -370,12 +363,6 @@ impl Session {
     /// A session variable's value.
     pub(crate) fn value(&self, name: &str) -> Value {
         self.services.variable(name, false).unwrap_or(Value::Null)
-    }
-
-    /// The text of a session variable.
-    pub(crate) fn session_text(&self, name: &str) -> String {
-        let id = self.server.globals.definitions.find(name);
-        id.map_or_else(String::new, |id| variables::as_text(self.services.values.get(id)))
     }
 
     /// Stores a session variable without checks.
@@ -461,7 +448,7 @@ impl Session {
         }
     }
 
-    fn flags(&self) -> OkInfo {
+    pub(crate) fn flags(&self) -> OkInfo {
         OkInfo {
             in_transaction: self.transactions.explicit || self.transactions.is_started(),
             autocommit: self.settings.autocommit,
@@ -474,7 +461,7 @@ impl Session {
     }
 
     /// Back to the state after login: COM_RESET_CONNECTION, COM_CHANGE_USER.
-    fn reset(&mut self) -> Result<()> {
+    pub(crate) fn reset(&mut self) -> Result<()> {
         let rolled_back = self.transactions.rollback();
         self.transactions.leave_branch();
         self.transactions.slot.release_to(0);
@@ -582,102 +569,5 @@ impl Drop for Session {
         self.server.user_locks.release_all(self.shared.id);
         self.server.metadata_locks.unregister(&self.transactions.slot);
         self.server.sessions.remove(self.shared.id);
-    }
-}
-
-impl SessionHandle for Session {
-    fn query(
-        &mut self,
-        sql: &[u8],
-        attributes: &[QueryAttribute],
-        sink: &mut dyn ResultSink,
-    ) -> Result<CommandOutcome> {
-        self.run_text(sql, attributes, sink)
-    }
-
-    fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
-        self.prepare_binary(sql)
-    }
-
-    fn parameter_count(&self, statement_id: u32) -> Result<usize> {
-        self.prepared.parameter_count(statement_id)
-    }
-
-    fn execute(
-        &mut self,
-        request: &ExecuteRequest<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<CommandOutcome> {
-        self.execute_binary(request, sink)
-    }
-
-    fn fetch(&mut self, statement_id: u32, rows: u32, sink: &mut dyn ResultSink) -> Result<()> {
-        self.fetch_binary(statement_id, rows, sink)
-    }
-
-    fn reset_statement(&mut self, statement_id: u32) -> Result<OkInfo> {
-        self.shared.counters.add(crate::status::Counter::STMT_RESET, 1);
-        self.prepared.reset(statement_id)?;
-        Ok(self.flags())
-    }
-
-    fn close_statement(&mut self, statement_id: u32) {
-        self.shared.counters.add(crate::status::Counter::STMT_CLOSE, 1);
-        self.prepared.close(statement_id, &self.server);
-    }
-
-    fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
-        self.working.clear();
-        self.check_password_current()?;
-        self.use_schema(schema)?;
-        Ok(self.state_info())
-    }
-
-    fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
-        self.check_password_current()?;
-        self.list_fields(table, wildcard)
-    }
-
-    fn statistics(&mut self) -> String {
-        describe::statistics_line(&*self.server)
-    }
-
-    fn kill(&mut self, connection_id: u64) -> Result<OkInfo> {
-        self.kill_connection(connection_id, false)?;
-        Ok(self.flags())
-    }
-
-    fn reset_connection(&mut self) -> Result<OkInfo> {
-        self.reset()?;
-        Ok(self.flags())
-    }
-
-    fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo> {
-        // The old login's work is undone whatever becomes of the new one.
-        let _ = self.reset();
-        self.set_database(None, self.settings.collation_server);
-        self.client.collation = request.collation;
-        self.shared.activity.lock().account.clear();
-        self.log_in(request)?;
-        Ok(self.flags())
-    }
-
-    fn set_multi_statements(&mut self, on: bool) {
-        self.client.multi_statements = on;
-    }
-
-    fn integer_variable(&self, name: &str) -> u64 {
-        as_u64(&self.value(name))
-    }
-
-    fn result_collation(&self) -> u16 {
-        match self.settings.charset_results {
-            None => types::CollationId::BINARY.0,
-            Some(charset) => self.client.results_collation.unwrap_or(charset.default_collation.0),
-        }
-    }
-
-    fn state(&self) -> OkInfo {
-        self.flags()
     }
 }

@@ -1,11 +1,12 @@
 //! Where transactions begin and end around statements.
 
 use catalog::EffectivePrivileges;
-use engine_api::CommitHandle;
+use engine_api::{CommitHandle, IsolationLevel};
 use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Completion, Isolation, SetTransaction};
 use variables::{CompletionType, Globals, ReadOnly, Settings};
 
+use crate::planned::PlannedKind;
 use crate::status::Counter;
 use crate::transaction::{Characteristics, Transactions};
 
@@ -52,9 +53,21 @@ impl Transactions {
 
     /// Whether plain reads take locks: SERIALIZABLE within a transaction.
     pub(crate) fn reads_lock(&self, settings: &Settings) -> bool {
-        let serializable =
-            self.characteristics.isolation == engine_api::IsolationLevel::Serializable;
+        let serializable = self.characteristics.isolation == IsolationLevel::Serializable;
         serializable && (self.explicit || !settings.autocommit)
+    }
+
+    /// Whether plain reads of a statement lock: what a change is made of must stay as it was read, so that the change could be repeated.
+    pub(crate) fn locks_reads(&self, kind: PlannedKind) -> bool {
+        let isolation = self.characteristics.isolation;
+        match kind {
+            PlannedKind::Insert | PlannedKind::Update | PlannedKind::Delete => {
+                matches!(isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
+            }
+            PlannedKind::Query | PlannedKind::Do => {
+                self.explicit && isolation == IsolationLevel::Serializable
+            }
+        }
     }
 
     /// Before a statement: a transaction that it starts gets the session's characteristics.

@@ -290,7 +290,8 @@ pub(crate) fn run_on_new_table(
     let key = (table.schema.clone(), table.name.clone());
     Arc::make_mut(&mut view.temporary).insert(key, table.clone());
     let types = session.parameter_types(running);
-    let planned = session.plan_in_view(&view, statement, running.source, types.as_deref())?;
+    let planned =
+        session.planner().plan_in_view(&view, statement, running.source, types.as_deref())?;
     let timeout = session.settings.lock_wait_timeout;
     let uses: Vec<(TableId, catalog::Usage)> =
         planned.uses.iter().filter(|(id, _)| *id != table.id).copied().collect();
@@ -308,7 +309,7 @@ fn query_columns(
 ) -> Result<Vec<ColumnMeta>> {
     let statement = Statement::Query(Box::new(query.clone()));
     let types = session.parameter_types(running);
-    let planned = session.plan_statement(&statement, running.source, types.as_deref())?;
+    let planned = session.planner().plan_statement(&statement, running.source, types.as_deref())?;
     if !planned.privileges.is_empty() {
         // The rights on what it reads are checked as for the SELECT itself.
         session.lock_plan(&planned)?;

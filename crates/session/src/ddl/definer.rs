@@ -89,7 +89,7 @@ impl Context for Definer<'_> {
             return Err(Error::internal("an expression of a table was not read back"));
         };
         let view = CatalogView::default();
-        let bind = self.session.bind_context();
+        let bind = self.session.planner().bind_context();
         let input = BindInput {
             catalog: &ViewReader { view: &view, database: None },
             registry: &self.session.server.registry,

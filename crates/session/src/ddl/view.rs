@@ -65,7 +65,7 @@ fn build_view(
     running: &Running<'_>,
 ) -> Result<View> {
     let statement = Statement::Query(Box::new(create.query.clone()));
-    let planned = session.plan_statement(&statement, running.source, None)?;
+    let planned = session.planner().plan_statement(&statement, running.source, None)?;
     if planned.tables.iter().any(|table| table.temporary) {
         let table = planned.tables.iter().find(|table| table.temporary);
         bail!(VIEW_SELECT_TMPTABLE, table.map_or("", |table| &table.name));
@@ -81,7 +81,7 @@ fn build_view(
         bail!(NO_SUCH_TABLE, schema, name);
     }
     session.lock_plan(&planned)?;
-    session.raise_notices(&planned);
+    planned.raise_notices(&mut session.working);
     let count = planned.program.columns().len();
     let mut renamed = Vec::new();
     let columns: Vec<Arc<str>> = if create.columns.is_empty() {
@@ -132,7 +132,7 @@ fn build_view(
             Some(CheckOption::Cascaded) => "CASCADED",
             Some(CheckOption::Local) => "LOCAL",
         }),
-        charset_client: session.session_text("character_set_client").into(),
+        charset_client: session.services.text("character_set_client").into(),
         collation_connection: session.settings.collation_connection.name.into(),
     };
     if create.check_option.is_some() && !is_updatable(session, &view) {
@@ -143,7 +143,7 @@ fn build_view(
 
 fn is_updatable(session: &Session, view: &View) -> bool {
     let view = Arc::new(view.clone());
-    session.with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
+    session.planner().with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
 }
 
 /// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it
@@ -156,7 +156,7 @@ pub(crate) fn understood_query(
     renamed: &[(usize, Arc<str>)],
 ) -> Result<String> {
     let statement = Statement::Query(Box::new(query.clone()));
-    let changes = session.spelled_names(&statement, source)?;
+    let changes = session.planner().spelled_names(&statement, source)?;
     let text = apply(&changes, span, source);
     let parsed = syntax::parse_one(&text, &session.parse_options())
         .map_err(|error| crate::statement::parse_error(&error))?;

@@ -1,0 +1,75 @@
+//! Whether an account may do what a plan does.
+
+use ::accounts::PrivilegeChecks;
+use binder::{PrivilegeKind, RequiredPrivilege};
+use catalog::{AccountName, CatalogView, EffectivePrivileges};
+use errors::{Result, bail, err};
+
+use crate::planned::{Planned, privilege_of};
+use crate::session::Session;
+
+impl Session {
+    /// Whether the account may do what the plan does.
+    pub(crate) fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
+        if self.privileges.global().contains(planned.privilege_mask)
+            && planned.privileges.iter().all(|needed| needed.definer.is_none())
+        {
+            return Ok(());
+        }
+        let view = self.view();
+        for needed in &planned.privileges {
+            match &needed.definer {
+                None => check_privilege(self, &view, (&self.privileges, &self.account), needed)?,
+                Some(definer) => {
+                    let (user, host) = definer.rsplit_once('@').unwrap_or((definer, "%"));
+                    let name = AccountName::new(user, host);
+                    let accounts = view.snapshot.accounts().clone();
+                    if accounts.get(&name).is_none() {
+                        bail!(NO_SUCH_USER, name.user, name.host);
+                    }
+                    let effective = accounts.effective(&name, &[]);
+                    check_privilege(self, &view, (&effective, &name), needed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an account with these privileges may do what is needed; `session` words refusals.
+fn check_privilege(
+    session: &impl PrivilegeChecks,
+    view: &CatalogView,
+    (privileges, account): (&EffectivePrivileges, &AccountName),
+    needed: &RequiredPrivilege,
+) -> Result<()> {
+    let (schema, table) = (&*needed.schema, &*needed.table);
+    // Accounts are the administrators' business; everything else about the server is filtered by what the account may see.
+    let is_secret = schema == "mysql" && !table.starts_with("help_");
+    if catalog::system_schema(schema).is_some() && !is_secret {
+        return match needed.kind {
+            PrivilegeKind::Select => Ok(()),
+            PrivilegeKind::Insert | PrivilegeKind::Update | PrivilegeKind::Delete => {
+                Err(err!(DBACCESS_DENIED_ERROR, account.user, account.host, schema))
+            }
+        };
+    }
+    let privilege = privilege_of(needed.kind);
+    if privileges.allows_table(schema, table, privilege) {
+        return Ok(());
+    }
+    let word = privilege.names().next().unwrap_or("SELECT");
+    let holds = |column: &str| privileges.on_column(schema, table, column).contains(privilege);
+    let known = view.table(schema, table);
+    let any_column =
+        known.as_ref().is_some_and(|table| table.columns.iter().any(|column| holds(&column.name)));
+    if any_column {
+        let Some(refused) = needed.columns.iter().find(|column| !holds(column)) else {
+            return Ok(());
+        };
+        let host = session.shown_host(account);
+        bail!(COLUMNACCESS_DENIED_ERROR, word, account.user, host, refused, table);
+    }
+    let host = session.shown_host(account);
+    Err(err!(TABLEACCESS_DENIED_ERROR, word, account.user, host, table))
+}

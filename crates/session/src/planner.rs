@@ -1,0 +1,252 @@
+//! From a statement to a plan: binding, statistics for the optimizer, compilation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use binder::{BindInput, Binder, VariableTypes, ViewReader};
+use catalog::{CatalogView, Table};
+use errors::{Result, bail, err};
+use optimizer::{OptimizeInput, StatisticsSource};
+use plan::{Access, LogicalPlan, Physical, Plan, PlanFlags, RowLocking};
+use plugin_api::BindContext;
+use syntax::ast::{Statement, VarScope};
+use types::DataType;
+use variables::{Scope, Settings, expression_type};
+
+use crate::planned::{BoundContext, Planned, planned};
+use crate::server::Server;
+use crate::services::Services;
+use crate::session::{Session, TemporaryTables};
+
+impl VariableTypes for Services {
+    fn user_variable(&self, name: &str) -> Option<DataType> {
+        plugin_api::SessionServices::user_variable(self, name).map(|(_, ty)| ty)
+    }
+
+    fn system_variable(&self, name: &str, scope: Option<VarScope>) -> Result<Option<DataType>> {
+        let definitions = &self.server.globals.definitions;
+        let Some(id) = definitions.find(name) else { return Ok(None) };
+        let definition = definitions.get(id);
+        match (scope, definition.scope) {
+            (Some(VarScope::Session), Scope::Global) => {
+                Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "GLOBAL"))
+            }
+            (
+                Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly),
+                Scope::Session,
+            ) => Err(err!(INCORRECT_GLOBAL_LOCAL_VAR, definition.name, "SESSION")),
+            _ => Ok(Some(expression_type(definition))),
+        }
+    }
+}
+
+/// Table statistics from the engines.
+pub(crate) struct EngineStatistics<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) tables: &'a [Arc<Table>],
+}
+
+impl EngineStatistics<'_> {
+    fn stats(&self, table: u64) -> Option<(engine_api::TableStats, &Arc<Table>)> {
+        let table = self.tables.iter().find(|known| known.id.0 == table)?;
+        let engine = self.server.registry.engine(&table.engine)?;
+        engine.table_stats(table.id).ok().map(|stats| (stats, table))
+    }
+}
+
+impl StatisticsSource for EngineStatistics<'_> {
+    fn rows(&self, table: u64) -> u64 {
+        self.stats(table).map_or(0, |(stats, _)| stats.rows)
+    }
+
+    fn distinct(&self, table: u64, index: u32, parts: usize) -> Option<u64> {
+        let (stats, table) = self.stats(table)?;
+        let place = table.definition.indexes.iter().position(|known| known.id.0 == index)?;
+        stats.distinct.get(place)?.get(parts.checked_sub(1)?).copied()
+    }
+}
+
+/// Makes plans of statements as a session sees the catalog, under its settings. Runs nothing and changes nothing.
+pub(crate) struct Planner<'a> {
+    server: &'a Arc<Server>,
+    settings: &'a Settings,
+    services: &'a Services,
+    temporary: &'a TemporaryTables,
+    /// Plain reads take locks.
+    reads_lock: bool,
+}
+
+impl Session {
+    /// Makes plans as of now.
+    pub(crate) fn planner(&self) -> Planner<'_> {
+        Planner {
+            server: &self.server,
+            settings: &self.settings,
+            services: &self.services,
+            temporary: &self.temporary,
+            reads_lock: self.transactions.reads_lock(&self.settings),
+        }
+    }
+}
+
+impl Planner<'_> {
+    fn view(&self) -> CatalogView {
+        CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
+    }
+
+    /// Session facts that types depend on.
+    pub(crate) fn bind_context(&self) -> BindContext {
+        BindContext {
+            sql_mode: self.settings.sql_mode,
+            collation_connection: self.settings.collation_connection.id,
+            div_precision_increment: self.settings.div_precision_increment,
+            group_concat_max_len: self.settings.group_concat_max_len,
+            max_allowed_packet: self.settings.max_allowed_packet,
+        }
+    }
+
+    /// Binds, plans and compiles a statement.
+    pub(crate) fn plan_statement(
+        &self,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<Arc<Planned>> {
+        let view = self.view();
+        self.plan_in_view(&view, statement, source, parameter_types)
+    }
+
+    /// As `plan_statement`, in a view of the catalog that may hold tables under construction.
+    pub(crate) fn plan_in_view(
+        &self,
+        view: &CatalogView,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<Arc<Planned>> {
+        let (logical, context) = self.bind_in_view(view, statement, source, parameter_types)?;
+        let (plan, flags) = self.optimize(logical, &context.tables)?;
+        if let Some(limit) = self.settings.max_join_size
+            && flags.estimated_rows > limit
+            && matches!(plan, Plan::Query(_))
+        {
+            bail!(TOO_BIG_SELECT);
+        }
+        if self.settings.sql_safe_updates {
+            refuse_unsafe_update(&plan)?;
+        }
+        let program = exec::compile(&plan, &self.server.registry, &self.bind_context())?;
+        Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
+    }
+
+    /// Binds a statement: its logical plan, and what else is known of it.
+    pub(crate) fn bind_in_view(
+        &self,
+        view: &CatalogView,
+        statement: &Statement,
+        source: &[u8],
+        parameter_types: Option<&[DataType]>,
+    ) -> Result<(LogicalPlan, BoundContext)> {
+        let bind = self.bind_context();
+        let reader = ViewReader { view, database: self.services.database.as_deref() };
+        let input = BindInput {
+            catalog: &reader,
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: self.services,
+            parameter_types,
+        };
+        let mut bound = Binder::new(input).bind(statement, source)?;
+        let lock_reads = self.reads_lock && matches!(statement, Statement::Query(_));
+        if lock_reads {
+            for instance in &mut bound.plan.instances {
+                if instance.locking == RowLocking::None {
+                    instance.locking = RowLocking::Shared;
+                }
+            }
+        }
+        let context = BoundContext {
+            uncacheable: bound.plan.uncacheable || lock_reads,
+            tables: bound.tables,
+            privileges: bound.privileges,
+            parameters: bound.parameters,
+            deprecations: bound.deprecations,
+            notices: bound.notices,
+            references: bound.references,
+            max_execution: bound.max_execution_millis.map(Duration::from_millis),
+            lock_wait: bound.lock_wait_seconds.map(Duration::from_secs),
+            wants_literals: bound.wants_literals,
+            programs: bound.programs,
+            version: view.snapshot.version,
+            text_bytes: source.len(),
+        };
+        Ok((bound.plan, context))
+    }
+
+    /// What the names of a statement mean, as changes of its text.
+    pub(crate) fn spelled_names(
+        &self,
+        statement: &Statement,
+        source: &[u8],
+    ) -> Result<Vec<binder::Change>> {
+        let database = self.services.database.as_deref();
+        let bind = |binder: Binder<'_>| binder.bind_spelled(statement, source);
+        Ok(self.with_binder(database, bind)?.1)
+    }
+
+    /// Hands a binder to `run` that sees the catalog as this session does; unqualified names are those of `database`.
+    pub(crate) fn with_binder<T>(
+        &self,
+        database: Option<&str>,
+        run: impl FnOnce(Binder<'_>) -> T,
+    ) -> T {
+        let bind = self.bind_context();
+        let view = self.view();
+        run(Binder::new(BindInput {
+            catalog: &ViewReader { view: &view, database },
+            registry: &self.server.registry,
+            bind: &bind,
+            variables: self.services,
+            parameter_types: None,
+        }))
+    }
+
+    /// Chooses a plan.
+    pub(crate) fn optimize(
+        &self,
+        plan: LogicalPlan,
+        tables: &[Arc<Table>],
+    ) -> Result<(Plan, PlanFlags)> {
+        let statistics = EngineStatistics { server: self.server, tables };
+        let input = OptimizeInput {
+            tables,
+            statistics: &statistics,
+            collation: self.settings.collation_connection.id,
+        };
+        optimizer::optimize(plan, &input)
+    }
+}
+
+/// `sql_safe_updates`: UPDATE and DELETE need a LIMIT or an index that finds their rows.
+fn refuse_unsafe_update(plan: &Plan) -> Result<()> {
+    let (root, limit) = match plan {
+        Plan::Update(update) => (&update.root, &update.limit),
+        Plan::Delete(delete) => (&delete.root, &delete.limit),
+        Plan::Query(_) | Plan::Insert(_) | Plan::Do { .. } | Plan::Rows { .. } => return Ok(()),
+    };
+    if limit.is_none() && scans_everything(root) {
+        bail!(UPDATE_WITHOUT_KEY_IN_SAFE_MODE);
+    }
+    Ok(())
+}
+
+fn scans_everything(root: &Physical) -> bool {
+    match root {
+        Physical::Scan { access, .. } => matches!(access, Access::Full { .. }),
+        Physical::Filter { input, .. }
+        | Physical::Project { input, .. }
+        | Physical::Sort { input, .. } => scans_everything(input),
+        Physical::Limit { .. } => false,
+        _ => false,
+    }
+}

@@ -7,11 +7,18 @@ use crate::{instructions, lines, models, run, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
+/// All with the same features, so that one build serves each.
+const TEST: [&str; 4] = ["test", "--workspace", "--locked", "--quiet"];
+
 const STEPS: &[Step] = &[
     ("format", || run::command("cargo", &["fmt", "--all", "--check"])),
     ("tidy", || tidy::tidy(&["--strict".to_owned()])),
     ("clippy", clippy),
-    ("unit tests", || run::command("cargo", &["test", "--workspace", "--locked", "--quiet"])),
+    ("unit tests", || run::command("cargo", &[&TEST[..], &["--exclude", "simulation"]].concat())),
+    // The whole server on a simulated machine.
+    ("simulation", || {
+        run::command("cargo", &[&TEST[..], &["--test", "simulated_server"]].concat())
+    }),
     ("crash points", crash_points),
     ("models", models::models),
     ("programs", || {

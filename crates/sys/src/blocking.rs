@@ -15,9 +15,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
+
+use crate::sync::{Condvar, Mutex, MutexGuard, Waited};
+use crate::threads::Thread;
 
 /// How long a standby waits for work before it ends, if there are more than [`STANDBY_MIN`].
 const STANDBY_IDLE_MAX: Duration = Duration::from_secs(10);
@@ -108,6 +111,7 @@ struct Shared<R: Reactor> {
 /// Threads that lead reactors.
 pub struct Pool<R: Reactor> {
     shared: Arc<Shared<R>>,
+    watchdog: Thread,
 }
 
 impl<R: Reactor> Pool<R> {
@@ -142,8 +146,9 @@ impl<R: Reactor> Pool<R> {
             shared.spawn_worker(&mut state)?;
         }
         let watched = shared.clone();
-        spawn(&format!("{}-watch", shared.options.name), move || watched.watch())?;
-        Ok(Pool { shared })
+        let name = format!("{}-watch", shared.options.name);
+        let watchdog = spawn(&name, move || watched.watch())?;
+        Ok(Pool { shared, watchdog })
     }
 
     /// Waits until every reactor has ended and every thread has left.
@@ -152,9 +157,10 @@ impl<R: Reactor> Pool<R> {
         while state.running_slots > 0 || state.threads > 0 {
             self.shared.wake.notify_all();
             self.shared.watchdog_wake.notify_all();
-            let waited = self.shared.ended.wait_timeout(state, Duration::from_millis(50));
-            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            state = self.shared.ended.wait_for(state, Duration::from_millis(50));
         }
+        drop(state);
+        self.watchdog.join();
     }
 
     /// Worker threads now.
@@ -163,14 +169,13 @@ impl<R: Reactor> Pool<R> {
     }
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(WORKER_STACK_BYTES);
-    builder.spawn(body).map(drop)
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    crate::threads::spawn_with_stack(name, WORKER_STACK_BYTES, body)
 }
 
 impl<R: Reactor> Shared<R> {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 
     fn spawn_worker(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
@@ -196,11 +201,13 @@ impl<R: Reactor> Shared<R> {
                 break;
             }
             state.standby += 1;
-            let waited = self.wake.wait_timeout(state, STANDBY_IDLE_MAX);
-            let (guard, timeout) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
-            state = guard;
+            let waited;
+            (state, waited) = self.wake.wait_at_most(state, STANDBY_IDLE_MAX);
             state.standby -= 1;
-            if timeout.timed_out() && state.orphans.is_empty() && state.standby >= STANDBY_MIN {
+            if waited == Waited::TimedOut
+                && state.orphans.is_empty()
+                && state.standby >= STANDBY_MIN
+            {
                 break;
             }
         }
@@ -243,7 +250,7 @@ impl<R: Reactor> Shared<R> {
         let mut seen = vec![(0, 0); self.slots.len()];
         let mut idle_steps = 0;
         loop {
-            std::thread::sleep(WATCHDOG_STEP);
+            crate::threads::sleep(WATCHDOG_STEP);
             let mut busy = false;
             for (index, slot) in self.slots.iter().enumerate() {
                 let now = (slot.word.load(Ordering::Acquire), slot.turns.load(Ordering::Relaxed));
@@ -300,7 +307,7 @@ struct Lead<R: Reactor> {
 impl<R: Reactor> Lead<R> {
     fn serve(&self, slot: &Slot<R>, scratch: &mut R::Scratch) {
         loop {
-            let mut reactor = slot.reactor.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut reactor = slot.reactor.lock();
             let mut task = match reactor.next() {
                 Turn::Run(task) => task,
                 Turn::Detach(task) if self.pool.has_spare() => {
@@ -321,7 +328,7 @@ impl<R: Reactor> Lead<R> {
                 R::give_back(&slot.remote, task);
                 return;
             }
-            let mut reactor = slot.reactor.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut reactor = slot.reactor.lock();
             reactor.put_back(task);
         }
     }
@@ -488,7 +495,7 @@ mod tests {
         }
 
         fn give_back(remote: &Self::Remote, task: Job) {
-            let _ = remote.lock().expect("no panic inside").send(task.report());
+            let _ = remote.lock().send(task.report());
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
 
+use crate::simulation;
+
 /// Where time comes from.
 pub trait Clock: Send + Sync {
     /// Time since some fixed point; never goes back.
@@ -38,15 +40,18 @@ impl Default for RealClock {
 impl Clock for RealClock {
     fn monotonic(&self) -> Duration {
         // Under a model time stands still: nothing may depend on how fast the model runs.
-        if cfg!(any(loom, shuttle)) { Duration::ZERO } else { self.start.elapsed() }
+        if cfg!(any(loom, shuttle)) {
+            return Duration::ZERO;
+        }
+        simulation::monotonic().unwrap_or_else(|| self.start.elapsed())
     }
 
     fn wall(&self) -> Duration {
-        read(ClockId::Realtime)
+        simulation::wall().unwrap_or_else(|| read(ClockId::Realtime))
     }
 
     fn wall_coarse(&self) -> Duration {
-        read(ClockId::RealtimeCoarse)
+        simulation::wall().unwrap_or_else(|| read(ClockId::RealtimeCoarse))
     }
 }
 
@@ -85,10 +90,13 @@ impl Clock for SimClock {
 /// Time since some fixed point; never goes back.
 #[inline]
 pub fn monotonic() -> Duration {
-    read(ClockId::Monotonic)
+    if cfg!(any(loom, shuttle)) {
+        return Duration::ZERO;
+    }
+    simulation::monotonic().unwrap_or_else(|| read(ClockId::Monotonic))
 }
 
 /// The machine's wall clock: time since 1970-01-01 UTC.
 pub fn wall() -> Duration {
-    RealClock::new().wall()
+    simulation::wall().unwrap_or_else(|| read(ClockId::Realtime))
 }

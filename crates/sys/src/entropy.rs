@@ -2,11 +2,17 @@
 
 use std::io;
 
+pub use crate::random::SplitMix;
+
 /// Fills `buf` with unpredictable bytes.
 ///
 /// # Errors
 /// The operating system refused.
 pub fn fill(buf: &mut [u8]) -> io::Result<()> {
+    if let Some(here) = crate::simulation::current() {
+        here.fill_entropy(buf);
+        return Ok(());
+    }
     let mut done = 0;
     while done < buf.len() {
         done += rustix::rand::getrandom(&mut buf[done..], rustix::rand::GetRandomFlags::empty())?;
@@ -14,27 +20,23 @@ pub fn fill(buf: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Small seeded generator (SplitMix64). Not for secrets.
-#[derive(Clone, Debug)]
-pub struct SplitMix(u64);
-
-impl SplitMix {
-    /// The sequence of `seed`.
-    pub fn new(seed: u64) -> SplitMix {
-        SplitMix(seed)
+/// For [`crate::seeded_hash_maps`]: fills `buf` from the seed of the calling thread's simulated machine, or with real entropy.
+pub fn hash_keys(buf: &mut [u8]) -> isize {
+    match fill(buf) {
+        Ok(()) => buf.len().cast_signed(),
+        Err(_) => -1,
     }
+}
 
-    /// Next number.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`; 0 when `limit` is 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64
-    }
+/// Has the maps of the standard library draw their keys from the simulation's seed in the program that says this: else the order in which
+/// their entries come differs from run to run. The library asks the C library's `getrandom`, which may be replaced for that purpose.
+#[macro_export]
+macro_rules! seeded_hash_maps {
+    () => {
+        #[unsafe(no_mangle)]
+        extern "C" fn getrandom(start: *mut u8, length: usize, _flags: u32) -> isize {
+            // SAFETY: the caller hands over `length` bytes to be written, as the C library's function of this name demands.
+            $crate::entropy::hash_keys(unsafe { std::slice::from_raw_parts_mut(start, length) })
+        }
+    };
 }

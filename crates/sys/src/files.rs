@@ -7,32 +7,18 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+pub use crate::file_kinds::{About, Existing};
 use crate::io_times::IoTimes;
-
-/// What to do when a file to be written exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Fail with `AlreadyExists`.
-    Refuse,
-    /// Write over it.
-    Replace,
-    /// Write after what it has.
-    Append,
-}
+use crate::simulation::{VirtualFile, current, file_tree};
 
 /// An open file, read or written from its start to its end.
 #[derive(Debug)]
-pub struct File(fs::File);
+pub struct File(Inner);
 
-/// What there is at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
-    /// An ordinary file: neither a directory nor a device nor a pipe.
-    pub is_file: bool,
-    /// A directory.
-    pub is_directory: bool,
-    /// Size in bytes.
-    pub size_bytes: u64,
+#[derive(Debug)]
+enum Inner {
+    Real(fs::File),
+    Virtual(VirtualFile),
 }
 
 impl File {
@@ -41,7 +27,10 @@ impl File {
     /// # Errors
     /// `NotFound`, I/O.
     pub fn open(path: &Path) -> io::Result<File> {
-        fs::File::open(path).map(File)
+        if let Some(here) = current() {
+            return VirtualFile::open(&here, path).map(|file| File(Inner::Virtual(file)));
+        }
+        fs::File::open(path).map(|file| File(Inner::Real(file)))
     }
 
     /// Opens a file for writing. When it is made here its permissions are `mode`.
@@ -49,6 +38,10 @@ impl File {
     /// # Errors
     /// `AlreadyExists` where `existing` refuses that; I/O.
     pub fn create(path: &Path, mode: u32, existing: Existing) -> io::Result<File> {
+        if let Some(here) = current() {
+            let file = VirtualFile::create(&here, path, existing)?;
+            return Ok(File(Inner::Virtual(file)));
+        }
         let mut options = fs::OpenOptions::new();
         options.mode(mode);
         match existing {
@@ -56,7 +49,7 @@ impl File {
             Existing::Replace => options.write(true).create(true).truncate(true),
             Existing::Append => options.append(true).create(true),
         };
-        options.open(path).map(File)
+        options.open(path).map(|file| File(Inner::Real(file)))
     }
 
     /// Makes what was written durable, and counts the call in `times`.
@@ -64,19 +57,28 @@ impl File {
     /// # Errors
     /// I/O.
     pub fn sync(&self, times: &IoTimes) -> io::Result<()> {
-        times.sync_all(&self.0)
+        match &self.0 {
+            Inner::Real(file) => times.sync_all(file),
+            Inner::Virtual(file) => file.sync(),
+        }
     }
 }
 
 impl Read for File {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buf)
+        match &mut self.0 {
+            Inner::Real(file) => file.read(buf),
+            Inner::Virtual(file) => file.read(buf),
+        }
     }
 }
 
 impl Write for File {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0.write(buf)
+        match &mut self.0 {
+            Inner::Real(file) => file.write(buf),
+            Inner::Virtual(file) => file.write(buf),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -89,7 +91,12 @@ impl Write for File {
 /// # Errors
 /// `NotFound`, I/O.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    fs::read(path)
+    if current().is_none() {
+        return fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// All of a file that is text.
@@ -102,6 +109,9 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 
 /// What there is at `path`; `None` when there is nothing, or nothing that may be looked at.
 pub fn about(path: &Path) -> Option<About> {
+    if let Some(here) = current() {
+        return file_tree::about(&here, path);
+    }
     let about = fs::metadata(path).ok()?;
     Some(About { is_file: about.is_file(), is_directory: about.is_dir(), size_bytes: about.len() })
 }
@@ -116,7 +126,10 @@ pub fn exists(path: &Path) -> bool {
 /// # Errors
 /// There is no such file.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
+    match current() {
+        Some(here) => file_tree::canonical(&here, path),
+        None => path.canonicalize(),
+    }
 }
 
 /// Removes a file.
@@ -124,7 +137,10 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// `NotFound`, I/O.
 pub fn remove(path: &Path) -> io::Result<()> {
-    fs::remove_file(path)
+    match current() {
+        Some(here) => file_tree::remove(&here, path),
+        None => fs::remove_file(path),
+    }
 }
 
 /// Makes a directory that does not exist yet.
@@ -132,7 +148,10 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// `AlreadyExists`; the directory above it is missing; I/O.
 pub fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new().mode(mode).create(path)
+    match current() {
+        Some(here) => file_tree::create_directory(&here, path),
+        None => fs::DirBuilder::new().mode(mode).create(path),
+    }
 }
 
 /// Makes a directory, and those above it, where they are missing.
@@ -140,6 +159,10 @@ pub fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
 /// # Errors
 /// I/O.
 pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
+    if let Some(here) = current() {
+        file_tree::create_directories(&here, path);
+        return Ok(());
+    }
     fs::DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
@@ -148,7 +171,10 @@ pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
 /// # Errors
 /// `NotFound`, I/O.
 pub fn remove_directory(path: &Path) -> io::Result<()> {
-    fs::remove_dir_all(path)
+    match current() {
+        Some(here) => file_tree::remove_directory(&here, path),
+        None => fs::remove_dir_all(path),
+    }
 }
 
 /// Makes the names in a directory durable, and counts the call in `times`.
@@ -156,7 +182,10 @@ pub fn remove_directory(path: &Path) -> io::Result<()> {
 /// # Errors
 /// I/O.
 pub fn sync_directory(path: &Path, times: &IoTimes) -> io::Result<()> {
-    times.sync_all(&fs::File::open(path)?)
+    match current() {
+        Some(here) => file_tree::sync_directory(&here, path),
+        None => times.sync_all(&fs::File::open(path)?),
+    }
 }
 
 /// Whether the file system of `path` lies on a device of blocks, as opposed to memory or a network.
@@ -165,5 +194,8 @@ pub fn sync_directory(path: &Path, times: &IoTimes) -> io::Result<()> {
 /// There is no such file.
 pub fn is_on_block_device(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
+    if current().is_some() {
+        return Ok(false);
+    }
     Ok(rustix::fs::major(fs::metadata(path)?.dev()) != 0)
 }

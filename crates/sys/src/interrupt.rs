@@ -6,6 +6,8 @@ use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
+use crate::simulation;
+
 /// The signal that ends a wait. By default it does nothing, so that one which comes too late or from elsewhere is harmless.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
@@ -36,8 +38,14 @@ fn install() {
 impl Waiting {
     /// From here on the waits are those of the calling thread.
     pub fn begin(&self) {
-        install();
-        self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+        let thread = match simulation::current() {
+            Some(here) => here.id(),
+            None => {
+                install();
+                rustix::thread::gettid().as_raw_nonzero().get()
+            }
+        };
+        self.thread.store(thread, Ordering::Release);
     }
 
     /// Runs `body`, which waits in a system call and returns `Interrupted` when that is interrupted.
@@ -61,7 +69,11 @@ impl Waiting {
         if self.steps().is_multiple_of(2) {
             return;
         }
-        let (process, thread) = (rustix::process::getpid(), self.thread.load(Ordering::Acquire));
+        let thread = self.thread.load(Ordering::Acquire);
+        if let Some(here) = simulation::current() {
+            return here.interrupt(thread);
+        }
+        let process = rustix::process::getpid();
         // SAFETY: sends a signal that has a handler to a thread of this process; if it has ended the call fails, or at worst
         // ends a system call of its successor early, which every caller of such calls provides for.
         unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw_pid(), thread, SIGNAL) };

@@ -1,5 +1,7 @@
 //! The only door to the operating system: disk, clock, entropy, memory, threads, locks. Real, or simulated for tests.
 //!
+//! `simulation` is the other side of the door: a machine that lives in memory and repeats itself under a seed.
+//!
 //! Knows nothing of pages, rows or protocols. Everything nondeterministic in the project comes through here.
 #![allow(unsafe_code)]
 
@@ -10,6 +12,7 @@ pub mod counted;
 pub mod disk;
 pub mod entropy;
 pub mod fault;
+mod file_kinds;
 pub mod files;
 pub mod histogram;
 pub mod interrupt;
@@ -20,9 +23,12 @@ pub mod net;
 pub mod notify;
 pub mod overlay;
 pub mod process;
+mod random;
+mod readiness;
 mod ring;
 pub mod signals;
 pub mod sim;
+pub mod simulation;
 mod spin;
 pub mod sync;
 pub mod temporary;

@@ -19,6 +19,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::interrupt::Waiting;
+pub use crate::readiness::Ready;
+use crate::simulation::network::Address;
+use crate::simulation::{self, VirtualListener, VirtualPoller, VirtualSocket, VirtualWaker};
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_WAIT: usize = 256;
@@ -31,6 +34,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// UNIX.
     Unix(UnixListener),
+    /// On a simulated machine.
+    Virtual(VirtualListener),
 }
 
 impl Listener {
@@ -39,6 +44,9 @@ impl Listener {
     /// # Errors
     /// The address is in use or not ours.
     pub fn tcp(address: SocketAddr) -> io::Result<Listener> {
+        if let Some(here) = simulation::current() {
+            return VirtualListener::tcp(&here, address).map(Listener::Virtual);
+        }
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         rustix::net::listen(&listener, BACKLOG)?;
@@ -50,6 +58,9 @@ impl Listener {
     /// # Errors
     /// Another process answers there, or the path cannot be made.
     pub fn unix(path: &Path) -> io::Result<Listener> {
+        if let Some(here) = simulation::current() {
+            return VirtualListener::unix(&here, path).map(Listener::Virtual);
+        }
         if path.exists() {
             if UnixStream::connect(path).is_ok() {
                 return Err(io::ErrorKind::AddrInUse.into());
@@ -70,6 +81,7 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => listener.local_addr().ok(),
             Listener::Unix(_) => None,
+            Listener::Virtual(listener) => listener.address(),
         }
     }
 
@@ -81,20 +93,12 @@ impl Listener {
         let accepted = match self {
             Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
             Listener::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Listener::Virtual(listener) => return Ok(listener.accept().map(Stream::Virtual)),
         };
         match accepted {
             Ok(stream) => Ok(Some(stream)),
             Err(error) if is_transient(&error) => Ok(None),
             Err(error) => Err(error),
-        }
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Listener::Tcp(listener) => listener.as_fd(),
-            Listener::Unix(listener) => listener.as_fd(),
         }
     }
 }
@@ -119,6 +123,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// UNIX.
     Unix(UnixStream),
+    /// On a simulated machine.
+    Virtual(VirtualSocket),
 }
 
 impl Stream {
@@ -127,6 +133,9 @@ impl Stream {
     /// # Errors
     /// Refused, unreachable, or no answer in `limit`.
     pub fn connect_tcp(address: SocketAddr, limit: Duration) -> io::Result<Stream> {
+        if let Some(here) = simulation::current() {
+            return VirtualSocket::connect(&here, &Address::Tcp(address)).map(Stream::Virtual);
+        }
         TcpStream::connect_timeout(&address, limit).map(Stream::Tcp)
     }
 
@@ -135,6 +144,10 @@ impl Stream {
     /// # Errors
     /// Nobody listens.
     pub fn connect_unix(path: &Path) -> io::Result<Stream> {
+        if let Some(here) = simulation::current() {
+            let address = Address::Unix(path.to_owned());
+            return VirtualSocket::connect(&here, &address).map(Stream::Virtual);
+        }
         UnixStream::connect(path).map(Stream::Unix)
     }
 
@@ -143,6 +156,10 @@ impl Stream {
     /// # Errors
     /// Out of descriptors.
     pub fn pair() -> io::Result<(Stream, Stream)> {
+        if let Some(here) = simulation::current() {
+            let (a, b) = VirtualSocket::pair(&here);
+            return Ok((Stream::Virtual(a), Stream::Virtual(b)));
+        }
         let (a, b) = UnixStream::pair()?;
         Ok((Stream::Unix(a), Stream::Unix(b)))
     }
@@ -152,6 +169,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
             Stream::Unix(_) => None,
+            Stream::Virtual(socket) => socket.peer(),
         }
     }
 
@@ -159,6 +177,10 @@ impl Stream {
     pub fn peer_credentials(&self) -> Option<PeerCredentials> {
         match self {
             Stream::Tcp(_) => None,
+            Stream::Virtual(socket) if socket.peer().is_some() => None,
+            Stream::Virtual(_) => {
+                Some(PeerCredentials { uid: 0, user: Some(crate::process::SIMULATED.to_owned()) })
+            }
             Stream::Unix(stream) => {
                 let credentials = rustix::net::sockopt::socket_peercred(stream.as_fd()).ok()?;
                 let uid = credentials.uid.as_raw();
@@ -178,7 +200,7 @@ impl Stream {
                 rustix::net::sockopt::set_socket_keepalive(stream.as_fd(), true)?;
                 Ok(())
             }
-            Stream::Unix(_) => Ok(()),
+            Stream::Unix(_) | Stream::Virtual(_) => Ok(()),
         }
     }
 
@@ -188,8 +210,12 @@ impl Stream {
     /// As for any socket.
     #[inline]
     pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let fd = match self.real() {
+            Ok(fd) => fd,
+            Err(socket) => return socket.read(buf),
+        };
         loop {
-            match rustix::net::recv(self.as_fd(), &mut *buf, RecvFlags::DONTWAIT) {
+            match rustix::net::recv(fd, &mut *buf, RecvFlags::DONTWAIT) {
                 Ok((_, len)) => return Ok(len),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -203,7 +229,11 @@ impl Stream {
     /// As for any socket.
     #[inline]
     pub fn read_waiting(&mut self, buf: &mut [u8], waiting: &Waiting) -> io::Result<usize> {
-        waiting.wait(|| match rustix::net::recv(self.as_fd(), &mut *buf, RecvFlags::empty()) {
+        let fd = match self.real() {
+            Ok(fd) => fd,
+            Err(socket) => return waiting.wait(|| socket.read_waiting(buf)),
+        };
+        waiting.wait(|| match rustix::net::recv(fd, &mut *buf, RecvFlags::empty()) {
             Ok((_, len)) => Ok(len),
             Err(error) => Err(error.into()),
         })
@@ -215,8 +245,12 @@ impl Stream {
     /// As for any socket.
     #[inline]
     pub fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let fd = match self.real() {
+            Ok(fd) => fd,
+            Err(socket) => return socket.write(buf),
+        };
         loop {
-            match rustix::net::send(self.as_fd(), buf, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match rustix::net::send(fd, buf, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 other => return Ok(other?),
             }
@@ -229,6 +263,10 @@ impl Stream {
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Virtual(socket) => {
+                socket.shutdown();
+                Ok(())
+            }
         };
     }
 
@@ -238,6 +276,10 @@ impl Stream {
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Virtual(socket) => {
+                socket.shutdown_sending();
+                Ok(())
+            }
         };
     }
 
@@ -246,7 +288,10 @@ impl Stream {
     /// # Errors
     /// The socket is gone.
     pub fn wait_writable(&self, limit: Duration) -> io::Result<bool> {
-        self.wait(PollFlags::OUT, limit)
+        match self.real() {
+            Ok(fd) => wait(fd, PollFlags::OUT, limit),
+            Err(socket) => socket.wait_writable(limit),
+        }
     }
 
     /// Waits until bytes can be read or the peer closed. False when `limit` has passed.
@@ -254,34 +299,36 @@ impl Stream {
     /// # Errors
     /// The socket is gone.
     pub fn wait_readable(&self, limit: Duration) -> io::Result<bool> {
-        self.wait(PollFlags::IN, limit)
+        match self.real() {
+            Ok(fd) => wait(fd, PollFlags::IN, limit),
+            Err(socket) => socket.wait_readable(limit),
+        }
     }
 
-    fn wait(&self, flags: PollFlags, limit: Duration) -> io::Result<bool> {
-        let deadline = Instant::now() + limit;
-        let fd = self.as_fd();
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout =
-                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-            match rustix::event::poll(&mut fds, Some(&timeout)) {
-                Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
-                Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
-                Err(rustix::io::Errno::INTR) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
+    /// The descriptor, or the socket of a simulated machine.
+    #[inline]
+    fn real(&self) -> Result<BorrowedFd<'_>, &VirtualSocket> {
+        match self {
+            Stream::Tcp(stream) => Ok(stream.as_fd()),
+            Stream::Unix(stream) => Ok(stream.as_fd()),
+            Stream::Virtual(socket) => Err(socket),
         }
     }
 }
 
-impl AsFd for Stream {
-    #[inline]
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+fn wait(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+        match rustix::event::poll(&mut fds, Some(&timeout)) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
+            Err(rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -304,20 +351,19 @@ pub(crate) fn user_name(uid: u32) -> Option<String> {
     name.to_str().ok().map(str::to_owned)
 }
 
-/// One readiness event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// The registration's number.
-    pub token: usize,
-    /// The peer closed its side, or the connection failed.
-    pub closed: bool,
-}
-
 /// Waits for many sockets.
 pub struct Poller {
-    epoll: OwnedFd,
+    backend: Backend,
     ready: Vec<Ready>,
 }
+
+enum Backend {
+    Epoll(OwnedFd),
+    Virtual(VirtualPoller),
+}
+
+/// What is told of a stream whose bytes are waited for, besides that it was closed.
+const READING: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 
 impl Poller {
     /// A poller without registrations.
@@ -325,8 +371,11 @@ impl Poller {
     /// # Errors
     /// Out of descriptors.
     pub fn new() -> io::Result<Poller> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Poller { epoll, ready: Vec::with_capacity(EVENTS_PER_WAIT) })
+        let backend = match simulation::current() {
+            Some(here) => Backend::Virtual(VirtualPoller::new(&here)),
+            None => Backend::Epoll(epoll::create(epoll::CreateFlags::CLOEXEC)?),
+        };
+        Ok(Poller { backend, ready: Vec::with_capacity(EVENTS_PER_WAIT) })
     }
 
     /// A waker whose wake-ups arrive as `token`.
@@ -334,10 +383,14 @@ impl Poller {
     /// # Errors
     /// Out of descriptors.
     pub fn waker(&self, token: usize) -> io::Result<Waker> {
+        let epoll = match &self.backend {
+            Backend::Epoll(epoll) => epoll,
+            Backend::Virtual(poller) => return Ok(Waker(Wake::Virtual(poller.waker(token)))),
+        };
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = rustix::event::eventfd(0, flags)?;
-        self.add(event.as_fd(), token, EventFlags::IN)?;
-        Ok(Waker(Arc::new(event)))
+        add(epoll, event.as_fd(), token, EventFlags::IN)?;
+        Ok(Waker(Wake::Event(Arc::new(event))))
     }
 
     /// Reports readability of `stream` as `token` until the stream is dropped.
@@ -345,7 +398,14 @@ impl Poller {
     /// # Errors
     /// Out of kernel memory.
     pub fn add_stream(&self, stream: &Stream, token: usize) -> io::Result<()> {
-        self.add(stream.as_fd(), token, EventFlags::IN | EventFlags::RDHUP)
+        match (&self.backend, stream.real()) {
+            (Backend::Epoll(epoll), Ok(fd)) => add(epoll, fd, token, READING),
+            (Backend::Virtual(poller), Err(socket)) => {
+                poller.watch(socket, token, true);
+                Ok(())
+            }
+            (Backend::Epoll(_), Err(_)) | (Backend::Virtual(_), Ok(_)) => Err(strangers()),
+        }
     }
 
     /// Reports of a registered stream only that its peer closed: somebody else waits for its bytes.
@@ -361,7 +421,7 @@ impl Poller {
     /// # Errors
     /// Not registered.
     pub fn resume_reading(&self, stream: &Stream, token: usize) -> io::Result<()> {
-        self.modify(stream, token, EventFlags::IN | EventFlags::RDHUP)
+        self.modify(stream, token, READING)
     }
 
     /// Reports waiting connections of `listener` as `token`.
@@ -369,16 +429,34 @@ impl Poller {
     /// # Errors
     /// Out of kernel memory.
     pub fn add_listener(&self, listener: &Listener, token: usize) -> io::Result<()> {
-        self.add(listener.as_fd(), token, EventFlags::IN)
-    }
-
-    fn add(&self, fd: BorrowedFd<'_>, token: usize, flags: EventFlags) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
+        match (&self.backend, listener) {
+            (Backend::Epoll(epoll), Listener::Tcp(listener)) => {
+                add(epoll, listener.as_fd(), token, EventFlags::IN)
+            }
+            (Backend::Epoll(epoll), Listener::Unix(listener)) => {
+                add(epoll, listener.as_fd(), token, EventFlags::IN)
+            }
+            (Backend::Virtual(poller), Listener::Virtual(listener)) => {
+                poller.watch_listener(listener, token);
+                Ok(())
+            }
+            (Backend::Epoll(_), Listener::Virtual(_)) => Err(strangers()),
+            (Backend::Virtual(_), Listener::Tcp(_) | Listener::Unix(_)) => Err(strangers()),
+        }
     }
 
     fn modify(&self, stream: &Stream, token: usize, flags: EventFlags) -> io::Result<()> {
-        let data = EventData::new_u64(token as u64);
-        Ok(epoll::modify(&self.epoll, stream.as_fd(), data, flags | EventFlags::ET)?)
+        match (&self.backend, stream.real()) {
+            (Backend::Epoll(epoll), Ok(fd)) => {
+                let data = EventData::new_u64(token as u64);
+                Ok(epoll::modify(epoll, fd, data, flags | EventFlags::ET)?)
+            }
+            (Backend::Virtual(poller), Err(socket)) => {
+                poller.watch(socket, token, flags.contains(EventFlags::IN));
+                Ok(())
+            }
+            (Backend::Epoll(_), Err(_)) | (Backend::Virtual(_), Ok(_)) => Err(strangers()),
+        }
     }
 
     /// Waits for events, at most `limit`. A signal ends the wait early.
@@ -386,13 +464,17 @@ impl Poller {
     /// # Errors
     /// The poller is broken.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        self.ready.clear();
+        let epoll = match &self.backend {
+            Backend::Epoll(epoll) => epoll,
+            Backend::Virtual(poller) => return poller.wait(limit, &mut self.ready),
+        };
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs() as i64,
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
-        self.ready.clear();
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
-        let events = match epoll::wait(&self.epoll, &mut events, limit.as_ref()) {
+        let events = match epoll::wait(epoll, &mut events, limit.as_ref()) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -412,16 +494,35 @@ impl Poller {
     }
 }
 
+fn add(epoll: &OwnedFd, fd: BorrowedFd<'_>, token: usize, flags: EventFlags) -> io::Result<()> {
+    Ok(epoll::add(epoll, fd, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
+}
+
+/// A poller of one machine was given a socket of another.
+fn strangers() -> io::Error {
+    io::Error::other("a poller and its sockets belong to one machine")
+}
+
 /// Wakes a poller from another thread. Cloning shares.
 #[derive(Clone)]
-pub struct Waker(Arc<OwnedFd>);
+pub struct Waker(Wake);
+
+#[derive(Clone)]
+enum Wake {
+    Event(Arc<OwnedFd>),
+    Virtual(VirtualWaker),
+}
 
 impl Waker {
     /// Makes the poller's current or next wait return.
     pub fn wake(&self) {
+        let event = match &self.0 {
+            Wake::Event(event) => event,
+            Wake::Virtual(waker) => return waker.wake(),
+        };
         // Every write is an event of its own, so the counter is read only when it is full: then the poller is awake anyway.
-        if rustix::io::write(&*self.0, &1_u64.to_ne_bytes()).is_err() {
-            let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+        if rustix::io::write(event, &1_u64.to_ne_bytes()).is_err() {
+            let _ = rustix::io::read(event, &mut [0; 8]);
         }
     }
 }

@@ -7,8 +7,19 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
+use crate::simulation::{self, VirtualLock};
+
+/// Name of a simulated machine, and of who uses it.
+pub(crate) const SIMULATED: &str = "simulation";
+
 /// A file that one process at a time has locked. The lock ends with the value, and with the process.
-pub struct LockFile(#[allow(dead_code, reason = "holds the lock")] File);
+pub struct LockFile(#[allow(dead_code, reason = "holds the lock")] Held);
+
+#[allow(dead_code, reason = "holds the lock")]
+enum Held {
+    Real(File),
+    Virtual(VirtualLock),
+}
 
 impl LockFile {
     /// Locks `path`, making the file when it is missing; `None` when another process has it.
@@ -16,10 +27,14 @@ impl LockFile {
     /// # Errors
     /// The file cannot be made or locked.
     pub fn acquire(path: &Path) -> io::Result<Option<LockFile>> {
+        if let Some(here) = simulation::current() {
+            let lock = VirtualLock::acquire(&here, path);
+            return Ok(lock.map(|lock| LockFile(Held::Virtual(lock))));
+        }
         let file =
             File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(LockFile(file))),
+            Ok(()) => Ok(Some(LockFile(Held::Real(file)))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -31,16 +46,25 @@ impl LockFile {
 /// # Errors
 /// There is no such file.
 pub fn owner_name(path: &Path) -> io::Result<Option<String>> {
+    if simulation::current().is_some() {
+        return Ok(Some(SIMULATED.to_owned()));
+    }
     Ok(crate::net::user_name(std::fs::metadata(path)?.uid()))
 }
 
 /// The machine's name.
 pub fn host_name() -> String {
+    if simulation::current().is_some() {
+        return SIMULATED.to_owned();
+    }
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Name of the machine's time zone in the tz database, from `TZ` or the machine's setting; `UTC` when neither names one.
 pub fn time_zone_name() -> String {
+    if simulation::current().is_some() {
+        return "UTC".to_owned();
+    }
     if let Ok(name) = std::env::var("TZ")
         && !name.is_empty()
     {
@@ -55,6 +79,12 @@ pub fn time_zone_name() -> String {
 
 /// Writes to the process's standard error. There is nowhere to report that this fails.
 pub fn print_error(text: &str) {
+    if let Some(here) = simulation::current() {
+        return here.with(|state| {
+            state.console.push_str(text);
+            state.record(simulation::Event::Console(text.to_owned()));
+        });
+    }
     let _written = io::stderr().write_all(text.as_bytes());
 }
 
@@ -66,16 +96,25 @@ pub fn warn(text: &str) {
 /// Ends the process at once, without undoing or finishing anything: for a state that only a restart can mend.
 pub fn abort(reason: &str) -> ! {
     warn(&format!("{reason}; aborting"));
+    if let Some(here) = simulation::current() {
+        here.abort(reason);
+    }
     std::process::abort()
 }
 
 /// The process id.
 pub fn id() -> u32 {
+    if simulation::current().is_some() {
+        return 1;
+    }
     std::process::id()
 }
 
 /// Memory of the process that is in use now, in bytes; 0 when the system does not say.
 pub fn resident_bytes() -> u64 {
+    if simulation::current().is_some() {
+        return 0;
+    }
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
@@ -84,6 +123,9 @@ pub fn resident_bytes() -> u64 {
 /// Memory that this process may use: the smaller of its control group's limit and the machine's memory. `None` when the system does not
 /// say.
 pub fn memory_limit_bytes() -> Option<u64> {
+    if simulation::current().is_some() {
+        return None;
+    }
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mut limits: Vec<u64> = Vec::new();

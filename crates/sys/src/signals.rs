@@ -10,6 +10,10 @@ use signal_hook::iterator::Signals;
 /// # Errors
 /// The handlers cannot be set, or no thread can be had.
 pub fn on_stop(asked: impl Fn(&'static str) + Send + 'static) -> io::Result<()> {
+    if crate::simulation::current().is_some() {
+        // Nobody sends any.
+        return Ok(());
+    }
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     crate::threads::spawn("signals", move || {
         for signal in signals.forever() {

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{Disk, File, OpenMode};
-use crate::entropy::SplitMix;
+use crate::random::SplitMix;
 
 /// The unit in which the device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -303,7 +303,10 @@ impl Disk for SimDisk {
         if state.crashed {
             return Err(gone());
         }
-        Ok(state.names.keys().cloned().collect())
+        let mut names: Vec<String> = state.names.keys().cloned().collect();
+        // In the same order each time: a test repeats what a seed gave.
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn sync_dir(&self) -> io::Result<()> {

@@ -12,7 +12,9 @@ use std::sync as backend;
 
 use std::time::Duration;
 
-pub use backend::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+use crate::simulation::{self, Key, Woken};
+
+pub use backend::{RwLockReadGuard, RwLockWriteGuard};
 /// Counting references is the standard library's business: no model looks into it.
 pub use std::sync::Arc;
 
@@ -38,6 +40,28 @@ pub mod atomic {
 #[derive(Default, Debug)]
 pub struct Mutex<T>(backend::Mutex<T>);
 
+/// A mutex that is held.
+pub struct MutexGuard<'a, T> {
+    mutex: &'a Mutex<T>,
+    guard: backend::MutexGuard<'a, T>,
+}
+
+impl<T> std::ops::Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
 impl<T> Mutex<T> {
     /// Wraps `value`.
     pub fn new(value: T) -> Mutex<T> {
@@ -45,19 +69,52 @@ impl<T> Mutex<T> {
     }
 
     /// Waits for the mutex.
+    #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(feature = "count")]
         crate::counted::count_write();
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        // Under a model the whole wait is the model's.
+        if cfg!(not(any(loom, shuttle)))
+            && let Some(guard) = self.try_lock_uncounted()
+        {
+            return guard;
+        }
+        self.lock_contended()
     }
 
     /// Takes the mutex when it is free.
+    #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(std::sync::TryLockError::WouldBlock) => None,
+        self.try_lock_uncounted()
+    }
+
+    #[inline]
+    fn try_lock_uncounted(&self) -> Option<MutexGuard<'_, T>> {
+        let guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return None,
+        };
+        Some(MutexGuard { mutex: self, guard })
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> MutexGuard<'_, T> {
+        if let Some(here) = simulation::current() {
+            return until(&here, || self.try_lock_uncounted());
         }
+        let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        MutexGuard { mutex: self, guard }
+    }
+}
+
+/// On a simulated machine: tries until it succeeds, while others run.
+fn until<T>(here: &simulation::Here, attempt: impl Fn() -> Option<T>) -> T {
+    loop {
+        if let Some(value) = attempt() {
+            return value;
+        }
+        here.give_way();
     }
 }
 
@@ -72,18 +129,64 @@ impl<T> RwLock<T> {
     }
 
     /// Waits for shared access.
+    #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         #[cfg(feature = "count")]
         crate::counted::count_write();
-        self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        if cfg!(not(any(loom, shuttle)))
+            && let Some(guard) = free(self.0.try_read())
+        {
+            return guard;
+        }
+        self.read_contended()
     }
 
     /// Waits for exclusive access.
+    #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         #[cfg(feature = "count")]
         crate::counted::count_write();
-        self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        if cfg!(not(any(loom, shuttle)))
+            && let Some(guard) = free(self.0.try_write())
+        {
+            return guard;
+        }
+        self.write_contended()
     }
+
+    #[cold]
+    fn read_contended(&self) -> RwLockReadGuard<'_, T> {
+        match simulation::current() {
+            Some(here) => until(&here, || free(self.0.try_read())),
+            None => self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()),
+        }
+    }
+
+    #[cold]
+    fn write_contended(&self) -> RwLockWriteGuard<'_, T> {
+        match simulation::current() {
+            Some(here) => until(&here, || free(self.0.try_write())),
+            None => self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()),
+        }
+    }
+}
+
+/// What an attempt got.
+fn free<G>(attempt: Result<G, std::sync::TryLockError<G>>) -> Option<G> {
+    match attempt {
+        Ok(guard) => Some(guard),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Why a wait with a limit is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// It was notified, or woke for no reason.
+    Notified,
+    /// Its time was up.
+    TimedOut,
 }
 
 /// A condition variable for `Mutex`.
@@ -96,24 +199,64 @@ impl Condvar {
         Condvar(backend::Condvar::new())
     }
 
+    fn key(&self) -> Key {
+        Key::Condition(std::ptr::from_ref(self).addr())
+    }
+
     /// Gives the mutex up until notified.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
+        let MutexGuard { mutex, guard } = guard;
+        if let Some(here) = simulation::current() {
+            // Nobody else runs between the two.
+            drop(guard);
+            here.wait(self.key(), None);
+            return mutex.lock();
+        }
+        let guard = self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner());
+        MutexGuard { mutex, guard }
     }
 
     /// As `wait`, for at most `limit`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, limit: Duration) -> MutexGuard<'a, T> {
-        self.0.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+        self.wait_at_most(guard, limit).0
+    }
+
+    /// As `wait_for`, and tells why the wait is over.
+    pub fn wait_at_most<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+    ) -> (MutexGuard<'a, T>, Waited) {
+        let MutexGuard { mutex, guard } = guard;
+        if let Some(here) = simulation::current() {
+            drop(guard);
+            let woken = here.wait(self.key(), Some(limit));
+            let waited = match woken {
+                Woken::TimedOut => Waited::TimedOut,
+                Woken::Notified | Woken::Interrupted => Waited::Notified,
+            };
+            return (mutex.lock(), waited);
+        }
+        let waited = self.0.wait_timeout(guard, limit);
+        let (guard, timeout) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        let waited = if timeout.timed_out() { Waited::TimedOut } else { Waited::Notified };
+        (MutexGuard { mutex, guard }, waited)
     }
 
     /// Wakes one waiter.
     pub fn notify_one(&self) {
-        self.0.notify_one();
+        match simulation::current() {
+            Some(here) => here.wake_one(self.key()),
+            None => self.0.notify_one(),
+        }
     }
 
     /// Wakes all waiters.
     pub fn notify_all(&self) {
-        self.0.notify_all();
+        match simulation::current() {
+            Some(here) => here.wake_all(self.key()),
+            None => self.0.notify_all(),
+        }
     }
 }
 
@@ -127,12 +270,22 @@ pub fn spin_hint() {
     #[cfg(shuttle)]
     shuttle::thread::yield_now();
     #[cfg(not(any(loom, shuttle)))]
-    core::hint::spin_loop();
+    match simulation::current() {
+        Some(here) => here.give_way(),
+        None => core::hint::spin_loop(),
+    }
 }
 
 /// Sleeps until `unpark_all` on the same address, unless `still_needed` says no under the queue's lock. May wake early.
 #[cfg(not(any(loom, shuttle)))]
 pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
+    if let Some(here) = simulation::current() {
+        // Nobody else runs between the two.
+        if still_needed() {
+            here.wait(Key::Parked(address), None);
+        }
+        return;
+    }
     // SAFETY: the callbacks neither panic nor call into parking_lot, and keys of this crate are addresses of live latch words.
     unsafe {
         parking_lot_core::park(
@@ -149,6 +302,9 @@ pub fn park(address: usize, still_needed: impl FnOnce() -> bool) {
 /// Wakes every thread parked on the address.
 #[cfg(not(any(loom, shuttle)))]
 pub fn unpark_all(address: usize) {
+    if let Some(here) = simulation::current() {
+        return here.wake_all(Key::Parked(address));
+    }
     // SAFETY: as for `park`.
     unsafe {
         parking_lot_core::unpark_all(address, parking_lot_core::DEFAULT_UNPARK_TOKEN);

@@ -6,7 +6,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::disk;
 use crate::io_times::{Call, IoTimes};
+use crate::simulation::{self, file_tree::unnamed_file};
 
 /// Where a session makes its files, and where calls to them are counted.
 #[derive(Debug)]
@@ -27,14 +29,23 @@ impl TemporaryFiles {
     /// I/O.
     pub fn create(&self) -> io::Result<UnnamedFile> {
         let times = self.times.clone();
-        Ok(UnnamedFile { file: open_unnamed(&self.directory)?, times })
+        let file = match simulation::current() {
+            Some(here) => Unnamed::Virtual(unnamed_file(&here, &self.directory)?),
+            None => Unnamed::Real(open_unnamed(&self.directory)?),
+        };
+        Ok(UnnamedFile { file, times })
     }
 }
 
 /// A file that nobody else can open.
 pub struct UnnamedFile {
-    file: File,
+    file: Unnamed,
     times: Arc<IoTimes>,
+}
+
+enum Unnamed {
+    Real(File),
+    Virtual(Arc<dyn disk::File>),
 }
 
 fn open_unnamed(directory: &Path) -> io::Result<File> {
@@ -60,7 +71,10 @@ impl UnnamedFile {
     /// # Errors
     /// I/O.
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.times.write_all(&self.file, buf, offset)
+        match &self.file {
+            Unnamed::Real(file) => self.times.write_all(file, buf, offset),
+            Unnamed::Virtual(file) => file.write_at(buf, offset),
+        }
     }
 
     /// Fills `buf` from `offset`.
@@ -71,7 +85,11 @@ impl UnnamedFile {
         let mut done = 0;
         while done < buf.len() {
             let rest = &mut buf[done..];
-            let read = || self.file.read_at(rest, offset + done as u64);
+            let at = offset + done as u64;
+            let read = || match &self.file {
+                Unnamed::Real(file) => file.read_at(rest, at),
+                Unnamed::Virtual(file) => file.read_at(rest, at),
+            };
             match self.times.time(Call::Pread, read) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => done += count,

@@ -4,13 +4,25 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::simulation::{self, VirtualThread};
+
 /// A running thread; joined when asked, else detached on drop.
-pub struct Thread(std::thread::JoinHandle<()>);
+pub struct Thread(Handle);
+
+enum Handle {
+    Real(std::thread::JoinHandle<()>),
+    Virtual(VirtualThread),
+}
 
 impl Thread {
     /// Waits for its end. A panic inside it is swallowed: it was reported when it happened.
     pub fn join(self) {
-        let _ = self.0.join();
+        match self.0 {
+            Handle::Real(thread) => {
+                let _panicked = thread.join();
+            }
+            Handle::Virtual(thread) => thread.join(),
+        }
     }
 }
 
@@ -19,7 +31,34 @@ impl Thread {
 /// # Errors
 /// The operating system refused.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    std::thread::Builder::new().name(name.to_string()).spawn(body).map(Thread)
+    spawn_sized(name, None, body)
+}
+
+/// Starts a named thread that has `stack_bytes` for its stack.
+///
+/// # Errors
+/// The operating system refused.
+pub fn spawn_with_stack(
+    name: &str,
+    stack_bytes: usize,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<Thread> {
+    spawn_sized(name, Some(stack_bytes), body)
+}
+
+fn spawn_sized(
+    name: &str,
+    stack_bytes: Option<usize>,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<Thread> {
+    if let Some(here) = simulation::current() {
+        return here.spawn(name, stack_bytes, body).map(|thread| Thread(Handle::Virtual(thread)));
+    }
+    let mut builder = std::thread::Builder::new().name(name.to_string());
+    if let Some(stack_bytes) = stack_bytes {
+        builder = builder.stack_size(stack_bytes);
+    }
+    builder.spawn(body).map(|thread| Thread(Handle::Real(thread)))
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -33,7 +72,10 @@ loom::lazy_static! {
 
 #[cfg(not(any(loom, shuttle)))]
 thread_local! {
-    static NUMBER: usize = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    static NUMBER: usize = match simulation::current() {
+        Some(here) => here.number(),
+        None => NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+    };
 }
 
 #[cfg(loom)]
@@ -70,20 +112,31 @@ pub fn yield_now() {
     #[cfg(any(loom, shuttle))]
     crate::sync::spin_hint();
     #[cfg(not(any(loom, shuttle)))]
-    std::thread::yield_now();
+    match simulation::current() {
+        Some(here) => here.give_way(),
+        None => std::thread::yield_now(),
+    }
 }
 
 /// Sleeps; under a model only gives way.
 pub fn sleep(time: Duration) {
     if cfg!(any(loom, shuttle)) {
         yield_now();
+    } else if let Some(here) = simulation::current() {
+        here.pause(time);
     } else {
         std::thread::sleep(time);
     }
 }
 
+/// On a simulated machine.
+const SIMULATED_PROCESSORS: usize = 2;
+
 /// Processors this process may use, at least 1.
 pub fn processors() -> usize {
+    if simulation::current().is_some() {
+        return SIMULATED_PROCESSORS;
+    }
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
@@ -132,6 +185,12 @@ impl Drop for Helpers<'_> {
 /// # Panics
 /// When a `work` does.
 pub fn together<T: Send>(name: &str, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if let Some(here) = simulation::current() {
+        let (mut helped, own) =
+            here.alongside(name, count.saturating_sub(1), &|at| work(at + 1), || work(0));
+        helped.insert(0, own);
+        return helped;
+    }
     std::thread::scope(|scope| {
         let work = &work;
         let helpers: Vec<_> = (1..count)
@@ -184,6 +243,9 @@ pub fn alongside<R: Send, T>(
         return (results, meanwhile());
     }
     let piece = &piece;
+    if let Some(here) = simulation::current() {
+        return here.alongside("piece", count, piece, meanwhile);
+    }
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..count).map(|index| scope.spawn(move || piece(index))).collect();
         let other = meanwhile();

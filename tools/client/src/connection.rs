@@ -12,7 +12,7 @@ use wire::{
     ScanError, SslRequest, StatusFlags,
 };
 
-use crate::stream::Stream;
+use crate::stream::{Carrier, Reach, Stream};
 use crate::{Failure, Result, auth};
 
 /// Largest packet accepted from a server.
@@ -180,6 +180,18 @@ impl Connection {
             }
             Target::Socket(path) => Stream::Unix(UnixStream::connect(path)?),
         };
+        Connection::begin(stream, options)
+    }
+
+    /// Logs in over a way that the caller brings, without TLS. The target of `options` does not count.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn over(carrier: Box<dyn Carrier>, reach: Reach, options: &Options) -> Result<Connection> {
+        Connection::begin(Stream::Carried(carrier, reach), options)
+    }
+
+    fn begin(stream: Stream, options: &Options) -> Result<Connection> {
         let mut connection = Connection {
             stream,
             capabilities: Capabilities(0),

@@ -10,6 +10,8 @@ pub use connection::{
     Answer, Column, Connection, Encryption, Framing, Options, Outcome, Prepared, Target,
 };
 
+pub use stream::{Carrier, Reach};
+
 /// What can go wrong: the server's own error keeps its number.
 #[derive(Debug)]
 pub enum Failure {

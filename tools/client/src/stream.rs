@@ -24,8 +24,22 @@ pub enum Stream {
     Unix(UnixStream),
     /// Encrypted.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    /// Whatever else carries bytes.
+    Carried(Box<dyn Carrier>, Reach),
     /// Compressed inside any of the others.
     Compressed(Box<Compressed>),
+}
+
+/// A way for bytes that the caller brings.
+pub trait Carrier: Read + Write + Send {}
+
+/// How far bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Within the machine: nobody listens.
+    Machine,
+    /// Over a network.
+    Network,
 }
 
 /// The two directions of a compressed stream.
@@ -122,6 +136,7 @@ impl Stream {
     pub fn is_safe(&self) -> bool {
         match self {
             Stream::Tcp(_) => false,
+            Stream::Carried(_, reach) => *reach == Reach::Machine,
             Stream::Unix(_) | Stream::Tls(_) => true,
             Stream::Compressed(stream) => stream.inner.is_safe(),
         }
@@ -134,6 +149,7 @@ impl Read for Stream {
             Stream::Tcp(stream) => stream.read(buf),
             Stream::Unix(stream) => stream.read(buf),
             Stream::Tls(stream) => stream.read(buf),
+            Stream::Carried(stream, _) => stream.read(buf),
             Stream::Compressed(stream) => stream.read(buf),
         }
     }
@@ -145,6 +161,7 @@ impl Write for Stream {
             Stream::Tcp(stream) => stream.write(buf),
             Stream::Unix(stream) => stream.write(buf),
             Stream::Tls(stream) => stream.write(buf),
+            Stream::Carried(stream, _) => stream.write(buf),
             Stream::Compressed(stream) => stream.write(buf),
         }
     }
@@ -154,6 +171,7 @@ impl Write for Stream {
             Stream::Tcp(stream) => stream.flush(),
             Stream::Unix(stream) => stream.flush(),
             Stream::Tls(stream) => stream.flush(),
+            Stream::Carried(stream, _) => stream.flush(),
             Stream::Compressed(stream) => stream.inner.flush(),
         }
     }

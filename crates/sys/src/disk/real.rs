@@ -1,7 +1,4 @@
-//! The door to files: a flat directory of named files, real or simulated.
-//!
-//! Callers name files, never paths. A write is complete or an error; only `sync` makes it durable, and only `sync_dir` makes
-//! creation, removal and renaming durable. Nothing here knows what the bytes mean.
+//! Files in a directory of the operating system.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,162 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use super::contract::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, SyncPolicy};
 use crate::clock::monotonic;
 use crate::io_times::{Call, IoTimes};
 use crate::ring::WriteRing;
+use crate::simulation::{self, file_tree};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// What to do when a file does or does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenMode {
-    /// It must exist.
-    Existing,
-    /// It is created when missing.
-    OrCreate,
-}
-
-/// An open file. All methods may be called from several threads.
-pub trait File: Send + Sync {
-    /// Fills `buf` from `offset`; returns fewer bytes only at the end of the file.
-    ///
-    /// # Errors
-    /// I/O.
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// As `read_at`, into words that others may look at meanwhile: what they see is of no use to them.
-    ///
-    /// # Errors
-    /// I/O.
-    fn read_words(&self, words: &[AtomicU64], offset: u64) -> io::Result<usize> {
-        let mut bytes = vec![0; size_of_val(words)];
-        let count = self.read_at(&mut bytes, offset)?;
-        for (word, bytes) in words.iter().zip(bytes.as_chunks::<8>().0) {
-            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-        }
-        Ok(count)
-    }
-    /// Writes all of `buf` at `offset`, growing the file when needed.
-    ///
-    /// # Errors
-    /// I/O; how much was written is then unknown.
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// Writes each part, an offset and its bytes, as `write_at` does, in no order. Side by side where the file can do that.
-    ///
-    /// # Errors
-    /// I/O; which parts were written is then unknown.
-    fn write_parts(&self, parts: &[(u64, &[u8])]) -> io::Result<()> {
-        parts.iter().try_for_each(|(offset, bytes)| self.write_at(bytes, *offset))
-    }
-    /// Makes all completed writes durable.
-    ///
-    /// # Errors
-    /// I/O; the caller must assume that any unsynced write is lost and never retry.
-    fn sync(&self) -> io::Result<()>;
-    /// Size in bytes.
-    ///
-    /// # Errors
-    /// I/O.
-    fn size_bytes(&self) -> io::Result<u64>;
-    /// Cuts or grows (with zeros) the file.
-    ///
-    /// # Errors
-    /// I/O.
-    fn set_size(&self, size_bytes: u64) -> io::Result<()>;
-}
-
-/// A directory of files.
-pub trait Disk: Send + Sync {
-    /// Opens a file for reading and writing.
-    ///
-    /// # Errors
-    /// `NotFound` in mode `Existing`; I/O.
-    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// As `open`, for a file written in whole blocks of `BLOCK_BYTES` and synced after every write or two.
-    ///
-    /// # Errors
-    /// As `open`.
-    fn open_log(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.open(name, mode)
-    }
-    /// As `open`, for a file of pages whose reader keeps a cache of its own: whole blocks in aligned memory go past the page cache.
-    ///
-    /// # Errors
-    /// As `open`.
-    fn open_pages(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.open(name, mode)
-    }
-    /// Removes a file; durable after `sync_dir`.
-    ///
-    /// # Errors
-    /// `NotFound`, I/O.
-    fn remove(&self, name: &str) -> io::Result<()>;
-    /// Renames a file, replacing the target; durable after `sync_dir`.
-    ///
-    /// # Errors
-    /// `NotFound`, I/O.
-    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Names of all files, in no order.
-    ///
-    /// # Errors
-    /// I/O.
-    fn list(&self) -> io::Result<Vec<String>>;
-    /// Makes creations, removals and renames durable.
-    ///
-    /// # Errors
-    /// I/O.
-    fn sync_dir(&self) -> io::Result<()>;
-}
-
-/// Offset and length of writes that go past the page cache are multiples of it.
-pub const BLOCK_BYTES: usize = 4096;
-
-/// Memory for writes of whole blocks, aligned as they must be to go past the page cache without a copy.
-#[derive(Default)]
-pub struct BlockBuffer {
-    bytes: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl BlockBuffer {
-    /// Makes room for `length` bytes, whose content is whatever was there; what never was written is zero.
-    pub fn reset(&mut self, length: usize) -> &mut [u8] {
-        let wanted = length + BLOCK_BYTES;
-        if self.bytes.len() < wanted {
-            self.bytes = vec![0; wanted.next_power_of_two()];
-            self.start = self.bytes.as_ptr().align_offset(BLOCK_BYTES);
-        }
-        self.length = length;
-        &mut self.bytes[self.start..self.start + length]
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.length]
-    }
-
-    /// For changing them.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.length]
-    }
-
-    /// Bytes of memory held.
-    pub fn capacity(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
 /// File that a process holds locked while it uses the directory.
 const LOCK_NAME: &str = "lock";
-
-/// What a sync does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPolicy {
-    /// Waits for the device.
-    Device,
-    /// Nothing: a crash of the machine loses or destroys data. For tests.
-    Never,
-}
 
 /// Files in a directory of the operating system.
 pub struct RealDisk {
@@ -232,6 +83,9 @@ pub struct DiskOptions {
 /// # Errors
 /// `WouldBlock` when another process uses it; I/O.
 pub fn open(root: &Path, options: DiskOptions, times: Arc<IoTimes>) -> io::Result<Arc<dyn Disk>> {
+    if let Some(here) = simulation::current() {
+        return file_tree::open_disk(&here, root, options.sync);
+    }
     let disk = RealDisk::open(root, options.sync, times)?;
     Ok(Arc::new(disk.with_io_uring(options.uses_io_uring)))
 }
@@ -241,6 +95,9 @@ pub fn open(root: &Path, options: DiskOptions, times: Arc<IoTimes>) -> io::Resul
 /// # Errors
 /// It is no directory.
 pub fn open_read_only(root: &Path) -> io::Result<Arc<dyn Disk>> {
+    if let Some(here) = simulation::current() {
+        return file_tree::open_disk_unlocked(&here, root);
+    }
     Ok(Arc::new(ReadOnlyDisk::open(root)?))
 }
 

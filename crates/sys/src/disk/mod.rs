@@ -1,0 +1,10 @@
+//! The door to files: a flat directory of named files, real or simulated.
+//!
+//! Callers name files, never paths. A write is complete or an error; only `sync` makes it durable, and only `sync_dir` makes
+//! creation, removal and renaming durable. Nothing here knows what the bytes mean.
+
+mod contract;
+mod real;
+
+pub use contract::{BLOCK_BYTES, BlockBuffer, Disk, File, OpenMode, SyncPolicy};
+pub use real::{DiskOptions, ReadOnlyDisk, RealDisk, open, open_read_only, probe_sync};

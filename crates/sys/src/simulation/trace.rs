@@ -1,0 +1,76 @@
+//! What a simulated machine did to its surroundings.
+
+use std::hash::Hasher as _;
+use std::time::Duration;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A call that changes a file.
+    Disk {
+        /// Name of the call.
+        call: &'static str,
+        /// The file, with its directory.
+        file: String,
+        /// Where in the file.
+        offset: u64,
+        /// How many bytes; 0 where they are hidden.
+        length: u64,
+        /// Hash of the bytes.
+        hash: u64,
+    },
+    /// Bytes that went into a connection.
+    Packet {
+        /// Number of the direction of a connection, in the order in which they were made.
+        pipe: u64,
+        /// How many bytes.
+        length: u64,
+        /// Hash of the bytes.
+        hash: u64,
+    },
+    /// A line on standard error.
+    Console(String),
+    /// A line of the test's.
+    Note(String),
+}
+
+/// What happened, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Since the machine was made.
+    pub at: Duration,
+    /// Name of the thread that did it.
+    pub thread: String,
+    /// What.
+    pub event: Event,
+}
+
+/// All that happened.
+#[derive(Default)]
+pub(crate) struct Trace {
+    pub(crate) records: Vec<Record>,
+    /// Ends of the names of files whose bytes do not count.
+    pub(crate) hidden: Vec<String>,
+}
+
+impl Trace {
+    /// The event of a call on a file.
+    pub(crate) fn disk(
+        &self,
+        call: &'static str,
+        file: String,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Event {
+        let is_hidden = self.hidden.iter().any(|suffix| file.ends_with(suffix));
+        let bytes = if is_hidden { &[] } else { bytes };
+        Event::Disk { call, file, offset, length: bytes.len() as u64, hash: hash(bytes) }
+    }
+}
+
+/// The same for the same bytes in every process.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,180 @@
+//! A whole server on a simulated machine (`sys::simulation`), and clients that talk to it over the simulated network.
+//!
+//! Everything here runs inside `Simulation::run`: on the real machine it would start a real server.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Answer, Carrier, Connection, Encryption, Options, Reach, Target};
+use sys::net::Stream;
+use sys::sync::Mutex;
+use sys::threads::Thread;
+
+// The order of a map's entries is part of what a seed decides.
+sys::seeded_hash_maps!();
+
+/// Where the server keeps everything.
+pub const DATA: &str = "/data";
+const SOCKET: &str = "/data/squall.sock";
+const PORT: u16 = 3306;
+/// Small, so that a test maps little memory; the working set is smaller still.
+const POOL: &str = "--innodb-buffer-pool-size=16M";
+/// How long a client waits for its server at most, in simulated time.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Between two attempts to connect with a server that starts.
+const ATTEMPT: Duration = Duration::from_millis(20);
+
+/// A server that runs.
+pub struct Server {
+    thread: Thread,
+    code: Arc<Mutex<Option<ExitCode>>>,
+}
+
+impl Server {
+    /// Starts a server on [`DATA`] and returns when it can be connected with.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn start() -> Server {
+        let code = Arc::new(Mutex::new(None));
+        let theirs = code.clone();
+        let datadir = format!("--datadir={DATA}");
+        let arguments = [datadir, POOL.to_owned()];
+        let body = move || *theirs.lock() = Some(server::run(arguments.into_iter()));
+        let thread = sys::threads::spawn("squalld", body).expect("a thread");
+        let server = Server { thread, code };
+        let until = sys::clock::monotonic() + PATIENCE;
+        while Stream::connect_unix(Path::new(SOCKET)).is_err() {
+            assert!(sys::clock::monotonic() < until, "the server does not come up");
+            assert!(server.code.lock().is_none(), "the server ended while it started");
+            sys::threads::sleep(ATTEMPT);
+        }
+        server
+    }
+
+    /// Asks it to stop, and waits until it has. Returns whether it says that all went well.
+    pub fn stop(self, client: &mut Client) -> bool {
+        client.run("SHUTDOWN");
+        self.thread.join();
+        let code = self.code.lock().take();
+        // An exit code cannot be compared.
+        code.is_some_and(|code| format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS))
+    }
+}
+
+/// A stream whose reads and writes wait, as a client's do.
+struct Waiting(Stream);
+
+impl Read for Waiting {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if !self.0.wait_readable(PATIENCE)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+}
+
+impl Write for Waiting {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if !self.0.wait_writable(PATIENCE)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Carrier for Waiting {}
+
+/// A logged-in administrator.
+pub struct Client {
+    name: String,
+    connection: Connection,
+}
+
+impl Client {
+    /// Logs in over the UNIX socket. The first log-in of a server's life must: over TCP the password would have to be encrypted with a key
+    /// that no seed decides.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn over_socket(name: &str) -> Client {
+        let stream = Stream::connect_unix(Path::new(SOCKET)).expect("a server that listens");
+        Client::log_in(name, stream, Reach::Machine)
+    }
+
+    /// Logs in over TCP.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn over_tcp(name: &str) -> Client {
+        let address = SocketAddr::from(([127, 0, 0, 1], PORT));
+        let stream = Stream::connect_tcp(address, PATIENCE).expect("a server that listens");
+        Client::log_in(name, stream, Reach::Network)
+    }
+
+    fn log_in(name: &str, stream: Stream, reach: Reach) -> Client {
+        let password = sys::files::read_text(&Path::new(DATA).join("root-password"));
+        let options = Options {
+            target: Target::Tcp("127.0.0.1".to_owned(), PORT),
+            user: "root".to_owned(),
+            password: password.expect("made at the first start").trim().to_owned(),
+            database: None,
+            tls: Encryption::Off,
+            framings: Vec::new(),
+            expired_passwords: false,
+        };
+        let connection = Connection::over(Box::new(Waiting(stream)), reach, &options);
+        match connection {
+            Ok(connection) => Client { name: name.to_owned(), connection },
+            Err(failure) => panic!("{name}: {failure}"),
+        }
+    }
+
+    /// Runs a statement; its rows, or its error, as lines of text, which also go into the trace.
+    pub fn run(&mut self, statement: &str) -> Vec<String> {
+        let mut lines = Lines::default();
+        let outcome = self.connection.query(statement.as_bytes(), &mut lines);
+        let mut lines = lines.0;
+        match outcome {
+            Ok(outcome) if outcome.columns.is_empty() => {
+                lines.push(format!("ok, {} rows", outcome.affected_rows));
+            }
+            Ok(_) => {}
+            Err(failure) => lines.push(failure.to_string()),
+        }
+        sys::simulation::note(&format!("{}: {statement}: {lines:?}", self.name));
+        lines
+    }
+}
+
+/// Collects rows.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Answer for Lines {
+    fn row(&mut self, cells: &[Option<&[u8]>]) {
+        let text = |cell: &Option<&[u8]>| match cell {
+            Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            None => "NULL".to_owned(),
+        };
+        self.0.push(cells.iter().map(text).collect::<Vec<_>>().join(" "));
+    }
+}

@@ -18,6 +18,8 @@ mod server;
 mod show_create;
 mod status;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod views;
 
 pub use columns::key_of;

@@ -30,47 +30,44 @@ pub(crate) enum Backup {
     Started,
 }
 
-impl Session {
-    /// Copies everything committed to a directory that does not exist yet.
-    pub(crate) fn run_backup(
-        &mut self,
-        directory: &str,
-        purpose: Backup,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.require_dynamic("BACKUP_ADMIN")?;
-        let (name, path) = (directory, PathBuf::from(directory));
-        if !path.is_absolute() {
-            return Err(err!(WRONG_VALUE, "absolute path", name));
-        }
-        let engine = self.server.default_engine.clone();
-        if !engine.is_durable() {
-            return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
-        }
-        let times = self.server.io_times.clone();
-        let target =
-            Directory::make(&path, purpose, times).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
-                _ => file_error(1, "Can't create directory", &path, &error),
-            })?;
-        self.shared.activity.lock().state = "Backing up";
-        let cancel = self.shared.cancel.clone();
-        let outcome = sys::blocking::blocking(|| {
-            let copied = engine.backup(&target, &cancel);
-            let copied = copied.map_err(|error| error.into_error(&cancel));
-            let ended = copied.and_then(|_| {
-                target.sync().map_err(|error| file_error(3, "Error writing", &path, &error))
-            });
-            if ended.is_err() {
-                // The error of the copy tells more than one of the cleaning up.
-                let _ = files::remove_directory(&path);
-            }
-            ended
-        });
-        outcome?;
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo::default())
+/// Copies everything committed to a directory that does not exist yet.
+pub(crate) fn run_backup(
+    session: &mut Session,
+    directory: &str,
+    purpose: Backup,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_dynamic("BACKUP_ADMIN")?;
+    let (name, path) = (directory, PathBuf::from(directory));
+    if !path.is_absolute() {
+        return Err(err!(WRONG_VALUE, "absolute path", name));
     }
+    let engine = session.server.default_engine.clone();
+    if !engine.is_durable() {
+        return Err(Error::not_supported("BACKUP of a server that keeps nothing on disk"));
+    }
+    let times = session.server.io_times.clone();
+    let target = Directory::make(&path, purpose, times).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => err!(FILE_EXISTS_ERROR, name),
+        _ => file_error(1, "Can't create directory", &path, &error),
+    })?;
+    session.shared.activity.lock().state = "Backing up";
+    let cancel = session.shared.cancel.clone();
+    let outcome = sys::blocking::blocking(|| {
+        let copied = engine.backup(&target, &cancel);
+        let copied = copied.map_err(|error| error.into_error(&cancel));
+        let ended = copied.and_then(|_| {
+            target.sync().map_err(|error| file_error(3, "Error writing", &path, &error))
+        });
+        if ended.is_err() {
+            // The error of the copy tells more than one of the cleaning up.
+            let _ = files::remove_directory(&path);
+        }
+        ended
+    });
+    outcome?;
+    session.services.row_count = 0;
+    session.send_ok(sink, OkInfo::default())
 }
 
 /// A directory made for one backup.

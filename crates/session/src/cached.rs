@@ -7,11 +7,12 @@ use plugin_api::ResultSink;
 use syntax::{ParseOptions, Statement};
 use types::Value;
 
+use crate::placeholders::is_blank;
 use crate::plan_cache::{LiftedText, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::session::Session;
-use crate::statement::{Origin, Running, is_blank};
 use crate::status::Counter;
+use programs::{Origin, Running};
 
 /// Longer texts are not worth a look: they carry data.
 const TEXT_BYTES_MAX: usize = 32 * 1024;

@@ -7,7 +7,7 @@ use types::{CollationId, DataType, Value};
 
 use crate::program_host::ProgramSession;
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 use variables::as_u64;
 
 /// Largest number that MYSQL_ERRNO takes.

@@ -26,7 +26,7 @@ impl Handle {
         let quoted = table.replace('`', "``");
         let sql = format!("SELECT * FROM `{quoted}` LIMIT 0");
         let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
-            .map_err(|error| crate::statement::parse_error(&error))?
+            .map_err(|error| programs::parse_error(&error))?
             .0;
         let planned = self.session.planner().plan_statement(&statement, sql.as_bytes(), None)?;
         self.session.check_plan_privileges(&planned)?;

@@ -13,8 +13,8 @@ use types::{DataType, DateTime, TypeKind, Value};
 use crate::maintenance::outcome_columns;
 use crate::session::Session;
 use crate::sink::send_rows;
-use crate::statement::{Origin, Running, parse_error};
 use definitions::{is_hidden, is_single_unique};
+use programs::{Origin, Running, parse_error};
 
 /// Buckets, when the statement names no number.
 const BUCKETS_DEFAULT: u64 = 100;
@@ -30,185 +30,182 @@ struct Wanted {
     auto_update: bool,
 }
 
-impl Session {
-    /// Runs the statement: a row for each column.
-    pub(crate) fn change_histograms(
-        &mut self,
-        maintenance: &TableMaintenance,
-        change: &ast::Histogram,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let (columns, wanted) = match change {
-            ast::Histogram::Update { data: Some(_), .. } => {
-                return Err(Error::not_supported("histograms given as JSON"));
-            }
-            ast::Histogram::Update { columns, buckets, auto_update, data: None } => {
-                let buckets = buckets.unwrap_or(BUCKETS_DEFAULT);
-                if !(1..=BUCKETS_MAX).contains(&buckets) {
-                    bail!(DATA_OUT_OF_RANGE, "Number of buckets", "ANALYZE TABLE");
-                }
-                let auto_update = auto_update.unwrap_or(false);
-                (columns, Some(Wanted { buckets_max: buckets as u32, auto_update }))
-            }
-            ast::Histogram::Drop { columns } => (columns, None),
-        };
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].iter().any(|known| catalog::same_name(&known.text, &column.text)) {
-                bail!(DUP_FIELDNAME, column.text);
-            }
+/// Runs the statement: a row for each column.
+pub(crate) fn change_histograms(
+    session: &mut Session,
+    maintenance: &TableMaintenance,
+    change: &ast::Histogram,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (columns, wanted) = match change {
+        ast::Histogram::Update { data: Some(_), .. } => {
+            return Err(Error::not_supported("histograms given as JSON"));
         }
-        let (full, outcome) = match maintenance.tables.as_slice() {
-            [name] => {
-                let (schema, table) = self.qualify(name)?;
-                let outcome = self.change_histograms_of(&schema, &table, columns, wanted)?;
-                (format!("{schema}.{table}"), outcome)
+        ast::Histogram::Update { columns, buckets, auto_update, data: None } => {
+            let buckets = buckets.unwrap_or(BUCKETS_DEFAULT);
+            if !(1..=BUCKETS_MAX).contains(&buckets) {
+                bail!(DATA_OUT_OF_RANGE, "Number of buckets", "ANALYZE TABLE");
             }
-            _ => {
-                let text = "Only one table can be specified while modifying histogram statistics.";
-                (String::new(), Err(text.to_owned()))
-            }
-        };
-        let row =
-            |kind: &str, text: &str| [&full, "histogram", kind, text].map(Value::text).to_vec();
-        let rows: Vec<_> = match &outcome {
-            Ok(said) => said.iter().map(|(kind, text)| row(kind, text)).collect(),
-            Err(text) => vec![row("Error", text)],
-        };
-        let commit = self.finish_transaction_scope()?;
-        let state = OkInfo { commit, ..self.state_info() };
-        send_rows(sink, &outcome_columns(), &rows, &state)
+            let auto_update = auto_update.unwrap_or(false);
+            (columns, Some(Wanted { buckets_max: buckets as u32, auto_update }))
+        }
+        ast::Histogram::Drop { columns } => (columns, None),
+    };
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|known| catalog::same_name(&known.text, &column.text)) {
+            bail!(DUP_FIELDNAME, column.text);
+        }
     }
+    let (full, outcome) = match maintenance.tables.as_slice() {
+        [name] => {
+            let (schema, table) = session.qualify(name)?;
+            let outcome = change_histograms_of(session, &schema, &table, columns, wanted)?;
+            (format!("{schema}.{table}"), outcome)
+        }
+        _ => {
+            let text = "Only one table can be specified while modifying histogram statistics.";
+            (String::new(), Err(text.to_owned()))
+        }
+    };
+    let row = |kind: &str, text: &str| [&full, "histogram", kind, text].map(Value::text).to_vec();
+    let rows: Vec<_> = match &outcome {
+        Ok(said) => said.iter().map(|(kind, text)| row(kind, text)).collect(),
+        Err(text) => vec![row("Error", text)],
+    };
+    let commit = session.finish_transaction_scope()?;
+    let state = OkInfo { commit, ..session.state_info() };
+    send_rows(sink, &outcome_columns(), &rows, &state)
+}
 
-    /// What to say of each column, or of the table.
-    fn change_histograms_of(
-        &mut self,
-        schema: &Arc<str>,
-        name: &Arc<str>,
-        columns: &[Ident],
-        wanted: Option<Wanted>,
-    ) -> Result<std::result::Result<Vec<(&'static str, String)>, String>> {
-        let needed = PrivilegeSet::SELECT | PrivilegeSet::INSERT;
-        match catalog::system_schema(schema) {
-            None => self.require_on_table(schema, name, needed)?,
-            Some(known @ "information_schema") => {
-                let host = self.shown_host(&self.account);
-                bail!(DBACCESS_DENIED_ERROR, self.account.user, host, known);
-            }
-            Some("mysql") => {
-                return Ok(Err("Histograms are not supported on the MySQL system schema.".into()));
-            }
-            Some(_) => {
-                let host = self.shown_host(&self.account);
-                bail!(TABLEACCESS_DENIED_ERROR, "SELECT, INSERT", self.account.user, host, name);
-            }
+/// What to say of each column, or of the table.
+fn change_histograms_of(
+    session: &mut Session,
+    schema: &Arc<str>,
+    name: &Arc<str>,
+    columns: &[Ident],
+    wanted: Option<Wanted>,
+) -> Result<std::result::Result<Vec<(&'static str, String)>, String>> {
+    let needed = PrivilegeSet::SELECT | PrivilegeSet::INSERT;
+    match catalog::system_schema(schema) {
+        None => session.require_on_table(schema, name, needed)?,
+        Some(known @ "information_schema") => {
+            let host = session.shown_host(&session.account);
+            bail!(DBACCESS_DENIED_ERROR, session.account.user, host, known);
         }
-        let table = match self.view().relation(schema, name) {
-            None => return Ok(Err(err!(NO_SUCH_TABLE, schema, name).message().to_owned())),
-            Some(Relation::View(_)) => {
-                return Ok(Err("Cannot create histogram statistics for a view.".into()));
-            }
-            Some(Relation::Table(table)) if table.temporary => {
-                return Ok(Err("Cannot create histogram statistics for a temporary table.".into()));
-            }
-            Some(Relation::Table(table)) => table,
+        Some("mysql") => {
+            return Ok(Err("Histograms are not supported on the MySQL system schema.".into()));
+        }
+        Some(_) => {
+            let host = session.shown_host(&session.account);
+            bail!(TABLEACCESS_DENIED_ERROR, "SELECT, INSERT", session.account.user, host, name);
+        }
+    }
+    let table = match session.view().relation(schema, name) {
+        None => return Ok(Err(err!(NO_SUCH_TABLE, schema, name).message().to_owned())),
+        Some(Relation::View(_)) => {
+            return Ok(Err("Cannot create histogram statistics for a view.".into()));
+        }
+        Some(Relation::Table(table)) if table.temporary => {
+            return Ok(Err("Cannot create histogram statistics for a temporary table.".into()));
+        }
+        Some(Relation::Table(table)) => table,
+    };
+    session.check_writable()?;
+    let mut said = Vec::with_capacity(columns.len());
+    let mut changes = Vec::with_capacity(columns.len());
+    for written in columns {
+        let found = table.column(&written.text).map(|at| (at, &table.columns[at]));
+        let Some((at, column)) = found.filter(|(_, column)| !is_hidden(column)) else {
+            let text = format!("The column '{}' does not exist.", written.text);
+            said.push((written.text.to_string(), "Error", text));
+            continue;
         };
-        self.check_writable()?;
-        let mut said = Vec::with_capacity(columns.len());
-        let mut changes = Vec::with_capacity(columns.len());
-        for written in columns {
-            let found = table.column(&written.text).map(|at| (at, &table.columns[at]));
-            let Some((at, column)) = found.filter(|(_, column)| !is_hidden(column)) else {
-                let text = format!("The column '{}' does not exist.", written.text);
-                said.push((written.text.to_string(), "Error", text));
-                continue;
-            };
-            let shown = &column.name;
-            let (kind, text) = match wanted {
-                _ if !has_order(&column.ty) && wanted.is_some() => {
-                    ("Error", format!("The column '{shown}' has an unsupported data type."))
-                }
-                Some(_) if is_single_unique(&table, at) => {
-                    let text =
-                        format!("The column '{shown}' is covered by a single-part unique index.");
-                    ("Error", text)
-                }
-                Some(wanted) => {
-                    let made = self.make_histogram(&table, column, wanted)?;
-                    changes.push((shown.clone(), Some(Arc::new(made))));
-                    ("status", format!("Histogram statistics created for column '{shown}'."))
-                }
-                None if column.histogram.is_none() => {
-                    ("Error", format!("No histogram statistics found for column '{shown}'."))
-                }
-                None => {
-                    changes.push((shown.clone(), None));
-                    ("status", format!("Histogram statistics removed for column '{shown}'."))
-                }
-            };
-            said.push((shown.to_string(), kind, text));
-        }
-        said.sort();
-        self.put_histograms(&table, changes)?;
-        Ok(Ok(said.into_iter().map(|(_, kind, text)| (kind, text)).collect()))
-    }
-
-    fn put_histograms(
-        &mut self,
-        table: &Table,
-        columns: Vec<(Arc<str>, Option<Arc<Histogram>>)>,
-    ) -> Result<()> {
-        if columns.is_empty() {
-            return Ok(());
-        }
-        let edit = Edit::PutHistograms { table: table.id, columns };
-        let cancel = self.shared.cancel.clone();
-        self.server.catalog.commit_alone(&[edit], &cancel).map(drop)
-    }
-
-    /// ANALYZE TABLE: what was asked to be kept up to date is made anew.
-    pub(crate) fn renew_histograms(&mut self, table: &Table) -> Result<()> {
-        let mut changes = Vec::new();
-        for column in &table.columns {
-            let Some(known) = column.histogram.as_deref().filter(|known| known.auto_update) else {
-                continue;
-            };
-            let wanted = Wanted { buckets_max: known.buckets_max, auto_update: true };
-            let made = self.make_histogram(table, column, wanted)?;
-            changes.push((column.name.clone(), Some(Arc::new(made))));
-        }
-        self.put_histograms(table, changes)
-    }
-
-    fn make_histogram(
-        &mut self,
-        table: &Table,
-        column: &Column,
-        wanted: Wanted,
-    ) -> Result<Histogram> {
-        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-        let name = quoted(&column.name);
-        let value = match column.ty.kind {
-            TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),
-            // In UTC, whatever the session's time zone is.
-            TypeKind::Timestamp => format!("UNIX_TIMESTAMP({name})"),
-            _ if column.ty.is_string() => format!("LEFT({name}, {})", Histogram::TEXT_CHARS),
-            _ => name,
+        let shown = &column.name;
+        let (kind, text) = match wanted {
+            _ if !has_order(&column.ty) && wanted.is_some() => {
+                ("Error", format!("The column '{shown}' has an unsupported data type."))
+            }
+            Some(_) if is_single_unique(&table, at) => {
+                let text =
+                    format!("The column '{shown}' is covered by a single-part unique index.");
+                ("Error", text)
+            }
+            Some(wanted) => {
+                let made = make_histogram(session, &table, column, wanted)?;
+                changes.push((shown.clone(), Some(Arc::new(made))));
+                ("status", format!("Histogram statistics created for column '{shown}'."))
+            }
+            None if column.histogram.is_none() => {
+                ("Error", format!("No histogram statistics found for column '{shown}'."))
+            }
+            None => {
+                changes.push((shown.clone(), None));
+                ("status", format!("Histogram statistics removed for column '{shown}'."))
+            }
         };
-        let from = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
-        let sql = format!("SELECT {value}, COUNT(*) FROM {from} GROUP BY 1 ORDER BY 1");
-        let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
-            .map_err(|error| parse_error(&error))?
-            .0;
-        let running =
-            Running { source: sql.as_bytes(), parameters: &[], origin: Origin::Text, kept: None };
-        let planned = self.plan_and_lock(&statement, &running)?;
-        let mut groups = Groups { column: &column.ty, spans: Vec::new(), rows: 0, nulls: 0 };
-        let limit = self.settings.sql_select_limit.take();
-        let ran = self.run_program(&planned, &[], &mut groups);
-        self.settings.sql_select_limit = limit;
-        ran?;
-        Ok(groups.into_histogram(wanted, self.server.now_micros()))
+        said.push((shown.to_string(), kind, text));
     }
+    said.sort();
+    put_histograms(session, &table, changes)?;
+    Ok(Ok(said.into_iter().map(|(_, kind, text)| (kind, text)).collect()))
+}
+
+fn put_histograms(
+    session: &mut Session,
+    table: &Table,
+    columns: Vec<(Arc<str>, Option<Arc<Histogram>>)>,
+) -> Result<()> {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    let edit = Edit::PutHistograms { table: table.id, columns };
+    let cancel = session.shared.cancel.clone();
+    session.server.catalog.commit_alone(&[edit], &cancel).map(drop)
+}
+
+/// ANALYZE TABLE: what was asked to be kept up to date is made anew.
+pub(crate) fn renew_histograms(session: &mut Session, table: &Table) -> Result<()> {
+    let mut changes = Vec::new();
+    for column in &table.columns {
+        let Some(known) = column.histogram.as_deref().filter(|known| known.auto_update) else {
+            continue;
+        };
+        let wanted = Wanted { buckets_max: known.buckets_max, auto_update: true };
+        let made = make_histogram(session, table, column, wanted)?;
+        changes.push((column.name.clone(), Some(Arc::new(made))));
+    }
+    put_histograms(session, table, changes)
+}
+
+fn make_histogram(
+    session: &mut Session,
+    table: &Table,
+    column: &Column,
+    wanted: Wanted,
+) -> Result<Histogram> {
+    let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let name = quoted(&column.name);
+    let value = match column.ty.kind {
+        TypeKind::Enum | TypeKind::Set | TypeKind::Bit => format!("CAST({name} AS UNSIGNED)"),
+        // In UTC, whatever the session's time zone is.
+        TypeKind::Timestamp => format!("UNIX_TIMESTAMP({name})"),
+        _ if column.ty.is_string() => format!("LEFT({name}, {})", Histogram::TEXT_CHARS),
+        _ => name,
+    };
+    let from = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
+    let sql = format!("SELECT {value}, COUNT(*) FROM {from} GROUP BY 1 ORDER BY 1");
+    let statement = syntax::parse_one(&sql, &syntax::ParseOptions::default())
+        .map_err(|error| parse_error(&error))?
+        .0;
+    let running =
+        Running { source: sql.as_bytes(), parameters: &[], origin: Origin::Text, kept: None };
+    let planned = session.plan_and_lock(&statement, &running)?;
+    let mut groups = Groups { column: &column.ty, spans: Vec::new(), rows: 0, nulls: 0 };
+    let limit = session.settings.sql_select_limit.take();
+    let ran = session.run_program(&planned, &[], &mut groups);
+    session.settings.sql_select_limit = limit;
+    ran?;
+    Ok(groups.into_histogram(wanted, session.server.now_micros()))
 }
 
 /// Whether a histogram can be made of such values.

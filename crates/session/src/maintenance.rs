@@ -37,308 +37,302 @@ pub(crate) fn outcome_columns() -> [ColumnMeta; 4] {
     ]
 }
 
-impl Session {
-    /// Runs the statement.
-    pub(crate) fn maintain_tables(
-        &mut self,
-        maintenance: &TableMaintenance,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if let Some(change) = &maintenance.histogram {
-            return self.change_histograms(maintenance, change, sink);
-        }
-        if maintenance.kind == MaintenanceKind::Checksum {
-            return self.checksum_tables(maintenance, sink);
-        }
-        let operation = operation_of(maintenance.kind);
-        let mut rows = Vec::new();
-        for name in &maintenance.tables {
-            let (schema, table) = self.qualify(name)?;
-            let (schema, table) = self.information_table(maintenance.kind, schema, table)?;
-            let full = format!("{schema}.{table}");
-            let mut say = |kind: &str, text: &str| {
-                rows.push(vec![
-                    Value::text(&full),
-                    Value::text(operation),
-                    Value::text(kind),
-                    Value::text(text),
-                ]);
-            };
-            if catalog::system_schema(&schema) == Some("performance_schema") {
-                say(
-                    "note",
-                    &format!("The storage engine for the table doesn't support {operation}"),
-                );
-                continue;
-            }
-            match self.maintain_one(maintenance.kind, &schema, &table) {
-                Ok(findings) if findings.is_empty() => match maintenance.kind {
-                    MaintenanceKind::Optimize => {
-                        say(
-                            "note",
-                            "Table does not support optimize, doing recreate + analyze instead",
-                        );
-                        say("status", "OK");
-                    }
-                    MaintenanceKind::Repair => {
-                        say("note", "The storage engine for the table doesn't support repair");
-                    }
-                    MaintenanceKind::Analyze
-                    | MaintenanceKind::Check
-                    | MaintenanceKind::Checksum => say("status", "OK"),
-                },
-                Ok(findings) => {
-                    for finding in &findings {
-                        say("error", finding);
-                    }
-                    say("status", "Corrupt");
-                }
-                Err(error) => {
-                    say("Error", error.message());
-                    say("status", "Operation failed");
-                }
-            }
-        }
-        let state = self.state_info();
-        send_rows(sink, &outcome_columns(), &rows, &state)
+/// Runs the statement.
+pub(crate) fn maintain_tables(
+    session: &mut Session,
+    maintenance: &TableMaintenance,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if let Some(change) = &maintenance.histogram {
+        return crate::histogram::change_histograms(session, maintenance, change, sink);
     }
-
-    /// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: as of the whole table, once the names are known. `None` for other actions.
-    pub(crate) fn maintain_partitions(
-        &mut self,
-        name: &syntax::ast::ObjectName,
-        action: &PartitionAction,
-        sink: &mut dyn ResultSink,
-    ) -> Option<Result<()>> {
-        let (kind, names) = match action {
-            PartitionAction::Analyze { names, .. } => (MaintenanceKind::Analyze, names),
-            PartitionAction::Check { names, .. } => (MaintenanceKind::Check, names),
-            PartitionAction::Optimize { names, .. } => (MaintenanceKind::Optimize, names),
-            PartitionAction::Repair { names, .. } => (MaintenanceKind::Repair, names),
-            _ => return None,
-        };
-        Some(self.maintain_named_partitions(name, kind, names, sink))
+    if maintenance.kind == MaintenanceKind::Checksum {
+        return checksum_tables(session, maintenance, sink);
     }
-
-    fn maintain_named_partitions(
-        &mut self,
-        name: &syntax::ast::ObjectName,
-        kind: MaintenanceKind,
-        names: &PartitionNames,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let (schema, table) = self.qualify(name)?;
-        let found = self.find_table(&schema, &table)?;
+    let operation = operation_of(maintenance.kind);
+    let mut rows = Vec::new();
+    for name in &maintenance.tables {
+        let (schema, table) = session.qualify(name)?;
+        let (schema, table) = information_table(session, maintenance.kind, schema, table)?;
         let full = format!("{schema}.{table}");
-        let fault = match (&found.partitioning, names) {
-            (None, _) => Some(errors::err!(PARTITION_MGMT_ON_NONPARTITIONED)),
-            (Some(own), PartitionNames::List(names)) => {
-                let is_unknown = |name: &syntax::ast::Ident| own.named(&name.text).is_none();
-                let unknown = names.iter().any(is_unknown);
-                unknown.then(|| errors::err!(DROP_PARTITION_NON_EXISTENT, full))
-            }
-            (Some(_), PartitionNames::All) => None,
+        let mut say = |kind: &str, text: &str| {
+            rows.push(vec![
+                Value::text(&full),
+                Value::text(operation),
+                Value::text(kind),
+                Value::text(text),
+            ]);
         };
-        let operation = operation_of(kind);
-        let row = |kind: &str, text: &str| {
-            [full.as_str(), operation, kind, text].map(Value::text).to_vec()
-        };
-        let rows = match (&fault, kind) {
-            (Some(error), _) => {
-                vec![row("Error", error.message()), row("status", "Operation failed")]
-            }
-            (None, MaintenanceKind::Optimize) => {
-                self.maintain_one(kind, &schema, &table)?;
-                let text = "Table does not support optimize on partitions. All partitions will \
-                            be rebuilt and analyzed.";
-                vec![row("note", text), row("status", "OK")]
-            }
-            (None, _) => match self.maintain_one(kind, &schema, &table) {
-                Ok(findings) if findings.is_empty() => vec![row("status", "OK")],
-                Ok(findings) => {
-                    let mut rows: Vec<_> =
-                        findings.iter().map(|finding| row("error", finding)).collect();
-                    rows.push(row("status", "Corrupt"));
-                    rows
+        if catalog::system_schema(&schema) == Some("performance_schema") {
+            say("note", &format!("The storage engine for the table doesn't support {operation}"));
+            continue;
+        }
+        match maintain_one(session, maintenance.kind, &schema, &table) {
+            Ok(findings) if findings.is_empty() => match maintenance.kind {
+                MaintenanceKind::Optimize => {
+                    say(
+                        "note",
+                        "Table does not support optimize, doing recreate + analyze instead",
+                    );
+                    say("status", "OK");
                 }
-                Err(error) => {
-                    vec![row("Error", error.message()), row("status", "Operation failed")]
+                MaintenanceKind::Repair => {
+                    say("note", "The storage engine for the table doesn't support repair");
+                }
+                MaintenanceKind::Analyze | MaintenanceKind::Check | MaintenanceKind::Checksum => {
+                    say("status", "OK")
                 }
             },
-        };
-        let state = self.state_info();
-        send_rows(sink, &outcome_columns(), &rows, &state)
-    }
-
-    /// Tables that are computed: they can be checked, and nothing else can be done to them.
-    fn information_table(
-        &self,
-        kind: MaintenanceKind,
-        schema: Arc<str>,
-        table: Arc<str>,
-    ) -> Result<(Arc<str>, Arc<str>)> {
-        let Some(known) = catalog::system_schema(&schema) else {
-            return Ok((schema, table));
-        };
-        let may = matches!(kind, MaintenanceKind::Check | MaintenanceKind::Checksum);
-        if !may && known == "information_schema" {
-            let host = self.shown_host(&self.account);
-            errors::bail!(DBACCESS_DENIED_ERROR, self.account.user, host, known);
-        }
-        let exact = self.server.registry.information_table(known, &table);
-        match exact {
-            Some(found) => Ok((known.into(), found.name().into())),
-            None if known == "information_schema" => {
-                Err(errors::err!(UNKNOWN_TABLE, table.to_uppercase(), known))
+            Ok(findings) => {
+                for finding in &findings {
+                    say("error", finding);
+                }
+                say("status", "Corrupt");
             }
-            None => Ok((schema, table)),
+            Err(error) => {
+                say("Error", error.message());
+                say("status", "Operation failed");
+            }
         }
     }
+    let state = session.state_info();
+    send_rows(sink, &outcome_columns(), &rows, &state)
+}
 
-    /// What is wrong with a table; nothing when all is well.
-    fn maintain_one(
-        &mut self,
-        kind: MaintenanceKind,
-        schema: &str,
-        name: &str,
-    ) -> Result<Vec<String>> {
-        if catalog::system_schema(schema).is_some() {
+/// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: as of the whole table, once the names are known. `None` for other actions.
+pub(crate) fn maintain_partitions(
+    session: &mut Session,
+    name: &syntax::ast::ObjectName,
+    action: &PartitionAction,
+    sink: &mut dyn ResultSink,
+) -> Option<Result<()>> {
+    let (kind, names) = match action {
+        PartitionAction::Analyze { names, .. } => (MaintenanceKind::Analyze, names),
+        PartitionAction::Check { names, .. } => (MaintenanceKind::Check, names),
+        PartitionAction::Optimize { names, .. } => (MaintenanceKind::Optimize, names),
+        PartitionAction::Repair { names, .. } => (MaintenanceKind::Repair, names),
+        _ => return None,
+    };
+    Some(maintain_named_partitions(session, name, kind, names, sink))
+}
+
+fn maintain_named_partitions(
+    session: &mut Session,
+    name: &syntax::ast::ObjectName,
+    kind: MaintenanceKind,
+    names: &PartitionNames,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let (schema, table) = session.qualify(name)?;
+    let found = session.find_table(&schema, &table)?;
+    let full = format!("{schema}.{table}");
+    let fault = match (&found.partitioning, names) {
+        (None, _) => Some(errors::err!(PARTITION_MGMT_ON_NONPARTITIONED)),
+        (Some(own), PartitionNames::List(names)) => {
+            let is_unknown = |name: &syntax::ast::Ident| own.named(&name.text).is_none();
+            let unknown = names.iter().any(is_unknown);
+            unknown.then(|| errors::err!(DROP_PARTITION_NON_EXISTENT, full))
+        }
+        (Some(_), PartitionNames::All) => None,
+    };
+    let operation = operation_of(kind);
+    let row =
+        |kind: &str, text: &str| [full.as_str(), operation, kind, text].map(Value::text).to_vec();
+    let rows = match (&fault, kind) {
+        (Some(error), _) => {
+            vec![row("Error", error.message()), row("status", "Operation failed")]
+        }
+        (None, MaintenanceKind::Optimize) => {
+            maintain_one(session, kind, &schema, &table)?;
+            let text = "Table does not support optimize on partitions. All partitions will \
+                        be rebuilt and analyzed.";
+            vec![row("note", text), row("status", "OK")]
+        }
+        (None, _) => match maintain_one(session, kind, &schema, &table) {
+            Ok(findings) if findings.is_empty() => vec![row("status", "OK")],
+            Ok(findings) => {
+                let mut rows: Vec<_> =
+                    findings.iter().map(|finding| row("error", finding)).collect();
+                rows.push(row("status", "Corrupt"));
+                rows
+            }
+            Err(error) => {
+                vec![row("Error", error.message()), row("status", "Operation failed")]
+            }
+        },
+    };
+    let state = session.state_info();
+    send_rows(sink, &outcome_columns(), &rows, &state)
+}
+
+/// Tables that are computed: they can be checked, and nothing else can be done to them.
+fn information_table(
+    session: &Session,
+    kind: MaintenanceKind,
+    schema: Arc<str>,
+    table: Arc<str>,
+) -> Result<(Arc<str>, Arc<str>)> {
+    let Some(known) = catalog::system_schema(&schema) else {
+        return Ok((schema, table));
+    };
+    let may = matches!(kind, MaintenanceKind::Check | MaintenanceKind::Checksum);
+    if !may && known == "information_schema" {
+        let host = session.shown_host(&session.account);
+        errors::bail!(DBACCESS_DENIED_ERROR, session.account.user, host, known);
+    }
+    let exact = session.server.registry.information_table(known, &table);
+    match exact {
+        Some(found) => Ok((known.into(), found.name().into())),
+        None if known == "information_schema" => {
+            Err(errors::err!(UNKNOWN_TABLE, table.to_uppercase(), known))
+        }
+        None => Ok((schema, table)),
+    }
+}
+
+/// What is wrong with a table; nothing when all is well.
+fn maintain_one(
+    session: &mut Session,
+    kind: MaintenanceKind,
+    schema: &str,
+    name: &str,
+) -> Result<Vec<String>> {
+    if catalog::system_schema(schema).is_some() {
+        return Ok(Vec::new());
+    }
+    let Some(relation) = session.view().relation(schema, name) else {
+        return Err(errors::err!(NO_SUCH_TABLE, schema, name));
+    };
+    let catalog::Relation::Table(table) = relation else {
+        if kind == MaintenanceKind::Check {
             return Ok(Vec::new());
         }
-        let Some(relation) = self.view().relation(schema, name) else {
-            return Err(errors::err!(NO_SUCH_TABLE, schema, name));
-        };
-        let catalog::Relation::Table(table) = relation else {
-            if kind == MaintenanceKind::Check {
-                return Ok(Vec::new());
-            }
-            let message = format!("'{schema}.{name}' is not BASE TABLE");
-            return Err(Error::new(errors::ErrorCode::WRONG_OBJECT, message));
-        };
-        let mut needed = PrivilegeSet::SELECT;
-        if kind != MaintenanceKind::Check {
-            needed |= PrivilegeSet::INSERT;
-        }
-        self.require_on_table(schema, name, needed)?;
-        match kind {
-            MaintenanceKind::Check => {}
-            MaintenanceKind::Analyze => return self.analyze_table(&table).map(|()| Vec::new()),
-            MaintenanceKind::Checksum | MaintenanceKind::Optimize | MaintenanceKind::Repair => {
-                return Ok(Vec::new());
-            }
-        }
-        let engine = self.transactions.engine(&table.engine)?;
-        // Beside changes the engine would report rows that are half way from one index to the next.
-        let (wanted, timeout) =
-            ([(Some(table.id), LockMode::NoWrite)], self.settings.lock_wait_timeout);
-        let cancel = self.shared.cancel.clone();
-        let locks = self.server.metadata_locks.clone();
-        let _guard = locks.lock(self.shared.id, &wanted, timeout, &cancel)?;
-        if self.view().table(schema, name).is_none_or(|now| now.id != table.id) {
-            return Err(errors::err!(NO_SUCH_TABLE, schema, name));
-        }
-        let mut faults = Vec::new();
-        for part in table.engine_tables() {
-            let found = sys::blocking::blocking(|| engine.check_table(part.id));
-            faults.extend(found.map_err(|error| error.into_error(&cancel))?);
-        }
-        if table.fulltext.is_empty() {
-            return Ok(faults);
-        }
-        let (layout, missing) = binder::record_of(&table);
-        let index = |index: &catalog::FulltextIndex| {
-            (index.name.to_string(), binder::fulltext_write(&table, index))
-        };
-        let checked = exec::FulltextTable {
-            table: table.id.0,
-            layout,
-            missing,
-            indexes: table.fulltext.iter().map(index).collect(),
-        };
-        let txn = self.transactions.transaction(&table.engine)?;
-        let found = sys::blocking::blocking(|| exec::check_fulltext(&checked, txn, &cancel));
-        faults.extend(found?);
-        Ok(faults)
+        let message = format!("'{schema}.{name}' is not BASE TABLE");
+        return Err(Error::new(errors::ErrorCode::WRONG_OBJECT, message));
+    };
+    let mut needed = PrivilegeSet::SELECT;
+    if kind != MaintenanceKind::Check {
+        needed |= PrivilegeSet::INSERT;
     }
+    session.require_on_table(schema, name, needed)?;
+    match kind {
+        MaintenanceKind::Check => {}
+        MaintenanceKind::Analyze => return analyze_table(session, &table).map(|()| Vec::new()),
+        MaintenanceKind::Checksum | MaintenanceKind::Optimize | MaintenanceKind::Repair => {
+            return Ok(Vec::new());
+        }
+    }
+    let engine = session.transactions.engine(&table.engine)?;
+    // Beside changes the engine would report rows that are half way from one index to the next.
+    let (wanted, timeout) =
+        ([(Some(table.id), LockMode::NoWrite)], session.settings.lock_wait_timeout);
+    let cancel = session.shared.cancel.clone();
+    let locks = session.server.metadata_locks.clone();
+    let _guard = locks.lock(session.shared.id, &wanted, timeout, &cancel)?;
+    if session.view().table(schema, name).is_none_or(|now| now.id != table.id) {
+        return Err(errors::err!(NO_SUCH_TABLE, schema, name));
+    }
+    let mut faults = Vec::new();
+    for part in table.engine_tables() {
+        let found = sys::blocking::blocking(|| engine.check_table(part.id));
+        faults.extend(found.map_err(|error| error.into_error(&cancel))?);
+    }
+    if table.fulltext.is_empty() {
+        return Ok(faults);
+    }
+    let (layout, missing) = binder::record_of(&table);
+    let index = |index: &catalog::FulltextIndex| {
+        (index.name.to_string(), binder::fulltext_write(&table, index))
+    };
+    let checked = exec::FulltextTable {
+        table: table.id.0,
+        layout,
+        missing,
+        indexes: table.fulltext.iter().map(index).collect(),
+    };
+    let txn = session.transactions.transaction(&table.engine)?;
+    let found = sys::blocking::blocking(|| exec::check_fulltext(&checked, txn, &cancel));
+    faults.extend(found?);
+    Ok(faults)
+}
 
-    /// ANALYZE TABLE: statistics are made anew, and plans that were chosen by the old ones go: they are of a version of the table that
-    /// is over.
-    fn analyze_table(&mut self, table: &Table) -> Result<()> {
-        let cancel = self.shared.cancel.clone();
-        let engine = self.transactions.engine(&table.engine)?;
-        let word = |error: engine_api::EngineError| error.into_error(&cancel);
-        engine.forget_stats(table.id).map_err(word)?;
-        sys::blocking::blocking(|| engine.table_stats(table.id)).map_err(word)?;
-        self.renew_histograms(table)?;
-        if !table.temporary {
-            self.server.catalog.commit_alone(&[Edit::RenewTable(table.id)], &cancel)?;
-        }
-        Ok(())
+/// ANALYZE TABLE: statistics are made anew, and plans that were chosen by the old ones go: they are of a version of the table that
+/// is over.
+fn analyze_table(session: &mut Session, table: &Table) -> Result<()> {
+    let cancel = session.shared.cancel.clone();
+    let engine = session.transactions.engine(&table.engine)?;
+    let word = |error: engine_api::EngineError| error.into_error(&cancel);
+    engine.forget_stats(table.id).map_err(word)?;
+    sys::blocking::blocking(|| engine.table_stats(table.id)).map_err(word)?;
+    crate::histogram::renew_histograms(session, table)?;
+    if !table.temporary {
+        session.server.catalog.commit_alone(&[Edit::RenewTable(table.id)], &cancel)?;
     }
+    Ok(())
+}
 
-    /// CHECKSUM TABLE: a number that depends on the rows, not on their order.
-    fn checksum_tables(
-        &mut self,
-        maintenance: &TableMaintenance,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut rows = Vec::new();
-        let quick = maintenance.options.iter().any(|option| &**option == "QUICK");
-        for name in &maintenance.tables {
-            let (schema, table) = self.qualify(name)?;
-            let (schema, table) = self.information_table(maintenance.kind, schema, table)?;
-            let computed = catalog::system_schema(&schema).is_some();
-            let sum = match self.checksum(&schema, &table) {
-                Err(_) if computed => Value::Null,
-                // No checksum is kept that could be shown without reading.
-                Ok(_) if quick => Value::Null,
-                Ok(sum) => Value::UInt(sum),
-                Err(error) => {
-                    self.working.push_error(errors::Level::Error, &error);
-                    Value::Null
-                }
-            };
-            rows.push(vec![Value::text(&format!("{schema}.{table}")), sum]);
-        }
-        let text = DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI);
-        let columns = [
-            ColumnMeta::computed("Table", text),
-            ColumnMeta::computed("Checksum", DataType::bigint_unsigned()),
-        ];
-        let commit = self.finish_transaction_scope()?;
-        let state = plugin_api::OkInfo { commit, ..self.state_info() };
-        send_rows(sink, &columns, &rows, &state)
+/// CHECKSUM TABLE: a number that depends on the rows, not on their order.
+fn checksum_tables(
+    session: &mut Session,
+    maintenance: &TableMaintenance,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    let quick = maintenance.options.iter().any(|option| &**option == "QUICK");
+    for name in &maintenance.tables {
+        let (schema, table) = session.qualify(name)?;
+        let (schema, table) = information_table(session, maintenance.kind, schema, table)?;
+        let computed = catalog::system_schema(&schema).is_some();
+        let sum = match checksum(session, &schema, &table) {
+            Err(_) if computed => Value::Null,
+            // No checksum is kept that could be shown without reading.
+            Ok(_) if quick => Value::Null,
+            Ok(sum) => Value::UInt(sum),
+            Err(error) => {
+                session.working.push_error(errors::Level::Error, &error);
+                Value::Null
+            }
+        };
+        rows.push(vec![Value::text(&format!("{schema}.{table}")), sum]);
     }
+    let text = DataType::varchar(128, CollationId::UTF8MB4_0900_AI_CI);
+    let columns = [
+        ColumnMeta::computed("Table", text),
+        ColumnMeta::computed("Checksum", DataType::bigint_unsigned()),
+    ];
+    let commit = session.finish_transaction_scope()?;
+    let state = plugin_api::OkInfo { commit, ..session.state_info() };
+    send_rows(sink, &columns, &rows, &state)
+}
 
-    fn checksum(&mut self, schema: &str, name: &str) -> Result<u64> {
-        let table = self.find_table(schema, name)?;
-        self.require_on_table(schema, name, PrivilegeSet::SELECT)?;
-        let cancel = self.shared.cancel.clone();
-        let txn = self.transactions.transaction(&table.engine)?;
-        let word = |error: engine_api::EngineError| error.into_error(&cancel);
-        let cursor = txn
-            .open_cursor(&ScanSpec {
-                table: table.id,
-                index: engine_api::IndexId::CLUSTERED,
-                range: KeyRange::ALL,
-                direction: Direction::Forward,
-                lock: RowLock::None,
-                wait: WaitPolicy::Wait,
-            })
-            .map_err(word)?;
-        let mut batch = RowBatch::new();
-        let mut sum = 0_u32;
-        loop {
-            batch.clear();
-            if txn.fetch(cursor, FETCH_ROWS, &mut batch).map_err(word)? == 0 {
-                break;
-            }
-            cancel.check()?;
-            for row in batch.iter() {
-                sum = sum.wrapping_add(stdx::hash_bytes(0, row.record) as u32);
-            }
+fn checksum(session: &mut Session, schema: &str, name: &str) -> Result<u64> {
+    let table = session.find_table(schema, name)?;
+    session.require_on_table(schema, name, PrivilegeSet::SELECT)?;
+    let cancel = session.shared.cancel.clone();
+    let txn = session.transactions.transaction(&table.engine)?;
+    let word = |error: engine_api::EngineError| error.into_error(&cancel);
+    let cursor = txn
+        .open_cursor(&ScanSpec {
+            table: table.id,
+            index: engine_api::IndexId::CLUSTERED,
+            range: KeyRange::ALL,
+            direction: Direction::Forward,
+            lock: RowLock::None,
+            wait: WaitPolicy::Wait,
+        })
+        .map_err(word)?;
+    let mut batch = RowBatch::new();
+    let mut sum = 0_u32;
+    loop {
+        batch.clear();
+        if txn.fetch(cursor, FETCH_ROWS, &mut batch).map_err(word)? == 0 {
+            break;
         }
-        txn.close_cursor(cursor);
-        Ok(u64::from(sum))
+        cancel.check()?;
+        for row in batch.iter() {
+            sum = sum.wrapping_add(stdx::hash_bytes(0, row.record) as u32);
+        }
     }
+    txn.close_cursor(cursor);
+    Ok(u64::from(sum))
 }

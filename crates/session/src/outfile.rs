@@ -15,48 +15,46 @@ use types::DataType;
 
 use crate::load_data::{Format, file_error};
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 /// Files are for the server's user and group.
 const FILE_MODE: u32 = 0o640;
 
-impl Session {
-    /// Runs a SELECT whose rows go to a file; without a format, one row as it is.
-    pub(crate) fn select_into_file(
-        &mut self,
-        statement: &Statement,
-        file: &str,
-        charset: Option<&str>,
-        format: Option<&FileFormat>,
-        running: &Running<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.require_global(PrivilegeSet::FILE)?;
-        let charset = match charset {
-            None => None,
-            Some(name) => Some(
-                charset::charset_by_name(name).ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, name))?,
-            ),
-        };
-        let planned = self.plan_and_lock(statement, running)?;
-        let path = self.data_path(file)?;
-        let output = create_file(&path, file)?;
-        let types = planned.program.columns().iter().map(|column| column.ty.clone()).collect();
-        let mut rows = FileRows {
-            output: BufWriter::new(output),
-            format: format.map(Format::new),
-            charset,
-            types,
-            count: 0,
-        };
-        let outcome = self.run_program(&planned, running.parameters, &mut rows)?;
-        rows.output.flush().map_err(Error::internal)?;
-        let affected_rows = rows.count;
-        self.services.note_outcome(planned.kind, &outcome, self.client.found_rows);
-        self.services.row_count = affected_rows as i64;
-        let commit = self.finish_transaction_scope()?;
-        self.send_ok(sink, OkInfo { affected_rows, commit, ..OkInfo::default() })
-    }
+/// Runs a SELECT whose rows go to a file; without a format, one row as it is.
+pub(crate) fn select_into_file(
+    session: &mut Session,
+    statement: &Statement,
+    file: &str,
+    charset: Option<&str>,
+    format: Option<&FileFormat>,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.require_global(PrivilegeSet::FILE)?;
+    let charset = match charset {
+        None => None,
+        Some(name) => {
+            Some(charset::charset_by_name(name).ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, name))?)
+        }
+    };
+    let planned = session.plan_and_lock(statement, running)?;
+    let path = crate::load_data::data_path(session, file)?;
+    let output = create_file(&path, file)?;
+    let types = planned.program.columns().iter().map(|column| column.ty.clone()).collect();
+    let mut rows = FileRows {
+        output: BufWriter::new(output),
+        format: format.map(Format::new),
+        charset,
+        types,
+        count: 0,
+    };
+    let outcome = session.run_program(&planned, running.parameters, &mut rows)?;
+    rows.output.flush().map_err(Error::internal)?;
+    let affected_rows = rows.count;
+    session.services.note_outcome(planned.kind, &outcome, session.client.found_rows);
+    session.services.row_count = affected_rows as i64;
+    let commit = session.finish_transaction_scope()?;
+    session.send_ok(sink, OkInfo { affected_rows, commit, ..OkInfo::default() })
 }
 
 fn create_file(path: &Path, name: &str) -> Result<File> {

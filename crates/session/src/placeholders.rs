@@ -55,6 +55,11 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
     rest.len()
 }
 
+/// Whether a text has nothing to run.
+pub(crate) fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::count;

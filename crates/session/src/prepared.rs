@@ -13,14 +13,15 @@ use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
 use types::{DataType, SqlMode, TypeKind, Value};
 
+use crate::placeholders::is_blank;
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanKey, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
 use crate::session::Session;
-use crate::statement::{Origin, Running, is_blank, parse_error};
 use crate::status::Counter;
 use accounts::Resource;
+use programs::{Origin, Running, parse_error};
 
 /// Most parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
@@ -393,7 +394,7 @@ impl Session {
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
-                let planned = self.plan_rewritten(statement, source, None)?;
+                let planned = crate::admin::plan_rewritten(self, statement, source, None)?;
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             // The result of other statements is known when they run.

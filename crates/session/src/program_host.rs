@@ -22,7 +22,7 @@ use crate::plan_cache::{PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::server::Server;
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 /// What a call puts aside and gets back.
 pub(crate) struct Outside {

@@ -9,14 +9,15 @@ use plugin_api::{FunctionContext, OkInfo, ResultSink};
 use syntax::ast::{self, Statement};
 use types::{DataType, Value};
 
+use crate::outfile;
 use crate::planned::{Planned, PlannedKind};
 use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::sink::{ClientRows, CollectedRows, NoRows, SingleRow};
-use crate::statement::Running;
 use crate::transaction_scope::Writable;
 use accounts::Resource;
 use describe::Information;
+use programs::Running;
 
 /// Plans that are expected to touch more rows than this hand their reactor over before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;
@@ -41,10 +42,18 @@ impl Session {
             }
             Some(ast::Into::Outfile { file, charset, format }) => {
                 let charset = charset.as_ref().map(|name| &*name.text);
-                self.select_into_file(statement, file, charset, Some(format), running, sink)
+                outfile::select_into_file(
+                    self,
+                    statement,
+                    file,
+                    charset,
+                    Some(format),
+                    running,
+                    sink,
+                )
             }
             Some(ast::Into::Dumpfile(file)) => {
-                self.select_into_file(statement, file, None, None, running, sink)
+                outfile::select_into_file(self, statement, file, None, None, running, sink)
             }
         }
     }
@@ -90,11 +99,9 @@ impl Session {
     /// Types of the values that a statement is run with, where it has parameters.
     pub(crate) fn parameter_types(&self, running: &Running<'_>) -> Option<Vec<DataType>> {
         match running.origin {
-            crate::statement::Origin::Text => None,
-            crate::statement::Origin::Program => {
-                self.programs.frame().map(|frame| frame.types().to_vec())
-            }
-            crate::statement::Origin::Prepared => {
+            programs::Origin::Text => None,
+            programs::Origin::Program => self.programs.frame().map(|frame| frame.types().to_vec()),
+            programs::Origin::Prepared => {
                 let collation = self.settings.collation_connection.id;
                 let ty = |value| crate::prepared::type_of_value(value, collation);
                 Some(running.parameters.iter().map(ty).collect())

@@ -5,18 +5,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
-pub(crate) use programs::{Origin, Running, parse_error, parse_options_of};
+use programs::{Origin, Running, parse_error, parse_options_of};
 use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
 use crate::backup::Backup;
-use crate::ddl;
 use crate::lock_tables::Names;
+use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
 use crate::statement_kind::{Before, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
+use crate::{admin, backup, ddl, load_data, maintenance, set};
 use accounts::Resource;
 
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
@@ -267,8 +268,10 @@ impl Session {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Do(_) => self.run_planned_statement(statement, running, sink),
-            Statement::Explain(explain) => self.run_explain(statement, explain, running, sink),
-            Statement::LoadData(load) => self.run_load_data(load, running, sink),
+            Statement::Explain(explain) => {
+                admin::run_explain(self, statement, explain, running, sink)
+            }
+            Statement::LoadData(load) => load_data::run_load_data(self, load, running, sink),
             // Definitions.
             Statement::CreateDatabase(create) => ddl::create_database(self, create, sink),
             Statement::AlterDatabase(alter) => ddl::alter_database(self, alter, sink),
@@ -337,12 +340,12 @@ impl Session {
             }
             Statement::Deallocate(name) => self.deallocate_named(name, sink),
             // Session.
-            Statement::Set(items) => self.run_set(items, running, sink),
+            Statement::Set(items) => set::run_set(self, items, running, sink),
             Statement::Use(name) => {
                 self.use_schema(&name.text)?;
                 self.send_ok(sink, OkInfo::default())
             }
-            Statement::Kill { query, id } => self.run_kill(*query, id, running, sink),
+            Statement::Kill { query, id } => admin::run_kill(self, *query, id, running, sink),
             // Accounts.
             Statement::CreateUser(_)
             | Statement::AlterUser(_)
@@ -357,25 +360,29 @@ impl Session {
             Statement::SetRole(choice) => self.set_role(choice, sink),
             // Information.
             Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
-                self.run_rewritten(statement, running, sink)
+                admin::run_rewritten(self, statement, running, sink)
             }
             Statement::GetDiagnostics(get) => self.get_diagnostics(get, running, sink),
             Statement::Signal(signal) => self.run_signal(signal, running, sink),
             // Administration.
-            Statement::TableMaintenance(maintenance) => self.maintain_tables(maintenance, sink),
-            Statement::Flush(flush) => self.run_flush(flush, sink),
-            Statement::ResetPersist { if_exists, name } => {
-                self.reset_persist(*if_exists, name.as_deref(), sink)
+            Statement::TableMaintenance(maintenance) => {
+                maintenance::maintain_tables(self, maintenance, sink)
             }
-            Statement::Backup { directory } => self.run_backup(directory, Backup::Kept, sink),
+            Statement::Flush(flush) => admin::run_flush(self, flush, sink),
+            Statement::ResetPersist { if_exists, name } => {
+                set::reset_persist(self, *if_exists, name.as_deref(), sink)
+            }
+            Statement::Backup { directory } => {
+                backup::run_backup(self, directory, Backup::Kept, sink)
+            }
             Statement::Clone(clone) => match &**clone {
                 CloneStatement::Local { directory } => {
-                    self.run_backup(directory, Backup::Started, sink)
+                    backup::run_backup(self, directory, Backup::Started, sink)
                 }
                 CloneStatement::Instance { .. } => Err(Error::not_supported("CLONE INSTANCE")),
             },
-            Statement::Shutdown => self.run_shutdown(sink),
-            Statement::KeyCache(_) => self.key_cache(sink),
+            Statement::Shutdown => admin::run_shutdown(self, sink),
+            Statement::KeyCache(_) => admin::key_cache(),
             _ => Err(Error::not_supported(kind.unsupported.unwrap_or("this statement"))),
         }
     }
@@ -388,10 +395,6 @@ fn near(rest: &[u8], text: &[u8]) -> Error {
     let before = &text[..text.len() - rest.len() + start];
     let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
     err!(PARSE_ERROR, shown, line)
-}
-
-pub(crate) fn is_blank(text: &[u8]) -> bool {
-    text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0)
 }
 
 /// Whether nothing but comments is there.

@@ -76,6 +76,40 @@ impl Definitions {
         self.sorted[usize::from(id.0)]
     }
 
+    /// The variable that an old name stands for; any other is itself.
+    pub fn canonical(&self, id: VariableId) -> VariableId {
+        let other = match self.get(id).name {
+            "tx_isolation" => "transaction_isolation",
+            "tx_read_only" => "transaction_read_only",
+            "identity" => "last_insert_id",
+            _ => return id,
+        };
+        self.find(other).unwrap_or(id)
+    }
+
+    /// What a character set's collation becomes when it is set to `value`, or a collation's character set; `None` for other variables.
+    ///
+    /// # Errors
+    /// 1115, 1273.
+    pub fn partner(&self, id: VariableId, value: &str) -> Result<Option<(VariableId, Value)>> {
+        let name = self.get(id).name;
+        let (partner, value) = match name {
+            "character_set_connection" | "character_set_server" | "character_set_database" => {
+                let charset = charset::charset_by_name(value)
+                    .ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, value))?;
+                let collation = charset::collation_or_binary(charset.default_collation);
+                (name.replace("character_set", "collation"), collation.name)
+            }
+            "collation_connection" | "collation_server" | "collation_database" => {
+                let collation = charset::collation_by_name(value)
+                    .ok_or_else(|| err!(UNKNOWN_COLLATION, value))?;
+                (name.replace("collation", "character_set"), collation.charset.name)
+            }
+            _ => return Ok(None),
+        };
+        Ok(self.find(&partner).map(|id| (id, Value::text(value))))
+    }
+
     /// All variables by name.
     pub fn iter(&self) -> impl Iterator<Item = (VariableId, &'static Definition)> + '_ {
         let id = |(position, definition): (usize, &&'static Definition)| {

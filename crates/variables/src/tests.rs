@@ -170,3 +170,20 @@ fn settings_decode_what_the_variables_say() {
     assert!(settings.tracks("sql_mode") && settings.tracks("autocommit"));
     assert!(!settings.tracks("time_zone"));
 }
+
+#[test]
+fn old_names_are_the_new_variables_and_collations_follow_character_sets() {
+    let definitions = Definitions::new();
+    let find = |name: &str| definitions.find(name).expect("known");
+    let isolation = find("transaction_isolation");
+    assert_eq!(definitions.canonical(find("tx_isolation")), isolation);
+    assert_eq!(definitions.canonical(isolation), isolation);
+    let partner = |name: &str, value: &str| definitions.partner(find(name), value);
+    let collation = partner("character_set_server", "latin1").expect("valid");
+    let latin = Value::text("latin1_swedish_ci");
+    assert_eq!(collation, Some((find("collation_server"), latin)));
+    let charset = partner("collation_connection", "utf8mb4_bin").expect("valid");
+    assert_eq!(charset, Some((find("character_set_connection"), Value::text("utf8mb4"))));
+    assert_eq!(partner("character_set_client", "latin1").expect("valid"), None);
+    assert_eq!(partner("collation_server", "klingon").expect_err("refused").code().0, 1273);
+}

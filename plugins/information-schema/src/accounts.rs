@@ -7,8 +7,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
-use crate::row::{time, yes_no};
+use crate::row::{Emit, time, yes_no};
 
 /// `'user'@'host'`.
 fn grantee(account: &AccountView) -> Value {

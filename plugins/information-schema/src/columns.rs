@@ -4,8 +4,7 @@ use errors::Result;
 use plugin_api::{ColumnView, InfoFilter, InformationContext, TableDetail, TableView};
 use types::{CollationId, DataType, NOT_FIXED_DECIMALS, TypeKind, Value};
 
-use crate::Emit;
-use crate::row::{catalog, optional, optional_number, yes_no};
+use crate::row::{Emit, catalog, optional, optional_number, yes_no};
 use crate::tables::visit_tables;
 
 /// `COLUMNS`.

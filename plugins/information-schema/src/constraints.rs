@@ -7,8 +7,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
-use crate::row::{catalog, yes_no};
+use crate::row::{Emit, catalog, yes_no};
 use crate::tables::visit_tables;
 
 fn visit(

@@ -7,8 +7,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
-use crate::row::{optional, time, yes_no};
+use crate::row::{Emit, optional, time, yes_no};
 use crate::tables::visit_tables;
 
 /// `GLOBAL_VARIABLES`.

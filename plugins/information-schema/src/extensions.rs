@@ -5,8 +5,7 @@ use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, TableDetail};
 use types::Value;
 
-use crate::Emit;
-use crate::row::catalog;
+use crate::row::{Emit, catalog};
 use crate::tables::{UNLISTED, visit_tables};
 
 /// `SCHEMATA_EXTENSIONS`.

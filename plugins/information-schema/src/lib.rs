@@ -24,6 +24,8 @@ use errors::Result;
 use plugin_api::{
     InfoColumn, InfoFilter, InformationContext, InformationTable, Plugin, PluginInfo, Registrar,
 };
+
+use row::Emit;
 use types::Value;
 
 /// The plugin.
@@ -47,9 +49,6 @@ impl Plugin for InformationSchema {
 
 /// Produces the rows of a table.
 type Producer = fn(&dyn InformationContext, &InfoFilter, &mut Emit<'_>) -> Result<()>;
-
-/// Takes rows.
-type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
 
 struct FactTable {
     definition: definition::Definition,

@@ -7,8 +7,7 @@ use errors::Result;
 use plugin_api::{InfoFilter, InformationContext};
 use types::{Time, Value};
 
-use crate::Emit;
-use crate::row::{optional, time};
+use crate::row::{Emit, optional, time};
 
 const MICROS: u64 = 1_000_000;
 

@@ -7,9 +7,8 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
 use crate::accounts::{routine_set_text, set_text};
-use crate::row::yes_no;
+use crate::row::{Emit, yes_no};
 
 /// `APPLICABLE_ROLES`: roles granted to the account, and to those roles.
 pub fn applicable(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {

@@ -4,9 +4,8 @@ use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, ParameterView, RoutineView, SchemaView};
 use types::{DataType, DateTime, TypeKind, Value};
 
-use crate::Emit;
 use crate::columns::{has_character_set, lengths, numeric_size};
-use crate::row::{catalog, optional, optional_number, time, yes_no};
+use crate::row::{Emit, catalog, optional, optional_number, time, yes_no};
 
 fn visit(
     ctx: &dyn InformationContext,

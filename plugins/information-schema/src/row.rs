@@ -1,6 +1,10 @@
 //! Small helpers that turn facts into cells.
 
+use errors::Result;
 use types::{DateTime, Value};
+
+/// Takes rows.
+pub type Emit<'a> = dyn FnMut(&[Value]) -> Result<()> + 'a;
 
 /// Text, or NULL.
 pub fn optional(text: Option<&str>) -> Value {

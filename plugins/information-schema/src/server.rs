@@ -7,8 +7,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
-use crate::row::{optional, yes_no};
+use crate::row::{Emit, optional, yes_no};
 
 /// `CHARACTER_SETS`.
 pub fn character_sets(

@@ -5,8 +5,7 @@ use plugin_api::{InfoFilter, InformationContext, TableDetail};
 use types::geometry::{SRS_LIST, reference_system};
 use types::{TypeKind, Value};
 
-use crate::Emit;
-use crate::row::{catalog, optional, optional_number};
+use crate::row::{Emit, catalog, optional, optional_number};
 use crate::tables::visit_tables;
 
 /// `ST_GEOMETRY_COLUMNS`.

@@ -4,8 +4,7 @@ use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, PlanCacheView};
 use types::Value;
 
-use crate::Emit;
-use crate::row::{optional, time};
+use crate::row::{Emit, optional, time};
 
 /// Picoseconds of a second and of a nanosecond: the unit of all times here.
 const SECOND: u64 = 1_000_000_000_000;

@@ -6,8 +6,7 @@ use plugin_api::{
 };
 use types::Value;
 
-use crate::Emit;
-use crate::row::{catalog, optional, optional_number, time};
+use crate::row::{Emit, catalog, optional, optional_number, time};
 
 /// Calls `visit` for each table that the filter on `schema_column` and `table_column` lets through.
 pub fn visit_tables(

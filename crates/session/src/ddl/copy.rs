@@ -13,7 +13,7 @@ use types::SqlMode;
 use super::alter::publish_altered;
 use super::create::{draw_ids, run_on_new_table, set_next_auto_increment};
 use crate::session::Session;
-use crate::statement::{Origin, Running};
+use programs::{Origin, Running};
 
 /// What a copy takes over.
 pub(crate) struct Copied<'a> {

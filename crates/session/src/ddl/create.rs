@@ -16,7 +16,7 @@ use super::definer::Definer;
 use super::drop::{drop_tables, drop_temporary, in_own_temporary_transaction};
 use crate::session::Session;
 use crate::sink::NoRows;
-use crate::statement::Running;
+use programs::Running;
 
 /// CREATE TABLE.
 pub(crate) fn create_table(

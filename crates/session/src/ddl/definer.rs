@@ -14,7 +14,7 @@ use variables::Settings;
 
 use crate::server::Server;
 use crate::session::Session;
-use crate::statement::{Origin, Running, parse_error};
+use programs::{Origin, Running, parse_error};
 
 /// The session whose statement makes a definition.
 pub(crate) struct Definer<'a> {

@@ -6,7 +6,7 @@ use syntax::ast::{AlterAction, AlterTable, CreateIndex, DropIndex, Ident, TableC
 
 use super::alter::alter_with;
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 /// CREATE INDEX.
 pub(crate) fn create_index(

@@ -11,7 +11,7 @@ use syntax::Statement;
 use syntax::ast::{self, CheckOption, CreateView, DropObjects, SqlSecurity, ViewAlgorithm};
 
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 /// CREATE VIEW and ALTER VIEW.
 pub(crate) fn create_view(
@@ -159,7 +159,7 @@ pub(crate) fn understood_query(
     let changes = session.planner().spelled_names(&statement, source)?;
     let text = apply(&changes, span, source);
     let parsed = syntax::parse_one(&text, &session.parse_options())
-        .map_err(|error| crate::statement::parse_error(&error))?;
+        .map_err(|error| programs::parse_error(&error))?;
     let Statement::Query(mut query) = parsed.0 else {
         return Err(errors::Error::internal("the query of a view is none"));
     };

@@ -23,7 +23,7 @@ use types::{CollationId, DataType, SqlMode, Value};
 use crate::planned::Planned;
 use crate::server::Server;
 use crate::session::Session;
-use crate::statement::{Origin, Running};
+use programs::{Origin, Running};
 
 pub(crate) use reader::Format;
 use reader::{Field, Reader, Record};
@@ -65,312 +65,307 @@ struct Load<'a> {
     has_programs: bool,
 }
 
-impl Session {
-    /// LOAD DATA.
-    pub(crate) fn run_load_data(
-        &mut self,
-        load: &LoadData,
-        running: &Running<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        refuse_unbuilt(load)?;
-        let (schema, name) = self.qualify(&load.table)?;
-        let table = self.find_table(&schema, &name)?;
-        let mut work = self.prepare_load(load, &table)?;
-        if load.local {
-            self.require_local_files()?;
-        } else {
-            self.require_global(PrivilegeSet::FILE)?;
-        }
-        // Planned before the client is asked for its file, so that most mistakes are found without it.
-        let first = self.load_plan(&mut work, running, usize::MAX, 1)?;
-        work.has_programs = !first.programs.is_empty();
-        self.transactions.savepoint(SAVEPOINT);
-        let result = if load.local {
-            let mut file = sink.local_file(&load.file)?;
-            self.load_together(&mut work, running, &table, &mut || file.read())
-        } else {
-            let mut file = open_file(&self.data_path(&load.file)?)?;
-            self.load_together(&mut work, running, &table, &mut || read_piece(&mut file))
-        };
-        if let Err(error) = result {
-            // The error that stopped the load is the one to report.
-            let _ = self.transactions.rollback_to(SAVEPOINT);
-            let _ = self.transactions.release(SAVEPOINT);
-            return Err(error);
-        }
-        let _ = self.transactions.release(SAVEPOINT);
-        self.finish_load(&work.counts, sink)
+/// LOAD DATA.
+pub(crate) fn run_load_data(
+    session: &mut Session,
+    load: &LoadData,
+    running: &Running<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    refuse_unbuilt(load)?;
+    let (schema, name) = session.qualify(&load.table)?;
+    let table = session.find_table(&schema, &name)?;
+    let mut work = prepare_load(session, load, &table)?;
+    if load.local {
+        require_local_files(session)?;
+    } else {
+        session.require_global(PrivilegeSet::FILE)?;
     }
-
-    fn finish_load(&mut self, counts: &Counts, sink: &mut dyn ResultSink) -> Result<()> {
-        let stored = counts.records - counts.skipped;
-        let affected_rows = stored + counts.deleted;
-        self.services.row_count = affected_rows as i64;
-        let info = format!(
-            "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
-            counts.records,
-            counts.deleted,
-            counts.skipped,
-            self.working.warning_count(),
-        );
-        let commit = self.finish_transaction_scope()?;
-        self.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
+    // Planned before the client is asked for its file, so that most mistakes are found without it.
+    let first = load_plan(session, &mut work, running, usize::MAX, 1)?;
+    work.has_programs = !first.programs.is_empty();
+    session.transactions.savepoint(SAVEPOINT);
+    let result = if load.local {
+        let mut file = sink.local_file(&load.file)?;
+        load_together(session, &mut work, running, &table, &mut || file.read())
+    } else {
+        let mut file = open_file(&data_path(session, &load.file)?)?;
+        load_together(session, &mut work, running, &table, &mut || read_piece(&mut file))
+    };
+    if let Err(error) = result {
+        // The error that stopped the load is the one to report.
+        let _ = session.transactions.rollback_to(SAVEPOINT);
+        let _ = session.transactions.release(SAVEPOINT);
+        return Err(error);
     }
+    let _ = session.transactions.release(SAVEPOINT);
+    finish_load(session, &work.counts, sink)
+}
 
-    fn prepare_load<'a>(&self, load: &'a LoadData, table: &Table) -> Result<Load<'a>> {
-        let targets = if load.columns.is_empty() {
-            let visible = table
-                .columns
-                .iter()
-                .filter(|column| column.generated.is_none() && !column.invisible);
-            visible.map(|column| LoadColumn::Column(column_name(&column.name))).collect()
-        } else {
-            load.columns.clone()
-        };
-        for assignment in &load.set {
-            let twice = targets.iter().any(|target| {
-                matches!(target, LoadColumn::Column(column)
-                    if catalog::same_name(&column.name.text, &assignment.column.name.text))
-            });
-            if twice {
-                return Err(Error::not_supported("LOAD DATA that sets a column of its own list"));
+fn finish_load(session: &mut Session, counts: &Counts, sink: &mut dyn ResultSink) -> Result<()> {
+    let stored = counts.records - counts.skipped;
+    let affected_rows = stored + counts.deleted;
+    session.services.row_count = affected_rows as i64;
+    let info = format!(
+        "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
+        counts.records,
+        counts.deleted,
+        counts.skipped,
+        session.working.warning_count(),
+    );
+    let commit = session.finish_transaction_scope()?;
+    session.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
+}
+
+fn prepare_load<'a>(session: &Session, load: &'a LoadData, table: &Table) -> Result<Load<'a>> {
+    let targets = if load.columns.is_empty() {
+        let visible =
+            table.columns.iter().filter(|column| column.generated.is_none() && !column.invisible);
+        visible.map(|column| LoadColumn::Column(column_name(&column.name))).collect()
+    } else {
+        load.columns.clone()
+    };
+    for assignment in &load.set {
+        let twice = targets.iter().any(|target| {
+            matches!(target, LoadColumn::Column(column)
+                if catalog::same_name(&column.name.text, &assignment.column.name.text))
+        });
+        if twice {
+            return Err(Error::not_supported("LOAD DATA that sets a column of its own list"));
+        }
+    }
+    let charset = match &load.charset {
+        None => file_charset(session),
+        Some(name) => charset::charset_by_name(&name.text)
+            .ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, name.text))?,
+    };
+    let ignore = match load.duplicates {
+        LoadDuplicates::Ignore => true,
+        LoadDuplicates::Error => load.local,
+        LoadDuplicates::Replace => false,
+    };
+    let only_columns =
+        load.set.is_empty() && targets.iter().all(|target| matches!(target, LoadColumn::Column(_)));
+    // Otherwise an INSERT of several rows is kinder to NULL than one of a single row.
+    let same_rules = ignore || is_strict(session);
+    let at_once = match only_columns && same_rules {
+        true => (VALUES_AT_ONCE / targets.len().max(1)).clamp(1, RECORDS_AT_ONCE),
+        false => 1,
+    };
+    Ok(Load {
+        statement: load,
+        at_once,
+        waiting: Vec::new(),
+        records_waiting: 0,
+        targets,
+        plans: HashMap::new(),
+        ignore,
+        charset,
+        counts: Counts::default(),
+        has_programs: false,
+    })
+}
+
+/// `character_set_database`.
+fn file_charset(session: &Session) -> &'static charset::Charset {
+    let name = variables::as_text(&session.value("character_set_database"));
+    charset::charset_by_name(&name)
+        .unwrap_or_else(|| charset::collation_or_binary(CollationId::UTF8MB4_0900_AI_CI).charset)
+}
+
+fn require_local_files(session: &Session) -> Result<()> {
+    if session.server.globals.integer("local_infile") == 0 || !session.client.local_files {
+        bail!(CLIENT_LOCAL_FILES_DISABLED);
+    }
+    Ok(())
+}
+
+/// Path of a file of the server that statements may name.
+///
+/// # Errors
+/// 1290.
+pub(crate) fn data_path(session: &Session, name: &str) -> Result<PathBuf> {
+    allowed_path(&session.server, name)
+        .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
+}
+
+/// Loads all records; the engine may keep them back and store them at the end.
+fn load_together(
+    session: &mut Session,
+    work: &mut Load<'_>,
+    running: &Running<'_>,
+    table: &Table,
+    source: &mut dyn FnMut() -> Result<Vec<u8>>,
+) -> Result<()> {
+    if work.has_programs {
+        return load_records(session, work, running, source);
+    }
+    let id = table.id;
+    let cancel = session.shared.cancel.clone();
+    let word = |error: engine_api::EngineError| error.into_error(&cancel);
+    let txn = session.transactions.transaction(&table.engine)?;
+    txn.expect_changes().and_then(|()| txn.expect_rows(id)).map_err(word)?;
+    load_records(session, work, running, source)?;
+    let txn = session.transactions.transaction(&table.engine)?;
+    txn.rows_are_over().and_then(|()| txn.changes_are_over()).map_err(word)
+}
+
+fn load_records(
+    session: &mut Session,
+    work: &mut Load<'_>,
+    running: &Running<'_>,
+    source: &mut dyn FnMut() -> Result<Vec<u8>>,
+) -> Result<()> {
+    let mut reader = Reader::new(source, Format::new(&work.statement.format));
+    for _ in 0..work.statement.ignore_lines {
+        if !reader.skip_line()? {
+            return Ok(());
+        }
+    }
+    let mut record = Record::default();
+    while reader.record(&mut record)? {
+        session.shared.cancel.check()?;
+        if work.at_once > 1 && record.len() == work.targets.len() {
+            let values = record.fields().map(|field| field_value(work.charset, field));
+            work.waiting.extend(values);
+            work.records_waiting += 1;
+            if work.records_waiting == work.at_once {
+                load_waiting(session, work, running)?;
+            }
+            continue;
+        }
+        // What came before goes first.
+        load_waiting(session, work, running)?;
+        work.counts.records += 1;
+        load_record(session, work, running, &record)?;
+    }
+    load_waiting(session, work, running)
+}
+
+/// Stores the records that wait: as one INSERT when they are as many as it takes, else one by one.
+fn load_waiting(session: &mut Session, work: &mut Load<'_>, running: &Running<'_>) -> Result<()> {
+    let values = std::mem::take(&mut work.waiting);
+    let records = std::mem::take(&mut work.records_waiting);
+    let fields = work.targets.len();
+    if records == work.at_once {
+        let planned = load_plan(session, work, running, fields, records)?;
+        store_records(session, work, &planned, &values, records)?;
+    } else if records > 0 {
+        let planned = load_plan(session, work, running, fields, 1)?;
+        for record in values.chunks_exact(fields.max(1)) {
+            store_records(session, work, &planned, record, 1)?;
+        }
+    }
+    work.waiting = values;
+    work.waiting.clear();
+    Ok(())
+}
+
+/// Stores one record, whose number is counted already.
+fn load_record(
+    session: &mut Session,
+    work: &mut Load<'_>,
+    running: &Running<'_>,
+    record: &Record,
+) -> Result<()> {
+    check_field_count(session, work, record.len())?;
+    let planned = load_plan(session, work, running, record.len(), 1)?;
+    let mut values = Vec::with_capacity(work.targets.len());
+    for (target, field) in work.targets.iter().zip(record.fields()) {
+        let value = field_value(work.charset, field);
+        match target {
+            LoadColumn::Column(_) => values.push(value),
+            LoadColumn::UserVar(name) => {
+                session.services.set_user_variable(&name.text, value, field_type());
             }
         }
-        let charset = match &load.charset {
-            None => self.file_charset(),
-            Some(name) => charset::charset_by_name(&name.text)
-                .ok_or_else(|| err!(UNKNOWN_CHARACTER_SET, name.text))?,
-        };
-        let ignore = match load.duplicates {
-            LoadDuplicates::Ignore => true,
-            LoadDuplicates::Error => load.local,
-            LoadDuplicates::Replace => false,
-        };
-        let only_columns = load.set.is_empty()
-            && targets.iter().all(|target| matches!(target, LoadColumn::Column(_)));
-        // Otherwise an INSERT of several rows is kinder to NULL than one of a single row.
-        let same_rules = ignore || self.is_strict();
-        let at_once = match only_columns && same_rules {
-            true => (VALUES_AT_ONCE / targets.len().max(1)).clamp(1, RECORDS_AT_ONCE),
-            false => 1,
-        };
-        Ok(Load {
-            statement: load,
-            at_once,
-            waiting: Vec::new(),
-            records_waiting: 0,
-            targets,
-            plans: HashMap::new(),
-            ignore,
-            charset,
-            counts: Counts::default(),
-            has_programs: false,
-        })
     }
+    work.counts.records -= 1;
+    store_records(session, work, &planned, &values, 1)
+}
 
-    /// `character_set_database`.
-    fn file_charset(&self) -> &'static charset::Charset {
-        let name = variables::as_text(&self.value("character_set_database"));
-        charset::charset_by_name(&name).unwrap_or_else(|| {
-            charset::collation_or_binary(CollationId::UTF8MB4_0900_AI_CI).charset
-        })
+/// Runs the INSERT of some records and counts them. The numbers of rows in what it raises are put right.
+fn store_records(
+    session: &mut Session,
+    work: &mut Load<'_>,
+    planned: &Planned,
+    values: &[Value],
+    records: usize,
+) -> Result<()> {
+    let first = work.counts.records;
+    work.counts.records += records as u64;
+    let before = std::mem::take(&mut session.working);
+    session.working = errors::Diagnostics::new(session.settings.max_error_count);
+    let result = session.run_program(planned, values, &mut crate::sink::NoRows);
+    let raised = std::mem::replace(&mut session.working, before);
+    for condition in raised.conditions() {
+        let message = at_row(&condition.message, first);
+        session.working.push(Condition { message, ..condition.clone() });
     }
+    let outcome = result.map_err(|error| {
+        Error::with_sqlstate(error.code(), error.sqlstate(), at_row(error.message(), first))
+    })?;
+    let records = records as u64;
+    work.counts.skipped += records.saturating_sub(outcome.affected);
+    work.counts.deleted += outcome.affected.saturating_sub(records);
+    if let Some(generated) = outcome.generated_id
+        && first == 0
+    {
+        session.services.last_insert_id = generated;
+    }
+    Ok(())
+}
 
-    fn require_local_files(&self) -> Result<()> {
-        if self.server.globals.integer("local_infile") == 0 || !self.client.local_files {
-            bail!(CLIENT_LOCAL_FILES_DISABLED);
-        }
-        Ok(())
-    }
+fn is_strict(session: &Session) -> bool {
+    session.settings.sql_mode.contains(SqlMode::STRICT_TRANS_TABLES)
+        || session.settings.sql_mode.contains(SqlMode::STRICT_ALL_TABLES)
+}
 
-    /// Path of a file of the server that statements may name.
-    ///
-    /// # Errors
-    /// 1290.
-    pub(crate) fn data_path(&self, name: &str) -> Result<PathBuf> {
-        allowed_path(&self.server, name)
-            .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
+/// 1261, 1262: an error in strict mode, else a warning.
+fn check_field_count(session: &mut Session, work: &Load<'_>, given: usize) -> Result<()> {
+    let row = work.counts.records;
+    let code = match given.cmp(&work.targets.len()) {
+        std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Less => ErrorCode::WARN_TOO_FEW_RECORDS,
+        std::cmp::Ordering::Greater => ErrorCode::WARN_TOO_MANY_RECORDS,
+    };
+    if is_strict(session) && !work.ignore {
+        return Err(Error::with(code, &[&row]));
     }
+    // One for each column that is missing, or one for the rest of the line.
+    for _ in 0..work.targets.len().saturating_sub(given).max(1) {
+        session.working.raise(Level::Warning, code, &[&row]);
+    }
+    Ok(())
+}
 
-    /// Loads all records; the engine may keep them back and store them at the end.
-    fn load_together(
-        &mut self,
-        work: &mut Load<'_>,
-        running: &Running<'_>,
-        table: &Table,
-        source: &mut dyn FnMut() -> Result<Vec<u8>>,
-    ) -> Result<()> {
-        if work.has_programs {
-            return self.load_records(work, running, source);
-        }
-        let id = table.id;
-        let cancel = self.shared.cancel.clone();
-        let word = |error: engine_api::EngineError| error.into_error(&cancel);
-        let txn = self.transactions.transaction(&table.engine)?;
-        txn.expect_changes().and_then(|()| txn.expect_rows(id)).map_err(word)?;
-        self.load_records(work, running, source)?;
-        let txn = self.transactions.transaction(&table.engine)?;
-        txn.rows_are_over().and_then(|()| txn.changes_are_over()).map_err(word)
+/// The INSERT for `records` records with `fields` fields.
+fn load_plan(
+    session: &mut Session,
+    work: &mut Load<'_>,
+    running: &Running<'_>,
+    fields: usize,
+    records: usize,
+) -> Result<Arc<Planned>> {
+    let count = fields.min(work.targets.len());
+    if let Some(planned) = work.plans.get(&(count, records)) {
+        return Ok(planned.clone());
     }
-
-    fn load_records(
-        &mut self,
-        work: &mut Load<'_>,
-        running: &Running<'_>,
-        source: &mut dyn FnMut() -> Result<Vec<u8>>,
-    ) -> Result<()> {
-        let mut reader = Reader::new(source, Format::new(&work.statement.format));
-        for _ in 0..work.statement.ignore_lines {
-            if !reader.skip_line()? {
-                return Ok(());
-            }
-        }
-        let mut record = Record::default();
-        while reader.record(&mut record)? {
-            self.shared.cancel.check()?;
-            if work.at_once > 1 && record.len() == work.targets.len() {
-                let values = record.fields().map(|field| field_value(work.charset, field));
-                work.waiting.extend(values);
-                work.records_waiting += 1;
-                if work.records_waiting == work.at_once {
-                    self.load_waiting(work, running)?;
-                }
-                continue;
-            }
-            // What came before goes first.
-            self.load_waiting(work, running)?;
-            work.counts.records += 1;
-            self.load_record(work, running, &record)?;
-        }
-        self.load_waiting(work, running)
-    }
-
-    /// Stores the records that wait: as one INSERT when they are as many as it takes, else one by one.
-    fn load_waiting(&mut self, work: &mut Load<'_>, running: &Running<'_>) -> Result<()> {
-        let values = std::mem::take(&mut work.waiting);
-        let records = std::mem::take(&mut work.records_waiting);
-        let fields = work.targets.len();
-        if records == work.at_once {
-            let planned = self.load_plan(work, running, fields, records)?;
-            self.store_records(work, &planned, &values, records)?;
-        } else if records > 0 {
-            let planned = self.load_plan(work, running, fields, 1)?;
-            for record in values.chunks_exact(fields.max(1)) {
-                self.store_records(work, &planned, record, 1)?;
-            }
-        }
-        work.waiting = values;
-        work.waiting.clear();
-        Ok(())
-    }
-
-    /// Stores one record, whose number is counted already.
-    fn load_record(
-        &mut self,
-        work: &mut Load<'_>,
-        running: &Running<'_>,
-        record: &Record,
-    ) -> Result<()> {
-        self.check_field_count(work, record.len())?;
-        let planned = self.load_plan(work, running, record.len(), 1)?;
-        let mut values = Vec::with_capacity(work.targets.len());
-        for (target, field) in work.targets.iter().zip(record.fields()) {
-            let value = field_value(work.charset, field);
-            match target {
-                LoadColumn::Column(_) => values.push(value),
-                LoadColumn::UserVar(name) => {
-                    self.services.set_user_variable(&name.text, value, field_type());
-                }
-            }
-        }
-        work.counts.records -= 1;
-        self.store_records(work, &planned, &values, 1)
-    }
-
-    /// Runs the INSERT of some records and counts them. The numbers of rows in what it raises are put right.
-    fn store_records(
-        &mut self,
-        work: &mut Load<'_>,
-        planned: &Planned,
-        values: &[Value],
-        records: usize,
-    ) -> Result<()> {
-        let first = work.counts.records;
-        work.counts.records += records as u64;
-        let before = std::mem::take(&mut self.working);
-        self.working = errors::Diagnostics::new(self.settings.max_error_count);
-        let result = self.run_program(planned, values, &mut crate::sink::NoRows);
-        let raised = std::mem::replace(&mut self.working, before);
-        for condition in raised.conditions() {
-            let message = at_row(&condition.message, first);
-            self.working.push(Condition { message, ..condition.clone() });
-        }
-        let outcome = result.map_err(|error| {
-            Error::with_sqlstate(error.code(), error.sqlstate(), at_row(error.message(), first))
-        })?;
-        let records = records as u64;
-        work.counts.skipped += records.saturating_sub(outcome.affected);
-        work.counts.deleted += outcome.affected.saturating_sub(records);
-        if let Some(generated) = outcome.generated_id
-            && first == 0
-        {
-            self.services.last_insert_id = generated;
-        }
-        Ok(())
-    }
-
-    fn is_strict(&self) -> bool {
-        self.settings.sql_mode.contains(SqlMode::STRICT_TRANS_TABLES)
-            || self.settings.sql_mode.contains(SqlMode::STRICT_ALL_TABLES)
-    }
-
-    /// 1261, 1262: an error in strict mode, else a warning.
-    fn check_field_count(&mut self, work: &Load<'_>, given: usize) -> Result<()> {
-        let row = work.counts.records;
-        let code = match given.cmp(&work.targets.len()) {
-            std::cmp::Ordering::Equal => return Ok(()),
-            std::cmp::Ordering::Less => ErrorCode::WARN_TOO_FEW_RECORDS,
-            std::cmp::Ordering::Greater => ErrorCode::WARN_TOO_MANY_RECORDS,
-        };
-        if self.is_strict() && !work.ignore {
-            return Err(Error::with(code, &[&row]));
-        }
-        // One for each column that is missing, or one for the rest of the line.
-        for _ in 0..work.targets.len().saturating_sub(given).max(1) {
-            self.working.raise(Level::Warning, code, &[&row]);
-        }
-        Ok(())
-    }
-
-    /// The INSERT for `records` records with `fields` fields.
-    fn load_plan(
-        &mut self,
-        work: &mut Load<'_>,
-        running: &Running<'_>,
-        fields: usize,
-        records: usize,
-    ) -> Result<Arc<Planned>> {
-        let count = fields.min(work.targets.len());
-        if let Some(planned) = work.plans.get(&(count, records)) {
-            return Ok(planned.clone());
-        }
-        let statement = Statement::Insert(Box::new(insert_of(work, count, records)));
-        let columns = work.targets[..count]
-            .iter()
-            .filter(|target| matches!(target, LoadColumn::Column(_)))
-            .count();
-        let parameters = vec![Value::text(""); columns * records];
-        let inner = Running {
-            source: running.source,
-            parameters: &parameters,
-            origin: Origin::Prepared,
-            kept: None,
-        };
-        let planned = self.plan_and_lock(&statement, &inner)?;
-        work.plans.insert((count, records), planned.clone());
-        Ok(planned)
-    }
+    let statement = Statement::Insert(Box::new(insert_of(work, count, records)));
+    let columns = work.targets[..count]
+        .iter()
+        .filter(|target| matches!(target, LoadColumn::Column(_)))
+        .count();
+    let parameters = vec![Value::text(""); columns * records];
+    let inner = Running {
+        source: running.source,
+        parameters: &parameters,
+        origin: Origin::Prepared,
+        kept: None,
+    };
+    let planned = session.plan_and_lock(&statement, &inner)?;
+    work.plans.insert((count, records), planned.clone());
+    Ok(planned)
 }
 
 fn refuse_unbuilt(load: &LoadData) -> Result<()> {

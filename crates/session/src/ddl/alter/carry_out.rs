@@ -17,7 +17,7 @@ use crate::ddl::copy::{Copied, alter_by_copy};
 use crate::ddl::create::set_auto_increment;
 use crate::ddl::definer::Definer;
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 /// Makes the new definition true. Returns the number of rows to report.
 pub(super) fn carry_out(

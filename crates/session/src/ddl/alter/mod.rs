@@ -16,7 +16,7 @@ use self::carry_out::carry_out;
 use self::exchange::exchange_partition;
 use super::definer::Definer;
 use crate::session::Session;
-use crate::statement::Running;
+use programs::Running;
 
 pub(super) use self::carry_out::publish_altered;
 
@@ -45,7 +45,8 @@ pub(crate) fn alter_with(
         return exchange_partition(session, &alter.name, name, table, sink);
     }
     if let [AlterAction::Partition(action)] = &alter.actions[..]
-        && let Some(done) = session.maintain_partitions(&alter.name, action, sink)
+        && let Some(done) =
+            crate::maintenance::maintain_partitions(session, &alter.name, action, sink)
     {
         return done;
     }

@@ -1,0 +1,281 @@
+//! Checks what SET assigns, and computes the values.
+
+use ::accounts::PrivilegeChecks;
+use errors::{ErrorCode, Result, bail, err};
+use syntax::ast::{Expr, ExprKind, Ident, VarScope};
+use types::{SqlMode, Value};
+use variables::{Definition, Globals, Scope, VariableId, as_text, as_u64, convert, shown};
+
+use super::Assignment;
+use crate::server::Server;
+use crate::session::Session;
+use programs::Running;
+
+/// The variable that lets foreign keys refer to what is no whole unique key; it will be removed.
+const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
+
+/// Variables that sessions show but only SET GLOBAL changes.
+const GLOBAL_TO_SET: &[&str] = &["max_allowed_packet", "net_buffer_length"];
+
+/// The assignments of a statement that are checked so far.
+pub(super) struct Checker<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) assignments: Vec<Assignment>,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(session: &'a mut Session) -> Checker<'a> {
+        Checker { session, assignments: Vec::new() }
+    }
+
+    /// One `[scope] name = value`.
+    pub(super) fn check_variable(
+        &mut self,
+        scope: Option<VarScope>,
+        at_at: bool,
+        name: &Ident,
+        value: &Expr,
+        running: &Running<'_>,
+    ) -> Result<()> {
+        let definitions = &self.session.server.globals.definitions;
+        let id =
+            definitions.find(&name.text).ok_or_else(|| err!(UNKNOWN_SYSTEM_VARIABLE, name.text))?;
+        let id = definitions.canonical(id);
+        let definition = definitions.get(id);
+        check_scope(self.session, definition, scope)?;
+        let is_global = matches!(scope, Some(VarScope::Global | VarScope::Persist));
+        let wanted = match &value.kind {
+            ExprKind::Default(None) => None,
+            // Bare words: ON, BINARY, utf8mb4.
+            ExprKind::Column(column) if column.table.is_none() => {
+                Some(Value::text(&column.name.text))
+            }
+            _ => Some(self.session.evaluate(value, running)?.0),
+        };
+        let value = match wanted {
+            Some(wanted) => self.converted(id, definition, &wanted, is_global)?,
+            None => default_of(&self.session.server.globals, id, definition, scope),
+        };
+        self.assignments.push(match scope {
+            Some(VarScope::Global) => Assignment::Global { id, value },
+            Some(VarScope::Persist) => Assignment::Persist { id, value, only: false },
+            Some(VarScope::PersistOnly) => Assignment::Persist { id, value, only: true },
+            None if at_at
+                && definition.name.starts_with("transaction_")
+                && matches!(definition.name, "transaction_isolation" | "transaction_read_only") =>
+            {
+                if self.session.transactions.explicit || self.session.transactions.is_started() {
+                    bail!(CANT_CHANGE_TX_CHARACTERISTICS);
+                }
+                Assignment::NextTransaction { id, value }
+            }
+            Some(VarScope::Session) | None => Assignment::Session { id, value },
+        });
+        self.push_partner()
+    }
+
+    /// The value that the variable takes, with what is to be said of it.
+    fn converted(
+        &mut self,
+        id: VariableId,
+        definition: &Definition,
+        wanted: &Value,
+        is_global: bool,
+    ) -> Result<Value> {
+        let current = if is_global {
+            self.session.server.globals.get(id)
+        } else {
+            self.session.services.values.get(id).clone()
+        };
+        let converted = convert(definition, wanted, &current)?;
+        if converted.truncated {
+            let words: [&dyn std::fmt::Display; 2] = [&definition.name, &shown(wanted)];
+            self.session.working.warn(ErrorCode::TRUNCATED_WRONG_VALUE, &words);
+        }
+        check_value(&self.session.server, definition, &converted.value)?;
+        self.note_value(definition, &converted.value);
+        Ok(converted.value)
+    }
+
+    /// Character set and collation of a pair change together: the other one follows the last assignment.
+    fn push_partner(&mut self) -> Result<()> {
+        let definitions = &self.session.server.globals.definitions;
+        let Some(
+            Assignment::Session { id, value }
+            | Assignment::Global { id, value }
+            | Assignment::Persist { id, value, .. },
+        ) = self.assignments.last()
+        else {
+            return Ok(());
+        };
+        let Some((id, value)) = definitions.partner(*id, &as_text(value))? else { return Ok(()) };
+        self.assignments.push(match self.assignments.last() {
+            Some(Assignment::Global { .. }) => Assignment::Global { id, value },
+            Some(Assignment::Persist { only, .. }) => {
+                Assignment::Persist { id, value, only: *only }
+            }
+            _ => Assignment::Session { id, value },
+        });
+        Ok(())
+    }
+
+    /// SET NAMES.
+    pub(super) fn check_names(
+        &mut self,
+        charset: Option<&Ident>,
+        collation: Option<&Ident>,
+    ) -> Result<()> {
+        let charset_name = match charset {
+            Some(name) => name.text.to_string(),
+            None => self.session.server.globals.text("character_set_client"),
+        };
+        let charset = definitions::find_charset(&charset_name)?;
+        if charset.min_length() > 1 {
+            bail!(WRONG_VALUE_FOR_VAR, "character_set_client", charset.name);
+        }
+        let collation = match collation {
+            Some(name) => definitions::find_collation(&name.text)?,
+            None if charset.name == "utf8mb4" => {
+                let name = as_text(&mut self.session.value("default_collation_for_utf8mb4"));
+                definitions::find_collation(&name)?
+            }
+            None => charset::collation_or_binary(charset.default_collation),
+        };
+        if collation.charset.name != charset.name {
+            bail!(COLLATION_CHARSET_MISMATCH, collation.name, charset.name);
+        }
+        for (name, value) in [
+            ("character_set_client", charset.name),
+            ("character_set_results", charset.name),
+            ("character_set_connection", charset.name),
+            ("collation_connection", collation.name),
+        ] {
+            self.push_session(name, Value::text(value));
+        }
+        self.assignments.push(Assignment::ResultsCollation(collation.id));
+        Ok(())
+    }
+
+    /// SET CHARACTER SET: the connection takes the schema's.
+    pub(super) fn check_character_set(&mut self, charset: Option<&Ident>) -> Result<()> {
+        let charset_name = match charset {
+            Some(name) => name.text.to_string(),
+            None => self.session.server.globals.text("character_set_client"),
+        };
+        let charset = definitions::find_charset(&charset_name)?;
+        if charset.min_length() > 1 {
+            bail!(WRONG_VALUE_FOR_VAR, "character_set_client", charset.name);
+        }
+        for (name, value) in [
+            ("character_set_client", Value::text(charset.name)),
+            ("character_set_results", Value::text(charset.name)),
+            ("character_set_connection", self.session.value("character_set_database")),
+            ("collation_connection", self.session.value("collation_database")),
+        ] {
+            self.push_session(name, value);
+        }
+        Ok(())
+    }
+
+    fn push_session(&mut self, name: &str, value: Value) {
+        if let Some(id) = self.session.server.globals.definitions.find(name) {
+            self.assignments.push(Assignment::Session { id, value });
+        }
+    }
+
+    /// Warnings about a value that is accepted.
+    fn note_value(&mut self, definition: &Definition, value: &Value) {
+        if definition.name == RESTRICT_KEYS {
+            let code = match as_u64(value) {
+                0 => ErrorCode::WARN_DEPRECATED_NON_STANDARD_KEYS_VARIABLE,
+                _ => ErrorCode::WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
+            };
+            self.session.working.warn(code, &[&RESTRICT_KEYS]);
+        }
+        if definition.name != "sql_mode" {
+            return;
+        }
+        let Ok(mode) = SqlMode::parse(&as_text(value)) else { return };
+        let padded = SqlMode::PAD_CHAR_TO_FULL_LENGTH;
+        if mode.contains(padded) != self.session.settings.sql_mode.contains(padded) {
+            let name = "PAD_CHAR_TO_FULL_LENGTH";
+            self.session.working.warn(ErrorCode::WARN_DEPRECATED_SQLMODE, &[&name]);
+        }
+        let zero_modes =
+            [SqlMode::NO_ZERO_DATE, SqlMode::NO_ZERO_IN_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
+        let held = zero_modes.iter().filter(|one| mode.contains(**one)).count();
+        let complete = mode.is_strict() && held == zero_modes.len();
+        if !complete && (mode.is_strict() || held > 0) {
+            self.session.working.warn(ErrorCode::SQL_MODE_MERGED, &[]);
+        }
+    }
+}
+
+/// Whether the variable may be set in the scope, and by this account.
+fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScope>) -> Result<()> {
+    let name = definition.name;
+    match scope {
+        None | Some(VarScope::Session) => match definition.scope {
+            Scope::Global if definition.dynamic => bail!(GLOBAL_VARIABLE, name),
+            Scope::Global => bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "read only"),
+            Scope::Session | Scope::Both => {
+                if !definition.dynamic {
+                    bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "read only");
+                }
+                if GLOBAL_TO_SET.contains(&name) {
+                    bail!(VARIABLE_IS_READONLY, "SESSION", name, "GLOBAL");
+                }
+            }
+        },
+        Some(VarScope::Global | VarScope::Persist | VarScope::PersistOnly) => {
+            if definition.scope == Scope::Session {
+                bail!(LOCAL_VARIABLE, name);
+            }
+            if !definition.dynamic && scope != Some(VarScope::PersistOnly) {
+                bail!(INCORRECT_GLOBAL_LOCAL_VAR, name, "read only");
+            }
+            session.require_variable_admin()?;
+        }
+    }
+    Ok(())
+}
+
+/// What only this server can tell of a value.
+fn check_value(server: &Server, definition: &Definition, value: &Value) -> Result<()> {
+    let text = as_text(value);
+    match definition.name {
+        "time_zone" if server.zone(&text).is_none() => {
+            bail!(UNKNOWN_TIME_ZONE, text)
+        }
+        "character_set_client" => {
+            let wide =
+                charset::charset_by_name(&text).is_some_and(|charset| charset.min_length() > 1);
+            if wide {
+                bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+            }
+        }
+        // That is a choice of who starts the server.
+        "event_scheduler" if text == "DISABLED" => {
+            bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
+        }
+        "lc_time_names" => crate::locales::check_locale(&text)?,
+        "default_storage_engine" | "default_tmp_storage_engine" => {
+            definitions::engine_choice(&crate::ddl::engines(server), &text)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `= DEFAULT`: the compiled value for GLOBAL, the global one for sessions.
+fn default_of(
+    globals: &Globals,
+    id: VariableId,
+    definition: &Definition,
+    scope: Option<VarScope>,
+) -> Value {
+    match (definition.scope, scope) {
+        (Scope::Both, None | Some(VarScope::Session)) => globals.get(id),
+        _ => variables::compiled_default(definition),
+    }
+}

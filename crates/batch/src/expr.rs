@@ -454,28 +454,10 @@ impl BatchExpr {
                 compare(*op, &left, &right, *kind, batch.rows)?
             }
             BatchExpr::And(left, right) => {
-                let mut truths = left.truths(batch, env)?;
-                let right = right.truths(batch, env)?;
-                for (left, right) in truths.iter_mut().zip(right) {
-                    *left = match (*left, right) {
-                        (FALSE, _) | (_, FALSE) => FALSE,
-                        (TRUE, TRUE) => TRUE,
-                        _ => UNKNOWN,
-                    };
-                }
-                truths
+                both(left.truths(batch, env)?, &right.truths(batch, env)?)
             }
             BatchExpr::Or(left, right) => {
-                let mut truths = left.truths(batch, env)?;
-                let right = right.truths(batch, env)?;
-                for (left, right) in truths.iter_mut().zip(right) {
-                    *left = match (*left, right) {
-                        (TRUE, _) | (_, TRUE) => TRUE,
-                        (FALSE, FALSE) => FALSE,
-                        _ => UNKNOWN,
-                    };
-                }
-                truths
+                either(left.truths(batch, env)?, &right.truths(batch, env)?)
             }
             BatchExpr::Not(operand) => {
                 let mut truths = operand.truths(batch, env)?;
@@ -498,13 +480,7 @@ impl BatchExpr {
                 for item in list {
                     let item = item.eval(batch, env)?;
                     let equal = compare(BinaryOp::Equal, &operand, &item, *kind, batch.rows)?;
-                    for (truth, equal) in truths.iter_mut().zip(equal) {
-                        *truth = match (*truth, equal) {
-                            (TRUE, _) | (_, TRUE) => TRUE,
-                            (FALSE, FALSE) => FALSE,
-                            _ => UNKNOWN,
-                        };
-                    }
+                    truths = either(truths, &equal);
                 }
                 if *not {
                     truths.iter_mut().for_each(|truth| *truth = negated(*truth));
@@ -516,22 +492,48 @@ impl BatchExpr {
                 let pattern = env.constants.get(*pattern).ok_or(Unfit)?;
                 like(&operand, pattern, *negated, *collation, batch.rows)?
             }
-            _ => {
-                let value = self.eval(batch, env)?;
-                let (source, step) = (value.source(), value.step());
-                let is_true = |row: usize| match &source.data {
-                    Data::Int(values) => Ok(values[row] != 0),
-                    Data::UInt(values) => Ok(values[row] != 0),
-                    _ => Err(Unfit),
-                };
-                let truth = |row: usize| match source.is_null(row * step) {
-                    true => Ok(UNKNOWN),
-                    false => is_true(row * step).map(u8::from),
-                };
-                (0..batch.rows).map(truth).collect::<Fit<_>>()?
-            }
+            _ => truths_of(&self.eval(batch, env)?, batch.rows)?,
         })
     }
+}
+
+/// Three-valued AND, row by row.
+fn both(mut truths: Vec<u8>, others: &[u8]) -> Vec<u8> {
+    for (truth, other) in truths.iter_mut().zip(others) {
+        *truth = match (*truth, *other) {
+            (FALSE, _) | (_, FALSE) => FALSE,
+            (TRUE, TRUE) => TRUE,
+            _ => UNKNOWN,
+        };
+    }
+    truths
+}
+
+/// Three-valued OR, row by row.
+fn either(mut truths: Vec<u8>, others: &[u8]) -> Vec<u8> {
+    for (truth, other) in truths.iter_mut().zip(others) {
+        *truth = match (*truth, *other) {
+            (TRUE, _) | (_, TRUE) => TRUE,
+            (FALSE, FALSE) => FALSE,
+            _ => UNKNOWN,
+        };
+    }
+    truths
+}
+
+/// The truth of integers; other values are for the row program.
+fn truths_of(value: &Operand<'_>, rows: usize) -> Fit<Vec<u8>> {
+    let (source, step) = (value.source(), value.step());
+    let is_true = |row: usize| match &source.data {
+        Data::Int(values) => Ok(values[row] != 0),
+        Data::UInt(values) => Ok(values[row] != 0),
+        _ => Err(Unfit),
+    };
+    let truth = |row: usize| match source.is_null(row * step) {
+        true => Ok(UNKNOWN),
+        false => is_true(row * step).map(u8::from),
+    };
+    (0..rows).map(truth).collect()
 }
 
 fn negated(truth: u8) -> u8 {

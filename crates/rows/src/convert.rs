@@ -190,19 +190,8 @@ pub fn cast(
             })
         }
         (CastKind::Compared(kind), _) => {
-            let moment = types::cast(&value, from, to, &mut context(session))?;
-            if moment.is_null() {
-                let kind = match kind {
-                    TypeKind::Date => "DATE",
-                    TypeKind::Timestamp => "TIMESTAMP",
-                    _ => "DATETIME",
-                };
-                let mut text = Vec::new();
-                value.write_plain_text(&mut text);
-                let text = String::from_utf8_lossy(&text);
-                return Err(Error::with(ErrorCode::WRONG_VALUE, &[&kind, &&*text]));
-            }
-            Ok(moment)
+            let read = types::cast(&value, from, to, &mut context(session))?;
+            if read.is_null() { Err(no_date(&value, kind)) } else { Ok(read) }
         }
         (CastKind::BesideDate, _) => {
             let moment = types::cast(&value, from, to, &mut context(session))?;
@@ -213,25 +202,7 @@ pub fn cast(
             })
         }
         (CastKind::NumberBeside(kind), Value::Int(_) | Value::UInt(_)) => {
-            let of_dates = kind == TypeKind::Date;
-            // A day that the month lacks keeps its place, and so does the zero date.
-            let mode = TemporalMode {
-                no_zero_in_date: true,
-                allow_invalid_dates: true,
-                ..TemporalMode::default()
-            };
-            let moment = types::to_datetime(&value, from, 6, mode, &mut context(session));
-            let digits = match value {
-                Value::UInt(number) => i64::try_from(number).unwrap_or(i64::MAX),
-                Value::Int(number) => number,
-                _ => 0,
-            };
-            Ok(Value::DateTime(match moment {
-                Some(moment) if of_dates => moment.date().at_midnight(),
-                Some(moment) => moment,
-                None if of_dates => place_among_dates(digits),
-                None => place_among_moments(digits),
-            }))
+            Ok(number_beside(&value, from, kind, session))
         }
         (CastKind::NumberBeside(_), _) => types::cast(&value, from, to, &mut context(session)),
         (CastKind::BesideYear, _) => {
@@ -241,6 +212,47 @@ pub fn cast(
             types::cast(&value, from, to, &mut context(session))
         }
     }
+}
+
+/// 1525: a constant that is compared with a date and is none.
+fn no_date(value: &Value, kind: TypeKind) -> Error {
+    let kind = match kind {
+        TypeKind::Date => "DATE",
+        TypeKind::Timestamp => "TIMESTAMP",
+        _ => "DATETIME",
+    };
+    let mut text = Vec::new();
+    value.write_plain_text(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    Error::with(ErrorCode::WRONG_VALUE, &[&kind, &&*text])
+}
+
+/// A number that is compared with dates, or with dates and times: as the one that it stands for, or where it lies among them.
+fn number_beside(
+    value: &Value,
+    from: &DataType,
+    kind: TypeKind,
+    session: &mut FunctionContext<'_>,
+) -> Value {
+    let of_dates = kind == TypeKind::Date;
+    // A day that the month lacks keeps its place, and so does the zero date.
+    let mode = TemporalMode {
+        no_zero_in_date: true,
+        allow_invalid_dates: true,
+        ..TemporalMode::default()
+    };
+    let read = types::to_datetime(value, from, 6, mode, &mut context(session));
+    let digits = match value {
+        Value::UInt(number) => i64::try_from(*number).unwrap_or(i64::MAX),
+        Value::Int(number) => *number,
+        _ => 0,
+    };
+    Value::DateTime(match read {
+        Some(read) if of_dates => read.date().at_midnight(),
+        Some(read) => read,
+        None if of_dates => place_among_dates(digits),
+        None => place_among_moments(digits),
+    })
 }
 
 /// A number with the century that it has as a year.

@@ -2,31 +2,24 @@
 
 use std::sync::Arc;
 
-use engine_api::{IndexId, RowLock, TableId, WaitPolicy};
-use errors::{Error, ErrorCode, Result};
+use errors::Result;
 use plan::{
-    Access, AggregateCall, AggregateMode, BinaryOp, CastKind, CteId, Expr, FrameBound, FrameUnit,
-    IndexKeySource, JoinKind, Physical, RangeBound, RangeSpec, Register, RegisterSet, RowLocking,
-    SetOperation, SortKey, TableAccess, WindowCall,
+    AggregateCall, AggregateMode, CastKind, CteId, Expr, JoinKind, Physical, Register, RegisterSet,
+    SetOperation, SortKey,
 };
-use plugin_api::BoundAggregate;
-use rows::arguments::{arg_infos, trimmed};
-use rows::layout::Layout;
 use rows::value_key::Domain;
-use types::{AggregateRole, CollationId, DataType, TypeKind};
+use types::{CollationId, DataType, TypeKind};
 
-use super::aggregate::{AggregateNode, CallKind, CallNode};
+use super::aggregate::{AggregateNode, CallNode};
 use super::information::InformationNode;
 use super::join::{HashJoinNode, HashKey, NestedLoopNode};
 use super::json_rows::JsonRowsNode;
-use super::keys::{KeySource, RangeNode, Ranges};
 use super::materialize::RecursiveNode;
 use super::node::Node;
-use super::scan::{AccessNode, ArmNode, ScanNode, TableNode};
+use super::scan::ScanNode;
 use super::set::SetNode;
 use super::sort::{KeyCode, SortInput, SortNode};
-use super::window::{Bound, WindowCallNode, WindowFunction, WindowNode};
-use crate::expr::{Code, Comparison, Compiler, comparator, unify_code};
+use crate::expr::{Code, Compiler};
 use crate::measure::MeasuredNodes;
 use crate::operator::Source;
 use crate::pipelines::{BatchAggregateNode, BatchGrouping};
@@ -44,7 +37,7 @@ pub(crate) fn index(register: Register) -> usize {
     register.0 as usize
 }
 
-fn indexes(registers: &[Register]) -> Vec<usize> {
+pub(super) fn indexes(registers: &[Register]) -> Vec<usize> {
     registers.iter().copied().map(index).collect()
 }
 
@@ -128,19 +121,6 @@ pub(crate) fn is_utc(expr: &Expr) -> bool {
     }
 }
 
-fn locking(locking: RowLocking) -> (RowLock, WaitPolicy) {
-    match locking {
-        RowLocking::None => (RowLock::None, WaitPolicy::Wait),
-        RowLocking::Shared => (RowLock::Shared, WaitPolicy::Wait),
-        RowLocking::SharedNoWait => (RowLock::Shared, WaitPolicy::NoWait),
-        RowLocking::SharedSkipLocked => (RowLock::Shared, WaitPolicy::SkipLocked),
-        RowLocking::Exclusive => (RowLock::Exclusive, WaitPolicy::Wait),
-        RowLocking::ExclusiveNoWait => (RowLock::Exclusive, WaitPolicy::NoWait),
-        RowLocking::ExclusiveSkipLocked => (RowLock::Exclusive, WaitPolicy::SkipLocked),
-        RowLocking::ExclusivePeek => (RowLock::Exclusive, WaitPolicy::Peek),
-    }
-}
-
 impl<'a> NodeCompiler<'a> {
     pub(crate) fn node(&mut self, plan: &Physical) -> Result<Node> {
         let mut node = self.bare_node(plan)?;
@@ -153,7 +133,7 @@ impl<'a> NodeCompiler<'a> {
     }
 
     /// The input of another operator.
-    fn input(&mut self, plan: &Physical) -> Result<Box<dyn Source>> {
+    pub(super) fn input(&mut self, plan: &Physical) -> Result<Box<dyn Source>> {
         Ok(Box::new(self.node(plan)?))
     }
 
@@ -523,7 +503,7 @@ impl<'a> NodeCompiler<'a> {
     }
 
     /// Whether the operator reads registers that nothing below it sets.
-    fn is_correlated(&self, plan: &Physical) -> bool {
+    pub(super) fn is_correlated(&self, plan: &Physical) -> bool {
         let subqueries = self.exprs.subqueries;
         let outer = |id: plan::SubqueryId| {
             subqueries.get(id.0 as usize).map_or(&[] as &[Register], |query| query.outer.as_slice())
@@ -534,111 +514,7 @@ impl<'a> NodeCompiler<'a> {
         !read.is_subset(&set)
     }
 
-    fn scan(
-        &mut self,
-        table: &TableAccess,
-        access: &Access,
-        filter: Option<&Expr>,
-    ) -> Result<ScanNode> {
-        for (column, register) in &table.columns {
-            if let Some(name) = table.names.get(*column) {
-                self.exprs.names.insert(index(*register), name.clone());
-            }
-        }
-        let mut in_filter = RegisterSet::new();
-        if let Some(filter) = filter {
-            let subqueries = self.exprs.subqueries;
-            filter.add_registers(
-                &|id| subqueries.get(id.0 as usize).map_or(&[], |query| query.outer.as_slice()),
-                &mut in_filter,
-            );
-        }
-        if let Access::Merge { arms, .. } = access {
-            arms.iter().for_each(|arm| arm.condition.add_registers(&|_| &[], &mut in_filter));
-        }
-        let columns = table.columns.iter().map(|(column, register)| (*column, *register));
-        let (first, rest): (Vec<_>, Vec<_>) =
-            columns.partition(|(_, register)| in_filter.contains(*register));
-        let plain = |columns: Vec<(usize, Register)>| {
-            columns.into_iter().map(|(column, register)| (column, index(register))).collect()
-        };
-        let (lock, wait) = locking(table.locking);
-        Ok(ScanNode {
-            table: TableNode {
-                table: TableId(table.table),
-                engine: self.exprs.engine(&table.engine)?,
-                layout: Layout::new(&table.layout, table.missing.to_vec())
-                    .with_entries(table.entries.as_deref()),
-                wants_keys: table.entries.is_some(),
-                first: plain(first),
-                rest: plain(rest),
-                locator: table.locator.map(index),
-                lock,
-                wait,
-            },
-            access: match access {
-                Access::Unique { index, key } => {
-                    AccessNode::Unique { index: IndexId(*index), key: self.keys(key)? }
-                }
-                Access::Ranges { index, ranges, backward, or_all } => AccessNode::Ranges {
-                    or_all: *or_all,
-                    index: IndexId(*index),
-                    ranges: Ranges {
-                        ranges: ranges.iter().map(|r| self.range(r)).collect::<Result<_>>()?,
-                    },
-                    backward: *backward,
-                },
-                Access::Merge { arms, or_all } => AccessNode::Merge {
-                    arms: arms.iter().map(|arm| self.arm(arm)).collect::<Result<_>>()?,
-                    or_all: *or_all,
-                },
-                Access::Fulltext { search, against } => {
-                    AccessNode::Fulltext { search: self.exprs.search(search, against)? }
-                }
-                Access::Full { index, backward } => {
-                    AccessNode::Full { index: IndexId(*index), backward: *backward }
-                }
-            },
-            filter: filter.map(|filter| self.exprs.truth(filter)).transpose()?,
-            measured: None,
-            is_drained: false,
-        })
-    }
-
-    fn arm(&mut self, arm: &plan::MergeArm) -> Result<ArmNode> {
-        let ranges = arm.ranges.iter().map(|range| self.range(range)).collect::<Result<_>>()?;
-        Ok(ArmNode {
-            index: IndexId(arm.index),
-            ranges: Ranges { ranges },
-            condition: self.exprs.truth(&arm.condition)?,
-        })
-    }
-
-    fn key(&mut self, source: &IndexKeySource) -> Result<KeySource> {
-        Ok(KeySource {
-            value: self.exprs.expr(&source.value)?,
-            from: source.value.ty(),
-            ty: source.ty.clone(),
-            prefix_length: source.prefix_length,
-            descending: source.descending,
-            null_safe: source.null_safe,
-            is_utc: is_utc(&source.value),
-        })
-    }
-
-    fn keys(&mut self, sources: &[IndexKeySource]) -> Result<Vec<KeySource>> {
-        sources.iter().map(|source| self.key(source)).collect()
-    }
-
-    pub(crate) fn range(&mut self, range: &RangeSpec) -> Result<RangeNode> {
-        let mut bound = |bound: &Option<RangeBound>| -> Result<Option<(KeySource, bool)>> {
-            bound.as_ref().map(|b| Ok((self.key(&b.key)?, b.inclusive))).transpose()
-        };
-        let (lower, upper) = (bound(&range.lower)?, bound(&range.upper)?);
-        Ok(RangeNode { equal: self.keys(&range.equal)?, lower, upper })
-    }
-
-    fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<KeyCode>> {
+    pub(super) fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<KeyCode>> {
         keys.iter()
             .map(|key| {
                 Ok(KeyCode {
@@ -648,170 +524,6 @@ impl<'a> NodeCompiler<'a> {
                 })
             })
             .collect()
-    }
-
-    fn bound_aggregate(
-        &self,
-        name: &str,
-        args: &[Expr],
-        separator: Option<&[u8]>,
-    ) -> Result<BoundAggregate> {
-        let function = self
-            .exprs
-            .registry
-            .aggregate(name)
-            .ok_or_else(|| Error::with(ErrorCode::SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]))?;
-        (function.bind)(self.exprs.bind, &arg_infos(args), separator)
-    }
-
-    fn aggregate(&mut self, call: &AggregateCall) -> Result<CallNode> {
-        let function =
-            self.bound_aggregate(call.function.name, &call.args, call.separator.as_deref())?;
-        let order_by = self.sort_keys(&call.order_by)?;
-        self.call(function, call.function.role, &call.args, call.distinct, order_by, call.output)
-    }
-
-    fn call(
-        &mut self,
-        function: BoundAggregate,
-        role: AggregateRole,
-        args: &[Expr],
-        distinct: bool,
-        order_by: Vec<KeyCode>,
-        output: Register,
-    ) -> Result<CallNode> {
-        let kind = match (role, args) {
-            _ if distinct || !order_by.is_empty() => CallKind::Plugin,
-            (AggregateRole::Count, []) => CallKind::CountAll,
-            (AggregateRole::Count, [_]) => CallKind::Count,
-            (AggregateRole::Sum, [arg]) if arg.ty().is_integer() => CallKind::SumInteger,
-            _ => CallKind::Plugin,
-        };
-        let coercion = |at: usize| {
-            let all = &function.coercions;
-            all.get(at).or(all.last()).cloned().unwrap_or(plugin_api::Coercion::AsIs)
-        };
-        let args = args
-            .iter()
-            .enumerate()
-            .map(|(at, arg)| {
-                Ok((self.exprs.expr(arg)?, arg.ty(), trimmed(coercion(at), &arg.ty())))
-            })
-            .collect::<Result<_>>()?;
-        Ok(CallNode { kind, args, distinct, order_by, output: index(output), function })
-    }
-
-    fn window(
-        &mut self,
-        input: &Physical,
-        partition_by: &[Expr],
-        order_by: &[SortKey],
-        calls: &[WindowCall],
-        columns: &[Register],
-    ) -> Result<Node> {
-        let input = self.input(input)?;
-        let ascending = |expr: &Expr| SortKey { expr: expr.clone(), descending: false };
-        let partition_by: Vec<SortKey> = partition_by.iter().map(ascending).collect();
-        let scratch = self.exprs.new_register();
-        let calls = calls
-            .iter()
-            .map(|call| self.window_call(call, order_by, scratch))
-            .collect::<Result<_>>()?;
-        Ok(Node::Window(Box::new(WindowNode {
-            input,
-            partition_by: self.sort_keys(&partition_by)?,
-            order_by: self.sort_keys(order_by)?,
-            calls,
-            columns: indexes(columns),
-            scratch,
-        })))
-    }
-
-    fn window_call(
-        &mut self,
-        call: &WindowCall,
-        order_by: &[SortKey],
-        scratch: usize,
-    ) -> Result<WindowCallNode> {
-        let function = match call.function {
-            plan::WindowFunction::RowNumber => WindowFunction::RowNumber,
-            plan::WindowFunction::Rank => WindowFunction::Rank,
-            plan::WindowFunction::DenseRank => WindowFunction::DenseRank,
-            plan::WindowFunction::PercentRank => WindowFunction::PercentRank,
-            plan::WindowFunction::CumeDist => WindowFunction::CumeDist,
-            plan::WindowFunction::Ntile => WindowFunction::Ntile,
-            plan::WindowFunction::Lead => WindowFunction::Lead,
-            plan::WindowFunction::Lag => WindowFunction::Lag,
-            plan::WindowFunction::FirstValue => WindowFunction::FirstValue,
-            plan::WindowFunction::LastValue => WindowFunction::LastValue,
-            plan::WindowFunction::NthValue => WindowFunction::NthValue,
-            plan::WindowFunction::Aggregate(aggregate) => {
-                let function = self.bound_aggregate(aggregate.name, &call.args, None)?;
-                let role = aggregate.role;
-                let call = self.call(function, role, &call.args, false, Vec::new(), call.output)?;
-                WindowFunction::Aggregate(Box::new(call))
-            }
-        };
-        let unit = call.frame.unit;
-        Ok(WindowCallNode {
-            function,
-            args: call
-                .args
-                .iter()
-                .enumerate()
-                .map(|(at, arg)| match at {
-                    // LEAD and LAG: the default has the type of the result.
-                    0 | 2 => Ok(unify_code(self.exprs.expr(arg)?, arg.ty(), &call.ty)),
-                    _ => self.exprs.expr(arg),
-                })
-                .collect::<Result<_>>()?,
-            arg_types: call.args.iter().map(Expr::ty).collect(),
-            unit,
-            start: self.frame_bound(&call.frame.start, unit, order_by, scratch, true)?,
-            end: self.frame_bound(&call.frame.end, unit, order_by, scratch, false)?,
-            output: index(call.output),
-        })
-    }
-
-    fn frame_bound(
-        &mut self,
-        bound: &FrameBound,
-        unit: FrameUnit,
-        order_by: &[SortKey],
-        scratch: usize,
-        is_start: bool,
-    ) -> Result<Bound> {
-        let (distance, preceding) = match bound {
-            FrameBound::UnboundedPreceding | FrameBound::UnboundedFollowing => {
-                return Ok(Bound::Unbounded);
-            }
-            FrameBound::CurrentRow => return Ok(Bound::CurrentRow),
-            FrameBound::Preceding(distance) => (distance, true),
-            FrameBound::Following(distance) => (distance, false),
-        };
-        if unit == FrameUnit::Rows {
-            return Ok(Bound::Rows { distance: self.exprs.expr(distance)?, preceding });
-        }
-        let [key] = order_by else {
-            return Err(Error::with(ErrorCode(3587), &[&"<unnamed window>"]));
-        };
-        // The binder has moved the order value already: the expression is the limit itself.
-        let (ty, limit_ty) = (key.expr.ty(), distance.ty());
-        let op = if is_start != key.descending {
-            BinaryOp::GreaterOrEqual
-        } else {
-            BinaryOp::LessOrEqual
-        };
-        Ok(Bound::Range {
-            limit: self.exprs.expr(distance)?,
-            nulls_last: key.descending,
-            inside: Box::new(Comparison {
-                op,
-                left: self.exprs.expr(&key.expr)?,
-                right: Code::Register(scratch),
-                comparator: comparator(&ty, &limit_ty, CollationId::BINARY),
-            }),
-        })
     }
 }
 

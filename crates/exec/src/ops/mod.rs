@@ -5,6 +5,8 @@
 
 mod aggregate;
 mod compile;
+mod compile_access;
+mod compile_calls;
 mod information;
 mod join;
 mod json_rows;

@@ -323,6 +323,51 @@ impl<'r> Scan<'r> {
         Ok(false)
     }
 
+    /// What is to be read of one range.
+    fn spec(&self, range: KeyRange, lock: RowLock) -> ScanSpec {
+        let (index, backward) = match &self.node.access {
+            _ if self.reads_all => (IndexId::CLUSTERED, false),
+            AccessNode::Ranges { index, backward, .. } | AccessNode::Full { index, backward } => {
+                (*index, *backward)
+            }
+            AccessNode::Unique { index, .. } => (*index, false),
+            AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
+            AccessNode::Fulltext { .. } => (IndexId::CLUSTERED, false),
+        };
+        ScanSpec {
+            table: self.node.table.table,
+            index,
+            range,
+            direction: if backward { Direction::Backward } else { Direction::Forward },
+            lock,
+            wait: self.node.table.wait,
+        }
+    }
+
+    /// The ranges of the first arm of a merge, or the whole table where some arm holds much of it.
+    fn begin_merge(
+        &mut self,
+        arms: &[ArmNode],
+        may_read_all: bool,
+        run: &mut Run<'r>,
+    ) -> Result<()> {
+        let table = &self.node.table;
+        if may_read_all {
+            for arm in arms {
+                let ranges = arm.ranges.evaluate(false, run)?;
+                self.reads_all |= hold_much(table.table, table.engine, arm.index, &ranges, run)?;
+            }
+        }
+        self.ranges.clear();
+        if self.reads_all {
+            self.ranges.push(KeyRange::ALL);
+        } else if let Some(first) = arms.first() {
+            self.ranges = first.ranges.evaluate(false, run)?;
+            self.ranges.reverse();
+        }
+        Ok(())
+    }
+
     /// Fetches more rows; false when the scan is at its end.
     fn refill(&mut self, run: &mut Run<'r>) -> Result<bool> {
         self.buffers.batch.clear();
@@ -340,22 +385,7 @@ impl<'r> Scan<'r> {
                         }
                         return Ok(false);
                     };
-                    let (index, backward) = match &self.node.access {
-                        _ if self.reads_all => (IndexId::CLUSTERED, false),
-                        AccessNode::Ranges { index, backward, .. }
-                        | AccessNode::Full { index, backward } => (*index, *backward),
-                        AccessNode::Unique { index, .. } => (*index, false),
-                        AccessNode::Merge { arms, .. } => (arms[self.arm].index, false),
-                        AccessNode::Fulltext { .. } => (IndexId::CLUSTERED, false),
-                    };
-                    let spec = ScanSpec {
-                        table: self.node.table.table,
-                        index,
-                        range,
-                        direction: if backward { Direction::Backward } else { Direction::Forward },
-                        lock,
-                        wait: self.node.table.wait,
-                    };
+                    let spec = self.spec(range, lock);
                     let opened = match self.node.table.wants_keys {
                         true => transaction.open_key_cursor(&spec),
                         false => transaction.open_cursor(&spec),
@@ -491,21 +521,7 @@ impl<'r> Operator<'r> for Scan<'r> {
                 }
             }
             AccessNode::Merge { arms, or_all } => {
-                let table = &self.node.table;
-                if *or_all && lock == RowLock::None {
-                    for arm in arms {
-                        let ranges = arm.ranges.evaluate(false, run)?;
-                        self.reads_all |=
-                            hold_much(table.table, table.engine, arm.index, &ranges, run)?;
-                    }
-                }
-                self.ranges.clear();
-                if self.reads_all {
-                    self.ranges.push(KeyRange::ALL);
-                } else if let Some(first) = arms.first() {
-                    self.ranges = first.ranges.evaluate(false, run)?;
-                    self.ranges.reverse();
-                }
+                self.begin_merge(arms, *or_all && lock == RowLock::None, run)?;
             }
             AccessNode::Fulltext { search } => {
                 // As the rows: who changes them changes their entries, and two who share these would wait for each other.

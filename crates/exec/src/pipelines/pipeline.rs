@@ -10,7 +10,9 @@ use plan::{Access, BinaryOp, ExecutionMode, Expr, Physical, Register, RowLocking
 use rows::layout::Layout;
 use sys::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::context::Host;
 use crate::expr::Code;
+use crate::measure::ExecCounts;
 use crate::ops::{NodeCompiler, Ranges, hold_much};
 use crate::run::Run;
 
@@ -37,6 +39,22 @@ struct Source {
 }
 
 impl Source {
+    /// Counts what was read for status variables.
+    fn count(&self, ranges: u64, rows: u64, counts: &mut ExecCounts) {
+        counts.read_key += ranges;
+        match (&self.ranges, self.index) {
+            (None, None) => {
+                counts.read_first += 1;
+                counts.read_rnd_next += rows + 1;
+            }
+            (None, Some(_)) => {
+                counts.read_first += 1;
+                counts.read_next += rows;
+            }
+            (Some(_), _) => counts.read_next += rows,
+        }
+    }
+
     fn reads_columns(&self) -> bool {
         !self.columns.is_empty() || self.filters.iter().any(|filter| !filter.columns.is_empty())
     }
@@ -317,38 +335,11 @@ impl Pipeline {
         run: &mut Run<'_>,
         new_sink: impl Fn() -> S + Sync,
     ) -> Fit<Vec<S>> {
+        let ranges = self.ranges(run)?;
         let mode = run.env.settings.execution_mode;
-        if mode == ExecutionMode::Row || run.env.settings.lock_reads {
-            return Err(Unfit);
-        }
-        if let Some((index, ranges)) = &self.source.unless {
-            let ranges = ranges.evaluate(false, run).map_err(|_| Unfit)?;
-            let Source { table, engine, .. } = &self.source;
-            if !hold_much(*table, *engine, *index, &ranges, run).map_err(|_| Unfit)? {
-                return Err(Unfit);
-            }
-        }
-        let ranges = match &self.source.ranges {
-            None => vec![KeyRange::ALL],
-            Some(ranges) => ranges.evaluate(false, run).map_err(|_| Unfit)?,
-        };
         let facts = Facts::of(&run.function);
-        let degree = run.env.settings.parallel_degree;
         let constants = self.constants(run)?;
-        let transactions = &mut *run.host;
-        let transaction = transactions.transaction_at(self.source.engine).map_err(|_| Unfit)?;
-        let reader = match self.source.index {
-            None => transaction.snapshot_reader(self.source.table),
-            Some(index) => {
-                let content = match self.source.reads_columns() {
-                    true => KeyContent::Keys,
-                    false => KeyContent::Count,
-                };
-                transaction.index_reader(self.source.table, index, content)
-            }
-        };
-        let reader = reader.map_err(|_| Unfit)?;
-        let reader = reader.ok_or(Unfit)?;
+        let reader = self.reader(&mut *run.host)?;
         let mut morsels = Vec::new();
         for range in &ranges {
             let parts = MORSELS.div_ceil(ranges.len());
@@ -360,7 +351,7 @@ impl Pipeline {
         let is_small = mode == ExecutionMode::Auto && morsels.len() < PARALLEL_PAGES_MIN;
         let threads = match ordered || is_small {
             true => 1,
-            false => degree.clamp(1, morsels.len().max(1)),
+            false => run.env.settings.parallel_degree.clamp(1, morsels.len().max(1)),
         };
         let helpers = run.env.helpers.take(threads - 1);
         let work = Work {
@@ -382,20 +373,44 @@ impl Pipeline {
             done.map(|()| sink)
         });
         drop(helpers);
-        let rows = work.rows.load(Ordering::Relaxed);
-        run.counts.read_key += ranges.len() as u64;
-        match (&self.source.ranges, self.source.index) {
-            (None, None) => {
-                run.counts.read_first += 1;
-                run.counts.read_rnd_next += rows + 1;
-            }
-            (None, Some(_)) => {
-                run.counts.read_first += 1;
-                run.counts.read_next += rows;
-            }
-            (Some(_), _) => run.counts.read_next += rows,
-        }
+        self.source.count(ranges.len() as u64, work.rows.load(Ordering::Relaxed), &mut run.counts);
         results.into_iter().collect()
+    }
+
+    /// What of the scanned index is read, if this is a statement for the batch program.
+    fn ranges(&self, run: &mut Run<'_>) -> Fit<Vec<KeyRange>> {
+        let settings = run.env.settings;
+        if settings.execution_mode == ExecutionMode::Row || settings.lock_reads {
+            return Err(Unfit);
+        }
+        if let Some((index, ranges)) = &self.source.unless {
+            let ranges = ranges.evaluate(false, run).map_err(|_| Unfit)?;
+            let Source { table, engine, .. } = &self.source;
+            if !hold_much(*table, *engine, *index, &ranges, run).map_err(|_| Unfit)? {
+                return Err(Unfit);
+            }
+        }
+        match &self.source.ranges {
+            None => Ok(vec![KeyRange::ALL]),
+            Some(ranges) => ranges.evaluate(false, run).map_err(|_| Unfit),
+        }
+    }
+
+    /// Reads the scanned index at the statement's snapshot, from any thread.
+    fn reader<'h>(&self, host: &'h mut dyn Host) -> Fit<Box<dyn SnapshotReader + 'h>> {
+        let source = &self.source;
+        let transaction = host.transaction_at(source.engine).map_err(|_| Unfit)?;
+        let reader = match source.index {
+            None => transaction.snapshot_reader(source.table),
+            Some(index) => {
+                let content = match source.reads_columns() {
+                    true => KeyContent::Keys,
+                    false => KeyContent::Count,
+                };
+                transaction.index_reader(source.table, index, content)
+            }
+        };
+        reader.map_err(|_| Unfit)?.ok_or(Unfit)
     }
 
     /// The constants; one that fails or warns is for the row program.

@@ -6,7 +6,7 @@ use plugin_api::{AggregateFunction, ArgInfo, Geometries};
 use syntax::ast::{self, AggregateFunc};
 use types::{AggregateRole, DataType, TypeKind};
 
-use crate::Binder;
+use crate::binder::Binder;
 
 /// The role of an aggregate of the grammar.
 fn role(func: AggregateFunc) -> AggregateRole {

@@ -9,11 +9,12 @@ use syntax::ast::{self, ExprKind, IntervalUnit};
 use types::{CollationId, DataType, FunctionRole, OperatorCall, TypeKind, Value};
 
 use crate::aggregate::arg_info;
+use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::expr::{is_not_null, not, single, to_text};
 use crate::literal;
+use crate::reader::StoredProgram;
 use crate::typing::{is_stringy, string_type};
-use crate::{Binder, StoredProgram};
 
 /// The name of a unit as functions get it.
 fn unit_name(unit: IntervalUnit) -> &'static str {

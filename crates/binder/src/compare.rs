@@ -6,7 +6,7 @@ use syntax::ast;
 use types::temporal::{parse_date, parse_datetime, parse_time};
 use types::{CollationId, DataType, TypeKind, Value};
 
-use crate::Binder;
+use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::expr::{and, binary, columns_of, logical, not, single, to_text};
 use crate::literal::width;

@@ -9,7 +9,7 @@ use types::{
     CollationId, DataType, FunctionRole, MomentText, NOT_FIXED_DECIMALS, SqlMode, TypeKind, Value,
 };
 
-use crate::Binder;
+use crate::binder::Binder;
 use crate::collation::{self, Differing};
 use crate::compare::{is_binary_literal, refuse_geometries};
 use crate::literal;

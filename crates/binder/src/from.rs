@@ -13,9 +13,12 @@ use plan::{
 use syntax::ast;
 use types::DataType;
 
-use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal};
-use crate::query::BoundQuery;
-use crate::{BLOCK_TABLES_MAX, Binder, NamedView, PrivilegeKind, Reference, VIEW_DEPTH_MAX};
+use crate::binder::{BLOCK_TABLES_MAX, Binder, NamedView, Reference, VIEW_DEPTH_MAX};
+use crate::reader::PrivilegeKind;
+use crate::scope::{
+    BoundQuery, Clause, ScopeColumn, ScopeSource, ScopeTable, VisibleColumn, names_equal,
+    visible_columns,
+};
 
 /// Tables of `information_schema` that the reference is about to drop, and what it says of them.
 const DEPRECATED_TABLES: &[(&str, &str)] = &[
@@ -635,21 +638,6 @@ pub(crate) fn derived_source(
             ..ColumnSource::default()
         },
     }
-}
-
-/// The columns of a table that `*` shows.
-pub(crate) fn visible_columns(
-    table: &ScopeTable,
-    index: usize,
-) -> impl Iterator<Item = VisibleColumn> {
-    (0..table.len()).filter(|column| !table.is_invisible(*column)).map(move |column| {
-        VisibleColumn {
-            name: table.column_name(column).clone(),
-            table: index,
-            column,
-            merged: None,
-        }
-    })
 }
 
 fn join(kind: LogicalJoinKind, left: Logical, right: Logical, on: Option<Expr>) -> Logical {

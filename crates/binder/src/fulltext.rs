@@ -9,7 +9,7 @@ use syntax::ast::{self, MatchMode};
 use types::fulltext::LOCATOR_BYTES_MAX;
 use types::{CollationId, DataType, Value};
 
-use crate::Binder;
+use crate::binder::Binder;
 
 impl Binder<'_> {
     pub(crate) fn bind_match(&mut self, found: &ast::Match) -> Result<Expr> {

@@ -10,8 +10,8 @@ use plan::{
 };
 use types::DataType;
 
-use crate::Binder;
-use crate::block::column_read;
+use crate::binder::Binder;
+use crate::scope::column_read;
 
 /// An expression and the indexed column that holds its value.
 struct Candidate {

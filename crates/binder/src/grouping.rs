@@ -6,8 +6,8 @@ use plan::{
 };
 use types::{FunctionRole, SqlMode};
 
-use crate::Binder;
-use crate::block::ScopeSource;
+use crate::binder::Binder;
+use crate::scope::ScopeSource;
 
 impl Binder<'_> {
     /// Checks the current block.

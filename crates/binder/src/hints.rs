@@ -4,10 +4,7 @@ use errors::ErrorCode;
 use plan::{IndexHint, IndexHintKind, IndexHintScope, InstanceId};
 use syntax::{Hint, HintTable, IndexHintName, JoinOrderName, parse_hints};
 
-use crate::Binder;
-
-/// A warning of each execution.
-pub type Notice = (ErrorCode, String);
+use crate::binder::Binder;
 
 /// Most warnings of one statement's hints.
 const NOTICES_MAX: usize = 64;

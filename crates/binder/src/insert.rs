@@ -11,20 +11,15 @@ use plan::{
 use syntax::ast;
 use types::SqlMode;
 
-use crate::block::{Clause, ScopeColumn, ScopeSource, base_source, column_read, names_equal};
+use crate::binder::{Binder, Reference};
 use crate::from::Found;
+use crate::reader::PrivilegeKind;
+use crate::scope::{
+    Clause, NewRow, ScopeColumn, ScopeSource, base_source, column_read, names_equal,
+};
 use crate::table_write::WriteKind;
 use crate::update::Written;
 use crate::view_check::{ViewWrite, first_register, moved};
-use crate::{Binder, PrivilegeKind, Reference};
-
-/// What `VALUES(column)` means: registers of the row that could not be inserted.
-#[derive(Clone, Debug)]
-pub(crate) struct NewRow {
-    pub table: Arc<Table>,
-    /// Of column 0 of the catalog's table.
-    pub base: Register,
-}
 
 impl Binder<'_> {
     pub(crate) fn bind_insert(&mut self, insert: &ast::Insert) -> Result<LogicalInsert> {
@@ -111,7 +106,7 @@ impl Binder<'_> {
         let through = |name: &ast::ColumnName| -> Result<ast::ColumnName> {
             match columns.iter().find(|(shown, _)| names_equal(shown, &name.name.text)) {
                 Some((_, at)) => Ok(column_name(&table.columns[*at].name)),
-                None => bail!(BAD_FIELD_ERROR, crate::block::written(name), "field list"),
+                None => bail!(BAD_FIELD_ERROR, crate::scope::written(name), "field list"),
             }
         };
         let mut direct = insert.clone();
@@ -440,7 +435,7 @@ impl Binder<'_> {
         let index = target_column(name, &new.table)?;
         let mut expr =
             column_read(Register(new.base.0 + index as u32), &new.table.columns[index].ty);
-        crate::block::make_nullable(&mut expr);
+        crate::scope::make_nullable(&mut expr);
         Ok(expr)
     }
 
@@ -523,6 +518,6 @@ fn target_column(name: &ast::ColumnName, table: &Table) -> Result<usize> {
     });
     match found {
         Some(index) if !other_table => Ok(index),
-        _ => bail!(BAD_FIELD_ERROR, crate::block::written(name), "field list"),
+        _ => bail!(BAD_FIELD_ERROR, crate::scope::written(name), "field list"),
     }
 }

@@ -7,9 +7,9 @@ use plan::{Expr, JsonLevel, JsonRows, Logical, Making, OutputColumn};
 use syntax::ast;
 use types::{CollationId, DataType, FunctionRole, NOT_FIXED_DECIMALS, TypeKind, Value};
 
-use crate::block::Clause;
-use crate::query::BoundQuery;
-use crate::{Binder, literal};
+use crate::binder::Binder;
+use crate::literal;
+use crate::scope::{BoundQuery, Clause};
 
 /// Most NESTED PATHs of a JSON_TABLE.
 const NESTED_MAX: usize = 16;

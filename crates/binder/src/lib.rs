@@ -4,6 +4,7 @@
 //! `VariableTypes`. Nothing here runs SQL.
 
 mod aggregate;
+mod binder;
 mod block;
 mod call;
 mod collation;
@@ -13,13 +14,15 @@ mod from;
 mod fulltext;
 mod generated_match;
 mod grouping;
-pub mod hints;
+mod hints;
 mod insert;
 mod json_table;
 mod literal;
 mod partitions;
 mod query;
 mod reader;
+mod respell;
+mod scope;
 mod select;
 mod spelling;
 mod statement;
@@ -32,319 +35,10 @@ mod view_check;
 mod view_write;
 mod window;
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::rc::Rc;
-use std::sync::Arc;
-
-use catalog::Table;
-use errors::Result;
-use plan::{
-    CteId, InstanceId, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Register,
-    TableInstance,
-};
-use plugin_api::{BindContext, Registry};
-use types::DataType;
-
+pub use binder::{BindInput, Binder, Bound, Reference};
 pub use fulltext::{fulltext_write, key_columns, record_of};
 pub use reader::{
-    BoundTableExpression, CatalogReader, Disallowed, PrivilegeKind, RequiredPrivilege,
+    BoundTableExpression, CatalogReader, Disallowed, Notice, PrivilegeKind, RequiredPrivilege,
     StoredProgram, VariableTypes, ViewReader,
 };
-
 pub use spelling::Change;
-
-use block::Block;
-use query::CteDefinition;
-
-/// What binding needs of its surroundings.
-#[derive(Clone, Copy)]
-pub struct BindInput<'a> {
-    /// Schemas and tables, one snapshot.
-    pub catalog: &'a dyn CatalogReader,
-    /// Functions and information tables.
-    pub registry: &'a Registry,
-    /// Session facts; holds the SQL mode.
-    pub bind: &'a BindContext,
-    /// Types of variables.
-    pub variables: &'a dyn VariableTypes,
-    /// Types of the parameters, when they are known (execution, lifted literals).
-    pub parameter_types: Option<&'a [DataType]>,
-}
-
-/// A bound statement.
-#[derive(Debug)]
-pub struct Bound {
-    /// What it means.
-    pub plan: LogicalPlan,
-    /// Tables that the plan's instances refer to by position, and all others that it depends on.
-    pub tables: Vec<Arc<Table>>,
-    /// What the account must be allowed.
-    pub privileges: Vec<RequiredPrivilege>,
-    /// Types of the parameters: as given, or inferred from where they stand.
-    pub parameters: Vec<DataType>,
-    /// Texts of warnings 1287 that each execution raises: uses of what the reference calls deprecated.
-    pub deprecations: Vec<&'static str>,
-    /// Other warnings of each execution: hints that name what is not there.
-    pub notices: Vec<hints::Notice>,
-    /// Tables and views that the statement names itself.
-    pub references: Vec<Reference>,
-    /// `MAX_EXECUTION_TIME` of the statement.
-    pub max_execution_millis: Option<u64>,
-    /// `WAIT n`: seconds that locks are waited for in this statement.
-    pub lock_wait_seconds: Option<u64>,
-    /// With its lifted literals in place it could use an index on an expression.
-    pub wants_literals: bool,
-    /// Programs that run while the plan runs.
-    pub programs: Vec<StoredProgram>,
-}
-
-/// A view that a statement names.
-#[derive(Clone)]
-pub(crate) struct NamedView {
-    pub(crate) schema: Arc<str>,
-    pub(crate) name: Arc<str>,
-    /// The name that it has in the statement.
-    pub(crate) alias: Arc<str>,
-    /// The references to tables inside it.
-    pub(crate) instances: Range<usize>,
-}
-
-impl NamedView {
-    pub(crate) fn is_same(&self, other: &NamedView) -> bool {
-        (&self.schema, &self.name) == (&other.schema, &other.name)
-    }
-}
-
-/// A table or a view as a statement names it; LOCK TABLES looks at aliases.
-#[derive(Clone, Debug)]
-pub struct Reference {
-    /// Schema.
-    pub schema: Arc<str>,
-    /// Its own name.
-    pub name: Arc<str>,
-    /// The name that it has in the statement.
-    pub alias: Arc<str>,
-}
-
-/// Binds one statement.
-pub struct Binder<'a> {
-    pub(crate) input: BindInput<'a>,
-    /// The text that spans refer to.
-    pub(crate) source: Cow<'a, [u8]>,
-    pub(crate) registers: u32,
-    pub(crate) instances: Vec<TableInstance>,
-    pub(crate) tables: Vec<Arc<Table>>,
-    pub(crate) subqueries: Vec<LogicalSubquery>,
-    /// Which subqueries stand inside derived tables that are computed before the statement writes anything.
-    pub(crate) computed_before: Vec<Range<usize>>,
-    /// Views that the statement itself names, and which table references stand inside them.
-    pub(crate) named_views: Vec<NamedView>,
-    pub(crate) ctes: Vec<LogicalCte>,
-    pub(crate) next_cte: u32,
-    pub(crate) privileges: Vec<RequiredPrivilege>,
-    pub(crate) parameters: Vec<Option<DataType>>,
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) cte_scope: Vec<Rc<CteDefinition>>,
-    pub(crate) block_count: u32,
-    /// Deepest block (index) that a column reference has reached since it was last reset.
-    pub(crate) deepest_reference: Option<usize>,
-    /// The innermost block that an aggregate bound so far belongs to; likewise.
-    pub(crate) deepest_aggregate: Option<usize>,
-    /// `user@host` whose rights count, inside a view with definer's rights.
-    pub(crate) definer: Option<Arc<str>>,
-    pub(crate) view_depth: u32,
-    /// An expression of a table's definition is bound: its value must not depend on the session.
-    pub(crate) in_definition: bool,
-    /// What the views bound so far ask of rows written through them.
-    pub(crate) view_checks: Vec<plan::ViewCheck>,
-    /// What PARTITION (..) asks of rows of table references.
-    pub(crate) selections: Vec<(InstanceId, plan::Expr)>,
-    /// Table references inside views that cannot be written through.
-    pub(crate) read_only: Vec<InstanceId>,
-    /// Queries inside queries.
-    pub(crate) query_depth: u32,
-    pub(crate) straight_join: bool,
-    /// Tables of which the first is to be joined before the second.
-    pub(crate) join_orders: Vec<(InstanceId, InstanceId)>,
-    pub(crate) notices: Vec<hints::Notice>,
-    pub(crate) references: Vec<Reference>,
-    pub(crate) max_execution_millis: Option<u64>,
-    pub(crate) lock_wait_seconds: Option<u64>,
-    /// The statement is a query.
-    pub(crate) is_query: bool,
-    /// The statement is UPDATE or DELETE.
-    pub(crate) is_change: bool,
-    pub(crate) uncacheable: bool,
-    /// Of the query that is bound next only counts whether a row is among its rows: IN, ANY, ALL, EXISTS.
-    pub(crate) asks_membership: bool,
-    /// With its literals in place the statement could use an index on an expression.
-    pub(crate) wants_literals: bool,
-    pub(crate) deprecations: Vec<&'static str>,
-    pub(crate) programs: Vec<StoredProgram>,
-    /// The statement has parameters that a client binds.
-    pub(crate) has_placeholders: bool,
-    /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
-    pub(crate) last_tables: Vec<block::ScopeTable>,
-    /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
-    pub(crate) insert_values: Option<insert::NewRow>,
-    /// What names mean, where the text is to be spelled anew.
-    pub(crate) spelling: Option<spelling::Spelling>,
-}
-
-/// More warnings than this say nothing new.
-const DEPRECATIONS_MAX: usize = 64;
-/// Queries nested deeper than this are refused (1473), as the reference does.
-pub(crate) const QUERY_DEPTH_MAX: u32 = 61;
-/// Tables in one block.
-pub(crate) const BLOCK_TABLES_MAX: usize = 61;
-/// Views nested deeper than this are refused.
-pub(crate) const VIEW_DEPTH_MAX: u32 = 64;
-
-impl<'a> Binder<'a> {
-    /// A binder for one statement.
-    pub fn new(input: BindInput<'a>) -> Binder<'a> {
-        Binder {
-            input,
-            source: Cow::Borrowed(&[]),
-            registers: 0,
-            instances: Vec::new(),
-            tables: Vec::new(),
-            subqueries: Vec::new(),
-            computed_before: Vec::new(),
-            named_views: Vec::new(),
-            selections: Vec::new(),
-            ctes: Vec::new(),
-            next_cte: 0,
-            privileges: Vec::new(),
-            parameters: Vec::new(),
-            blocks: Vec::new(),
-            cte_scope: Vec::new(),
-            block_count: 0,
-            deepest_reference: None,
-            deepest_aggregate: None,
-            definer: None,
-            view_depth: 0,
-            in_definition: false,
-            view_checks: Vec::new(),
-            read_only: Vec::new(),
-            query_depth: 0,
-            straight_join: false,
-            join_orders: Vec::new(),
-            notices: Vec::new(),
-            max_execution_millis: None,
-            lock_wait_seconds: None,
-            is_query: false,
-            is_change: false,
-            uncacheable: false,
-            asks_membership: false,
-            wants_literals: false,
-            programs: Vec::new(),
-            deprecations: Vec::new(),
-            references: Vec::new(),
-            has_placeholders: false,
-            last_tables: Vec::new(),
-            insert_values: None,
-            spelling: None,
-        }
-    }
-
-    /// As `bind`, with the changes that spell out the statement's names.
-    ///
-    /// # Errors
-    /// As `bind`.
-    pub fn bind_spelled(
-        mut self,
-        statement: &syntax::Statement,
-        source: &'a [u8],
-    ) -> Result<(Bound, Vec<Change>)> {
-        self.source = Cow::Borrowed(source);
-        self.spelling = Some(spelling::Spelling::default());
-        let mut statement = self.bind_statement(statement)?;
-        self.use_generated_columns(&mut statement)?;
-        let changes = self.spelling.take().map(spelling::Spelling::finish).unwrap_or_default();
-        Ok((self.finish(statement), changes))
-    }
-
-    /// Binds `statement`, whose spans refer to `source`.
-    ///
-    /// # Errors
-    /// Everything that is wrong with a statement before it runs: unknown names, ambiguity, operand counts, collations; 1235 for
-    /// what is not built.
-    pub fn bind(mut self, statement: &syntax::Statement, source: &'a [u8]) -> Result<Bound> {
-        self.source = Cow::Borrowed(source);
-        let mut statement = self.bind_statement(statement)?;
-        self.use_generated_columns(&mut statement)?;
-        Ok(self.finish(statement))
-    }
-
-    fn finish(self, statement: LogicalStatement) -> Bound {
-        let fallback = self.default_parameter_type();
-        let parameters =
-            self.parameters.into_iter().map(|ty| ty.unwrap_or_else(|| fallback.clone())).collect();
-        Bound {
-            plan: LogicalPlan {
-                statement,
-                instances: self.instances,
-                subqueries: self.subqueries,
-                ctes: self.ctes,
-                registers: self.registers,
-                cte_ids: self.next_cte,
-                straight_join: self.straight_join,
-                join_orders: self.join_orders,
-                uncacheable: self.uncacheable,
-            },
-            tables: self.tables,
-            privileges: self.privileges,
-            parameters,
-            deprecations: self.deprecations,
-            notices: self.notices,
-            references: self.references,
-            max_execution_millis: self.max_execution_millis,
-            lock_wait_seconds: self.lock_wait_seconds,
-            wants_literals: self.wants_literals,
-            programs: self.programs,
-        }
-    }
-
-    /// What a parameter is taken for where nothing tells its type.
-    pub(crate) fn default_parameter_type(&self) -> DataType {
-        DataType::varchar(16_383, self.input.bind.collation_connection)
-    }
-
-    /// Notes a use of what the reference calls deprecated; nothing inside a view counts.
-    pub(crate) fn deprecate(&mut self, text: &'static str) {
-        if self.view_depth == 0 && self.deprecations.len() < DEPRECATIONS_MAX {
-            self.deprecations.push(text);
-        }
-    }
-
-    pub(crate) fn new_register(&mut self) -> Register {
-        self.registers += 1;
-        Register(self.registers - 1)
-    }
-
-    pub(crate) fn new_registers(&mut self, count: usize) -> Register {
-        let base = Register(self.registers);
-        self.registers += count as u32;
-        base
-    }
-
-    pub(crate) fn new_cte(&mut self) -> CteId {
-        self.next_cte += 1;
-        CteId(self.next_cte - 1)
-    }
-
-    /// Position of `table` in the statement's list.
-    pub(crate) fn table_index(&mut self, table: &Arc<Table>) -> usize {
-        if let Some(position) = self.tables.iter().position(|known| Arc::ptr_eq(known, table)) {
-            return position;
-        }
-        self.tables.push(table.clone());
-        self.tables.len() - 1
-    }
-
-    pub(crate) fn instance(&self, id: InstanceId) -> &TableInstance {
-        &self.instances[id.0 as usize]
-    }
-}

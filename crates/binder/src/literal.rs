@@ -8,7 +8,7 @@ use types::temporal::{
 };
 use types::{CollationId, DataType, Decimal, SqlBytes, SqlMode, TypeKind, Value};
 
-use crate::Binder;
+use crate::binder::Binder;
 use crate::typing::string_type;
 
 impl Binder<'_> {

@@ -6,8 +6,8 @@ use plan::{CastKind, Expr, InstanceId, Logical, PartitionRouting, Register};
 use syntax::ast::Ident;
 use types::{CollationId, DataType, FunctionRole, PartitionQuestion, Value};
 
-use crate::Binder;
-use crate::block::column_read;
+use crate::binder::Binder;
+use crate::scope::column_read;
 
 impl Binder<'_> {
     /// Tells the optimizer how a row's partition follows from its columns.

@@ -12,49 +12,14 @@ use plan::{
 use syntax::ast;
 use types::DataType;
 
-use crate::block::{Clause, ListedItem, ScopeColumn, ScopeSource};
+use crate::binder::{Binder, QUERY_DEPTH_MAX};
 use crate::collation::{self, Differing};
 use crate::from::{derived_names, derived_source};
+use crate::scope::{
+    BoundQuery, Clause, CteDefinition, ListedItem, ScopeColumn, ScopeSource, SharedCte,
+};
 use crate::table_expression::stored_as;
 use crate::typing::unify;
-use crate::{Binder, QUERY_DEPTH_MAX};
-
-/// A query after binding.
-#[derive(Debug)]
-pub(crate) struct BoundQuery {
-    pub plan: Logical,
-    pub outputs: Vec<OutputColumn>,
-    /// Only selects, joins, filters and computes: a table reference to it needs no barrier.
-    pub mergeable: bool,
-    /// Number of its block.
-    pub block: u32,
-}
-
-/// A common table expression in scope.
-#[derive(Debug)]
-pub(crate) struct CteDefinition {
-    name: Arc<str>,
-    columns: Vec<ast::Ident>,
-    query: ast::Query,
-    recursive: bool,
-    /// Blocks that existed around the definition.
-    level: usize,
-    /// Definitions that its body can see.
-    visible: usize,
-    shared: RefCell<Option<SharedCte>>,
-    /// While the recursive part is bound.
-    working: RefCell<Option<(CteId, Vec<(Arc<str>, DataType)>)>>,
-    referenced: Cell<u32>,
-    /// Its body is being bound: a reference to it now is one to itself.
-    binding: Cell<bool>,
-}
-
-/// A common table expression that is computed once.
-#[derive(Clone, Debug)]
-struct SharedCte {
-    id: CteId,
-    columns: Vec<(Arc<str>, DataType)>,
-}
 
 /// Changes of the operator in one chain of set operations.
 const SET_OPERATIONS_DEPTH_MAX: u32 = 200;
@@ -658,7 +623,7 @@ fn seed_columns(
 
 fn check_names(names: &[Arc<str>]) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
-        if names[..index].iter().any(|before| crate::block::names_equal(before, name)) {
+        if names[..index].iter().any(|before| crate::scope::names_equal(before, name)) {
             bail!(DUP_FIELDNAME, name);
         }
     }

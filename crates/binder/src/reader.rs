@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{CatalogView, Relation, Table};
+use errors::ErrorCode;
 use plan::Expr;
 use types::{DataType, FunctionRef};
 
@@ -145,3 +146,6 @@ pub enum Disallowed {
     /// A subquery or a parameter.
     Other,
 }
+
+/// A warning of each execution.
+pub type Notice = (ErrorCode, String);

@@ -7,11 +7,10 @@ use plan::{Expr, Logical, Making, OutputColumn, Register, SortKey};
 use syntax::ast;
 use types::{DataType, FunctionRole, OperatorCall};
 
-use crate::Binder;
-use crate::block::{
-    Block, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
+use crate::binder::Binder;
+use crate::scope::{
+    Block, BoundQuery, Clause, ListedItem, ScopeSource, VisibleColumn, WindowGroup, visible_or_all,
 };
-use crate::query::BoundQuery;
 
 fn alias_of(item: &ast::SelectItem) -> Option<Arc<str>> {
     match &item.kind {
@@ -280,7 +279,7 @@ impl Binder<'_> {
                 });
                 match found {
                     Some(index) => {
-                        crate::from::visible_columns(&block.tables[index], index).collect()
+                        crate::scope::visible_columns(&block.tables[index], index).collect()
                     }
                     None => bail!(BAD_TABLE_ERROR, name.name.text),
                 }

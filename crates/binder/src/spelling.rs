@@ -1,11 +1,6 @@
 //! What a query's names turned out to mean, as changes of its text: a view's query is stored so that it means the same in any
 //! schema and when its tables get more columns.
 
-use syntax::ast;
-
-use crate::Binder;
-use crate::block::ScopeTable;
-
 /// A piece of the statement's text and what stands there instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -22,11 +17,11 @@ pub struct Change {
 pub(crate) struct Spelling {
     changes: Vec<Change>,
     /// Inside a subquery of an expression, whose items need no names.
-    in_expression: bool,
+    pub(crate) in_expression: bool,
 }
 
 impl Spelling {
-    fn push(&mut self, start: u32, end: u32, text: String) {
+    pub(crate) fn push(&mut self, start: u32, end: u32, text: String) {
         self.changes.push(Change { start, end, text });
     }
 
@@ -36,122 +31,4 @@ impl Spelling {
         self.changes.dedup_by_key(|change| (change.start, change.end));
         self.changes
     }
-}
-
-impl Binder<'_> {
-    /// The record, when the statement's own text is bound.
-    fn spelling(&mut self) -> Option<&mut Spelling> {
-        if self.view_depth > 0 {
-            return None;
-        }
-        self.spelling.as_mut()
-    }
-
-    /// A table's name means one of the current schema.
-    pub(crate) fn spell_table(&mut self, name: &ast::ObjectName, schema: &str) {
-        if name.schema.is_none()
-            && let Some(spelling) = self.spelling()
-        {
-            let at = name.name.span;
-            spelling.push(at.start, at.start, format!("{}.", quoted(schema)));
-        }
-    }
-
-    /// A name means a column of a table of the block at `level`.
-    pub(crate) fn spell_column(
-        &mut self,
-        name: &ast::ColumnName,
-        level: usize,
-        place: (usize, usize),
-    ) {
-        if self.spelling().is_none() {
-            return;
-        }
-        let text = shown_column(&self.blocks[level].tables[place.0], place.1);
-        let first = name.schema.as_ref().or(name.table.as_ref()).unwrap_or(&name.name);
-        let (start, end) = (first.span.start, name.name.span.end);
-        if let Some(spelling) = self.spelling() {
-            spelling.push(start, end, text);
-        }
-    }
-
-    /// A name of the select list means a column of a table, or else keeps its spelling.
-    pub(crate) fn spell_listed(&mut self, name: &ast::ColumnName, bound: &plan::Expr) {
-        if self.spelling().is_none() {
-            return;
-        }
-        let Some(level) = self.blocks.len().checked_sub(1) else { return };
-        let tables = 0..self.blocks[level].tables.len();
-        let place = tables.clone().find_map(|table| {
-            let columns = 0..self.blocks[level].tables[table].len();
-            columns.clone().find_map(|column| {
-                let read = self.scope_column(level, table, column).ok()?;
-                (read == *bound).then_some((table, column))
-            })
-        });
-        if let Some(place) = place {
-            self.spell_column(name, level, place);
-        }
-    }
-
-    /// `*` means these columns of the innermost block.
-    pub(crate) fn spell_wildcard(&mut self, span: ast::Span, columns: &[(usize, usize)]) {
-        if self.spelling().is_none() {
-            return;
-        }
-        let Some(block) = self.blocks.last() else { return };
-        let columns: Vec<String> = columns
-            .iter()
-            .map(|(table, column)| {
-                let table = &block.tables[*table];
-                let name = table.column_name(*column);
-                format!("{} AS {}", shown_column(table, *column), quoted(name))
-            })
-            .collect();
-        if let Some(spelling) = self.spelling() {
-            spelling.push(span.start, span.end, columns.join(","));
-        }
-    }
-
-    /// A select item without alias has this name.
-    pub(crate) fn spell_item(&mut self, span: ast::Span, name: &str) {
-        if let Some(spelling) = self.spelling()
-            && !spelling.in_expression
-        {
-            spelling.push(span.end, span.end, format!(" AS {}", quoted(name)));
-        }
-    }
-
-    /// Enters a query that stands in an expression, or one that stands in FROM. Returns what to give back to
-    /// `leave_spelled`.
-    pub(crate) fn enter_spelled(&mut self, in_expression: bool) -> bool {
-        match &mut self.spelling {
-            Some(spelling) => std::mem::replace(&mut spelling.in_expression, in_expression),
-            None => false,
-        }
-    }
-
-    /// Leaves it again.
-    pub(crate) fn leave_spelled(&mut self, before: bool) {
-        if let Some(spelling) = &mut self.spelling {
-            spelling.in_expression = before;
-        }
-    }
-}
-
-/// A column under the name of its table reference, with the schema of one that has no alias.
-fn shown_column(table: &ScopeTable, column: usize) -> String {
-    let column = quoted(table.column_name(column));
-    match &table.schema {
-        // What ORDER BY of a union names are columns of its result, which has no name.
-        _ if table.alias.is_empty() => column,
-        Some(schema) if !table.aliased => {
-            format!("{}.{}.{column}", quoted(schema), quoted(&table.alias))
-        }
-        _ => format!("{}.{column}", quoted(&table.alias)),
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }

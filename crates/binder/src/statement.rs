@@ -5,8 +5,8 @@ use plan::{ExplainFormat, Expr, LogicalQuery, LogicalStatement};
 use syntax::Statement;
 use syntax::ast;
 
-use crate::Binder;
-use crate::block::Clause;
+use crate::binder::Binder;
+use crate::scope::Clause;
 
 impl Binder<'_> {
     pub(crate) fn bind_statement(&mut self, statement: &Statement) -> Result<LogicalStatement> {

@@ -5,7 +5,7 @@ use plan::{BinaryOp, Expr, LogicalSubquery, OutputColumn, QuantifiedOp, Subquery
 use syntax::ast;
 use types::DataType;
 
-use crate::Binder;
+use crate::binder::Binder;
 use crate::expr::{columns_of, comparison_op};
 
 impl Binder<'_> {

@@ -9,8 +9,9 @@ use plan::{CastKind, Expr, InstanceId, Register, RegisterSet};
 use syntax::ast;
 use types::{DataType, Volatility};
 
-use crate::block::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
-use crate::{Binder, BoundTableExpression, Disallowed};
+use crate::binder::Binder;
+use crate::reader::{BoundTableExpression, Disallowed};
+use crate::scope::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
 
 /// Terms of an expression in which virtual columns stand for what they are built on: each may name the one before it twice.
 const VIRTUAL_TERMS_MAX: u32 = 65_536;

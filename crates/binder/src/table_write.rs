@@ -9,7 +9,8 @@ use plan::{
 };
 use types::{FunctionRole, Value};
 
-use crate::{Binder, StoredProgram};
+use crate::binder::Binder;
+use crate::reader::StoredProgram;
 
 /// Cascades go no deeper than this.
 const CASCADE_DEPTH_MAX: usize = 15;

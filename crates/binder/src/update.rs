@@ -9,12 +9,12 @@ use plan::{
 };
 use syntax::ast;
 
-use crate::block::{Clause, ScopeSource};
+use crate::binder::{Binder, NamedView};
 use crate::grouping::plain_register;
+use crate::reader::PrivilegeKind;
+use crate::scope::{Clause, ScopeSource, ShownView};
 use crate::table_write::WriteKind;
 use crate::view_check::ViewWrite;
-use crate::view_write::ShownView;
-use crate::{Binder, NamedView, PrivilegeKind};
 
 /// The table that a statement writes, for telling whether it reads it too.
 pub(crate) struct Written<'a> {

@@ -8,7 +8,7 @@ use errors::{Error, Result};
 use plan::{Expr, InstanceId, Logical, Register, TableWrite, ViewCheck};
 use syntax::ast;
 
-use crate::Binder;
+use crate::binder::Binder;
 
 /// What is done through a view.
 #[derive(Clone, Copy, PartialEq, Eq)]

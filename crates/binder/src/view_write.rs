@@ -9,25 +9,9 @@ use errors::{Result, bail};
 use plan::{InstanceId, Logical, LogicalJoinKind};
 use syntax::ast;
 
-use crate::Binder;
-use crate::block::ScopeColumn;
+use crate::binder::Binder;
 use crate::grouping::plain_register;
-use crate::query::BoundQuery;
-
-/// A view in FROM.
-#[derive(Clone, Debug)]
-pub(crate) struct ShownView {
-    pub schema: Arc<str>,
-    pub name: Arc<str>,
-    /// The stored tables whose rows it shows one by one; none when it cannot be written through.
-    pub written: Vec<InstanceId>,
-}
-
-impl ShownView {
-    pub(crate) fn is_updatable(&self) -> bool {
-        !self.written.is_empty()
-    }
-}
+use crate::scope::{BoundQuery, ScopeColumn, ShownView};
 
 impl Binder<'_> {
     /// Whether rows can be changed through a view.

@@ -9,8 +9,8 @@ use plan::{
 use syntax::ast::{self, WindowFunc};
 use types::{CollationId, DataType, FunctionRole, TypeKind, Value};
 
-use crate::Binder;
-use crate::block::{Clause, NamedWindow, WindowGroup};
+use crate::binder::Binder;
+use crate::scope::{Clause, NamedWindow, WindowGroup};
 
 /// A window after names are resolved.
 struct Window {

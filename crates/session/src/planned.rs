@@ -55,7 +55,7 @@ pub(crate) struct Planned {
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
     /// Other warnings of each execution.
-    pub(crate) notices: Vec<binder::hints::Notice>,
+    pub(crate) notices: Vec<binder::Notice>,
     /// Tables and views that the statement names.
     pub(crate) references: Vec<binder::Reference>,
     /// `MAX_EXECUTION_TIME` hint.
@@ -130,7 +130,7 @@ pub(crate) struct BoundContext {
     pub(crate) privileges: Vec<RequiredPrivilege>,
     pub(crate) parameters: Vec<DataType>,
     pub(crate) deprecations: Vec<&'static str>,
-    pub(crate) notices: Vec<binder::hints::Notice>,
+    pub(crate) notices: Vec<binder::Notice>,
     pub(crate) references: Vec<binder::Reference>,
     pub(crate) max_execution: Option<Duration>,
     pub(crate) lock_wait: Option<Duration>,

@@ -5,19 +5,16 @@ use std::sync::Arc;
 
 use catalog::{AccountName, LockMode, PrivilegeSet};
 use errors::{Error, ErrorCode, Result, bail, err};
-use plugin_api::{
-    AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink, RewriteContext,
-};
+use plugin_api::{AccountInformation, ColumnMeta, CommandOutcome, OkInfo, ResultSink};
 use syntax::Statement;
 use syntax::ast::{self, Explain, Flush, FlushItem, FlushTablesMode, ShowKind};
 use types::{CollationId, DataType, Value};
 
-use crate::planned::Planned;
 use crate::program_host::ProgramSession;
+use crate::rewritten::{information, plan_rewritten};
 use crate::session::Session;
 use crate::sink::send_rows;
-use describe::Information;
-use programs::{Origin, Running, parse_error};
+use programs::{Origin, Running};
 
 /// KILL.
 pub(crate) fn run_kill(
@@ -187,52 +184,6 @@ pub(crate) fn run_rewritten(
         session.services.found_rows = found_rows;
     }
     Ok(())
-}
-
-/// The plan of the SELECT behind a SHOW. Its parameters are the statement's, in the same order: WHERE stands before LIMIT in both.
-pub(crate) fn plan_rewritten(
-    session: &mut Session,
-    statement: &Statement,
-    source: &[u8],
-    types: Option<&[DataType]>,
-) -> Result<Arc<Planned>> {
-    let sql = rewrite(session, source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
-    let parsed =
-        syntax::parse_one(&sql, &session.parse_options()).map_err(|error| parse_error(&error))?.0;
-    session.planner().plan_statement(&parsed, sql.as_bytes(), types)
-}
-
-fn rewrite(session: &mut Session, source: &[u8]) -> Result<Option<String>> {
-    let context = RewriteContext {
-        database: session.services.database.as_ref().map(|name| name.to_string()),
-        sql_mode: session.settings.sql_mode,
-        current_user: session.account.to_string(),
-    };
-    let text = String::from_utf8_lossy(source);
-    // The text may go on with further statements: a rewriter reads the first.
-    let information = information(session);
-    for rewriter in session.server.registry.rewriters() {
-        if let Some(sql) = rewriter.rewrite(&text, &context, &information)? {
-            return Ok(Some(sql));
-        }
-    }
-    Ok(None)
-}
-
-/// The session as information tables see it.
-pub(crate) fn information(session: &Session) -> Information<'_> {
-    Information {
-        server: &*session.server,
-        connection: &*session.shared,
-        values: session.services.values.clone(),
-        privileges: &session.privileges,
-        diagnostics: &session.diagnostics,
-        database: session.services.database.clone(),
-        account: &session.account,
-        temporary: &session.temporary,
-        tls: session.client.tls.as_ref(),
-        active_roles: &session.active_roles,
-    }
 }
 
 /// SHOW statements about accounts, which are no view on a table.
@@ -435,12 +386,4 @@ fn explain_connection(
     let outcome = run_explain(session, &statement, &explain, &running, sink);
     session.services.database = before;
     outcome
-}
-
-fn shown(statement: &Statement) -> &'static str {
-    match statement {
-        Statement::Show(_) => "this SHOW",
-        Statement::Describe(_) => "DESCRIBE",
-        _ => "HELP",
-    }
 }

@@ -394,7 +394,7 @@ impl Session {
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             Statement::Show(_) | Statement::Describe(_) => {
-                let planned = crate::admin::plan_rewritten(self, statement, source, None)?;
+                let planned = crate::rewritten::plan_rewritten(self, statement, source, None)?;
                 Ok((planned.parameters.clone(), planned.program.columns().to_vec()))
             }
             // The result of other statements is known when they run.

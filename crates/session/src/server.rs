@@ -1,16 +1,13 @@
-//! What all sessions share, and how a session is opened.
+//! What all sessions share.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password, is_insecure};
+use ::accounts::{DEFAULT_METHOD, Logins, RootLogin, hash_password};
 use catalog::{Account, AccountName, Catalog, Edit, MetadataLocks};
 use engine_api::{CancelToken, Engine};
-use errors::{Error, Result, bail, err};
-use plugin_api::{
-    AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, Registry,
-    SessionFactory, SessionHandle,
-};
+use errors::{Result, err};
+use plugin_api::{Registry, SessionFactory};
 use programs::{EventScheduler, schedule_events};
 use sys::clock::Clock;
 use sys::io_times::IoTimes;
@@ -18,15 +15,13 @@ use sys::threads::{HelperLimit, processors};
 use types::{FixedOffset, Value, ZoneRules};
 
 use crate::deadline::Deadlines;
-use crate::handle::Handle;
 use crate::plan_cache::PlanCache;
 use crate::prepared_texts::PreparedTexts;
 use crate::process::Sessions;
-use crate::session::Session;
 use crate::status::ServerCounters;
 use crate::user_locks::UserLocks;
 use crate::xa::XaBranches;
-use variables::{Globals, Origin, Scope, SessionValues, Settings, VariableId, as_u64};
+use variables::{Globals, Origin, SessionValues, Settings, VariableId};
 
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
@@ -312,60 +307,4 @@ fn random_seed(fallback: i64) -> u64 {
 
 fn micros(since_1970: Duration) -> i64 {
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
-}
-
-impl SessionFactory for Server {
-    fn server_version(&self) -> String {
-        self.version.clone()
-    }
-
-    fn server_collation(&self) -> u16 {
-        charset::collation_by_name(&self.globals.text("collation_server"))
-            .map_or(types::CollationId::UTF8MB4_0900_AI_CI.0, |collation| collation.id.0)
-    }
-
-    fn default_authentication(&self) -> String {
-        DEFAULT_METHOD.into()
-    }
-
-    fn find_account(
-        &self,
-        request: &AuthRequest,
-        kind: &ConnectionKind,
-    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
-        let must_be_secure = self.globals.integer("require_secure_transport") == 1;
-        if must_be_secure && is_insecure(request, kind) {
-            bail!(SECURE_TRANSPORT_REQUIRED);
-        }
-        let snapshot = self.catalog.snapshot();
-        self.logins.find(snapshot.accounts(), &self.registry, request, kind)
-    }
-
-    fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
-        let session = Session::open(self.arc()?, info, request)?;
-        Ok(Box::new(Handle::new(session)))
-    }
-
-    fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
-        let snapshot = self.catalog.snapshot();
-        self.logins.refused(snapshot.accounts(), request, kind, self.now_micros())
-    }
-
-    fn kill(&self, connection_id: u64) {
-        if let Some(session) = self.sessions.get(connection_id) {
-            session.cancel.kill_connection();
-        }
-    }
-
-    fn global_integer(&self, variable: &str) -> u64 {
-        self.globals
-            .definitions
-            .find(variable)
-            .filter(|id| self.globals.definitions.get(*id).scope != Scope::Session)
-            .map_or(0, |id| as_u64(&self.globals.get(id)))
-    }
-
-    fn count_status(&self, name: &'static str, amount: u64) {
-        self.counters.add(name, amount);
-    }
 }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use plugin_api::SessionServices;
 use types::{CollationId, DataType, TypeKind, Value, ZoneRules};
 
-use crate::load_data::allowed_path;
+use crate::data_files::allowed_path;
 use crate::planned::PlannedKind;
 use crate::process::SessionShared;
 use crate::server::Server;
@@ -200,7 +200,7 @@ impl SessionServices for Services {
         if !self.may_read_files {
             return None;
         }
-        let path = allowed_path(&self.server, name)?;
+        let path = allowed_path(&self.server.globals, name)?;
         let about = sys::files::about(&path)?;
         // Devices and pipes could block or never end.
         if !about.is_file || about.size_bytes > bytes_max {

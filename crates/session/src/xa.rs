@@ -3,7 +3,6 @@
 //!
 //! A branch that the session is in is an explicit transaction to everything else; what may not be done within it is asked here.
 
-use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
 
 use catalog::{MetadataLocks, MetadataSlot, Usage};
@@ -11,16 +10,15 @@ use engine_api::{CommitHandle, PreparedTransaction};
 use errors::{Error, ErrorCode, Result, bail, err};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use plugin_api::{ColumnMeta, OkInfo, Registry, ResultSink};
+use plugin_api::Registry;
 use stdx::bytes::Reader;
 use syntax::Statement;
 use syntax::ast::{Xa, Xid};
 use sys::sync::Mutex;
-use types::{CollationId, DataType, Value};
+use types::Value;
 use variables::Settings;
 
 use crate::planned::Planned;
-use crate::session::Session;
 use crate::statement_kind::commits_implicitly;
 use crate::status::Counter;
 use crate::transaction::Transactions;
@@ -73,7 +71,7 @@ impl XaBranches {
     }
 
     /// Rows of XA RECOVER.
-    fn rows(&self, convert_xid: bool) -> Vec<Vec<Value>> {
+    pub(crate) fn rows(&self, convert_xid: bool) -> Vec<Vec<Value>> {
         let row = |xid: Xid| {
             let data = [&*xid.gtrid, &*xid.bqual].concat();
             let data = match convert_xid {
@@ -461,36 +459,4 @@ impl Transactions {
         self.leave_branch();
         rolled_back
     }
-}
-
-impl Session {
-    /// XA ...
-    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
-        if let Xa::Recover { convert_xid } = xa {
-            self.require_dynamic("XA_RECOVER_ADMIN")?;
-            let rows = self.server.xa_branches.rows(*convert_xid);
-            let state = self.state_info();
-            return crate::sink::send_rows(sink, &recover_columns(), &rows, &state);
-        }
-        let (globals, privileges) = (&self.server.globals, &*self.privileges);
-        let around = XaContext {
-            settings: &self.settings,
-            writable: Writable { globals, privileges },
-            tables_locked: self.locked.is_in_force(),
-        };
-        let commit = self.transactions.run_xa(xa, around)?;
-        self.services.row_count = 0;
-        self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
-    }
-}
-
-fn recover_columns() -> [ColumnMeta; 4] {
-    let number = DataType::bigint();
-    let text = DataType::varchar(64, CollationId::UTF8MB4_0900_AI_CI);
-    [
-        ColumnMeta::computed("formatID", number.clone()),
-        ColumnMeta::computed("gtrid_length", number.clone()),
-        ColumnMeta::computed("bqual_length", number),
-        ColumnMeta::computed("data", text),
-    ]
 }

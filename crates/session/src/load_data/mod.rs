@@ -17,11 +17,10 @@ use syntax::ast::{
     ColumnName, Expr, ExprKind, Ident, Insert, InsertSource, LoadColumn, LoadData, LoadDuplicates,
     LoadSource, Priority, Statement,
 };
-use sys::files::canonical;
 use types::{CollationId, DataType, SqlMode, Value};
 
+use crate::data_files::allowed_path;
 use crate::planned::Planned;
-use crate::server::Server;
 use crate::session::Session;
 use programs::{Origin, Running};
 
@@ -185,7 +184,7 @@ fn require_local_files(session: &Session) -> Result<()> {
 /// # Errors
 /// 1290.
 pub(crate) fn data_path(session: &Session, name: &str) -> Result<PathBuf> {
-    allowed_path(&session.server, name)
+    allowed_path(&session.server.globals, name)
         .ok_or_else(|| err!(OPTION_PREVENTS_STATEMENT, "--secure-file-priv"))
 }
 
@@ -471,23 +470,4 @@ fn read_piece(file: &mut sys::files::File) -> Result<Vec<u8>> {
     let read = file.read(&mut piece).map_err(Error::internal)?;
     piece.truncate(read);
     Ok(piece)
-}
-
-/// The path of a file that statements name, when it is where `secure_file_priv` allows.
-pub(crate) fn allowed_path(server: &Server, name: &str) -> Option<PathBuf> {
-    let allowed = server.globals.definitions.find("secure_file_priv")?;
-    let Value::Bytes(allowed) = server.globals.get(allowed) else { return None };
-    let path = PathBuf::from(name);
-    let path = if path.is_absolute() {
-        path
-    } else {
-        PathBuf::from(server.global_text("datadir")).join(path)
-    };
-    let directory = PathBuf::from(String::from_utf8_lossy(allowed.as_slice()).into_owned());
-    if directory.as_os_str().is_empty() {
-        return Some(path);
-    }
-    // A link may lead out of the directory: what it leads to counts, or its folder while there is no such file.
-    let real = canonical(&path).or_else(|_| canonical(path.parent().unwrap_or(&path))).ok()?;
-    canonical(&directory).is_ok_and(|directory| real.starts_with(directory)).then_some(path)
 }

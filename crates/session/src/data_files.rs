@@ -1,0 +1,23 @@
+//! Where statements may read and write files.
+
+use std::path::PathBuf;
+
+use sys::files::canonical;
+use types::Value;
+use variables::Globals;
+
+/// The path of a file that statements name, when it is where `secure_file_priv` allows.
+pub(crate) fn allowed_path(globals: &Globals, name: &str) -> Option<PathBuf> {
+    let allowed = globals.definitions.find("secure_file_priv")?;
+    let Value::Bytes(allowed) = globals.get(allowed) else { return None };
+    let path = PathBuf::from(name);
+    let path =
+        if path.is_absolute() { path } else { PathBuf::from(globals.text("datadir")).join(path) };
+    let directory = PathBuf::from(String::from_utf8_lossy(allowed.as_slice()).into_owned());
+    if directory.as_os_str().is_empty() {
+        return Some(path);
+    }
+    // A link may lead out of the directory: what it leads to counts, or its folder while there is no such file.
+    let real = canonical(&path).or_else(|_| canonical(path.parent().unwrap_or(&path))).ok()?;
+    canonical(&directory).is_ok_and(|directory| real.starts_with(directory)).then_some(path)
+}

@@ -1,0 +1,71 @@
+//! What protocols ask of the server: log-ins, sessions, and a few facts.
+
+use std::sync::Arc;
+
+use ::accounts::{DEFAULT_METHOD, is_insecure};
+use errors::{Error, Result, bail};
+use plugin_api::{
+    AccountSecret, AuthRequest, Authenticator, ConnectInfo, ConnectionKind, SessionFactory,
+    SessionHandle,
+};
+use variables::{Scope, as_u64};
+
+use crate::handle::Handle;
+use crate::server::Server;
+use crate::session::Session;
+
+impl SessionFactory for Server {
+    fn server_version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn server_collation(&self) -> u16 {
+        charset::collation_by_name(&self.globals.text("collation_server"))
+            .map_or(types::CollationId::UTF8MB4_0900_AI_CI.0, |collation| collation.id.0)
+    }
+
+    fn default_authentication(&self) -> String {
+        DEFAULT_METHOD.into()
+    }
+
+    fn find_account(
+        &self,
+        request: &AuthRequest,
+        kind: &ConnectionKind,
+    ) -> Result<(Arc<dyn Authenticator>, AccountSecret)> {
+        let must_be_secure = self.globals.integer("require_secure_transport") == 1;
+        if must_be_secure && is_insecure(request, kind) {
+            bail!(SECURE_TRANSPORT_REQUIRED);
+        }
+        let snapshot = self.catalog.snapshot();
+        self.logins.find(snapshot.accounts(), &self.registry, request, kind)
+    }
+
+    fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>> {
+        let session = Session::open(self.arc()?, info, request)?;
+        Ok(Box::new(Handle::new(session)))
+    }
+
+    fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
+        let snapshot = self.catalog.snapshot();
+        self.logins.refused(snapshot.accounts(), request, kind, self.now_micros())
+    }
+
+    fn kill(&self, connection_id: u64) {
+        if let Some(session) = self.sessions.get(connection_id) {
+            session.cancel.kill_connection();
+        }
+    }
+
+    fn global_integer(&self, variable: &str) -> u64 {
+        self.globals
+            .definitions
+            .find(variable)
+            .filter(|id| self.globals.definitions.get(*id).scope != Scope::Session)
+            .map_or(0, |id| as_u64(&self.globals.get(id)))
+    }
+
+    fn count_status(&self, name: &'static str, amount: u64) {
+        self.counters.add(name, amount);
+    }
+}

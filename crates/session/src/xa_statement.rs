@@ -1,0 +1,43 @@
+//! XA statements of a session: XA RECOVER, and those that its transactions carry out.
+
+use ::accounts::PrivilegeChecks;
+use errors::Result;
+use plugin_api::{ColumnMeta, OkInfo, ResultSink};
+use syntax::ast::Xa;
+use types::{CollationId, DataType};
+
+use crate::session::Session;
+use crate::transaction_scope::Writable;
+use crate::xa::XaContext;
+
+impl Session {
+    /// XA ...
+    pub(crate) fn run_xa(&mut self, xa: &Xa, sink: &mut dyn ResultSink) -> Result<()> {
+        if let Xa::Recover { convert_xid } = xa {
+            self.require_dynamic("XA_RECOVER_ADMIN")?;
+            let rows = self.server.xa_branches.rows(*convert_xid);
+            let state = self.state_info();
+            return crate::sink::send_rows(sink, &recover_columns(), &rows, &state);
+        }
+        let (globals, privileges) = (&self.server.globals, &*self.privileges);
+        let around = XaContext {
+            settings: &self.settings,
+            writable: Writable { globals, privileges },
+            tables_locked: self.locked.is_in_force(),
+        };
+        let commit = self.transactions.run_xa(xa, around)?;
+        self.services.row_count = 0;
+        self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })
+    }
+}
+
+fn recover_columns() -> [ColumnMeta; 4] {
+    let number = DataType::bigint();
+    let text = DataType::varchar(64, CollationId::UTF8MB4_0900_AI_CI);
+    [
+        ColumnMeta::computed("formatID", number.clone()),
+        ColumnMeta::computed("gtrid_length", number.clone()),
+        ColumnMeta::computed("bqual_length", number),
+        ColumnMeta::computed("data", text),
+    ]
+}

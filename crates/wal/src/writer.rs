@@ -260,7 +260,8 @@ impl Writer {
         let block = config.block_bytes;
         // Each batch but the last fills a segment up; the memory for all is asked for at once.
         let batches = 2 + records.len() / (limit / 2).max(1);
-        flight.buffer.reset(records.len() + batches * (HEADER_BYTES + block));
+        let room = records.len() + batches * (HEADER_BYTES + block);
+        flight.buffer.reset(room.max(flight.used));
         let (mut rest, mut at) = (records, 0);
         loop {
             let room = (config.segment_bytes - self.offset) as usize;
@@ -291,16 +292,15 @@ impl Writer {
     ) -> usize {
         let length = (HEADER_BYTES + records.len()).div_ceil(block) * block;
         let end = at + length;
-        let batch = &mut flight.buffer.bytes_mut()[at..end];
-        let (content, padding) = batch.split_at_mut(HEADER_BYTES + records.len());
-        content[HEADER_BYTES..].copy_from_slice(records);
-        // A small commit is padded to a block each time: most of that is zero already.
-        let content_end = at + content.len();
-        let left = flight.used.saturating_sub(content_end).min(padding.len());
-        padding[..left].fill(0);
-        if flight.used <= end {
-            flight.used = content_end;
+        let all = flight.buffer.bytes_mut();
+        let content_end = at + HEADER_BYTES + records.len();
+        all[at + HEADER_BYTES..content_end].copy_from_slice(records);
+        // The padding up to a block is zero already where no earlier flight was longer.
+        if let Some(older) = all.get_mut(content_end..flight.used) {
+            older.fill(0);
         }
+        flight.used = content_end;
+        let batch = &mut all[at..end];
         let header = Header {
             epoch: self.epoch(),
             number: self.batch,

@@ -160,6 +160,27 @@ impl Tree {
         }
     }
 
+    /// As `get`, for a caller that may change the value next. `None`: there is no such key.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn find(self, pool: &Pool, key: &[u8], out: &mut Vec<u8>) -> io::Result<Option<LeafPlace>> {
+        let start = out.len();
+        loop {
+            let (_, leaf) = self.descend(pool, Seek::At(key), 0)?;
+            let page = leaf.page();
+            let (slot, found) = page.search(key);
+            if found {
+                page.copy_value(slot, out);
+            }
+            if leaf.validate() || breaks("validate before use") {
+                let (number, version) = (leaf.number(), leaf.version());
+                return Ok(found.then_some(LeafPlace { number, version, slot }));
+            }
+            out.truncate(start);
+        }
+    }
+
     /// The leaf at `seek` for a scan of many, only looked at: what is read of it counts when it validates afterwards. Asks for the
     /// leaves behind it now and then.
     ///
@@ -234,7 +255,7 @@ impl Tree {
                 return Ok(Some(shared));
             }
         }
-        // The page may only be missing from memory: bring it in for the next attempt, without keeping it.
+        // Somebody writes the page, or it is not in memory: whoever gives its own leaf up and comes again without it waits, or reads the page.
         Ok(None)
     }
 
@@ -369,6 +390,30 @@ impl Tree {
             crate::merge_if_small(pool, self, key)?;
         }
         Ok(true)
+    }
+}
+
+/// Where a key was found; it is there as long as the leaf has the same version (B2).
+#[derive(Clone, Copy, Debug)]
+pub struct LeafPlace {
+    number: PageNo,
+    version: u64,
+    slot: usize,
+}
+
+impl LeafPlace {
+    /// The slot of the key in the leaf.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The leaf, latched exclusively, when it has not changed since the key was found.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn exclusive<'p>(&self, pool: &'p Pool) -> io::Result<Option<Exclusive<'p>>> {
+        let look = pool.try_optimistic(self.number)?;
+        Ok(look.filter(|look| look.version() == self.version).and_then(Optimistic::upgrade))
     }
 }
 

@@ -402,6 +402,36 @@ pub trait Transaction: Send {
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome>;
 
+    /// Replaces `record` with the newest version of the row with the full clustered key `key`, whoever wrote it, without locking it: for
+    /// `write_if_unchanged`, which must then be the transaction's next call. False: there is no such row, or it is to be changed after a
+    /// `get` that locks it.
+    ///
+    /// # Errors
+    /// I/O.
+    fn read_unlocked(
+        &mut self,
+        _table: TableId,
+        _key: &[u8],
+        _record: &mut Vec<u8>,
+    ) -> EngineResult<bool> {
+        Ok(false)
+    }
+
+    /// Replaces the row that `read_unlocked` read with `record`, or deletes it when that is `None`, if the row is still as it was read and nobody
+    /// else has locked it: it is as if it had been locked before it was read. False: nothing has been done, and the row is to be changed
+    /// after a `get` that locks it. Always so when `record` has another clustered key.
+    ///
+    /// # Errors
+    /// As `update` and `delete`.
+    fn write_if_unchanged(
+        &mut self,
+        _table: TableId,
+        _key: &[u8],
+        _record: Option<&[u8]>,
+    ) -> EngineResult<bool> {
+        Ok(false)
+    }
+
     /// Opens a cursor. It sees the transaction's own later writes to rows that it has not passed.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::{EngineError, EngineResult, IndexDef, KeyBound, KeyRange, TableDef};
 use errors::{Error, ErrorCode};
 use types::key::encode_part;
-use types::record::RecordLayout;
+use types::record::{Cell, RecordLayout};
 use types::{DataType, Value};
 
 /// Longest key of an index's columns, as in the reference.
@@ -70,6 +70,17 @@ impl IndexKeys {
             return Err(Error::with(ErrorCode::TOO_LONG_KEY, &[&KEY_BYTES_MAX]).into());
         }
         Ok(has_null)
+    }
+
+    /// Whether two records have the same bytes in all columns of the key, so that the key is the same too. False says nothing.
+    pub fn is_equal_in(&self, one: &[u8], other: &[u8]) -> bool {
+        let cell = |record, column| match self.layout.cell(record, column) {
+            Ok(cell @ (Cell::Null | Cell::Bytes(_))) => Some(cell),
+            Ok(Cell::Missing) | Err(_) => None,
+        };
+        self.parts.iter().all(|part| {
+            cell(one, part.column).is_some_and(|old| cell(other, part.column) == Some(old))
+        })
     }
 
     /// Where each part of the key of `record` ends; the key is in `out`.

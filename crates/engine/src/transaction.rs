@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use btree::NearLeaf;
+use btree::{LeafPlace, NearLeaf};
 use engine_api::{
     CancelToken, CommitHandle, CommitWait, CursorId, EngineError, EngineResult, GetOutcome,
     IndexDef, IndexId, IsolationLevel, KeyContent, RowBatch, RowBuf, RowLock, Savepoint, ScanSpec,
@@ -23,7 +23,7 @@ use crate::entry_reader::EntryReader;
 use crate::locking::Locked;
 use crate::put_off::PutOff;
 use crate::read::{View, visible};
-use crate::row::append_record;
+use crate::row::{Header, append_record};
 use crate::snapshot_reader::Reader;
 use crate::table::Table;
 use crate::undo::KeepLocks;
@@ -77,6 +77,8 @@ pub(crate) struct Txn {
     pub(crate) leaves: Vec<btree::LeafCopy>,
     /// The clustered leaf changed last.
     pub(crate) near: NearLeaf,
+    /// Where `read_unlocked` found its row, and the version that it read, which is in `before`.
+    pub(crate) read: Option<(LeafPlace, Header)>,
     /// Scratch: a row's value.
     pub(crate) value: Vec<u8>,
     /// Scratch: a lock's name.
@@ -179,6 +181,7 @@ impl Txn {
             made_public: false,
             leaves: Vec::new(),
             near: NearLeaf::default(),
+            read: None,
             value: Vec::new(),
             name: Vec::new(),
             before: Vec::new(),
@@ -638,6 +641,31 @@ impl Transaction for Txn {
                 self.get_secondary(table, index, key, lock, wait, out)
             }
         };
+        outcome.map_err(|error| self.name_table(table, error))
+    }
+
+    fn read_unlocked(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        record: &mut Vec<u8>,
+    ) -> EngineResult<bool> {
+        self.read = None;
+        self.end_bulk_of(table)?;
+        let tree = self.table_ref(table)?.clustered;
+        let read = self.read_row_unlocked(tree, key, record);
+        read.map_err(|error| self.name_table(table, error))
+    }
+
+    fn write_if_unchanged(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        record: Option<&[u8]>,
+    ) -> EngineResult<bool> {
+        self.check_writable()?;
+        let found = self.table(table)?;
+        let outcome = self.write_row_if_unchanged(&found, key, record);
         outcome.map_err(|error| self.name_table(table, error))
     }
 

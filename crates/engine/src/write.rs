@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
-use btree::{Mtr, make_room, record_bytes_max, write_blob_part};
+use btree::{LeafPlace, Mtr, Tree, make_room, record_bytes_max, write_blob_part};
+use bufpool::Pool;
 use engine_api::{EngineError, EngineResult, IndexId, WaitPolicy};
 use errors::{Error, ErrorCode};
 use locks::Mode;
@@ -14,9 +15,10 @@ use txn::Core;
 use crate::dictionary::io_error;
 use crate::difference::write_difference;
 use crate::entries::{Entry, entries_of};
+use crate::keys::IndexKeys;
 use crate::locking::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
-use crate::table::Table;
+use crate::table::{Index, Table};
 use crate::transaction::Txn;
 
 /// What one attempt at a write came to.
@@ -31,6 +33,65 @@ enum Attempt {
     Missing,
     /// Names of unique keys must be locked first.
     Claim(Vec<u8>),
+    /// The row is not as it was read.
+    Changed,
+}
+
+/// Which version of a row a change replaces.
+#[derive(Clone, Copy)]
+pub(crate) enum Replaces {
+    /// The newest, once nobody is in the way.
+    Newest,
+    /// The one with this header, found at this place without a lock: otherwise nothing is done, and nobody is waited for.
+    Read(LeafPlace, Header),
+}
+
+impl Replaces {
+    fn may_wait(self) -> bool {
+        matches!(self, Replaces::Newest)
+    }
+
+    fn fits(self, header: Header) -> bool {
+        match self {
+            Replaces::Newest => true,
+            Replaces::Read(_, read) => header == read,
+        }
+    }
+}
+
+/// The entries of a row in all indexes before and after a change; both are empty while they are not known to differ.
+#[derive(Default)]
+struct ChangedEntries {
+    old: Vec<Entry>,
+    /// Empty for a row that is deleted.
+    new: Vec<Entry>,
+    /// The names of unique keys among them are locked.
+    is_claimed: bool,
+}
+
+impl ChangedEntries {
+    /// An index, and its entries where they differ.
+    fn differing<'a>(
+        &'a self,
+        table: &'a Table,
+    ) -> impl Iterator<Item = (usize, &'a Index, &'a Entry, Option<&'a Entry>)> {
+        let pairs = table.indexes.iter().zip(&self.old).enumerate();
+        let all = pairs.map(|(at, (index, old))| (at, index, old, self.new.get(at)));
+        all.filter(|(_, _, old, new)| *new != Some(old))
+    }
+}
+
+/// A change of a row.
+#[derive(Clone, Copy)]
+struct RowChange<'a> {
+    table: &'a Table,
+    locator: &'a [u8],
+    /// `None` deletes it.
+    record: Option<&'a [u8]>,
+    /// What goes into the row's value.
+    place: Place,
+    body: &'a [u8],
+    replaces: Replaces,
 }
 
 /// What a change leaves to purge.
@@ -283,68 +344,111 @@ impl Txn {
 
     pub(crate) fn update_row(
         &mut self,
-        table: &Arc<Table>,
+        table: &Table,
         locator: &[u8],
         record: &[u8],
     ) -> EngineResult<()> {
         let mark = self.start_change();
-        if let Some(keys) = &table.primary {
-            let mut target = Vec::new();
-            keys.append(record, &mut target)?;
-            if target != locator {
-                let moved = self.change_row(table, locator, None);
-                let moved =
-                    moved.and_then(|()| self.insert_at(table, &target, record, Mode::Shared));
-                return moved.or_else(|error| self.fail_after(mark, error));
+        if !self.keeps_key(table, locator, record)? {
+            let target = self.value.clone();
+            let moved = self.change_row(table, locator, None, Replaces::Newest);
+            let moved = moved.and_then(|_| self.insert_at(table, &target, record, Mode::Shared));
+            return moved.or_else(|error| self.fail_after(mark, error));
+        }
+        let changed = self.change_row(table, locator, Some(record), Replaces::Newest);
+        changed.map(drop).or_else(|error| self.fail_after(mark, error))
+    }
+
+    pub(crate) fn delete_row(&mut self, table: &Table, locator: &[u8]) -> EngineResult<()> {
+        let mark = self.start_change();
+        let changed = self.change_row(table, locator, None, Replaces::Newest);
+        changed.map(drop).or_else(|error| self.fail_after(mark, error))
+    }
+
+    /// Whether a record belongs at `locator`; else the clustered key that it has is in the scratch value.
+    fn keeps_key(&mut self, table: &Table, locator: &[u8], record: &[u8]) -> EngineResult<bool> {
+        let Some(keys) = &table.primary else { return Ok(true) };
+        self.value.clear();
+        keys.append(record, &mut self.value)?;
+        Ok(self.value == locator)
+    }
+
+    /// See `Transaction::read_unlocked`.
+    pub(crate) fn read_row_unlocked(
+        &mut self,
+        tree: Tree,
+        key: &[u8],
+        record: &mut Vec<u8>,
+    ) -> EngineResult<bool> {
+        self.before.clear();
+        let found = tree.find(&self.shared.system.pool, key, &mut self.before).map_err(io_error)?;
+        let header = Header::of(&self.before);
+        if header.is_deleted() || header.is_out_of_line() {
+            return Ok(false);
+        }
+        self.read = found.map(|place| (place, header));
+        record.clear();
+        record.extend_from_slice(row::body(&self.before));
+        Ok(self.read.is_some())
+    }
+
+    /// See `Transaction::write_if_unchanged`.
+    pub(crate) fn write_row_if_unchanged(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        record: Option<&[u8]>,
+    ) -> EngineResult<bool> {
+        let Some((place, header)) = self.read.take() else { return Ok(false) };
+        if let Some(record) = record {
+            // What is stored out of line is stored before the row is looked at.
+            if key.len() + HEADER_BYTES + record.len() > self.record_bytes_max() {
+                return Ok(false);
+            }
+            let same_key = |keys: &IndexKeys| keys.is_equal_in(row::body(&self.before), record);
+            if !table.primary.as_ref().is_none_or(same_key)
+                && !self.keeps_key(table, key, record)?
+            {
+                return Ok(false);
             }
         }
-        let changed = self.change_row(table, locator, Some(record));
-        changed.or_else(|error| self.fail_after(mark, error))
-    }
-
-    pub(crate) fn delete_row(&mut self, table: &Arc<Table>, locator: &[u8]) -> EngineResult<()> {
         let mark = self.start_change();
-        let changed = self.change_row(table, locator, None);
-        changed.or_else(|error| self.fail_after(mark, error))
+        let changed = self.change_row(table, key, record, Replaces::Read(place, header));
+        changed.or_else(|error| self.fail_after(mark, error).map(|()| false))
     }
 
-    /// Replaces the record of a row, or deletes it.
+    /// Replaces the record of a row, or deletes it. False: the row is not as it was read, or somebody has locked it, and nothing was done.
     fn change_row(
         &mut self,
         table: &Table,
         locator: &[u8],
         record: Option<&[u8]>,
-    ) -> EngineResult<()> {
-        let page_bytes = self.shared.system.pool.page_bytes();
-        let new = match record {
-            Some(record) => Some(entries_of(table, page_bytes, record, locator)?),
-            None => None,
-        };
+        replaces: Replaces,
+    ) -> EngineResult<bool> {
         let (place, body) = match record {
             Some(record) => self.store_record(locator.len(), record)?,
             None => (Place::Deleted, Cow::Borrowed(&[][..])),
         };
-        let mut old = Vec::new();
-        let mut claimed = false;
+        let change = RowChange { table, locator, record, place, body: &body, replaces };
+        let mut entries = ChangedEntries::default();
         loop {
-            let attempt = self.try_change_row(
-                table,
-                locator,
-                (place, &body),
-                new.as_deref(),
-                &mut old,
-                claimed,
-            )?;
-            match attempt {
+            match self.try_change_row(change, &mut entries)? {
                 Attempt::Done => break,
                 Attempt::Full => self.make_room(table, locator)?,
-                Attempt::Blocked(obstacle) => self.wait_for(obstacle, Mode::Exclusive)?,
-                Attempt::Missing | Attempt::Duplicate => return Err(EngineError::RowNotFound),
+                Attempt::Blocked(obstacle) if replaces.may_wait() => {
+                    self.wait_for(obstacle, Mode::Exclusive)?;
+                }
+                Attempt::Missing | Attempt::Duplicate if replaces.may_wait() => {
+                    return Err(EngineError::RowNotFound);
+                }
                 Attempt::Claim(name) => {
                     let owner = self.owner();
                     self.shared.system.locks.make_explicit(&owner, &name);
-                    self.claim_changed(table, locator, &old, new.as_deref())?;
-                    claimed = true;
+                    self.claim_changed(table, locator, &entries)?;
+                    entries.is_claimed = true;
+                }
+                Attempt::Blocked(_) | Attempt::Missing | Attempt::Duplicate | Attempt::Changed => {
+                    return Ok(false);
                 }
             }
         }
@@ -355,11 +459,11 @@ impl Txn {
             let before = Some(&self.payload[..]);
             table.builds.iter().for_each(|build| build.note_row(before, record, locator));
         }
-        self.change_entries(table, &old, new.as_deref())?;
+        self.change_entries(table, &entries)?;
         if record.is_none() {
             table.counters.row_changes.fetch_sub(1, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Locks the names of unique keys that come or go, and refuses duplicates of those that come.
@@ -367,48 +471,65 @@ impl Txn {
         &mut self,
         table: &Table,
         locator: &[u8],
-        old: &[Entry],
-        new: Option<&[Entry]>,
+        entries: &ChangedEntries,
     ) -> EngineResult<()> {
-        for (at, index) in table.indexes.iter().enumerate() {
-            let target = new.map(|new| &new[at]);
-            if !index.def.unique || target == Some(&old[at]) {
+        for (at, index, old, new) in entries.differing(table) {
+            if !index.def.unique {
                 continue;
             }
-            if let Some(target) = target
+            if let Some(target) = new
                 && !target.has_null
             {
                 self.claim_unique(table, at, target, Some(locator), Mode::Shared)?;
             }
-            if !old[at].has_null {
-                self.lock_unique_name(index.tree, &old[at])?;
+            if !old.has_null {
+                self.lock_unique_name(index.tree, old)?;
             }
         }
         Ok(())
     }
 
+    /// Latches the leaf of the row that is changed, for `mtr`; the leaf's place there, the row's slot, and whether it is there.
+    fn latch_row<'p>(
+        &mut self,
+        pool: &'p Pool,
+        change: RowChange<'_>,
+        mtr: &mut Mtr<'p>,
+    ) -> EngineResult<(usize, usize, bool)> {
+        if let Replaces::Read(place, _) = change.replaces
+            && let Some(leaf) = place.exclusive(pool).map_err(io_error)?
+        {
+            let leaf = mtr.add(leaf);
+            debug_assert_eq!(mtr.page(leaf).search(change.locator), (place.slot(), true));
+            return Ok((leaf, place.slot(), true));
+        }
+        self.near.expect();
+        let tree = change.table.clustered;
+        let leaf = tree.exclusive_leaf_near(pool, change.locator, &mut self.near);
+        let leaf = mtr.add(leaf.map_err(io_error)?);
+        let (slot, found) = mtr.page(leaf).search(change.locator);
+        Ok((leaf, slot, found))
+    }
+
     fn try_change_row(
         &mut self,
-        table: &Table,
-        locator: &[u8],
-        (place, body): (Place, &[u8]),
-        new: Option<&[Entry]>,
-        old: &mut Vec<Entry>,
-        claimed: bool,
+        change: RowChange<'_>,
+        entries: &mut ChangedEntries,
     ) -> EngineResult<Attempt> {
         let shared = self.shared.clone();
         let pool = &*shared.system.pool;
+        let RowChange { table, locator, place, body, .. } = change;
         let mut mtr = Mtr::new(pool);
-        self.near.expect();
-        let leaf = table.clustered.exclusive_leaf_near(pool, locator, &mut self.near);
-        let leaf = mtr.add(leaf.map_err(io_error)?);
-        let (slot, found) = mtr.page(leaf).search(locator);
+        let (leaf, slot, found) = self.latch_row(pool, change, &mut mtr)?;
         if !found {
             return Ok(Attempt::Missing);
         }
         self.before.clear();
         mtr.page(leaf).copy_value(slot, &mut self.before);
         let header = Header::of(&self.before);
+        if !change.replaces.fits(header) {
+            return Ok(Attempt::Changed);
+        }
         if let Err(obstacle) = self.may_write(table.clustered.id, locator, Some(header)) {
             return Ok(Attempt::Blocked(obstacle));
         }
@@ -416,14 +537,9 @@ impl Txn {
             return Ok(Attempt::Missing);
         }
         if !table.indexes.is_empty() {
-            self.payload.clear();
-            append_record(pool, &self.before, &mut self.payload).map_err(io_error)?;
-            *old = entries_of(table, pool.page_bytes(), &self.payload, locator)?;
-            let needs_claim =
-                table.indexes.iter().enumerate().any(|(at, index)| {
-                    index.def.unique && new.is_none_or(|new| new[at] != old[at])
-                });
-            if needs_claim && !claimed {
+            self.compare_entries(pool, change, entries)?;
+            let mut differing = entries.differing(table);
+            if !entries.is_claimed && differing.any(|(_, index, _, _)| index.def.unique) {
                 let mut name = Vec::new();
                 locks::lock_name(table.clustered.id, locator, &mut name);
                 // Explicit under the latch: the row cannot change while names are claimed without it.
@@ -446,39 +562,60 @@ impl Txn {
             locks::lock_name(table.clustered.id, locator, &mut self.name);
             shared.system.locks.forget_implied(owner, &self.name);
         }
-        match self.note_before(table, locator, (place, body), new, old) {
+        match self.note_before(change, entries) {
             Leaves::Nothing => shared.system.log_clean_change(&core, mtr, &self.payload),
             Leaves::Work => shared.system.log_change(&core, mtr, &self.payload),
         };
         Ok(Attempt::Done)
     }
 
-    /// Writes the undo entry of a change to the scratch memory: whole versions only where purge needs them (E22).
-    fn note_before(
+    /// Makes the entries of the row's two versions, unless no column of any index has changed its bytes.
+    fn compare_entries(
         &mut self,
-        table: &Table,
-        locator: &[u8],
-        (place, body): (Place, &[u8]),
-        new: Option<&[Entry]>,
-        old: &[Entry],
-    ) -> Leaves {
+        pool: &Pool,
+        change: RowChange<'_>,
+        entries: &mut ChangedEntries,
+    ) -> EngineResult<()> {
+        let table = change.table;
+        let old = match Header::of(&self.before).is_out_of_line() {
+            true => {
+                self.payload.clear();
+                append_record(pool, &self.before, &mut self.payload).map_err(io_error)?;
+                &self.payload[..]
+            }
+            false => row::body(&self.before),
+        };
+        (entries.old, entries.new) = (Vec::new(), Vec::new());
+        if let Some(new) = change.record
+            && table.indexes.iter().all(|index| index.keys.is_equal_in(old, new))
+        {
+            return Ok(());
+        }
+        entries.old = entries_of(table, pool.page_bytes(), old, change.locator)?;
+        if let Some(new) = change.record {
+            entries.new = entries_of(table, pool.page_bytes(), new, change.locator)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the undo entry of a change to the scratch memory: whole versions only where purge needs them (E22).
+    fn note_before(&mut self, change: RowChange<'_>, entries: &ChangedEntries) -> Leaves {
+        let RowChange { table, locator, record, place, body, .. } = change;
         let before = Header::of(&self.before);
         // What is elsewhere is for purge to free, and an index that is being built may have entries of any version.
         let is_plain =
             place == Place::Inline && !before.is_out_of_line() && table.builds.is_empty();
-        let Some(new) = new.filter(|_| is_plain) else {
+        if record.is_none() || !is_plain {
             let entry = UndoEntry::Change { table: table.id.0, key: locator, before: &self.before };
             entry.write(&mut self.payload);
             return Leaves::Work;
-        };
+        }
         let (difference, gone) = (&mut self.difference, &mut self.gone);
         difference.clear();
         gone.clear();
         write_difference(row::body(&self.before), body, difference);
-        for ((index, old), new) in table.indexes.iter().zip(old).zip(new) {
-            if old != new {
-                Gone::put(index.def.id.0, old, gone);
-            }
+        for (_, index, old, _) in entries.differing(table) {
+            Gone::put(index.def.id.0, old, gone);
         }
         let entry = UndoEntry::Update {
             table: table.id.0,
@@ -492,19 +629,10 @@ impl Txn {
     }
 
     /// Marks the entries that go and puts those that come, or sees to it that this is done later (E20).
-    fn change_entries(
-        &mut self,
-        table: &Table,
-        old: &[Entry],
-        new: Option<&[Entry]>,
-    ) -> EngineResult<()> {
-        for (at, index) in table.indexes.iter().enumerate() {
-            let target = new.map(|new| &new[at]);
-            if target == Some(&old[at]) {
-                continue;
-            }
-            self.mark_entry_of(index, &old[at])?;
-            if let Some(target) = target {
+    fn change_entries(&mut self, table: &Table, entries: &ChangedEntries) -> EngineResult<()> {
+        for (_, index, old, new) in entries.differing(table) {
+            self.mark_entry_of(index, old)?;
+            if let Some(target) = new {
                 self.put_entry_of(index, target)?;
             }
         }

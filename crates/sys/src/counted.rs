@@ -3,16 +3,33 @@
 //! Stands in for the standard library's with the feature `count`. Stores and read-modify-writes count, loads and fences do not; a
 //! mutex counts each time it is taken.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::atomic as plain;
 pub use std::sync::atomic::{Ordering, fence};
 
 thread_local! {
     static WRITES: Cell<u64> = const { Cell::new(0) };
+    static LINES: RefCell<Option<BTreeSet<usize>>> = const { RefCell::new(None) };
 }
 
-pub(crate) fn count_write() {
+/// Bytes that processors move between their caches at once.
+const LINE_BYTES: usize = 64;
+
+pub(crate) fn count_write<T>(place: &T) {
     WRITES.with(|writes| writes.set(writes.get() + 1));
+    LINES.with_borrow_mut(|lines| {
+        if let Some(lines) = lines {
+            lines.insert(std::ptr::from_ref(place).addr() / LINE_BYTES);
+        }
+    });
+}
+
+/// Numbers of the cache lines to which this thread writes shared memory that synchronises, while `work` runs.
+pub fn lines_written(work: impl FnOnce()) -> BTreeSet<usize> {
+    LINES.set(Some(BTreeSet::new()));
+    work();
+    LINES.take().unwrap_or_default()
 }
 
 /// Writes of this thread to shared memory that synchronises, so far.
@@ -26,7 +43,7 @@ macro_rules! writes {
             /// See `std`.
             #[inline]
             pub fn $name(&self, value: $value, order: Ordering) -> $value {
-                count_write();
+                count_write(self);
                 self.0.$name(value, order)
             }
         )*
@@ -55,7 +72,7 @@ macro_rules! counted {
             /// See `std`.
             #[inline]
             pub fn store(&self, value: $value, order: Ordering) {
-                count_write();
+                count_write(self);
                 self.0.store(value, order);
             }
 
@@ -71,7 +88,7 @@ macro_rules! counted {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                count_write();
+                count_write(self);
                 self.0.compare_exchange(current, new, success, failure)
             }
 
@@ -87,7 +104,7 @@ macro_rules! counted {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                count_write();
+                count_write(self);
                 self.0.compare_exchange_weak(current, new, success, failure)
             }
 

@@ -72,7 +72,7 @@ impl<T> Mutex<T> {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(feature = "count")]
-        crate::counted::count_write();
+        crate::counted::count_write(self);
         // Under a model the whole wait is the model's.
         if cfg!(not(any(loom, shuttle)))
             && let Some(guard) = self.try_lock_uncounted()
@@ -132,7 +132,7 @@ impl<T> RwLock<T> {
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         #[cfg(feature = "count")]
-        crate::counted::count_write();
+        crate::counted::count_write(self);
         if cfg!(not(any(loom, shuttle)))
             && let Some(guard) = free(self.0.try_read())
         {
@@ -145,7 +145,7 @@ impl<T> RwLock<T> {
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         #[cfg(feature = "count")]
-        crate::counted::count_write();
+        crate::counted::count_write(self);
         if cfg!(not(any(loom, shuttle)))
             && let Some(guard) = free(self.0.try_write())
         {

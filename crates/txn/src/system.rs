@@ -9,7 +9,7 @@ use bufpool::Pool;
 use hashbrown::HashMap;
 use locks::{LockTable, Owner};
 use sys::model::{breaks, sized};
-use sys::sync::Mutex;
+use sys::sync::{Mutex, MutexGuard};
 use wal::Log;
 
 use crate::core::{ABORTED, Core, UndoPointer};
@@ -59,7 +59,16 @@ struct Part {
     unseen: Vec<Arc<Core>>,
 }
 
-type Shard = Mutex<Part>;
+/// On cache lines of its own: transactions of two connections meet in it only when their ids do.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Part>);
+
+impl Shard {
+    fn lock(&self) -> MutexGuard<'_, Part> {
+        self.0.lock()
+    }
+}
 
 /// Memory of a transaction besides its undo.
 const CORE_BYTES: usize = 512;

@@ -290,6 +290,88 @@ impl RecordLayout {
         result
     }
 
+    /// As `encode_from`, of all columns, for a row of which only some differ from what stands in `old`: `value_of` gives a value for
+    /// those. False, and nothing is written: `old` has not all columns, or one of the two has wide offsets.
+    ///
+    /// # Errors
+    /// As `encode`.
+    pub fn encode_over<'v>(
+        &self,
+        old: &[u8],
+        value_of: impl Fn(usize) -> Option<&'v Value>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, RecordError> {
+        let count = self.types.len();
+        let usual = [FORMAT, (count & 0xFF) as u8, (count >> 8) as u8];
+        let frame = self.frame(count, false).ok_or(RecordError::Corrupt)?;
+        if old.len() < frame.data || [old[0], old[2], old[3]] != usual {
+            return Ok(false);
+        }
+        let start = out.len();
+        out.extend_from_slice(&old[..frame.data]);
+        out[start + 1] = self.schema_version;
+        let written = self.write_over(old, &frame, &value_of, start, out);
+        match written {
+            Ok(()) => Ok(true),
+            Err(RecordError::TooLong) => {
+                out.truncate(start);
+                Ok(false)
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    fn write_over<'v>(
+        &self,
+        old: &[u8],
+        frame: &Frame,
+        value_of: &impl Fn(usize) -> Option<&'v Value>,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordError> {
+        for (column, slot) in self.slots.iter().enumerate() {
+            let value = value_of(column);
+            if let Some(value) = value {
+                let (at, mask) = (start + frame.nulls + column / 8, 1 << (column % 8));
+                match value.is_null() {
+                    true => out[at] |= mask,
+                    false => out[at] &= !mask,
+                }
+            }
+            match (*slot, value) {
+                (Slot::Fixed { at, length }, Some(value)) => {
+                    let at = start + frame.fixed + at as usize;
+                    let field = &mut out[at..at + usize::from(length)];
+                    field.fill(0);
+                    encode_fixed(value, &self.types[column], field)
+                        .ok_or(RecordError::WrongValue(column))?;
+                }
+                (Slot::Fixed { .. }, None) => {}
+                (Slot::Var { index }, value) => {
+                    match value {
+                        Some(Value::Bytes(bytes) | Value::Json(bytes)) => {
+                            out.extend_from_slice(bytes);
+                        }
+                        Some(Value::Null) => {}
+                        Some(_) => return Err(RecordError::WrongValue(column)),
+                        None => {
+                            let bytes = var_bytes(old, frame, index as usize);
+                            out.extend_from_slice(bytes.ok_or(RecordError::Corrupt)?);
+                        }
+                    }
+                    let end = out.len() - start - frame.data;
+                    let end = u16::try_from(end).map_err(|_| RecordError::TooLong)?;
+                    let at = start + frame.offsets + index as usize * 2;
+                    out[at..at + 2].copy_from_slice(&end.to_le_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn encode_sized<'v>(
         &self,
         count: usize,

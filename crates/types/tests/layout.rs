@@ -115,6 +115,39 @@ proptest! {
     }
 
     #[test]
+    fn a_record_made_over_another_is_the_one_made_of_all_values(
+        values in proptest::collection::vec((raw(), raw(), any::<bool>()), 40),
+        long in 0usize..70_000,
+    ) {
+        let types = types();
+        let row = |pick: fn(&(Value, Value, bool)) -> &Value, long: usize| -> Vec<Value> {
+            let values = types.iter().zip(&values);
+            let value = values.map(|(ty, value)| match ty.kind {
+                TypeKind::Text => Value::Bytes(vec![b'x'; long].into()),
+                _ => stored(pick(value), ty),
+            });
+            value.collect()
+        };
+        let (old, mut new) = (row(|(old, _, _)| old, 9), row(|(_, new, _)| new, long));
+        let is_new = |at: usize| values[at].2;
+        for at in (0..new.len()).filter(|at| !is_new(*at)) {
+            new[at] = old[at].clone();
+        }
+        let layout = RecordLayout::new(&types);
+        let (mut before, mut whole, mut over) = (Vec::new(), Vec::new(), vec![7]);
+        layout.encode(&old, &mut before).unwrap();
+        layout.encode(&new, &mut whole).unwrap();
+        let made = layout.encode_over(&before, |at| is_new(at).then(|| &new[at]), &mut over).unwrap();
+        // Records of more than 64 KiB of texts have other offsets.
+        prop_assert_eq!(made, whole[0] == before[0]);
+        prop_assert_eq!(&over[..1], &[7]);
+        if made {
+            prop_assert_eq!(&over[1..], &whole[..]);
+        }
+        prop_assert!(!layout.encode_over(&before[..3], |_| None, &mut over).unwrap());
+    }
+
+    #[test]
     fn records_round_trip(values in proptest::collection::vec(raw(), 40), count in 0usize..40, long in 0usize..70_000) {
         let types = types();
         let row: Vec<Value> = types

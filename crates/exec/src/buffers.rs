@@ -53,4 +53,13 @@ pub(crate) struct RunBuffers {
     pub(crate) records: RecordBuffers,
     /// For keys that are made and forgotten at once.
     pub(crate) key: Vec<u8>,
+    /// For a row that is changed by its key.
+    pub(crate) point: PointBuffers,
+}
+
+/// A row that is changed by its key: the key, and the record as it was read.
+#[derive(Default)]
+pub(crate) struct PointBuffers {
+    pub(crate) key: Vec<u8>,
+    pub(crate) old: Vec<u8>,
 }

@@ -176,6 +176,20 @@ impl Layout {
         Ok(self.record.encode(values, out)?)
     }
 
+    /// Replaces `out` with the record of a row of which only some values differ from `old`. False: that has to be made of all values.
+    ///
+    /// # Errors
+    /// A value of another type than its column; a damaged record.
+    pub fn encode_over<'v>(
+        &self,
+        old: &[u8],
+        value_of: impl Fn(usize) -> Option<&'v Value>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        out.clear();
+        Ok(self.record.encode_over(old, value_of, out)?)
+    }
+
     /// As `encode`, of `count` values that lie apart.
     pub fn encode_from<'v>(
         &self,

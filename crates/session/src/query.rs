@@ -161,7 +161,7 @@ impl Session {
         let columns = planned.program.columns();
         if columns.is_empty() {
             let outcome = self.run_program(planned, parameters, &mut NoRows)?;
-            return self.finish_without_rows(planned, &outcome, sink);
+            return self.finish_without_rows(planned, outcome, sink);
         }
         let mut rows = ClientRows::new(sink, columns);
         let outcome = self.run_program(planned, parameters, &mut rows)?;
@@ -186,18 +186,18 @@ impl Session {
     fn finish_without_rows(
         &mut self,
         planned: &Planned,
-        outcome: &Outcome,
+        outcome: Outcome,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let affected_rows =
-            self.services.note_outcome(planned.kind, outcome, self.client.found_rows);
+            self.services.note_outcome(planned.kind, &outcome, self.client.found_rows);
         let commit = self.finish_transaction_scope()?;
         let last_insert_id = if self.services.last_insert_id_set {
             self.services.last_insert_id
         } else {
             outcome.insert_id
         };
-        let info = outcome.info.clone();
+        let info = outcome.info;
         self.send_ok(
             sink,
             OkInfo { affected_rows, last_insert_id, info, commit, ..OkInfo::default() },

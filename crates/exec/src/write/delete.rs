@@ -6,6 +6,7 @@ use plan::{DeletePlan, RegisterSet};
 use types::Value;
 
 use super::feed::{Feed, VisitedRows};
+use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
 use super::update::has_join;
 use super::{atomically, foreign, ignored};
@@ -24,6 +25,8 @@ pub(crate) struct DeleteProgram {
     engines: Vec<EngineIndex>,
     ignore: bool,
     returning: Vec<Output>,
+    /// Set when all it does is to delete a row that its whole key finds.
+    point: Option<PointRow>,
 }
 
 impl DeleteProgram {
@@ -52,15 +55,24 @@ impl DeleteProgram {
             .iter()
             .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
             .collect::<Result<_>>()?;
+        let feed = Feed {
+            root: compiler.node(&plan.root)?,
+            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            buffered: plan.buffered || plan.targets.len() > 1,
+            kept: kept.iter().map(|register| register.0 as usize).collect(),
+            may_repeat: has_join(&plan.root),
+        };
+        let point = match (&plan.targets[..], &targets[..]) {
+            ([(written, _)], [(table, _)]) if plan.returning.is_empty() => {
+                let found = (&plan.root, &feed);
+                PointRow::of_delete(found, (written, table))
+            }
+            _ => None,
+        };
         Ok(DeleteProgram {
             engines: engines(targets.iter().map(|(table, _)| table).chain(&related)),
-            feed: Feed {
-                root: compiler.node(&plan.root)?,
-                limit: compiler.exprs.option(plan.limit.as_ref())?,
-                buffered: plan.buffered || plan.targets.len() > 1,
-                kept: kept.iter().map(|register| register.0 as usize).collect(),
-                may_repeat: has_join(&plan.root),
-            },
+            feed,
+            point,
             ignore: plan.ignore,
             body: Body::default(),
             returning,
@@ -74,11 +86,28 @@ impl DeleteProgram {
         run.is_strict_write = !self.ignore;
         run.match_lock = RowLock::Shared;
         let mut outcome = Outcome::default();
-        let result =
-            atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run));
+        let result = match self.delete_point(&mut outcome, &mut run) {
+            Ok(false) => {
+                atomically(&self.engines, &mut run, |run| self.delete(&mut outcome, sink, run))
+            }
+            done => done.map(drop),
+        };
         run.finish().give_back(ctx.scratch);
         result?;
         Ok(outcome)
+    }
+
+    /// Deletes the one row, where that is all there is to do. False: nothing has been done.
+    fn delete_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
+        let (Some(point), [(table, _)]) = (&self.point, &self.targets[..]) else {
+            return Ok(false);
+        };
+        if !run.function.diagnostics.is_empty() {
+            return Ok(false);
+        }
+        let is_deleted = point.delete(&self.feed, table, run)?;
+        outcome.affected = u64::from(is_deleted);
+        Ok(is_deleted)
     }
 
     fn delete<'r>(

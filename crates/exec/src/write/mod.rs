@@ -4,6 +4,7 @@ mod delete;
 mod feed;
 mod foreign;
 mod insert;
+mod point;
 mod row;
 mod table;
 mod trigger;

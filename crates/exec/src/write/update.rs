@@ -7,6 +7,7 @@ use types::Value;
 
 use super::feed::{Feed, VisitedRows};
 use super::insert::raise_counter;
+use super::point::PointRow;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
 use super::{Written, atomically, foreign, ignored};
@@ -38,6 +39,22 @@ pub(crate) fn assignments(
 /// Assigns to the row in the registers. Returns whether it changed; then `buffers` holds the record, and for foreign keys the old and
 /// new values.
 pub(crate) fn assign(
+    table: &WriteTable,
+    assignments: &[AssignmentCode],
+    row: u64,
+    strictness: Strictness,
+    buffers: &mut RecordBuffers,
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    if !assign_values(table, assignments, row, strictness, buffers, run)? {
+        return Ok(false);
+    }
+    table.encode(&mut buffers.new, &mut buffers.record, run)?;
+    Ok(true)
+}
+
+/// As `assign`, without making the record.
+pub(crate) fn assign_values(
     table: &WriteTable,
     assignments: &[AssignmentCode],
     row: u64,
@@ -98,7 +115,6 @@ pub(crate) fn assign(
     }
     table.generate(row, strictness, run)?;
     table.check(run)?;
-    table.encode(&mut buffers.new, &mut buffers.record, run)?;
     Ok(true)
 }
 
@@ -150,6 +166,8 @@ pub(crate) struct UpdateProgram {
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
     ignore: bool,
+    /// Set when all it does is to change a row that its whole key finds.
+    point: Option<PointRow>,
 }
 
 /// Whether an operator may deliver a row of a stored table more than once.
@@ -185,15 +203,24 @@ impl UpdateProgram {
         }
         let related = tables.related(compiler)?;
         let all = targets.iter().map(|target| &target.table).chain(&related);
+        let feed = Feed {
+            root: compiler.node(&plan.root)?,
+            limit: compiler.exprs.option(plan.limit.as_ref())?,
+            buffered: plan.buffered || plan.targets.len() > 1,
+            kept: kept.iter().map(|register| register.0 as usize).collect(),
+            may_repeat: has_join(&plan.root),
+        };
+        let point = match (&plan.targets[..], &targets[..]) {
+            ([(written, _, changes)], [target]) => {
+                let (found, written) = ((&plan.root, &feed), (written, &target.table));
+                PointRow::of_update(found, written, changes)
+            }
+            _ => None,
+        };
         Ok(UpdateProgram {
             engines: engines(all),
-            feed: Feed {
-                root: compiler.node(&plan.root)?,
-                limit: compiler.exprs.option(plan.limit.as_ref())?,
-                buffered: plan.buffered || plan.targets.len() > 1,
-                kept: kept.iter().map(|register| register.0 as usize).collect(),
-                may_repeat: has_join(&plan.root),
-            },
+            feed,
+            point,
             ignore: plan.ignore,
             body: Body::default(),
             targets,
@@ -206,13 +233,31 @@ impl UpdateProgram {
         run.is_strict_write = !self.ignore;
         run.match_lock = RowLock::Shared;
         let mut outcome = Outcome::default();
-        let result = atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run));
+        let result = match self.update_point(&mut outcome, &mut run) {
+            Ok(false) => atomically(&self.engines, &mut run, |run| self.update(&mut outcome, run)),
+            done => done.map(drop),
+        };
         let warnings = run.function.diagnostics.warning_count();
         run.finish().give_back(ctx.scratch);
         result?;
         outcome.affected = outcome.changed;
         outcome.info = info(&outcome, warnings as u64);
         Ok(outcome)
+    }
+
+    /// Updates the one row, where that is all there is to do. False: nothing has been done.
+    fn update_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
+        let (Some(point), [target]) = (&self.point, &self.targets[..]) else { return Ok(false) };
+        if !run.function.diagnostics.is_empty() {
+            return Ok(false);
+        }
+        let strictness = Strictness::of(run, self.ignore);
+        let row = (&target.table, &target.assignments[..]);
+        let is_updated = point.update(&self.feed, row, strictness, run)?;
+        if is_updated {
+            (outcome.matched, outcome.changed) = (1, 1);
+        }
+        Ok(is_updated)
     }
 
     fn update<'r>(&'r self, outcome: &mut Outcome, run: &mut Run<'r>) -> Result<()> {

@@ -1,0 +1,246 @@
+//! A change of one row that is found by its whole clustered key: it is read without a lock, and written if nobody has changed or locked it since.
+//!
+//! Made for UPDATE and DELETE where that is all that happens. Whatever turns out otherwise (no such row, somebody in the way, an error, a
+//! warning, nothing to change) leaves no trace, and the statement runs through operators, which lock before they read.
+
+use engine_api::{EngineError, IndexId, RowLock};
+use errors::Result;
+use plan::{Expr, Physical, TableWrite};
+use types::Value;
+
+use super::feed::Feed;
+use super::row::Strictness;
+use super::table::WriteTable;
+use super::update::{AssignmentCode, assign_values};
+use crate::buffers::{PointBuffers, RecordBuffers};
+use crate::ops::{AccessNode, Node, ScanNode};
+use crate::run::Run;
+
+/// How much a statement looks at of the one row that it may change.
+pub(crate) enum PointRow {
+    /// At some columns (index in the record, register): the new record takes the others over from the old one.
+    Columns(Vec<(usize, usize)>),
+    /// At all: something is computed or asked of the whole row.
+    Whole,
+}
+
+/// Whether an expression may be computed a second time without anybody noticing.
+fn may_repeat(expr: &Expr) -> bool {
+    let is_more = &mut |part: &Expr| {
+        matches!(part, Expr::Stored { .. } | Expr::Match { .. } | Expr::Subquery { .. })
+    };
+    !expr.is_volatile() && !expr.any(is_more)
+}
+
+/// Whether nothing but the row's own columns, and what is computed of them, has to do with a change that writes some columns.
+fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
+    let keys = table.parents.iter().chain(&table.children);
+    let columns = table.columns.iter().chain(&table.virtuals);
+    let mut exprs = columns
+        .flat_map(|column| [&column.on_update_now, &column.generated])
+        .flatten()
+        .chain(table.checks.iter().map(|(_, check)| check))
+        .chain(table.view_checks.iter().map(|check| &check.predicate))
+        .chain(&table.selected);
+    table.triggers.is_none()
+        && table.fulltext.is_empty()
+        && keys.flat_map(|key| &key.columns).all(|column| !writes(*column))
+        && exprs.all(|expr| may_repeat(expr))
+}
+
+/// The scan that finds one row by its whole clustered key, when `root` is one that nothing is measured of.
+fn point_scan(feed: &Feed) -> Option<&ScanNode> {
+    let Node::Scan(scan) = &feed.root else { return None };
+    let is_point = matches!(scan.access, AccessNode::Unique { index: IndexId::CLUSTERED, .. });
+    let is_plain = scan.measured.is_none() && feed.limit.is_none() && !feed.buffered;
+    (is_point && is_plain && scan.table.lock == RowLock::Exclusive).then_some(scan)
+}
+
+impl PointRow {
+    /// For an UPDATE of one table; `None` when it has to run through operators.
+    pub(crate) fn of_update(
+        (root, feed): (&Physical, &Feed),
+        (plan, table): (&TableWrite, &WriteTable),
+        changes: &[plan::Assignment],
+    ) -> Option<PointRow> {
+        let scan = point_scan(feed).filter(|scan| scan.table.table == table.id)?;
+        let assigns = |column| changes.iter().any(|change| change.column == column);
+        let writes = |column: usize| {
+            let column_plan = &plan.columns[column];
+            assigns(column)
+                || column_plan.on_update_now.is_some()
+                || column_plan.generated.is_some()
+        };
+        let mut values = changes.iter().filter_map(|change| change.value.as_ref());
+        let defaults = plan.columns.iter().filter_map(|column| column.default.as_ref());
+        let may_repeat_all = is_alone(plan, writes)
+            && values.all(|value| may_repeat(value))
+            && defaults.into_iter().all(|value| may_repeat(value))
+            && filter_may_repeat(root)
+            && !table.auto_increment.is_some_and(assigns);
+        may_repeat_all.then(|| columns_of_update(scan, (plan, table), changes))
+    }
+
+    /// As `of_update`, for a DELETE that returns nothing.
+    pub(crate) fn of_delete(
+        (root, feed): (&Physical, &Feed),
+        (plan, table): (&TableWrite, &WriteTable),
+    ) -> Option<PointRow> {
+        point_scan(feed).filter(|scan| scan.table.table == table.id)?;
+        let is_alone = plan.triggers.is_none() && plan.fulltext.is_empty();
+        let is_alone = is_alone && plan.children.is_empty() && filter_may_repeat(root);
+        is_alone.then(|| PointRow::Columns(Vec::new()))
+    }
+
+    /// Finds the row and loads it. Its record is in `buffers.old`.
+    fn read(&self, feed: &Feed, buffers: &mut PointBuffers, run: &mut Run<'_>) -> Result<bool> {
+        let Some(scan) = point_scan(feed) else { return Ok(false) };
+        let AccessNode::Unique { key, .. } = &scan.access else { return Ok(false) };
+        buffers.key.clear();
+        for part in key {
+            if !part.append(run, &mut buffers.key)? {
+                return Ok(false);
+            }
+        }
+        let table = &scan.table;
+        let txn = run.transaction(table.engine)?;
+        let read = txn.read_unlocked(table.table, &buffers.key, &mut buffers.old);
+        if !read.is_ok_and(|is_there| is_there) {
+            return Ok(false);
+        }
+        table.load(&table.first, &buffers.old, run)?;
+        if let Some(filter) = &scan.filter
+            && !filter.holds(run)?
+        {
+            return Ok(false);
+        }
+        let columns = if let PointRow::Columns(columns) = self { columns } else { &table.rest };
+        table.load(columns, &buffers.old, run).map(|()| true)
+    }
+
+    /// Makes the row's new record. False: nothing is to be changed.
+    fn make(
+        &self,
+        (table, assignments): (&WriteTable, &[AssignmentCode]),
+        strictness: Strictness,
+        (old, buffers): (&[u8], &mut RecordBuffers),
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        if !assign_values(table, assignments, 1, strictness, buffers, run)? {
+            return Ok(false);
+        }
+        if let PointRow::Columns(_) = self {
+            let value_of = |at: usize| {
+                let is_written = assignments.iter().any(|assignment| assignment.column == at)
+                    || table.columns[at].on_update_now.is_some();
+                is_written.then(|| &run.regs[table.columns[at].register])
+            };
+            return table.layout.encode_over(old, value_of, &mut buffers.record);
+        }
+        table.encode(&mut buffers.new, &mut buffers.record, run)?;
+        Ok(true)
+    }
+
+    /// Updates the row. False: the statement has yet to run.
+    pub(crate) fn update(
+        &self,
+        feed: &Feed,
+        target: (&WriteTable, &[AssignmentCode]),
+        strictness: Strictness,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let (mut buffers, mut records) =
+            (std::mem::take(&mut run.buffers.point), std::mem::take(&mut run.buffers.records));
+        let made = match self.read(feed, &mut buffers, run) {
+            Ok(true) => self.make(target, strictness, (&buffers.old, &mut records), run),
+            other => other,
+        };
+        let written = self.write((made, target.0), &buffers.key, Some(&records.record), run);
+        if matches!(written, Ok(true)) {
+            run.counts.update += 1;
+        }
+        (run.buffers.point, run.buffers.records) = (buffers, records);
+        written
+    }
+
+    /// Deletes the row. False: the statement has yet to run.
+    pub(crate) fn delete(
+        &self,
+        feed: &Feed,
+        table: &WriteTable,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let mut buffers = std::mem::take(&mut run.buffers.point);
+        let found = self.read(feed, &mut buffers, run);
+        let written = self.write((found, table), &buffers.key, None, run);
+        if matches!(written, Ok(true)) {
+            run.counts.delete += 1;
+        }
+        run.buffers.point = buffers;
+        written
+    }
+
+    /// Writes what was made, if everything went smoothly until now.
+    fn write(
+        &self,
+        (made, table): (Result<bool>, &WriteTable),
+        key: &[u8],
+        record: Option<&[u8]>,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        // An error, or a warning that may be one, comes again when the statement runs.
+        if matches!(made, Ok(true)) && run.function.diagnostics.is_empty() {
+            match run.transaction(table.engine)?.write_if_unchanged(table.id, key, record) {
+                Ok(true) => {
+                    run.counts.read_key += 1;
+                    return Ok(true);
+                }
+                Ok(false) | Err(EngineError::DuplicateKey { .. }) => {}
+                Err(error) => return Err(run.engine_error(error)),
+            }
+        }
+        // What the attempt has left in the statement's state.
+        run.function.diagnostics.clear();
+        run.regs.fill(Value::Null);
+        run.memo.once.fill(None);
+        Ok(false)
+    }
+}
+
+/// Whether the scan's filter and key can be computed again.
+fn filter_may_repeat(root: &Physical) -> bool {
+    let Physical::Scan { filter, access, .. } = root else { return false };
+    let plan::Access::Unique { key, .. } = access else { return false };
+    key.iter().map(|part| &part.value).chain(filter).all(|expr| may_repeat(expr))
+}
+
+/// What an UPDATE has to load besides the columns of its filter.
+fn columns_of_update(
+    scan: &ScanNode,
+    (plan, table): (&TableWrite, &WriteTable),
+    changes: &[plan::Assignment],
+) -> PointRow {
+    let asks_row = table.has_generated
+        || !table.virtuals.is_empty()
+        || !table.checks.is_empty()
+        || !table.view_checks.is_empty()
+        || table.selected.is_some()
+        || plan.columns.iter().any(|column| {
+            let is_simple =
+                |expr: &Expr| !expr.any(&mut |part| matches!(part, Expr::Column { .. }));
+            !column.default.as_ref().is_none_or(is_simple)
+        });
+    if asks_row {
+        return PointRow::Whole;
+    }
+    let mut read = plan::RegisterSet::new();
+    for change in changes {
+        read.insert(plan.columns[change.column].register);
+        if let Some(value) = &change.value {
+            value.add_registers(&|_| &[], &mut read);
+        }
+    }
+    let is_read =
+        |(_, register): &&(usize, usize)| read.iter().any(|known| known.0 as usize == *register);
+    PointRow::Columns(scan.table.rest.iter().filter(is_read).copied().collect())
+}

@@ -11,7 +11,7 @@ use sys::threads::{Thread, spawn};
 use wal::{Durability, FailurePolicy};
 
 use crate::checkpointer::{Checkpointer, Round};
-use crate::engine::Shared;
+use crate::shared::Shared;
 
 /// Pause between rounds when there is little to do.
 const ROUND: Duration = Duration::from_millis(10);

@@ -14,11 +14,11 @@ use locks::Mode;
 use page::PageNo;
 use txn::Core;
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
-use crate::entries::{Entry, check_length, entry_value};
-use crate::locking::Obstacle;
+use crate::entry::{Entry, check_length, entry_value};
+use crate::error::io_error;
+use crate::obstacle::Obstacle;
 use crate::row::{Header, UndoEntry, append_record};
+use crate::shared::Shared;
 use crate::sorter::Sorter;
 use crate::table::Table;
 use crate::transaction::Txn;

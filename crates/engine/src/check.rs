@@ -8,10 +8,10 @@ use engine_api::{EngineError, EngineResult};
 use errors::ErrorCode;
 use page::{HEADER_BYTES, PageNo};
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
-use crate::entries::{Entry, read_entry};
+use crate::entry::{Entry, read_entry};
+use crate::error::io_error;
 use crate::row::{BlobRef, Header, append_record, body};
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// Calls `visit` with key and value of each record.

@@ -7,7 +7,7 @@ use sys::sim::SimDisk;
 use txn::KIND_PAGES;
 
 use crate::check::for_each;
-use crate::entries::{RemoveEntry, remove_entry};
+use crate::entry_tree::{RemoveEntry, remove_entry};
 use crate::{DurableEngine, EngineConfig};
 
 fn engine() -> DurableEngine {

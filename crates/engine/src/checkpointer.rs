@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 use sys::sync::atomic::Ordering;
 
-use crate::engine::Shared;
+use crate::shared::Shared;
 
 /// Bytes of log that a restart replays in a second, before a recovery on this machine measured it. Pessimistic.
 const RATE_DEFAULT: u64 = 100 << 20;

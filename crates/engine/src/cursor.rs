@@ -11,10 +11,10 @@ use locks::Mode;
 use sys::model::breaks;
 use types::key::key_record_header;
 
-use crate::dictionary::io_error;
-use crate::entries::read_entry;
+use crate::entry::read_entry;
+use crate::error::io_error;
 use crate::keys::{IndexKeys, Span};
-use crate::locking::{Absent, Locked};
+use crate::obstacle::{Absent, Locked};
 use crate::read::{View, committed_version, sees_inline, visible};
 use crate::row::{HEADER_BYTES, Header, append_record};
 use crate::table::Table;

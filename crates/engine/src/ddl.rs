@@ -9,7 +9,8 @@ use errors::Error;
 use types::{DataType, TypeKind};
 
 use crate::codec;
-use crate::dictionary::{definition_key, io_error};
+use crate::dictionary::definition_key;
+use crate::error::io_error;
 use crate::row::{BlobRef, UndoEntry};
 use crate::table::{StoredTree, Table, TableCounters};
 use crate::transaction::{Pending, Txn};

@@ -14,6 +14,7 @@ use sys::sync::{Mutex, RwLock};
 use txn::KIND_PAGES;
 
 use crate::codec;
+use crate::error::io_error;
 use crate::new_tables::NewTables;
 use crate::row::BlobRef;
 use crate::table::{Table, TableCounters};
@@ -23,37 +24,6 @@ const FIELD_ROOT: usize = 0;
 const TREE_ID: u64 = 1;
 const DEFINITION: u8 = 1;
 const COUNTER: u8 = 2;
-
-/// Turns an I/O failure into the contract's error.
-pub(crate) fn io_error(error: io::Error) -> EngineError {
-    use errors::ErrorCode;
-    let text = error.to_string();
-    EngineError::Other(match error.kind() {
-        io::ErrorKind::StorageFull => Error::with(ErrorCode::RECORD_FILE_FULL, &[&"(space)"]),
-        _ => Error::with(ErrorCode::ERROR_ON_READ, &[&"space", &0, &text]),
-    })
-}
-
-/// What ends a build: of the engine or of its files.
-pub(crate) struct Failure(EngineError);
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        Failure(io_error(error))
-    }
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        Failure(error)
-    }
-}
-
-impl From<Failure> for EngineError {
-    fn from(failure: Failure) -> EngineError {
-        failure.0
-    }
-}
 
 /// A table that there is.
 #[derive(Default)]

@@ -10,101 +10,25 @@ use engine_api::{
     TableId, TableStats, Transaction,
 };
 use errors::{Error, ErrorCode};
-use sys::blocking::blocking;
 use sys::disk::Disk;
 use sys::sync::{Condvar, Mutex};
 use sys::threads::Thread;
-use txn::{Progress, RecoverConfig, Recovery, TxnSystem, recover, take_checkpoint};
-use wal::{Checkpoint, CheckpointFile, DamagePolicy, LogDamage};
+use txn::{Progress, RecoverConfig, Recovery, recover};
+use wal::{DamagePolicy, LogDamage};
 
 use crate::archive::Archiver;
 use crate::backup::Backups;
 use crate::backup::manifest::MANIFEST;
 use crate::config::{ArchiveDisk, EngineConfig, Settings};
-use crate::dictionary::{Dictionary, io_error, setup};
+use crate::dictionary::{Dictionary, setup};
+use crate::error::io_error;
 use crate::identity;
 use crate::losers::Losers;
 use crate::prepared::Prepared;
 use crate::row::UndoEntry;
-use crate::side_log::SideLog;
-use crate::sorter::{FILE_PREFIX, Sorter};
+use crate::shared::Shared;
+use crate::sorter::FILE_PREFIX;
 use crate::transaction::{Txn, commit_handle};
-
-/// What transactions share.
-pub(crate) struct Shared {
-    pub system: Arc<TxnSystem>,
-    pub dictionary: Dictionary,
-    pub disk: Arc<dyn Disk>,
-    checkpoints: CheckpointFile,
-    checkpoint: Mutex<Checkpoint>,
-    pub backups: Backups,
-    /// Of the data directory.
-    pub identity: String,
-    pub archive: Option<Archiver>,
-    pub config: EngineConfig,
-    pub stopping: AtomicBool,
-    pub pause: Mutex<()>,
-    pub wake: Condvar,
-    pub losers: Losers,
-    pub prepared: Prepared,
-    log_damage: Option<LogDamage>,
-    pub settings: Settings,
-    /// Microseconds that a change waits because the log outgrew what recovery may take.
-    pub brake_micros: AtomicU64,
-}
-
-/// Ended transactions of one lane above which those who fill it purge themselves.
-const PURGE_BACKLOG_MAX: usize = 512;
-
-impl Shared {
-    /// Back-pressure: when purge falls behind, committers help.
-    pub(crate) fn after_commit(&self) {
-        self.brake();
-        if self.system.purge_is_behind(PURGE_BACKLOG_MAX) {
-            // A failure stays queued and is met again by the background.
-            let _ = self.purge_own(64);
-        }
-    }
-
-    /// For the entries of a new index; `id` is that of its tree.
-    pub(crate) fn sorter(&self, id: u64) -> Sorter {
-        /// Enough for runs that merge in one pass.
-        const MEMORY_BYTES_MAX: usize = 32 << 20;
-        Sorter::new(
-            self.disk.clone(),
-            id.to_string(),
-            MEMORY_BYTES_MAX.min(self.config.pool_bytes / 2),
-        )
-    }
-
-    /// Brings the log's archive up to date. What fails is shown by the counters and tried again.
-    pub(crate) fn archive_log(&self) {
-        if let Some(archive) = &self.archive {
-            archive.round(&self.system.log, &self.disk, &self.config.log);
-        }
-    }
-
-    pub(crate) fn side_log(&self, id: u64) -> SideLog {
-        SideLog::new(self.disk.clone(), format!("{FILE_PREFIX}{id}-changes"))
-    }
-
-    /// Waits a little when the log outgrew what a restart may replay (E11). Called without latches.
-    #[inline]
-    pub(crate) fn brake(&self) {
-        let micros = self.brake_micros.load(Ordering::Relaxed);
-        if micros > 0 {
-            blocking(|| sys::threads::sleep(std::time::Duration::from_micros(micros)));
-        }
-    }
-
-    /// Takes a checkpoint now. Redo of a crash from here on starts no later.
-    pub(crate) fn checkpoint(&self) -> EngineResult<Checkpoint> {
-        let mut last = self.checkpoint.lock();
-        let taken = take_checkpoint(&self.system, &*self.disk, &self.checkpoints, last.number);
-        *last = taken.map_err(io_error)?;
-        Ok(*last)
-    }
-}
 
 /// The durable engine.
 pub struct DurableEngine {

@@ -7,14 +7,14 @@ use engine_api::{EngineResult, KeyContent, KeyRange, RecordBlock, SnapshotReader
 use page::PageImage;
 use types::key::key_record_header;
 
-use crate::dictionary::io_error;
-use crate::entries::read_entry;
+use crate::entry::read_entry;
+use crate::error::io_error;
+use crate::error::name_table;
 use crate::keys::Span;
 use crate::read::visible;
 use crate::row::append_record;
 use crate::snapshot_reader::Reader;
 use crate::table::{Index, Table};
-use crate::transaction::name_table;
 
 /// See `engine_api::Transaction::index_reader`.
 pub(crate) struct EntryReader {
@@ -112,6 +112,6 @@ impl SnapshotReader for EntryReader {
 
     fn read(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
         self.rows.check_cancelled()?;
-        self.read_leaf(range, block).map_err(|error| name_table(self.table(), error))
+        self.read_leaf(range, block).map_err(|error| name_table(&self.table().def, error))
     }
 }

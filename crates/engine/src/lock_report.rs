@@ -11,8 +11,8 @@ use locks::{Mode, OwnerView, Place};
 use types::key::{KeyReader, is_reversible};
 use types::{DataType, Value};
 
-use crate::engine::Shared;
-use crate::entries::unique_space;
+use crate::entry::unique_space;
+use crate::shared::Shared;
 use crate::table::Table;
 
 const LEVELS: [IsolationLevel; 4] = [

@@ -6,8 +6,9 @@ use engine_api::{EngineError, EngineResult, TableId, Wait, WaitPolicy};
 use locks::{Mode, Owner, Patience, Tag, WaitError, lock_name};
 use sys::blocking::blocking;
 
-use crate::dictionary::io_error;
+use crate::error::io_error;
 use crate::lock_report::level_number;
+use crate::obstacle::{Absent, Locked, Obstacle};
 use crate::row::Header;
 use crate::table::Table;
 use crate::transaction::Txn;
@@ -16,36 +17,6 @@ use crate::transaction::Txn;
 pub(crate) const PACK_AT: usize = 4096;
 /// The newest are not: rows that a statement has fetched and not looked at may be unlocked yet.
 pub(crate) const PACK_KEEP: usize = 512;
-
-/// What a lock attempt or a write ran into.
-pub(crate) enum Obstacle {
-    /// Wait for the record's lock, then try again.
-    Row(Vec<u8>),
-    /// Wait until one of these ends, then try again.
-    Transactions(Vec<Arc<Owner>>),
-    /// As `Transactions`, before the key with this name is inserted among what they have locked.
-    Insert(Vec<Arc<Owner>>, Vec<u8>),
-}
-
-/// What a locking read does about a row that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// Nothing: if need be, its caller locks the range.
-    Left,
-    /// It is locked like a row: an entry led to it, and would be this row's again without an insert into a locked range (E18).
-    Locked,
-}
-
-/// A row that a locking read looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Locked {
-    /// It is locked; its value is in the scratch buffer.
-    Found,
-    /// There is no live row.
-    Missing,
-    /// It is locked by another and the policy is to leave it out.
-    Skipped,
-}
 
 impl Txn {
     pub(crate) fn owner(&mut self) -> Arc<Owner> {

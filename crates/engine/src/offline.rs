@@ -18,8 +18,9 @@ use crate::backup::manifest::{MANIFEST, SPACE};
 use crate::backup::restore::verify_files;
 use crate::check::{blobs_of, dictionary_blobs};
 use crate::config::EngineConfig;
-use crate::dictionary::io_error;
-use crate::engine::{DurableEngine, Shared};
+use crate::engine::DurableEngine;
+use crate::error::io_error;
+use crate::shared::Shared;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;

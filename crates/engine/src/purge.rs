@@ -8,13 +8,15 @@ use engine_api::{EngineResult, TableId};
 use page::{Kind, PageNo};
 use txn::{Core, KIND_PAGES, PurgeLane, UndoPointer};
 
-use crate::dictionary::{definition_key, io_error};
-use crate::engine::Shared;
-use crate::entries::{Entry, RemoveEntry, remove_entry};
+use crate::dictionary::definition_key;
+use crate::entry::Entry;
+use crate::entry_tree::{RemoveEntry, remove_entry};
+use crate::error::damaged;
+use crate::error::io_error;
 use crate::read::some_version_has_key;
 use crate::row::{BlobRef, Gone, Header, UndoEntry, append_record, body};
+use crate::shared::Shared;
 use crate::table::{Index, Table};
-use crate::undo::damaged;
 
 /// Changes of one transaction that are purged once the engine stops. More are left to its next run: where each needs pages read, so many
 /// take a second.

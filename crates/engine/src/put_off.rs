@@ -9,9 +9,10 @@ use bufpool::Pool;
 use engine_api::{EngineError, EngineResult, IndexId, TableId};
 use errors::Error;
 
-use crate::dictionary::{Failure, io_error};
-use crate::engine::Shared;
-use crate::entries::{Entry, mark_entry};
+use crate::entry::Entry;
+use crate::entry_tree::mark_entry;
+use crate::error::{Failure, io_error};
+use crate::shared::Shared;
 use crate::sorter::Sorter;
 use crate::table::{Index, Table};
 use crate::transaction::Txn;

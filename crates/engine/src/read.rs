@@ -4,7 +4,7 @@ use engine_api::{EngineError, EngineResult};
 use errors::Error;
 use txn::{Snapshot, TxnSystem, UndoPointer, Visibility};
 
-use crate::dictionary::io_error;
+use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::row::{Header, UndoEntry, append_record};
 

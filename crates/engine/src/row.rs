@@ -7,7 +7,7 @@ use std::io;
 use stdx::bytes::{Reader, put_blob, put_short_blob, put_u32, put_u64, put_varint};
 
 use crate::difference::apply_difference;
-use crate::entries::Entry;
+use crate::entry::Entry;
 
 /// Flag of a deleted row.
 const DELETED: u64 = 1 << 56;

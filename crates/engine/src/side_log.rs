@@ -9,7 +9,7 @@ use stdx::bytes::Reader;
 use sys::disk::{Disk, File, OpenMode};
 use sys::sync::Mutex;
 
-use crate::entries::Entry;
+use crate::entry::Entry;
 
 /// Bytes in memory beyond which they go to the file.
 const MEMORY_BYTES_MAX: usize = 1 << 20;

@@ -8,13 +8,13 @@ use engine_api::{
 };
 use page::{PageImage, PageRef};
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
+use crate::error::io_error;
+use crate::error::name_table;
 use crate::keys::Span;
 use crate::read::{View, sees_inline, visible};
 use crate::row::{HEADER_BYTES, Header, append_record};
+use crate::shared::Shared;
 use crate::table::Table;
-use crate::transaction::name_table;
 
 /// See `engine_api::SnapshotReader`. The transaction that made it keeps the snapshot.
 pub(crate) struct Reader {
@@ -147,6 +147,6 @@ impl SnapshotReader for Reader {
 
     fn read(&self, range: &mut KeyRange, block: &mut RecordBlock) -> EngineResult<bool> {
         self.check_cancelled()?;
-        self.read_leaf(range, block).map_err(|error| name_table(&self.table, error))
+        self.read_leaf(range, block).map_err(|error| name_table(&self.table.def, error))
     }
 }

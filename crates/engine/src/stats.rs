@@ -8,10 +8,10 @@ use engine_api::{EngineResult, EngineStat, IndexId, KeyRange, RangeEstimate, Tab
 use page::PageRef;
 use txn::Recovery;
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
+use crate::error::io_error;
 use crate::keys::{IndexKeys, Span, successor};
 use crate::row::{Header, append_record};
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// Leaves of the clustered index looked at for distinct counts.

@@ -17,13 +17,15 @@ use wal::Log;
 
 use crate::bulk::Expected;
 use crate::cursor::Cursor;
-use crate::dictionary::{RecentTables, io_error};
-use crate::engine::Shared;
+use crate::dictionary::RecentTables;
 use crate::entry_reader::EntryReader;
-use crate::locking::Locked;
+use crate::error::io_error;
+use crate::error::name_table;
+use crate::obstacle::Locked;
 use crate::put_off::PutOff;
 use crate::read::{View, visible};
 use crate::row::{Header, append_record};
+use crate::shared::Shared;
 use crate::snapshot_reader::Reader;
 use crate::table::Table;
 use crate::undo::KeepLocks;
@@ -140,18 +142,6 @@ fn mode_of(lock: RowLock) -> Option<Mode> {
     }
 }
 
-/// Adds the table's name to an error of its files.
-#[cold]
-pub(crate) fn name_table(table: &Table, error: EngineError) -> EngineError {
-    match error {
-        EngineError::Other(error) if error.code() == ErrorCode::ERROR_ON_READ => {
-            let message = format!("{} in table {}", error.message(), table.def.name);
-            EngineError::Other(Error::new(error.code(), message))
-        }
-        error => error,
-    }
-}
-
 impl Txn {
     pub(crate) fn new(shared: Arc<Shared>) -> Txn {
         Txn {
@@ -224,7 +214,8 @@ impl Txn {
         if self.seen >= self.shared.system.log.visible() {
             self.wait_durable(self.seen)?;
         }
-        let slot = self.slot.ok_or_else(|| Error::internal("too many transactions"))?;
+        let too_many = || Error::with(ErrorCode::TOO_MANY_CONCURRENT_TRXS, &[]);
+        let slot = self.slot.ok_or_else(too_many)?;
         let snapshot = self.shared.system.snapshot(slot);
         self.snapshot = Some(snapshot);
         Ok(snapshot)
@@ -424,7 +415,7 @@ impl Txn {
             if !entry.starts_with(key) {
                 return Ok(GetOutcome::NotFound);
             }
-            let (length, _) = crate::entries::read_entry(word);
+            let (length, _) = crate::entry::read_entry(word);
             let locator = entry.get(length..).unwrap_or(&[]);
             self.value.clear();
             let found = table.clustered.get(pool, locator, &mut self.value).map_err(io_error)?;
@@ -496,7 +487,7 @@ impl Txn {
     #[cold]
     fn name_table(&mut self, id: TableId, error: EngineError) -> EngineError {
         match self.table(id) {
-            Ok(table) => name_table(&table, error),
+            Ok(table) => name_table(&table.def, error),
             Err(_) => error,
         }
     }

@@ -1,26 +1,24 @@
 //! Rolling back: each undo entry's inverse, secondary entries first, then the row (E2).
 
 use btree::{Mtr, Seek, Tree, empty_tree, make_room, merge_if_small};
-use engine_api::{EngineError, EngineResult, TableId};
-use errors::Error;
+use engine_api::{EngineResult, TableId};
 use locks::lock_name;
 use page::{Kind, PageNo, PageRef};
 use stdx::bytes::Reader;
 use sys::model::breaks;
 use txn::{Core, UndoPointer};
 
-use crate::dictionary::{definition_key, io_error};
-use crate::engine::Shared;
-use crate::entries::{Entry, RemoveEntry, mark_entry, put_entry, remove_entry};
+use crate::dictionary::definition_key;
+use crate::entry::Entry;
+use crate::entry_tree::{RemoveEntry, mark_entry, put_entry, remove_entry};
+use crate::error::damaged;
+use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::read::some_version_has_key;
 use crate::row::{Header, UndoEntry, append_record};
+use crate::shared::Shared;
 use crate::table::Table;
 use crate::undo_window::Window;
-
-pub(crate) fn damaged() -> EngineError {
-    EngineError::Other(Error::internal("an undo entry is damaged"))
-}
 
 /// Whether locks on rows must outlive the changes that implied them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

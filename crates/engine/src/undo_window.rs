@@ -10,14 +10,16 @@ use btree::Tree;
 use engine_api::{EngineResult, TableId};
 use txn::{Core, UndoPointer};
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
-use crate::entries::{Entry, RemoveEntry, mark_entry, put_entry, remove_entry};
+use crate::entry::Entry;
+use crate::entry_tree::{RemoveEntry, mark_entry, put_entry, remove_entry};
+use crate::error::damaged;
+use crate::error::io_error;
 use crate::put_off::each_batch;
 use crate::row::{Header, UndoEntry};
+use crate::shared::Shared;
 use crate::sorter::Sorter;
 use crate::table::Table;
-use crate::undo::{EntryUndo, KeepLocks, damaged};
+use crate::undo::{EntryUndo, KeepLocks};
 
 /// Changes of one window: their entries take some hundred megabytes of a file.
 const CHANGES_MAX: usize = 4 << 20;

@@ -12,11 +12,12 @@ use locks::Mode;
 use page::PageNo;
 use txn::Core;
 
-use crate::dictionary::io_error;
 use crate::difference::write_difference;
-use crate::entries::{Entry, entries_of};
+use crate::entries::entries_of;
+use crate::entry::Entry;
+use crate::error::io_error;
 use crate::keys::IndexKeys;
-use crate::locking::{Locked, Obstacle};
+use crate::obstacle::{Locked, Obstacle};
 use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, append_record};
 use crate::table::{Index, Table};
 use crate::transaction::Txn;

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use engine::{DurableEngine, EngineConfig};
-use engine_api::{Engine, IndexId, TableId, Transaction};
+use engine_api::{CancelToken, Engine, IndexId, TableId, Transaction};
 use support::texts::{self, Rows, record};
 use support::{begin, config, key};
 use sys::entropy::SplitMix;
@@ -146,4 +146,19 @@ fn undo_of_an_update_holds_what_changed() {
     txn.rollback().unwrap();
     let rows = seen(&mut *begin(&engine));
     assert!(rows.values().all(|row| *row == (None, TEXT.to_vec())));
+}
+
+#[test]
+fn more_transactions_than_there_is_room_for_read_nothing() {
+    let engine = open(&SimDisk::new(), config());
+    create(&engine);
+    let mut all: Vec<_> = (0..8192).map(|_| engine.new_transaction()).collect();
+    let mut more = begin(&engine);
+    let spec = support::whole(TABLE, IndexId::CLUSTERED);
+    let read = |txn: &mut dyn Transaction| txn.open_cursor(&spec).map(drop);
+    let refused = read(&mut *more).unwrap_err().into_error(&CancelToken::new());
+    assert_eq!(refused.code().0, 1637);
+    drop(all.pop());
+    support::start(&mut *more, std::time::Duration::ZERO);
+    read(&mut *more).unwrap();
 }

@@ -322,6 +322,7 @@ catalog! {
     WARN_FIELD_RESOLVED = 1276, "HY000", "Field or reference '{}{}{}{}{}' of SELECT #{} was resolved in SELECT #{}";
     WRONG_VALUE = 1525, "HY000", "Incorrect {} value: '{}'";
     CANT_UPDATE_TABLE_IN_CREATE_TABLE_SELECT = 1746, "HY000", "Can't update table '{}' while '{}' is being created.";
+    TOO_MANY_CONCURRENT_TRXS = 1637, "HY000", "Too many active concurrent transactions";
     DEBUG_SYNC_TIMEOUT = 1639, "HY000", "debug sync point wait timed out";
     CANNOT_CONVERT_STRING = 3854, "HY000", "Cannot convert string '{}' from {} to {}";
     TOO_LONG_FIELD_COMMENT = 1629, "HY000", "The maximum supported character limit for the field, '{}', has been exceeded (max = {})";

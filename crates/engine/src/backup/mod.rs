@@ -5,27 +5,28 @@
 //! checkpoint's log and undo files are kept until they are copied. Nothing stops for a backup.
 
 pub(crate) mod manifest;
+mod progress;
 pub(crate) mod restore;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use sys::sync::atomic::{AtomicBool, Ordering};
+use sys::sync::atomic::Ordering;
 
-use engine_api::{
-    BackupFile, BackupSummary, BackupTarget, CancelToken, EngineError, EngineResult, EngineStat,
-};
+use engine_api::{BackupFile, BackupSummary, BackupTarget, CancelToken, EngineError, EngineResult};
 use errors::{Error, ErrorCode};
 use page::{CrcSum, PageNo, seal, verify};
 use sys::disk::OpenMode;
 use sys::mem::AlignedBytes;
-use sys::sync::Mutex;
 use txn::{FilePin, files_beside};
 use wal::{Checkpoint, Follower, LogPin};
 
-use crate::dictionary::io_error;
-use crate::engine::Shared;
+use crate::error::io_error;
+use crate::shared::Shared;
+pub(crate) use progress::Backups;
+
 use manifest::{CHECKPOINT, FileSum, MANIFEST, Manifest, SPACE};
+use progress::Progress;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -33,55 +34,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 const TREE: std::ops::Range<usize> = 56..64;
 /// A page that is being written is whole after a few tries.
 const READ_TRIES: u32 = 20;
-
-/// The backup that is under way, or the last one.
-#[derive(Default)]
-pub(crate) struct Backups {
-    running: AtomicBool,
-    progress: Mutex<Progress>,
-}
-
-/// How far it is.
-#[derive(Clone, Debug, Default)]
-struct Progress {
-    state: &'static str,
-    pages_done: u64,
-    pages_total: u64,
-    bytes: u64,
-    started_micros: u64,
-    ended_micros: u64,
-    end_position: u64,
-    error: String,
-}
-
-impl Backups {
-    fn change(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.progress.lock());
-    }
-
-    /// Counters of the group `backup`; none before the first backup.
-    pub fn stats(&self) -> Vec<EngineStat> {
-        let now = self.progress.lock().clone();
-        if now.state.is_empty() {
-            return Vec::new();
-        }
-        let stat = |name: &str, value: String| EngineStat {
-            group: "backup",
-            name: name.to_owned(),
-            value,
-        };
-        vec![
-            stat("state", now.state.to_owned()),
-            stat("pages_done", now.pages_done.to_string()),
-            stat("pages_total", now.pages_total.to_string()),
-            stat("bytes", now.bytes.to_string()),
-            stat("started_micros", now.started_micros.to_string()),
-            stat("ended_micros", now.ended_micros.to_string()),
-            stat("end_position", now.end_position.to_string()),
-            stat("error", now.error),
-        ]
-    }
-}
 
 fn now_micros() -> u64 {
     sys::clock::wall().as_micros() as u64
@@ -302,7 +254,7 @@ impl<'a> Copier<'a> {
             .into_iter()
             .find(|table| table.trees().iter().any(|stored| stored.tree.id == tree));
         match owner {
-            Some(table) => crate::transaction::name_table(&table, error),
+            Some(table) => crate::error::name_table(&table.def, error),
             None => error,
         }
     }

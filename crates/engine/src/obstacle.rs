@@ -1,0 +1,35 @@
+//! What locking a row, or writing it, may come to.
+
+use std::sync::Arc;
+
+use locks::Owner;
+
+/// What a lock attempt or a write ran into.
+pub(crate) enum Obstacle {
+    /// Wait for the record's lock, then try again.
+    Row(Vec<u8>),
+    /// Wait until one of these ends, then try again.
+    Transactions(Vec<Arc<Owner>>),
+    /// As `Transactions`, before the key with this name is inserted among what they have locked.
+    Insert(Vec<Arc<Owner>>, Vec<u8>),
+}
+
+/// What a locking read does about a row that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// Nothing: if need be, its caller locks the range.
+    Left,
+    /// It is locked like a row: an entry led to it, and would be this row's again without an insert into a locked range (E18).
+    Locked,
+}
+
+/// A row that a locking read looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locked {
+    /// It is locked; its value is in the scratch buffer.
+    Found,
+    /// There is no live row.
+    Missing,
+    /// It is locked by another and the policy is to leave it out.
+    Skipped,
+}

@@ -74,37 +74,24 @@ impl<T> Mutex<T> {
         #[cfg(feature = "count")]
         crate::counted::count_write(self);
         // Under a model the whole wait is the model's.
-        if cfg!(not(any(loom, shuttle)))
-            && let Some(guard) = self.try_lock_uncounted()
-        {
-            return guard;
-        }
-        self.lock_contended()
+        let free = if cfg!(any(loom, shuttle)) { None } else { free(self.0.try_lock()) };
+        let guard = free.unwrap_or_else(|| self.lock_contended());
+        MutexGuard { mutex: self, guard }
     }
 
     /// Takes the mutex when it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.try_lock_uncounted()
+        free(self.0.try_lock()).map(|guard| MutexGuard { mutex: self, guard })
     }
 
-    #[inline]
-    fn try_lock_uncounted(&self) -> Option<MutexGuard<'_, T>> {
-        let guard = match self.0.try_lock() {
-            Ok(guard) => guard,
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(std::sync::TryLockError::WouldBlock) => return None,
-        };
-        Some(MutexGuard { mutex: self, guard })
-    }
-
+    /// Without the reference to the mutex, so that what it returns fits into registers.
     #[cold]
-    fn lock_contended(&self) -> MutexGuard<'_, T> {
-        if let Some(here) = simulation::current() {
-            return until(&here, || self.try_lock_uncounted());
+    fn lock_contended(&self) -> backend::MutexGuard<'_, T> {
+        match simulation::current() {
+            Some(here) => until(&here, || free(self.0.try_lock())),
+            None => self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
         }
-        let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        MutexGuard { mutex: self, guard }
     }
 }
 
@@ -172,6 +159,7 @@ impl<T> RwLock<T> {
 }
 
 /// What an attempt got.
+#[inline]
 fn free<G>(attempt: Result<G, std::sync::TryLockError<G>>) -> Option<G> {
     match attempt {
         Ok(guard) => Some(guard),

@@ -140,8 +140,7 @@ fn interrupted_life() -> Vec<usize> {
     let mut noise = [0];
     sys::entropy::fill(&mut noise).expect("simulated");
     sys::threads::sleep(Duration::from_micros(u64::from(noise[0]) * 30));
-    let ids = acknowledged.lock().clone();
-    ids
+    acknowledged.lock().clone()
 }
 
 /// Start on what the failure left, and read.

@@ -31,8 +31,7 @@ fn take_turns(seed: u64) -> Vec<Record> {
         };
         let start = |name| threads::spawn(name, body(name, shared.clone())).expect("a thread");
         ["a", "b", "c", "d"].map(start).into_iter().for_each(threads::Thread::join);
-        let count = *shared.lock();
-        count
+        *shared.lock()
     });
     assert_eq!(outcome, Ok(20));
     machine.trace()

@@ -7,35 +7,12 @@ use plan::{
 };
 
 use crate::Planner;
-use crate::pruning::is_number;
-use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
-
-/// Cost of finding the start of a range.
-pub(crate) const DESCENT_COST: f64 = 2.0;
-/// Cost of a row of the clustered index, the unit.
-pub(crate) const ROW_COST: f64 = 1.0;
-/// Cost of a row found through another index.
-pub(crate) const LOOKUP_COST: f64 = 2.0;
-/// The same for all rows of a table: they lie anywhere.
-const SCATTERED_COST: f64 = 6.0;
-/// Cost of a row of which an index's entry tells all: many fit a page.
-const ENTRY_COST: f64 = 0.4;
-/// Cost of finding a row's group when equal rows do not lie together.
-const GROUP_COST: f64 = 0.8;
-/// Cost of sorting a row, for each doubling of their number.
-const SORT_COST: f64 = 0.2;
-/// Share of the rows in one of several OR-ed ranges with two ends: who lists ranges means small ones.
-const UNION_PIECE_SHARE: f64 = 0.02;
-/// Share of the rows that fit a MATCH.
-const MATCH_SHARE: f64 = 0.01;
-/// Share of the rows in a range with one end.
-const HALF_OPEN_SHARE: f64 = 0.3333;
-/// Ranges that are expected to hold a smaller share of the rows are read without another look.
-pub(crate) const LOOK_SHARE_MIN: f64 = 0.02;
-/// The same in a table of fewer rows.
-pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
-/// Makes a full scan lose against a forced index.
-const FORCED: f64 = 1e6;
+use crate::cost::{
+    DESCENT_COST, ENTRY_BYTES, ENTRY_COST, ENTRY_COST_MAX, FORCED, GROUP_COST, LOOK_ROWS_MIN,
+    LOOK_SHARE_MIN, LOOKUP_COST, MATCH_SHARE, ROW_COST, SCATTERED_COST, SORT_COST,
+};
+use crate::pin::Pinned;
+use crate::sargable::Sarg;
 
 /// What the operators above would like.
 #[derive(Clone, Debug, Default)]
@@ -61,18 +38,6 @@ pub(crate) struct TablePlan {
     pub ordered: bool,
     /// Equal group columns lie together.
     pub grouped: bool,
-}
-
-/// The part of an index that predicates pin down.
-pub(crate) struct Pinned {
-    pub ranges: Vec<RangeSpec>,
-    pub consumed: Vec<usize>,
-    pub used: Vec<usize>,
-    /// Parts with one equal value.
-    pub equal: usize,
-    /// Share of the table that the ranges hold.
-    pub rows: f64,
-    pub unique: bool,
 }
 
 impl Planner<'_> {
@@ -213,198 +178,6 @@ impl Planner<'_> {
         (move |position| allowed.get(position).copied().unwrap_or(false), forced)
     }
 
-    /// What predicates pin down of an index; `None` when nothing.
-    pub(crate) fn pin(
-        &self,
-        table: &Table,
-        index: &Index,
-        sargs: &[&Sarg],
-        total: f64,
-    ) -> Option<Pinned> {
-        let mut pinned = Pinned {
-            ranges: vec![RangeSpec::default()],
-            consumed: Vec::new(),
-            used: Vec::new(),
-            equal: 0,
-            rows: total,
-            unique: false,
-        };
-        let mut single = true;
-        let mut nulls = false;
-        let mut matched = 0;
-        let mut lists = 1.0;
-        // The list that gave the numbers of partitions: its values go with them one by one.
-        let mut zipped: Option<(usize, usize)> = None;
-        let parts = table.key_parts(index);
-        for part in parts.iter() {
-            let of = |sarg: &&&Sarg| sarg.column == part.column;
-            let source = |value: &Expr, null_safe: bool| IndexKeySource {
-                value: value.clone(),
-                ty: table.columns[part.column].ty.clone(),
-                prefix_length: part.prefix_length,
-                descending: part.descending,
-                null_safe,
-            };
-            let whole = part.prefix_length.is_none();
-            let equal = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
-                SargKind::Equal { value, null_safe } => Some((*sarg, value, *null_safe)),
-                _ => None,
-            });
-            if let Some((sarg, value, null_safe)) = equal {
-                for range in &mut pinned.ranges {
-                    range.equal.push(source(value, null_safe));
-                }
-                nulls |= null_safe;
-                pinned.note(sarg, whole);
-                matched += 1;
-                if single {
-                    pinned.equal += 1;
-                }
-                single &= whole;
-                continue;
-            }
-            let list = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
-                SargKind::In(values) if values.len() * pinned.ranges.len() <= IN_LIST_MAX => {
-                    Some((*sarg, values))
-                }
-                _ => None,
-            });
-            if let Some((sarg, values)) = list
-                && zipped == Some((sarg.predicate, values.len()))
-            {
-                // Lists of parts in between have made several ranges of each.
-                let ranges_each = pinned.ranges.len() / values.len().max(1);
-                let ranges = pinned.ranges.chunks_mut(ranges_each.max(1));
-                for (ranges, value) in ranges.zip(values) {
-                    ranges.iter_mut().for_each(|range| range.equal.push(source(value, false)));
-                }
-                pinned.note(sarg, whole);
-                matched += 1;
-                continue;
-            }
-            if let Some((sarg, values)) = list {
-                if is_number(table, part.column) {
-                    zipped = Some((sarg.predicate, values.len()));
-                }
-                let before = std::mem::take(&mut pinned.ranges);
-                for range in before {
-                    for value in values {
-                        let mut next = range.clone();
-                        next.equal.push(source(value, false));
-                        pinned.ranges.push(next);
-                    }
-                }
-                lists *= values.len() as f64;
-                pinned.note(sarg, whole);
-                matched += 1;
-                single = false;
-                continue;
-            }
-            let union = sargs.iter().filter(of).find_map(|sarg| match &sarg.kind {
-                SargKind::Ranges(ends) if ends.len() * pinned.ranges.len() <= IN_LIST_MAX => {
-                    Some((*sarg, ends))
-                }
-                _ => None,
-            });
-            if let Some((sarg, union)) = union {
-                let end = |side: &Option<(Expr, bool)>| {
-                    side.as_ref().map(|(value, inclusive)| RangeBound {
-                        key: source(value, false),
-                        inclusive: *inclusive || !whole,
-                    })
-                };
-                let before = std::mem::take(&mut pinned.ranges);
-                for range in before {
-                    pinned.ranges.extend(union.iter().map(|(lower, upper)| RangeSpec {
-                        lower: end(lower),
-                        upper: end(upper),
-                        ..range.clone()
-                    }));
-                }
-                pinned.note(sarg, whole);
-                let share = |(lower, upper): &Ends| {
-                    if lower.is_some() && upper.is_some() {
-                        UNION_PIECE_SHARE
-                    } else {
-                        HALF_OPEN_SHARE
-                    }
-                };
-                let share = union.iter().map(share).sum::<f64>().min(1.0);
-                let rows = self.prefix_rows(table, index, matched, lists, total);
-                pinned.rows = (rows * share).max(1.0);
-                return Some(pinned);
-            }
-            let mut bounded = false;
-            for sarg in sargs.iter().filter(of) {
-                let SargKind::Range { lower, upper } = &sarg.kind else { continue };
-                let free = |bound: &Option<RangeBound>, wanted: &Option<(Expr, bool)>| {
-                    wanted.is_none() || bound.is_none()
-                };
-                let first = pinned.ranges.first();
-                if !first.is_none_or(|r| free(&r.lower, lower) && free(&r.upper, upper)) {
-                    continue;
-                }
-                for range in &mut pinned.ranges {
-                    let bound = |side: &(Expr, bool)| RangeBound {
-                        key: source(&side.0, false),
-                        inclusive: side.1 || !whole,
-                    };
-                    if let Some(side) = lower {
-                        range.lower = Some(bound(side));
-                    }
-                    if let Some(side) = upper {
-                        range.upper = Some(bound(side));
-                    }
-                }
-                bounded = true;
-                pinned.note(sarg, whole);
-            }
-            if bounded {
-                pinned.rows = self.prefix_rows(table, index, matched, lists, total);
-                let both =
-                    pinned.ranges.first().is_some_and(|r| r.lower.is_some() && r.upper.is_some());
-                pinned.rows = (pinned.rows * if both { 0.1111 } else { HALF_OPEN_SHARE }).max(1.0);
-                return Some(pinned);
-            }
-            break;
-        }
-        if matched == 0 {
-            return None;
-        }
-        let all = matched == parts.len() && parts.iter().all(|part| part.prefix_length.is_none());
-        pinned.unique = all && index.unique && !nulls && lists == 1.0 && pinned.ranges.len() == 1;
-        pinned.rows = if all && index.unique && !nulls {
-            lists.min(total)
-        } else {
-            self.prefix_rows(table, index, matched, lists, total)
-        };
-        if pinned.ranges.is_empty() {
-            pinned.rows = 0.0;
-        }
-        Some(pinned)
-    }
-
-    /// Rows with given values of the first `parts` parts.
-    fn prefix_rows(
-        &self,
-        table: &Table,
-        index: &Index,
-        parts: usize,
-        lists: f64,
-        total: f64,
-    ) -> f64 {
-        if parts == 0 {
-            return total;
-        }
-        let distinct = self.input.statistics.distinct(table.id.0, index.id.0, parts);
-        let each = match distinct {
-            Some(distinct) if distinct > 0 => total / distinct as f64,
-            _ if index.unique && parts == table.key_parts(index).len() => 1.0,
-            _ => (total * 0.1f64.powi(parts as i32)).max(1.0),
-        };
-        (each * lists).min(total).max(1.0)
-    }
-
     pub(crate) fn ranged(
         &self,
         id: InstanceId,
@@ -502,8 +275,6 @@ impl Planner<'_> {
 
     /// Cost of a row found through an index; `None`: in the table itself. Of two indexes that tell all the one with shorter entries wins.
     fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
-        /// Bytes of an entry that cost as much as the entry itself.
-        const ENTRY_BYTES: f64 = 1000.0;
         let Some(index) = index.filter(|index| index.id.0 != 0) else { return ROW_COST };
         if !self.covers(id, index) {
             return LOOKUP_COST;
@@ -513,7 +284,7 @@ impl Planner<'_> {
             part.prefix_length.unwrap_or(columns[part.column].ty.length).min(1000)
         };
         let bytes: u32 = index.parts.iter().map(bytes).sum();
-        (ENTRY_COST * (1.0 + f64::from(bytes) / ENTRY_BYTES)).min(ROW_COST * 0.9)
+        (ENTRY_COST * (1.0 + f64::from(bytes) / ENTRY_BYTES)).min(ENTRY_COST_MAX)
     }
 
     /// Whether an index gives the goal's order or groups when its first `skip` parts are fixed; and whether backward.
@@ -588,16 +359,6 @@ pub(crate) fn is_known(range: &RangeSpec) -> bool {
     let knows_bound =
         |bound: &Option<RangeBound>| bound.as_ref().is_none_or(|bound| is_known(&bound.key));
     range.equal.iter().all(is_known) && knows_bound(&range.lower) && knows_bound(&range.upper)
-}
-
-impl Pinned {
-    /// A predicate is used; an exact one is answered, unless only a prefix is indexed.
-    fn note(&mut self, sarg: &Sarg, whole: bool) {
-        self.used.push(sarg.predicate);
-        if sarg.exact && whole {
-            self.consumed.push(sarg.predicate);
-        }
-    }
 }
 
 /// Rows that are read when the rest may stop early.

@@ -9,6 +9,7 @@ use types::DataType;
 
 use crate::Planner;
 use crate::access::{Goal, TablePlan, sorted_register};
+use crate::cost::{INFORMATION_ROWS, INFORMATION_ROWS_FOUND, ORDER_COST_EXTRA, ORDER_COST_FACTOR};
 use crate::graph::{
     Graph, RELATIONS_MAX, Relation, RelationKind, Source, count_relations, mask_of,
 };
@@ -210,7 +211,7 @@ impl Planner<'_> {
                     let own_order = !goal.order.is_empty() && goal.order.iter().all(is_own);
                     wanted.ordered &= own_order;
                     let useful = wanted.ordered || wanted.grouped;
-                    if useful && wanted.cost <= plan.cost * 2.0 + 10.0 {
+                    if useful && wanted.cost <= plan.cost * ORDER_COST_FACTOR + ORDER_COST_EXTRA {
                         plan = wanted;
                     } else {
                         plan.ordered = false;
@@ -450,7 +451,7 @@ fn information_scan(
             }
         }
     }
-    let rows = if equals.is_empty() { 1000.0 } else { 10.0 };
+    let rows = if equals.is_empty() { INFORMATION_ROWS } else { INFORMATION_ROWS_FOUND };
     let columns = columns.into_iter().map(|(index, _, register, _)| (index, register)).collect();
     let filter = conjunction(predicates);
     let physical = Physical::InformationScan { schema, name, columns, equals, filter };

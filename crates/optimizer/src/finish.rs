@@ -100,33 +100,12 @@ impl Planner<'_> {
                 pass.add(predicate, &mut needed);
                 self.fill(input, needed, pass);
             }
-            Physical::Project { input, columns } => {
-                // From the last to the first: a column may use those before it.
-                let mut kept = Vec::with_capacity(columns.len());
-                while let Some((register, expr)) = columns.pop() {
-                    if needed.contains(register) || expr.is_volatile() {
-                        needed.remove(register);
-                        pass.add(&expr, &mut needed);
-                        kept.push((register, expr));
-                    }
-                }
-                kept.reverse();
-                *columns = kept;
-                self.fill(input, needed, pass);
-                if columns.is_empty() {
-                    let input = std::mem::replace(&mut **input, Physical::Nothing);
-                    *node = input;
-                }
-            }
+            Physical::Project { .. } => self.fill_project(node, needed, pass),
             Physical::NestedLoop { outer, inner, condition, inner_columns, .. } => {
                 let above = needed.clone();
                 condition.iter().for_each(|expr| pass.add(expr, &mut needed));
-                let inner_sets = self.sets(inner);
-                *inner_columns = common(&above, &inner_sets);
-                let mut outer_needed = needed.clone();
-                self.add_reads(inner, pass, &mut outer_needed);
-                self.fill(inner, needed, pass);
-                self.fill(outer, outer_needed, pass);
+                *inner_columns = common(&above, &self.sets(inner));
+                self.fill_joined(outer, inner, needed, pass);
             }
             Physical::HashJoin { outer, inner, keys, condition, inner_columns, .. } => {
                 for (left, right, _) in keys.iter() {
@@ -135,27 +114,9 @@ impl Planner<'_> {
                 }
                 condition.iter().for_each(|expr| pass.add(expr, &mut needed));
                 *inner_columns = common(&needed, &self.sets(inner));
-                let mut outer_needed = needed.clone();
-                self.add_reads(inner, pass, &mut outer_needed);
-                self.fill(inner, needed, pass);
-                self.fill(outer, outer_needed, pass);
+                self.fill_joined(outer, inner, needed, pass);
             }
-            Physical::Aggregate { input, keys, aggregates, carried, grouping, .. } => {
-                let mut own = RegisterSet::new();
-                keys.iter().for_each(|key| _ = own.insert(key.0));
-                aggregates.iter().for_each(|call| _ = own.insert(call.output));
-                grouping.iter().flatten().for_each(|register| _ = own.insert(*register));
-                needed.subtract(&own);
-                *carried = common(&needed, &self.sets(input));
-                for (_, key) in keys.iter() {
-                    pass.add(key, &mut needed);
-                }
-                for call in aggregates.iter() {
-                    call.args.iter().for_each(|expr| pass.add(expr, &mut needed));
-                    call.order_by.iter().for_each(|key| pass.add(&key.expr, &mut needed));
-                }
-                self.fill(input, needed, pass);
-            }
+            Physical::Aggregate { .. } => self.fill_aggregate(node, needed, pass),
             Physical::Window { calls, .. } => {
                 for call in calls.iter() {
                     needed.remove(call.output);
@@ -178,11 +139,9 @@ impl Planner<'_> {
             }
             Physical::Limit { input, .. } => self.fill(input, needed, pass),
             Physical::SetOperation { inputs, .. } => {
-                for (input, outputs) in inputs {
-                    let mut needed = RegisterSet::new();
-                    outputs.iter().for_each(|expr| pass.add(expr, &mut needed));
-                    self.fill(input, needed, pass);
-                }
+                inputs
+                    .iter_mut()
+                    .for_each(|(input, outputs)| self.fill_apart(input, outputs, pass));
             }
             Physical::Materialize { input, outputs, columns, correlated, .. } => {
                 let kept = common(&needed, &self.sets(input));
@@ -197,13 +156,71 @@ impl Planner<'_> {
                 self.fill(input, needed, pass);
             }
             Physical::RecursiveCte { seed, seed_outputs, step, step_outputs, .. } => {
-                for (input, outputs) in [(seed, seed_outputs), (step, step_outputs)] {
-                    let mut needed = RegisterSet::new();
-                    outputs.iter().for_each(|expr| pass.add(expr, &mut needed));
-                    self.fill(input, needed, pass);
-                }
+                self.fill_apart(seed, seed_outputs, pass);
+                self.fill_apart(step, step_outputs, pass);
             }
         }
+    }
+
+    fn fill_project(&self, node: &mut Physical, mut needed: RegisterSet, pass: &Pass<'_>) {
+        let Physical::Project { input, columns } = node else { return };
+        // From the last to the first: a column may use those before it.
+        let mut kept = Vec::with_capacity(columns.len());
+        while let Some((register, expr)) = columns.pop() {
+            if needed.contains(register) || expr.is_volatile() {
+                needed.remove(register);
+                pass.add(&expr, &mut needed);
+                kept.push((register, expr));
+            }
+        }
+        kept.reverse();
+        *columns = kept;
+        self.fill(input, needed, pass);
+        if columns.is_empty() {
+            let input = std::mem::replace(&mut **input, Physical::Nothing);
+            *node = input;
+        }
+    }
+
+    /// Both sides of a join, of which `needed` is read above or by its conditions.
+    fn fill_joined(
+        &self,
+        outer: &mut Physical,
+        inner: &mut Physical,
+        needed: RegisterSet,
+        pass: &Pass<'_>,
+    ) {
+        let mut outer_needed = needed.clone();
+        self.add_reads(inner, pass, &mut outer_needed);
+        self.fill(inner, needed, pass);
+        self.fill(outer, outer_needed, pass);
+    }
+
+    fn fill_aggregate(&self, node: &mut Physical, mut needed: RegisterSet, pass: &Pass<'_>) {
+        let Physical::Aggregate { input, keys, aggregates, carried, grouping, .. } = node else {
+            return;
+        };
+        let mut own = RegisterSet::new();
+        keys.iter().for_each(|key| _ = own.insert(key.0));
+        aggregates.iter().for_each(|call| _ = own.insert(call.output));
+        grouping.iter().flatten().for_each(|register| _ = own.insert(*register));
+        needed.subtract(&own);
+        *carried = common(&needed, &self.sets(input));
+        for (_, key) in keys.iter() {
+            pass.add(key, &mut needed);
+        }
+        for call in aggregates.iter() {
+            call.args.iter().for_each(|expr| pass.add(expr, &mut needed));
+            call.order_by.iter().for_each(|key| pass.add(&key.expr, &mut needed));
+        }
+        self.fill(input, needed, pass);
+    }
+
+    /// An input of which nothing but `outputs` is read.
+    fn fill_apart(&self, input: &mut Physical, outputs: &[Expr], pass: &Pass<'_>) {
+        let mut needed = RegisterSet::new();
+        outputs.iter().for_each(|expr| pass.add(expr, &mut needed));
+        self.fill(input, needed, pass);
     }
 
     /// Registers that a tree can set: all columns of its tables, whether or not they will be read.

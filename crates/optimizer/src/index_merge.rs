@@ -4,10 +4,9 @@ use catalog::{Index, Table};
 use plan::{Access, BinaryOp, Expr, InstanceId, MergeArm, RowLocking};
 
 use crate::Planner;
-use crate::access::{
-    DESCENT_COST, Goal, LOOK_ROWS_MIN, LOOK_SHARE_MIN, LOOKUP_COST, Pinned, ROW_COST, TablePlan,
-    group_cost, is_known, read_rows, sort_cost,
-};
+use crate::access::{Goal, TablePlan, group_cost, is_known, read_rows, sort_cost};
+use crate::cost::{DESCENT_COST, LOOK_ROWS_MIN, LOOK_SHARE_MIN, LOOKUP_COST, ROW_COST};
+use crate::pin::Pinned;
 use crate::predicate::{alternatives, conjunction};
 use crate::sargable::{IN_LIST_MAX, Sarg};
 

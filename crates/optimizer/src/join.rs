@@ -6,6 +6,10 @@ use plan::{BinaryOp, Expr};
 
 use crate::Planner;
 use crate::access::{Goal, TablePlan};
+use crate::cost::{
+    ANTI_SHARE, BUILD_COST, JOIN_DISTINCT_MIN, JOINED_ROW_COST, JOINED_ROWS_MIN, PROBE_COST,
+    REMEMBERED_ROWS_MIN, REREAD_COST,
+};
 use crate::graph::{Graph, RelationKind, Source, mask_of};
 use crate::predicate::selectivity;
 use crate::sargable::Sarg;
@@ -13,13 +17,6 @@ use crate::upper::Node;
 
 /// Most relations for which all orders are tried.
 const EXHAUSTIVE_MAX: usize = 12;
-/// Cost of putting a row into a hash table.
-const BUILD_COST: f64 = 1.0;
-/// Cost of looking a row up in one.
-const PROBE_COST: f64 = 0.5;
-/// Cost of reading a row again from memory.
-const REREAD_COST: f64 = 0.3;
-
 /// How a relation is joined to those before it.
 #[derive(Clone, Debug)]
 pub(crate) enum Method {
@@ -91,12 +88,22 @@ struct Price {
     factor: f64,
 }
 
+/// What a price depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PriceKey {
+    relation: usize,
+    /// Relations before it that its conditions mention.
+    neighbours: u64,
+    /// Outer rows: the choice between looking up and hashing changes with their number.
+    rows_magnitude: u8,
+}
+
 /// The search over one graph.
 pub(crate) struct Search<'s, 'p> {
     planner: &'s Planner<'p>,
     graph: &'s Graph,
     candidates: &'s [Candidate],
-    prices: HashMap<(usize, u64), Price>,
+    prices: HashMap<PriceKey, Price>,
 }
 
 impl Planner<'_> {
@@ -271,8 +278,9 @@ impl Search<'_, '_> {
 
     fn extend(&mut self, partial: &Partial, index: usize, set: u64) -> Partial {
         let price = self.price(index, set, partial.rows);
-        let rows = (partial.rows * price.factor).max(0.001);
-        let cost = partial.cost + price.fixed + partial.rows * price.per_row + rows * 0.1;
+        let rows = (partial.rows * price.factor).max(JOINED_ROWS_MIN);
+        let cost =
+            partial.cost + price.fixed + partial.rows * price.per_row + rows * JOINED_ROW_COST;
         let mut order = partial.order.clone();
         order.push(index);
         Partial { order, rows, cost }
@@ -280,18 +288,19 @@ impl Search<'_, '_> {
 
     /// The cheapest way to join `index` to `set`.
     fn price(&mut self, index: usize, set: u64, outer_rows: f64) -> Price {
-        let relevant = set & self.candidates[index].neighbours;
-        let key = (index, relevant);
-        // The choice between looking up and hashing depends on the number of rows, in steps of powers of two.
-        if outer_rows > 1.5
-            && let Some(price) = self.prices.get(&(index | (bucket(outer_rows) << 8), relevant))
-        {
+        if outer_rows <= REMEMBERED_ROWS_MIN {
+            return self.find_price(index, set, outer_rows);
+        }
+        let key = PriceKey {
+            relation: index,
+            neighbours: set & self.candidates[index].neighbours,
+            rows_magnitude: magnitude(outer_rows),
+        };
+        if let Some(price) = self.prices.get(&key) {
             return price.clone();
         }
         let price = self.find_price(index, set, outer_rows);
-        if outer_rows > 1.5 {
-            self.prices.insert((index | (bucket(outer_rows) << 8), key.1), price.clone());
-        }
+        self.prices.insert(key, price.clone());
         price
     }
 
@@ -352,7 +361,7 @@ impl Search<'_, '_> {
             RelationKind::Inner => choice.factor,
             RelationKind::Left => choice.factor.max(1.0),
             RelationKind::Semi => choice.factor.min(1.0),
-            RelationKind::Anti => 0.5,
+            RelationKind::Anti => ANTI_SHARE,
         };
         choice
     }
@@ -362,7 +371,7 @@ impl Search<'_, '_> {
             Expr::Binary { op: BinaryOp::Equal | BinaryOp::NullSafeEqual, left, right, .. } => {
                 let sides = [left, right].map(|side| self.planner.distinct_values(side));
                 let distinct = sides.into_iter().flatten().reduce(f64::max);
-                1.0 / distinct.unwrap_or(rows).max(10.0)
+                1.0 / distinct.unwrap_or(rows).max(JOIN_DISTINCT_MIN)
             }
             _ => selectivity(predicate),
         }
@@ -393,7 +402,7 @@ impl Search<'_, '_> {
             } else {
                 let price = self.price(*index, set, rows);
                 cost += price.fixed + rows * price.per_row;
-                rows = (rows * price.factor).max(0.001);
+                rows = (rows * price.factor).max(JOINED_ROWS_MIN);
                 steps.push(Step { relation: *index, method: price.method, rows, cost });
             }
             set |= 1 << index;
@@ -402,8 +411,9 @@ impl Search<'_, '_> {
     }
 }
 
-fn bucket(rows: f64) -> usize {
-    rows.log2().clamp(0.0, 60.0) as usize
+/// The number of binary digits of a number of rows, less one.
+fn magnitude(rows: f64) -> u8 {
+    rows.log2().clamp(0.0, 60.0) as u8
 }
 
 impl Planner<'_> {

@@ -4,7 +4,9 @@
 //! the same rows.
 
 mod access;
+mod analysis;
 mod build;
+mod cost;
 mod covering;
 mod estimate;
 pub mod explain;
@@ -12,6 +14,7 @@ mod finish;
 mod graph;
 mod index_merge;
 mod join;
+mod pin;
 mod predicate;
 mod pruning;
 mod push;
@@ -25,9 +28,11 @@ use std::sync::Arc;
 use catalog::Table;
 use errors::Result;
 use plan::{
-    CteId, ExplainFormat, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Plan,
-    PlanFlags, QueryPlan, Register, RowLocking, Subquery, SubqueryId, TableInstance,
+    CteId, LogicalCte, LogicalPlan, LogicalStatement, LogicalSubquery, Plan, PlanFlags, QueryPlan,
+    Register, RowLocking, Subquery, SubqueryId, TableInstance,
 };
+
+pub use analysis::{Explainer, optimize_for_analysis};
 
 /// What is known of the sizes of tables. All answers are estimates.
 pub trait StatisticsSource {
@@ -79,48 +84,6 @@ pub(crate) struct Planner<'a> {
     pub(crate) has_histograms: bool,
     /// A histogram would have told more of a parameter's value.
     pub(crate) wants_literals: std::cell::Cell<bool>,
-}
-
-/// What EXPLAIN needs to know of a statement after it was planned.
-pub struct Explainer {
-    instances: Vec<TableInstance>,
-    subqueries: Vec<LogicalSubquery>,
-}
-
-impl Explainer {
-    /// The text of EXPLAIN: `query` is the statement as it was understood, `actual` tells what an operator of `plan` did.
-    pub fn analysis(
-        &self,
-        plan: &Plan,
-        format: ExplainFormat,
-        input: &OptimizeInput<'_>,
-        query: Option<&str>,
-        actual: Option<explain::Actuals<'_>>,
-    ) -> String {
-        let context = explain::Context {
-            instances: &self.instances,
-            tables: input.tables,
-            subqueries: &self.subqueries,
-            statistics: input.statistics,
-            collation: input.collation,
-            query,
-            actual,
-        };
-        explain::text(plan, format, &context)
-    }
-}
-
-/// Plans the statement of an EXPLAIN, to be described afterwards.
-///
-/// # Errors
-/// As `optimize`.
-pub fn optimize_for_analysis(
-    plan: LogicalPlan,
-    input: &OptimizeInput<'_>,
-) -> Result<(Plan, PlanFlags, Explainer)> {
-    let (physical, flags, planner) = optimize_with(plan, input)?;
-    let Planner { instances, subqueries, .. } = planner;
-    Ok((physical, flags, Explainer { instances, subqueries }))
 }
 
 /// Plans a bound statement.
@@ -210,19 +173,6 @@ impl Planner<'_> {
                 Ok((self.explain(&plan, format), rows))
             }
         }
-    }
-
-    fn explain(&self, plan: &Plan, format: ExplainFormat) -> Plan {
-        let context = explain::Context {
-            instances: &self.instances,
-            tables: self.input.tables,
-            subqueries: &self.subqueries,
-            statistics: self.input.statistics,
-            collation: self.input.collation,
-            query: None,
-            actual: None,
-        };
-        explain::explain(plan, format, &context)
     }
 
     /// Plans CTEs in order of definition.

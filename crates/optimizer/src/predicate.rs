@@ -3,6 +3,11 @@
 use plan::{BinaryOp, Expr, Register, RegisterSet, SubqueryKind, UnaryOp};
 use types::Value;
 
+use crate::cost::{
+    BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, LIST_SHARE_MAX, NOT_BETWEEN_SHARE,
+    NOT_EQUAL_SHARE, UNKNOWN_SHARE,
+};
+
 /// Takes AND apart.
 pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
     match predicate {
@@ -211,39 +216,39 @@ pub(crate) fn substitute(expr: &mut Expr, columns: &[(Register, Expr)]) {
 pub(crate) fn selectivity(expr: &Expr) -> f64 {
     match expr {
         Expr::Binary { op, left, right, .. } => match op {
-            BinaryOp::Equal | BinaryOp::NullSafeEqual => 0.1,
+            BinaryOp::Equal | BinaryOp::NullSafeEqual => EQUAL_SHARE,
             BinaryOp::Less
             | BinaryOp::LessOrEqual
             | BinaryOp::Greater
-            | BinaryOp::GreaterOrEqual => 0.3333,
-            BinaryOp::NotEqual => 0.9,
+            | BinaryOp::GreaterOrEqual => HALF_OPEN_SHARE,
+            BinaryOp::NotEqual => NOT_EQUAL_SHARE,
             BinaryOp::And => selectivity(left) * selectivity(right),
             BinaryOp::Or => (selectivity(left) + selectivity(right)).min(1.0),
-            _ => 0.5,
+            _ => UNKNOWN_SHARE,
         },
         Expr::Between { negated, .. } => {
             if *negated {
-                0.8889
+                NOT_BETWEEN_SHARE
             } else {
-                0.1111
+                BETWEEN_SHARE
             }
         }
         Expr::InList { list, negated, .. } => {
-            let share = (list.len() as f64 * 0.1).min(0.5);
+            let share = (list.len() as f64 * EQUAL_SHARE).min(LIST_SHARE_MAX);
             if *negated { 1.0 - share } else { share }
         }
         Expr::Like { negated, .. } => {
             if *negated {
-                0.8889
+                NOT_BETWEEN_SHARE
             } else {
-                0.1111
+                BETWEEN_SHARE
             }
         }
         Expr::Unary { op, .. } => match op {
-            UnaryOp::IsNull => 0.1,
-            UnaryOp::IsNotNull => 0.9,
-            _ => 0.5,
+            UnaryOp::IsNull => EQUAL_SHARE,
+            UnaryOp::IsNotNull => NOT_EQUAL_SHARE,
+            _ => UNKNOWN_SHARE,
         },
-        _ => 0.5,
+        _ => UNKNOWN_SHARE,
     }
 }

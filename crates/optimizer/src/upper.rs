@@ -8,10 +8,8 @@ use types::{AggregateRole, CollationId, DataType, Value};
 
 use crate::Planner;
 use crate::access::{Goal, sorted_register};
+use crate::cost::{DISTINCT_SHARE, GROUPS_SHARE, RECURSIONS, SORT_COST, UNKNOWN_ROWS};
 use crate::predicate::{conjunction, has_subquery};
-
-/// Rows assumed of what nothing is known of.
-const UNKNOWN_ROWS: f64 = 100.0;
 
 /// A planned operator tree with its estimates and properties.
 #[derive(Clone, Debug)]
@@ -138,7 +136,7 @@ impl Planner<'_> {
             } => {
                 let seed = self.plan(*seed, &Goal::default())?;
                 let step = self.plan(*step, &Goal::default())?;
-                let rows = seed.rows * 10.0;
+                let rows = seed.rows * RECURSIONS;
                 let physical = Physical::RecursiveCte {
                     id,
                     seed: Box::new(seed.physical),
@@ -148,7 +146,7 @@ impl Planner<'_> {
                     distinct,
                     columns,
                 };
-                Ok(Node::new(physical, rows, seed.cost + step.cost * 10.0))
+                Ok(Node::new(physical, rows, seed.cost + step.cost * RECURSIONS))
             }
         }
     }
@@ -188,7 +186,7 @@ impl Planner<'_> {
         if node.ordered {
             return Ok(Node { ordered, ..node });
         }
-        let cost = node.cost + node.rows * 0.2 * (node.rows + 2.0).log2();
+        let cost = node.cost + node.rows * SORT_COST * (node.rows + 2.0).log2();
         let rows = match goal.limit {
             Some(limit) if top.is_some() => limit.min(node.rows),
             _ => node.rows,
@@ -214,7 +212,7 @@ impl Planner<'_> {
         let keeps_order = node.ordered && !goal.order.is_empty() && is_short;
         let ordered = keeps_order || goal.order.is_empty() && node.ordered;
         let physical = Physical::Distinct { input: Box::new(node.physical), columns, keeps_order };
-        Ok(Node { physical, rows: node.rows * 0.5, ordered, grouped: false, ..node })
+        Ok(Node { physical, rows: node.rows * DISTINCT_SHARE, ordered, grouped: false, ..node })
     }
 
     // --- groups
@@ -451,8 +449,6 @@ impl Groups {
     }
 }
 
-/// Groups among rows, when nothing is known.
-const GROUPS_SHARE: f64 = 0.1;
 /// So many MIN and MAX are looked up one by one.
 const EXTREMES_MAX: usize = 8;
 

@@ -266,15 +266,7 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
             Node::new(format!("Compute: {}", list.join(", ")), "compute")
         }
         Physical::NestedLoop { kind, condition, .. } => {
-            let shown = condition.as_ref().map(|condition| context.expr(condition));
-            let on = shown.as_ref().map(|shown| format!(" on {shown}")).unwrap_or_default();
-            let node = Node::new(format!("Nested loop {}{on}", join_word(*kind)), "join")
-                .with("join_type", Json::text(join_word(*kind)))
-                .with("join_algorithm", Json::text("nested_loop"));
-            match shown {
-                Some(shown) => node.with("extra_condition", Json::texts([shown])),
-                None => node,
-            }
+            describe_nested_loop(*kind, condition.as_ref(), context)
         }
         Physical::HashJoin { kind, keys, condition, .. } => {
             describe_hash_join(*kind, keys, condition.as_ref(), context)
@@ -293,32 +285,10 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
             );
             Node::new(text, "window").with("functions", Json::texts(names))
         }
-        Physical::Sort { keys, limit, .. } => {
-            let fields = sort_fields(keys, context);
-            let limit = limit.as_ref().map(|limit| context.expr(limit));
-            let top = limit.as_ref().map(|n| format!(", limit input to {n} row(s) per chunk"));
-            let text = format!("Sort: {}{}", fields.join(", "), top.unwrap_or_default());
-            let node = Node::new(text, "sort").with("sort_fields", Json::texts(fields));
-            match limit.and_then(|limit| limit.parse().ok()) {
-                Some(limit) => node.with("per_chunk_limit", Json::Count(limit)),
-                None => node,
-            }
-        }
+        Physical::Sort { keys, limit, .. } => describe_sort(keys, limit.as_ref(), context),
         Physical::Distinct { .. } => Node::new("Remove duplicates", "remove_duplicates"),
         Physical::Limit { limit, offset, .. } => {
-            let count = limit.as_ref().map(|limit| context.expr(limit));
-            let shown = count.clone().unwrap_or_else(|| "all".into());
-            let skip = offset.as_ref().map(|offset| context.expr(offset));
-            let text = match &skip {
-                Some(skip) => format!("Limit/Offset: {shown}/{skip} row(s)"),
-                None => format!("Limit: {shown} row(s)"),
-            };
-            let skip = skip.and_then(|skip| skip.parse().ok()).unwrap_or(0);
-            let node = Node::new(text, "limit").with("limit_offset", Json::Count(skip));
-            match count.and_then(|count| count.parse().ok()) {
-                Some(count) => node.with("limit", Json::Count(count)),
-                None => node,
-            }
+            describe_limit(limit.as_ref(), offset.as_ref(), context)
         }
         Physical::SetOperation { operation: SetOperation::UnionAll, .. } => {
             Node::new("Append", "append")
@@ -337,6 +307,58 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
             Node::new(format!("Repeat until convergence{text}"), "materialize")
                 .with("recursive", Json::Bool(true))
         }
+    }
+}
+
+fn describe_nested_loop(
+    kind: JoinKind,
+    condition: Option<&plan::Expr>,
+    context: &Context<'_>,
+) -> Node {
+    let shown = condition.map(|condition| context.expr(condition));
+    let on = shown.as_ref().map(|shown| format!(" on {shown}")).unwrap_or_default();
+    let node = Node::new(format!("Nested loop {}{on}", join_word(kind)), "join")
+        .with("join_type", Json::text(join_word(kind)))
+        .with("join_algorithm", Json::text("nested_loop"));
+    match shown {
+        Some(shown) => node.with("extra_condition", Json::texts([shown])),
+        None => node,
+    }
+}
+
+fn describe_sort(
+    keys: &[plan::SortKey],
+    limit: Option<&plan::Expr>,
+    context: &Context<'_>,
+) -> Node {
+    let fields = sort_fields(keys, context);
+    let limit = limit.map(|limit| context.expr(limit));
+    let top = limit.as_ref().map(|n| format!(", limit input to {n} row(s) per chunk"));
+    let text = format!("Sort: {}{}", fields.join(", "), top.unwrap_or_default());
+    let node = Node::new(text, "sort").with("sort_fields", Json::texts(fields));
+    match limit.and_then(|limit| limit.parse().ok()) {
+        Some(limit) => node.with("per_chunk_limit", Json::Count(limit)),
+        None => node,
+    }
+}
+
+fn describe_limit(
+    limit: Option<&plan::Expr>,
+    offset: Option<&plan::Expr>,
+    context: &Context<'_>,
+) -> Node {
+    let count = limit.map(|limit| context.expr(limit));
+    let shown = count.clone().unwrap_or_else(|| "all".into());
+    let skip = offset.map(|offset| context.expr(offset));
+    let text = match &skip {
+        Some(skip) => format!("Limit/Offset: {shown}/{skip} row(s)"),
+        None => format!("Limit: {shown} row(s)"),
+    };
+    let skip = skip.and_then(|skip| skip.parse().ok()).unwrap_or(0);
+    let node = Node::new(text, "limit").with("limit_offset", Json::Count(skip));
+    match count.and_then(|count| count.parse().ok()) {
+        Some(count) => node.with("limit", Json::Count(count)),
+        None => node,
     }
 }
 

@@ -1,0 +1,64 @@
+//! Planning the statement of an EXPLAIN, and what its text needs of the planner.
+
+use errors::Result;
+use plan::{ExplainFormat, LogicalPlan, LogicalSubquery, Plan, PlanFlags, TableInstance};
+
+use crate::{OptimizeInput, Planner, explain, optimize_with};
+
+/// What EXPLAIN needs to know of a statement after it was planned.
+pub struct Explainer {
+    instances: Vec<TableInstance>,
+    subqueries: Vec<LogicalSubquery>,
+}
+
+impl Explainer {
+    /// The text of EXPLAIN: `query` is the statement as it was understood, `actual` tells what an operator of `plan` did.
+    pub fn analysis(
+        &self,
+        plan: &Plan,
+        format: ExplainFormat,
+        input: &OptimizeInput<'_>,
+        query: Option<&str>,
+        actual: Option<explain::Actuals<'_>>,
+    ) -> String {
+        let context = explain::Context {
+            instances: &self.instances,
+            tables: input.tables,
+            subqueries: &self.subqueries,
+            statistics: input.statistics,
+            collation: input.collation,
+            query,
+            actual,
+        };
+        explain::text(plan, format, &context)
+    }
+}
+
+/// Plans the statement of an EXPLAIN, to be described afterwards.
+///
+/// # Errors
+/// As `optimize`.
+pub fn optimize_for_analysis(
+    plan: LogicalPlan,
+    input: &OptimizeInput<'_>,
+) -> Result<(Plan, PlanFlags, Explainer)> {
+    let (physical, flags, planner) = optimize_with(plan, input)?;
+    let Planner { instances, subqueries, .. } = planner;
+    Ok((physical, flags, Explainer { instances, subqueries }))
+}
+
+impl Planner<'_> {
+    /// The rows of an EXPLAIN of `plan`.
+    pub(crate) fn explain(&self, plan: &Plan, format: ExplainFormat) -> Plan {
+        let context = explain::Context {
+            instances: &self.instances,
+            tables: self.input.tables,
+            subqueries: &self.subqueries,
+            statistics: self.input.statistics,
+            collation: self.input.collation,
+            query: None,
+            actual: None,
+        };
+        explain::explain(plan, format, &context)
+    }
+}

@@ -1,0 +1,316 @@
+//! Which part of an index predicates pin down: ranges of its keys, and how many rows they are expected to hold.
+//!
+//! The parts of the key are taken in order. Equal values and lists of values pin a part down and lead on to the next one; a range
+//! or a union of ranges ends the story, and so does a part of which no predicate says anything.
+
+use catalog::{Index, IndexPart, Table};
+use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
+
+use crate::Planner;
+use crate::cost::{BETWEEN_SHARE, EQUAL_SHARE, HALF_OPEN_SHARE, UNION_PIECE_SHARE};
+use crate::pruning::is_number;
+use crate::sargable::{Ends, IN_LIST_MAX, Sarg, SargKind};
+
+/// The part of an index that predicates pin down.
+pub(crate) struct Pinned {
+    pub ranges: Vec<RangeSpec>,
+    pub consumed: Vec<usize>,
+    pub used: Vec<usize>,
+    /// Parts with one equal value.
+    pub equal: usize,
+    /// Share of the table that the ranges hold.
+    pub rows: f64,
+    pub unique: bool,
+}
+
+impl Pinned {
+    /// A predicate is used; an exact one is answered, unless only a prefix is indexed.
+    fn note(&mut self, sarg: &Sarg, whole: bool) {
+        self.used.push(sarg.predicate);
+        if sarg.exact && whole {
+            self.consumed.push(sarg.predicate);
+        }
+    }
+}
+
+/// What predicates say of one part of the key.
+enum PartPin {
+    /// It has one or several known values; the next part can be pinned down, too.
+    Values,
+    /// It lies in ranges, which hold this share of the rows with the values before it.
+    Ranges { share: f64 },
+    /// Nothing.
+    Nothing,
+}
+
+/// The list of values that the first part was pinned down by.
+///
+/// A list that gave the numbers of partitions also pins down a later part: its values go with the numbers one by one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ListId {
+    predicate: usize,
+    values: usize,
+}
+
+/// A key whose parts are being pinned down.
+struct Pinning<'a> {
+    table: &'a Table,
+    sargs: &'a [&'a Sarg],
+    pinned: Pinned,
+    /// Parts that have known values.
+    matched: usize,
+    /// Combinations of the values of lists.
+    combinations: f64,
+    /// Each part so far has one value, known as a whole: the next equal one continues [`Pinned::equal`].
+    all_single: bool,
+    /// A value may be NULL, of which a unique index holds many.
+    finds_null: bool,
+    /// The list that gave the numbers of partitions.
+    partition_list: Option<ListId>,
+}
+
+impl<'a> Pinning<'a> {
+    fn new(table: &'a Table, sargs: &'a [&'a Sarg], total: f64) -> Pinning<'a> {
+        let pinned = Pinned {
+            ranges: vec![RangeSpec::default()],
+            consumed: Vec::new(),
+            used: Vec::new(),
+            equal: 0,
+            rows: total,
+            unique: false,
+        };
+        Pinning {
+            table,
+            sargs,
+            pinned,
+            matched: 0,
+            combinations: 1.0,
+            all_single: true,
+            finds_null: false,
+            partition_list: None,
+        }
+    }
+
+    /// Pins down the next part, by the predicate that says most of it.
+    fn take(&mut self, part: &IndexPart) -> PartPin {
+        if self.take_equal(part) || self.take_list(part) {
+            return PartPin::Values;
+        }
+        let share = self.take_union(part).or_else(|| self.take_range(part));
+        share.map_or(PartPin::Nothing, |share| PartPin::Ranges { share })
+    }
+
+    fn sargs_of(&self, part: &IndexPart) -> impl Iterator<Item = &'a Sarg> + use<'a> {
+        let column = part.column;
+        self.sargs.iter().copied().filter(move |sarg| sarg.column == column)
+    }
+
+    fn source(&self, part: &IndexPart, value: &Expr, null_safe: bool) -> IndexKeySource {
+        IndexKeySource {
+            value: value.clone(),
+            ty: self.table.columns[part.column].ty.clone(),
+            prefix_length: part.prefix_length,
+            descending: part.descending,
+            null_safe,
+        }
+    }
+
+    /// `part = value`
+    fn take_equal(&mut self, part: &IndexPart) -> bool {
+        let equal = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
+            SargKind::Equal { value, null_safe } => Some((sarg, value, *null_safe)),
+            SargKind::In(_) | SargKind::Ranges(_) | SargKind::Range { .. } => None,
+        });
+        let Some((sarg, value, null_safe)) = equal else { return false };
+        let source = self.source(part, value, null_safe);
+        for range in &mut self.pinned.ranges {
+            range.equal.push(source.clone());
+        }
+        self.finds_null |= null_safe;
+        let whole = is_whole(part);
+        self.pinned.note(sarg, whole);
+        self.matched += 1;
+        if self.all_single {
+            self.pinned.equal += 1;
+        }
+        self.all_single &= whole;
+        true
+    }
+
+    /// `part IN (values)`
+    fn take_list(&mut self, part: &IndexPart) -> bool {
+        let ranges = self.pinned.ranges.len();
+        let list = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
+            SargKind::In(values) if values.len() * ranges <= IN_LIST_MAX => Some((sarg, values)),
+            SargKind::In(_)
+            | SargKind::Equal { .. }
+            | SargKind::Ranges(_)
+            | SargKind::Range { .. } => None,
+        });
+        let Some((sarg, values)) = list else { return false };
+        let id = ListId { predicate: sarg.predicate, values: values.len() };
+        if self.partition_list == Some(id) {
+            self.go_with_partitions(part, values);
+        } else {
+            if is_number(self.table, part.column) {
+                self.partition_list = Some(id);
+            }
+            self.combine(part, values);
+        }
+        self.pinned.note(sarg, is_whole(part));
+        self.matched += 1;
+        true
+    }
+
+    /// Gives each range that a value of the list made that value of the part, too.
+    fn go_with_partitions(&mut self, part: &IndexPart, values: &[Expr]) {
+        let sources: Vec<IndexKeySource> =
+            values.iter().map(|value| self.source(part, value, false)).collect();
+        // Lists of parts in between have made several ranges of each.
+        let ranges_each = self.pinned.ranges.len() / values.len().max(1);
+        let ranges = self.pinned.ranges.chunks_mut(ranges_each.max(1));
+        for (ranges, source) in ranges.zip(sources) {
+            ranges.iter_mut().for_each(|range| range.equal.push(source.clone()));
+        }
+    }
+
+    /// Makes a range of each range so far with each value.
+    fn combine(&mut self, part: &IndexPart, values: &[Expr]) {
+        let before = std::mem::take(&mut self.pinned.ranges);
+        for range in before {
+            for value in values {
+                let mut next = range.clone();
+                next.equal.push(self.source(part, value, false));
+                self.pinned.ranges.push(next);
+            }
+        }
+        self.combinations *= values.len() as f64;
+        self.all_single = false;
+    }
+
+    /// Ranges one of which holds the part: the share of the rows in them.
+    fn take_union(&mut self, part: &IndexPart) -> Option<f64> {
+        let ranges = self.pinned.ranges.len();
+        let (sarg, union) = self.sargs_of(part).find_map(|sarg| match &sarg.kind {
+            SargKind::Ranges(ends) if ends.len() * ranges <= IN_LIST_MAX => Some((sarg, ends)),
+            SargKind::Ranges(_)
+            | SargKind::Equal { .. }
+            | SargKind::In(_)
+            | SargKind::Range { .. } => None,
+        })?;
+        let before = std::mem::take(&mut self.pinned.ranges);
+        for range in before {
+            for (lower, upper) in union {
+                let next = RangeSpec {
+                    lower: lower.as_ref().map(|end| self.bound(part, end)),
+                    upper: upper.as_ref().map(|end| self.bound(part, end)),
+                    ..range.clone()
+                };
+                self.pinned.ranges.push(next);
+            }
+        }
+        self.pinned.note(sarg, is_whole(part));
+        Some(union.iter().map(piece_share).sum::<f64>().min(1.0))
+    }
+
+    /// A range that holds the part, of all predicates that bound it: the share of the rows in it.
+    fn take_range(&mut self, part: &IndexPart) -> Option<f64> {
+        let mut is_bounded = false;
+        for sarg in self.sargs_of(part) {
+            let SargKind::Range { lower, upper } = &sarg.kind else { continue };
+            let is_free = |bound: &Option<RangeBound>, wanted: &Option<(Expr, bool)>| {
+                wanted.is_none() || bound.is_none()
+            };
+            let first = self.pinned.ranges.first();
+            if !first.is_none_or(|r| is_free(&r.lower, lower) && is_free(&r.upper, upper)) {
+                continue;
+            }
+            let lower = lower.as_ref().map(|end| self.bound(part, end));
+            let upper = upper.as_ref().map(|end| self.bound(part, end));
+            for range in &mut self.pinned.ranges {
+                range.lower = lower.clone().or(range.lower.take());
+                range.upper = upper.clone().or(range.upper.take());
+            }
+            is_bounded = true;
+            self.pinned.note(sarg, is_whole(part));
+        }
+        let has_both = |range: &RangeSpec| range.lower.is_some() && range.upper.is_some();
+        let both = self.pinned.ranges.first().is_some_and(has_both);
+        is_bounded.then_some(if both { BETWEEN_SHARE } else { HALF_OPEN_SHARE })
+    }
+
+    fn bound(&self, part: &IndexPart, (value, inclusive): &(Expr, bool)) -> RangeBound {
+        let inclusive = *inclusive || !is_whole(part);
+        RangeBound { key: self.source(part, value, false), inclusive }
+    }
+}
+
+impl Planner<'_> {
+    /// What predicates pin down of an index; `None` when nothing.
+    pub(crate) fn pin(
+        &self,
+        table: &Table,
+        index: &Index,
+        sargs: &[&Sarg],
+        total: f64,
+    ) -> Option<Pinned> {
+        let parts = table.key_parts(index);
+        let mut pinning = Pinning::new(table, sargs, total);
+        for part in parts.iter() {
+            match pinning.take(part) {
+                PartPin::Values => {}
+                PartPin::Ranges { share } => {
+                    let Pinning { matched, combinations, mut pinned, .. } = pinning;
+                    let rows = self.prefix_rows(table, index, matched, combinations, total);
+                    pinned.rows = (rows * share).max(1.0);
+                    return Some(pinned);
+                }
+                PartPin::Nothing => break,
+            }
+        }
+        let Pinning { matched, combinations, finds_null, mut pinned, .. } = pinning;
+        if matched == 0 {
+            return None;
+        }
+        let is_full_key = matched == parts.len() && parts.iter().all(is_whole);
+        let is_key = is_full_key && index.unique && !finds_null;
+        pinned.unique = is_key && combinations == 1.0 && pinned.ranges.len() == 1;
+        pinned.rows = if pinned.ranges.is_empty() {
+            0.0
+        } else if is_key {
+            combinations.min(total)
+        } else {
+            self.prefix_rows(table, index, matched, combinations, total)
+        };
+        Some(pinned)
+    }
+
+    /// Rows with given values of the first `parts` parts.
+    fn prefix_rows(
+        &self,
+        table: &Table,
+        index: &Index,
+        parts: usize,
+        combinations: f64,
+        total: f64,
+    ) -> f64 {
+        if parts == 0 {
+            return total;
+        }
+        let distinct = self.input.statistics.distinct(table.id.0, index.id.0, parts);
+        let each = match distinct {
+            Some(distinct) if distinct > 0 => total / distinct as f64,
+            _ if index.unique && parts == table.key_parts(index).len() => 1.0,
+            _ => (total * EQUAL_SHARE.powi(parts as i32)).max(1.0),
+        };
+        (each * combinations).min(total).max(1.0)
+    }
+}
+
+fn is_whole(part: &IndexPart) -> bool {
+    part.prefix_length.is_none()
+}
+
+fn piece_share((lower, upper): &Ends) -> f64 {
+    if lower.is_some() && upper.is_some() { UNION_PIECE_SHARE } else { HALF_OPEN_SHARE }
+}

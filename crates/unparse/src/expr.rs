@@ -69,66 +69,92 @@ impl Printer<'_> {
     }
 
     pub(super) fn expr(&mut self, expr: &Expr) {
+        use ExprKind::*;
         match &expr.kind {
-            ExprKind::Literal(literal) => self.literal(literal),
-            ExprKind::Param(_) => self.s("?"),
-            ExprKind::Column(column) => self.column(column),
-            ExprKind::UserVar(name) => self.user_var(name),
-            ExprKind::SystemVar(variable) => self.system_var(variable),
-            ExprKind::Unary { op, expr } => self.unary(*op, expr),
-            ExprKind::Binary { op, left, right } => self.infix(left, binary_text(*op), right),
-            ExprKind::And(items) => self.chain(items, " and ", true),
-            ExprKind::Or(items) => self.chain(items, " or ", true),
-            ExprKind::Concat(items) if self.options.canonical => {
-                self.s("concat(");
-                self.exprs(items);
-                self.s(")");
+            Literal(literal) => self.literal(literal),
+            Param(_) => self.s("?"),
+            Column(column) => self.column(column),
+            UserVar(name) => self.user_var(name),
+            SystemVar(variable) => self.system_var(variable),
+            Unary { op, expr } => self.unary(*op, expr),
+            Binary { op, left, right } => self.infix(left, binary_text(*op), right),
+            And(items) => self.chain(items, " and ", true),
+            Or(items) => self.chain(items, " or ", true),
+            Concat(items) if self.options.canonical => self.list_call("concat", items),
+            Concat(items) => self.chain(items, " || ", false),
+            Xor(left, right) => self.xor(left, right),
+            Not(inner) => self.not(inner),
+            Assign { variable, value } => self.assign(variable, value),
+            Row(items) => self.list_call(if self.options.canonical { "" } else { "row" }, items),
+            Subquery(query) => self.subquery("", query),
+            Exists(query) => self.subquery("exists", query),
+            Between(between) => self.between(between),
+            InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            InSubquery { expr, query, negated } => self.in_subquery(expr, query, *negated),
+            Like(like) => self.like(like),
+            Regexp { expr, pattern, negated } => self.regexp(expr, pattern, *negated),
+            Is { expr, test, negated } => self.is(expr, *test, *negated),
+            Quantified { left, op, all, query } => self.quantified(left, *op, *all, query),
+            MemberOf { value, array } => self.member_of(value, array),
+            SoundsLike(left, right) => self.sounds_like(left, right),
+            Case(case) => self.case(case),
+            Collate { expr, collation } => self.collate(expr, collation),
+            Function(call) => self.function(call),
+            Aggregate(call) => self.aggregate(call),
+            Window(call) => self.window_call(call),
+            Cast(cast) => self.cast(cast),
+            ConvertUsing { expr, charset } => self.convert_using(expr, charset),
+            DateArith(arith) => {
+                let op = if arith.subtract { " - interval " } else { " + interval " };
+                self.date_arith(&arith.date, op, &arith.amount, arith.unit);
             }
-            ExprKind::Concat(items) => self.chain(items, " || ", false),
-            ExprKind::Xor(left, right) => {
-                self.s("(");
-                self.condition(left);
-                self.s(" xor ");
-                self.condition(right);
-                self.s(")");
+            TimestampAdd { unit, amount, expr } => self.timestamp_add(*unit, amount, expr),
+            TimestampDiff { unit, from, to } => {
+                self.unit_call("timestampdiff(", *unit, &[from, to]);
             }
-            ExprKind::Not(inner) => self.not(inner),
-            ExprKind::Assign { variable, value } => {
-                self.s("(");
-                self.user_var(variable);
-                self.s(":=");
-                self.expr(value);
-                self.s(")");
-            }
-            ExprKind::Row(items) => {
-                self.s(if self.options.canonical { "(" } else { "row(" });
-                self.exprs(items);
-                self.s(")");
-            }
-            ExprKind::Subquery(query) => self.subquery("", query),
-            ExprKind::Exists(query) => self.subquery("exists", query),
-            ExprKind::Between(_)
-            | ExprKind::InList { .. }
-            | ExprKind::InSubquery { .. }
-            | ExprKind::Like(_)
-            | ExprKind::Regexp { .. }
-            | ExprKind::Is { .. }
-            | ExprKind::Quantified { .. }
-            | ExprKind::MemberOf { .. }
-            | ExprKind::SoundsLike(..) => self.predicate(&expr.kind),
-            ExprKind::Case(case) => self.case(case),
-            ExprKind::Collate { expr, collation } => {
-                self.s("(");
-                self.operand(expr);
-                self.s(" collate ");
-                self.word(collation);
-                self.s(")");
-            }
-            ExprKind::Function(call) => self.function(call),
-            ExprKind::Aggregate(call) => self.aggregate(call),
-            ExprKind::Window(call) => self.window_call(call),
-            _ => self.special(&expr.kind),
+            Extract { unit, expr } => self.extract(*unit, expr),
+            Position { needle, haystack } => self.position(needle, haystack),
+            Substring(sub) => self.substring(sub),
+            Trim(trim) => self.trim(trim),
+            Char { args, charset } => self.char_call(args, charset.as_ref()),
+            WeightString(weight) => self.weight_string(weight),
+            GetFormat { kind, expr } => self.get_format(*kind, expr),
+            Match(search) => self.match_against(search),
+            JsonExtract { value, path, unquote } => self.json_extract(value, path, *unquote),
+            JsonValue(value) => self.json_value(value),
+            Default(None) => self.s("DEFAULT"),
+            Default(Some(column)) => self.column_call("default", column),
+            Values(column) => self.column_call("values", column),
+            IntervalFunction(args) => self.list_call("interval", args),
+            Grouping(args) => self.list_call("grouping", args),
+            NextValue(name) => self.sequence_call("nextval", name),
+            PreviousValue(name) => self.sequence_call("lastval", name),
+            OdbcEscape { name, expr } => self.odbc_escape(name, expr),
         }
+    }
+
+    fn xor(&mut self, left: &Expr, right: &Expr) {
+        self.s("(");
+        self.condition(left);
+        self.s(" xor ");
+        self.condition(right);
+        self.s(")");
+    }
+
+    fn assign(&mut self, variable: &Ident, value: &Expr) {
+        self.s("(");
+        self.user_var(variable);
+        self.s(":=");
+        self.expr(value);
+        self.s(")");
+    }
+
+    fn collate(&mut self, expr: &Expr, collation: &Ident) {
+        self.s("(");
+        self.operand(expr);
+        self.s(" collate ");
+        self.word(collation);
+        self.s(")");
     }
 
     fn subquery(&mut self, before: &str, query: &Query) {
@@ -176,70 +202,71 @@ impl Printer<'_> {
         self.negated(true, |p| p.expr(inner));
     }
 
-    fn predicate(&mut self, kind: &ExprKind) {
-        let canonical = self.options.canonical;
-        let not = |negated: bool| if negated { " not" } else { "" };
-        match kind {
-            ExprKind::Between(b) => {
-                self.s("(");
-                self.operand(&b.expr);
-                self.s(not(b.negated));
-                self.s(" between ");
-                self.operand(&b.low);
-                self.s(" and ");
-                self.operand(&b.high);
-                self.s(")");
-            }
-            ExprKind::InList { expr, list, negated } => {
-                self.s("(");
-                self.operand(expr);
-                self.s(not(*negated));
-                self.s(" in (");
-                self.exprs(list);
-                self.s("))");
-            }
-            ExprKind::InSubquery { expr, query, negated } => {
-                self.when(!canonical, "(");
-                self.operand(expr);
-                self.s(not(*negated));
-                self.subquery(" in ", query);
-                self.when(!canonical, ")");
-            }
-            ExprKind::Quantified { left, op, all, query } => {
-                self.when(!canonical, "(");
-                self.operand(left);
-                self.s(" ");
-                self.s(binary_text(*op));
-                self.subquery(if *all { " all " } else { " any " }, query);
-                self.when(!canonical, ")");
-            }
-            ExprKind::Like(like) => self.like(like),
-            ExprKind::Regexp { expr, pattern, negated } if canonical => {
-                self.negated(*negated, |p| p.call("regexp_like", &[expr, pattern]));
-            }
-            ExprKind::Regexp { expr, pattern, negated } => {
-                let op = if *negated { "not regexp" } else { "regexp" };
-                self.infix(expr, op, pattern);
-            }
-            ExprKind::Is { expr, test, negated } => self.is(expr, *test, *negated),
-            ExprKind::MemberOf { value, array } => {
-                self.when(!canonical, "(");
-                self.operand(value);
-                self.s(" member of (");
-                self.expr(array);
-                self.s(")");
-                self.when(!canonical, ")");
-            }
-            ExprKind::SoundsLike(left, right) if canonical => {
-                self.s("(");
-                self.call("soundex", &[left]);
-                self.s(" = ");
-                self.call("soundex", &[right]);
-                self.s(")");
-            }
-            ExprKind::SoundsLike(left, right) => self.infix(left, "sounds like", right),
-            _ => {}
+    fn between(&mut self, between: &Between) {
+        self.s("(");
+        self.operand(&between.expr);
+        self.s(not(between.negated));
+        self.s(" between ");
+        self.operand(&between.low);
+        self.s(" and ");
+        self.operand(&between.high);
+        self.s(")");
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) {
+        self.s("(");
+        self.operand(expr);
+        self.s(not(negated));
+        self.s(" in (");
+        self.exprs(list);
+        self.s("))");
+    }
+
+    fn in_subquery(&mut self, expr: &Expr, query: &Query, negated: bool) {
+        let parens = !self.options.canonical;
+        self.when(parens, "(");
+        self.operand(expr);
+        self.s(not(negated));
+        self.subquery(" in ", query);
+        self.when(parens, ")");
+    }
+
+    fn quantified(&mut self, left: &Expr, op: BinaryOp, all: bool, query: &Query) {
+        let parens = !self.options.canonical;
+        self.when(parens, "(");
+        self.operand(left);
+        self.s(" ");
+        self.s(binary_text(op));
+        self.subquery(if all { " all " } else { " any " }, query);
+        self.when(parens, ")");
+    }
+
+    fn regexp(&mut self, expr: &Expr, pattern: &Expr, negated: bool) {
+        if self.options.canonical {
+            return self.negated(negated, |p| p.call("regexp_like", &[expr, pattern]));
         }
+        self.infix(expr, if negated { "not regexp" } else { "regexp" }, pattern);
+    }
+
+    fn member_of(&mut self, value: &Expr, array: &Expr) {
+        let parens = !self.options.canonical;
+        self.when(parens, "(");
+        self.operand(value);
+        self.s(" member of (");
+        self.expr(array);
+        self.s(")");
+        self.when(parens, ")");
+    }
+
+    fn sounds_like(&mut self, left: &Expr, right: &Expr) {
+        if !self.options.canonical {
+            return self.infix(left, "sounds like", right);
+        }
+        self.s("(");
+        self.call("soundex", &[left]);
+        self.s(" = ");
+        self.call("soundex", &[right]);
+        self.s(")");
     }
 
     fn like(&mut self, like: &Like) {
@@ -535,144 +562,130 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    /// Functions with a syntax of their own.
-    fn special(&mut self, kind: &ExprKind) {
-        let canonical = self.options.canonical;
-        match kind {
-            ExprKind::Cast(cast) => self.cast(cast),
-            ExprKind::ConvertUsing { expr, charset } => {
-                self.s("convert(");
-                self.expr(expr);
-                self.s(" using ");
-                self.word(charset);
-                self.s(")");
-            }
-            ExprKind::DateArith(arith) => {
-                let op = if arith.subtract { " - interval " } else { " + interval " };
-                self.date_arith(&arith.date, op, &arith.amount, arith.unit);
-            }
-            ExprKind::TimestampAdd { unit, amount, expr } if canonical => {
-                self.date_arith(expr, " + interval ", amount, *unit);
-            }
-            ExprKind::TimestampAdd { unit, amount, expr } => {
-                self.unit_call("timestampadd(", *unit, &[amount, expr]);
-            }
-            ExprKind::TimestampDiff { unit, from, to } => {
-                self.unit_call("timestampdiff(", *unit, &[from, to]);
-            }
-            ExprKind::Extract { unit, expr } => {
-                self.s("extract(");
-                self.s(unit_name(*unit));
-                self.s(" from ");
-                self.expr(expr);
-                self.s(")");
-            }
-            ExprKind::Position { needle, haystack } if canonical => {
-                self.call("locate", &[needle, haystack]);
-            }
-            ExprKind::Position { needle, haystack } => {
-                self.s("position(");
-                self.expr(needle);
-                self.s(" in ");
-                self.expr(haystack);
-                self.s(")");
-            }
-            ExprKind::Substring(sub) => match &sub.length {
-                Some(length) => self.call("substr", &[&sub.expr, &sub.from, length]),
-                None => self.call("substr", &[&sub.expr, &sub.from]),
-            },
-            ExprKind::Trim(trim) => self.trim(trim),
-            ExprKind::Char { args, charset } => {
-                self.s("char(");
-                self.exprs(args);
-                if let Some(charset) = charset {
-                    self.s(" using ");
-                    self.word(charset);
-                }
-                self.s(")");
-            }
-            ExprKind::WeightString(weight) => {
-                self.s("weight_string(");
-                self.expr(&weight.expr);
-                if let Some((length, binary)) = weight.cast {
-                    self.s(if binary { " as binary(" } else { " as char(" });
-                    self.number(length);
-                    self.s(")");
-                }
-                if let Some((bytes, characters, flags)) = weight.widths {
-                    for number in [bytes, characters, flags] {
-                        self.s(",");
-                        self.number(number);
-                    }
-                }
-                self.s(")");
-            }
-            ExprKind::GetFormat { kind, expr } => {
-                self.s(match kind {
-                    GetFormatKind::Date => "get_format(DATE, ",
-                    GetFormatKind::Time => "get_format(TIME, ",
-                    GetFormatKind::Datetime => "get_format(DATETIME, ",
-                });
-                self.expr(expr);
-                self.s(")");
-            }
-            ExprKind::Match(search) => self.match_against(search),
-            ExprKind::JsonExtract { value, path, unquote } => {
-                self.json_extract(value, path, *unquote);
-            }
-            ExprKind::JsonValue(value) => {
-                self.s("json_value(");
-                self.expr(&value.doc);
-                self.s(", ");
-                self.expr(&value.path);
-                if let Some(returning) = &value.returning {
-                    self.s(" returning ");
-                    self.cast_type(returning);
-                }
-                self.json_on(value.on_empty.as_ref(), " on empty");
-                self.json_on(value.on_error.as_ref(), " on error");
-                self.s(")");
-            }
-            ExprKind::Default(None) => self.s("DEFAULT"),
-            ExprKind::Default(Some(column)) => {
-                self.s("default(");
-                self.column(column);
-                self.s(")");
-            }
-            ExprKind::Values(column) => {
-                self.s("values(");
-                self.column(column);
-                self.s(")");
-            }
-            ExprKind::IntervalFunction(args) => {
-                self.s("interval(");
-                self.exprs(args);
-                self.s(")");
-            }
-            ExprKind::Grouping(args) => {
-                self.s("grouping(");
-                self.exprs(args);
-                self.s(")");
-            }
-            ExprKind::NextValue(name) => {
-                self.s("nextval(");
-                self.object(name);
-                self.s(")");
-            }
-            ExprKind::PreviousValue(name) => {
-                self.s("lastval(");
-                self.object(name);
-                self.s(")");
-            }
-            ExprKind::OdbcEscape { name, expr } => {
-                self.s("{");
-                self.ident(name);
-                self.s(" ");
-                self.expr(expr);
-                self.s("}");
-            }
-            _ => {}
+    // --- functions with a syntax of their own
+
+    fn convert_using(&mut self, expr: &Expr, charset: &Ident) {
+        self.s("convert(");
+        self.expr(expr);
+        self.s(" using ");
+        self.word(charset);
+        self.s(")");
+    }
+
+    fn timestamp_add(&mut self, unit: IntervalUnit, amount: &Expr, expr: &Expr) {
+        if self.options.canonical {
+            return self.date_arith(expr, " + interval ", amount, unit);
         }
+        self.unit_call("timestampadd(", unit, &[amount, expr]);
+    }
+
+    fn extract(&mut self, unit: IntervalUnit, expr: &Expr) {
+        self.s("extract(");
+        self.s(unit_name(unit));
+        self.s(" from ");
+        self.expr(expr);
+        self.s(")");
+    }
+
+    fn position(&mut self, needle: &Expr, haystack: &Expr) {
+        if self.options.canonical {
+            return self.call("locate", &[needle, haystack]);
+        }
+        self.s("position(");
+        self.expr(needle);
+        self.s(" in ");
+        self.expr(haystack);
+        self.s(")");
+    }
+
+    fn substring(&mut self, sub: &Substring) {
+        match &sub.length {
+            Some(length) => self.call("substr", &[&sub.expr, &sub.from, length]),
+            None => self.call("substr", &[&sub.expr, &sub.from]),
+        }
+    }
+
+    fn char_call(&mut self, args: &[Expr], charset: Option<&Ident>) {
+        self.s("char(");
+        self.exprs(args);
+        if let Some(charset) = charset {
+            self.s(" using ");
+            self.word(charset);
+        }
+        self.s(")");
+    }
+
+    fn weight_string(&mut self, weight: &WeightString) {
+        self.s("weight_string(");
+        self.expr(&weight.expr);
+        if let Some((length, binary)) = weight.cast {
+            self.s(if binary { " as binary(" } else { " as char(" });
+            self.number(length);
+            self.s(")");
+        }
+        if let Some((bytes, characters, flags)) = weight.widths {
+            for number in [bytes, characters, flags] {
+                self.s(",");
+                self.number(number);
+            }
+        }
+        self.s(")");
+    }
+
+    fn get_format(&mut self, kind: GetFormatKind, expr: &Expr) {
+        self.s(match kind {
+            GetFormatKind::Date => "get_format(DATE, ",
+            GetFormatKind::Time => "get_format(TIME, ",
+            GetFormatKind::Datetime => "get_format(DATETIME, ",
+        });
+        self.expr(expr);
+        self.s(")");
+    }
+
+    fn json_value(&mut self, value: &JsonValue) {
+        self.s("json_value(");
+        self.expr(&value.doc);
+        self.s(", ");
+        self.expr(&value.path);
+        if let Some(returning) = &value.returning {
+            self.s(" returning ");
+            self.cast_type(returning);
+        }
+        self.json_on(value.on_empty.as_ref(), " on empty");
+        self.json_on(value.on_error.as_ref(), " on error");
+        self.s(")");
+    }
+
+    /// A call whose argument is a column.
+    fn column_call(&mut self, name: &str, column: &ColumnName) {
+        self.s(name);
+        self.s("(");
+        self.column(column);
+        self.s(")");
+    }
+
+    /// A call with a list of arguments.
+    fn list_call(&mut self, name: &str, args: &[Expr]) {
+        self.s(name);
+        self.s("(");
+        self.exprs(args);
+        self.s(")");
+    }
+
+    /// A call whose argument is a sequence.
+    fn sequence_call(&mut self, name: &str, sequence: &ObjectName) {
+        self.s(name);
+        self.s("(");
+        self.object(sequence);
+        self.s(")");
+    }
+
+    fn odbc_escape(&mut self, name: &Ident, expr: &Expr) {
+        self.s("{");
+        self.ident(name);
+        self.s(" ");
+        self.expr(expr);
+        self.s("}");
     }
 
     fn date_arith(&mut self, date: &Expr, op: &str, amount: &Expr, unit: IntervalUnit) {
@@ -759,6 +772,10 @@ impl Printer<'_> {
         }
         self.s(when);
     }
+}
+
+fn not(negated: bool) -> &'static str {
+    if negated { " not" } else { "" }
 }
 
 /// Does it always yield 0, 1 or NULL, as the reference's own rule sees it?

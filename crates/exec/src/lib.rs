@@ -2,6 +2,9 @@
 //!
 //! Four levels: a point program for statements on one row by a full key, a row program of pulled operators for the rest, typed
 //! shortcuts inside both, and a batch program for groupings over large scans. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
+//!
+//! From low to high: the run and compiled expressions (`run`, `expr`), which know operators as `operator::Source` only; operators (`ops`); pipelines of
+//! the crate `batch`; what makes programs of plans (`ops::compile`, `query`, `write`, `program`).
 
 mod buffers;
 mod context;

@@ -79,6 +79,39 @@ impl Quota {
     }
 }
 
+/// What keeps a session from running statements of its account.
+#[derive(Debug, Default)]
+pub struct AccountLimits {
+    /// Set when the account has hourly limits.
+    pub quota: Option<Quota>,
+    /// The account's password has expired: until it has a new one, no other statement runs.
+    pub must_change_password: bool,
+}
+
+impl AccountLimits {
+    /// Counts a use of what the account may use so often in an hour. `now_micros` is asked only of accounts with limits.
+    ///
+    /// # Errors
+    /// 1226.
+    pub fn count_use(&self, resource: Resource, now_micros: impl FnOnce() -> i64) -> Result<()> {
+        match &self.quota {
+            None => Ok(()),
+            Some(quota) => quota.count(resource, now_micros()),
+        }
+    }
+
+    /// Whether more may be done than to set a new password.
+    ///
+    /// # Errors
+    /// 1820.
+    pub fn check_password_current(&self) -> Result<()> {
+        if self.must_change_password {
+            bail!(MUST_CHANGE_PASSWORD);
+        }
+        Ok(())
+    }
+}
+
 /// Usage of all accounts with limits.
 #[derive(Debug, Default)]
 pub struct Usages(Mutex<HashMap<AccountName, Arc<Usage>>>);
@@ -96,5 +129,36 @@ impl Usages {
     /// FLUSH USER_RESOURCES.
     pub fn reset(&self) {
         self.0.lock().values().for_each(|usage| *usage.0.lock() = Used::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use errors::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn an_hour_has_its_limit_and_the_next_another() {
+        let usages = Usages::default();
+        let name = AccountName::new("u", "%");
+        let account = Account { name, limits: [2, 0, 0, 0], ..Account::default() };
+        let limits = AccountLimits { quota: usages.quota(&account), must_change_password: false };
+        let ask = |now| limits.count_use(Resource::Questions, || now);
+        assert!(ask(0).is_ok() && ask(1).is_ok());
+        assert_eq!(ask(2).expect_err("the third").code(), ErrorCode::USER_LIMIT_REACHED);
+        assert!(limits.count_use(Resource::Updates, || 2).is_ok(), "these have no limit");
+        assert!(ask(HOUR_MICROS).is_ok());
+    }
+
+    #[test]
+    fn without_limits_the_clock_is_not_read() {
+        let limits = AccountLimits::default();
+        let clock = || -> i64 { panic!("nobody asked") };
+        assert!(limits.count_use(Resource::Questions, clock).is_ok());
+        assert!(limits.check_password_current().is_ok());
+        let expired = AccountLimits { must_change_password: true, ..limits };
+        let refused = expired.check_password_current().expect_err("expired");
+        assert_eq!(refused.code(), ErrorCode::MUST_CHANGE_PASSWORD);
     }
 }

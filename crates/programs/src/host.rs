@@ -153,6 +153,9 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Sets a user variable.
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);
 
+    /// What ROW_COUNT() returns.
+    fn row_count(&self) -> i64;
+
     /// Sets what ROW_COUNT() returns.
     fn set_row_count(&mut self, count: i64);
 

@@ -6,6 +6,7 @@
 
 mod call;
 mod conditions;
+mod diagnostics;
 mod event;
 mod frame;
 mod function;
@@ -23,6 +24,7 @@ mod text;
 mod trigger;
 
 pub use call::run_call;
+pub use diagnostics::{get_diagnostics, run_signal};
 pub use event::{
     alter_event, create_event, drop_event, event_view, run_event_body, show_create_event,
 };

@@ -32,7 +32,7 @@ impl Session {
             send_rows(sink, &password_columns(), &rows, &state)?;
         }
         self.server.logins.follow(&change);
-        self.must_change_password &= !own_password;
+        self.limits.must_change_password &= !own_password;
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Session {
             registry: &self.server.registry,
             rules,
             now_micros: self.server.now_micros(),
-            must_change_password: self.must_change_password,
+            must_change_password: self.limits.must_change_password,
             diagnostics: &mut self.working,
         })
     }

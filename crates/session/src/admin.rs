@@ -369,7 +369,7 @@ fn explain_connection(
         let (user, host) = (&session.account.user, &session.account.host);
         bail!(ACCESS_DENIED_ERROR, user, host, "YES");
     }
-    let parsed = syntax::parse_bytes(&text, &session.parse_options());
+    let parsed = syntax::parse_bytes(&text, &session.reading().options());
     let Ok((inner, _)) = parsed else { bail!(EXPLAIN_NOT_SUPPORTED) };
     let has_plan = matches!(
         inner,

@@ -34,7 +34,7 @@ impl Session {
         if text.len() > TEXT_BYTES_MAX || !self.may_share_plans() {
             return Ok(None);
         }
-        let options = self.parse_options();
+        let options = self.reading().options();
         let digest = self.normalizer.normalize(text, &options);
         if !digest.cacheable || digest.literals.len() > LITERALS_MAX {
             return Ok(None);

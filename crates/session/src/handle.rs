@@ -83,13 +83,13 @@ impl SessionHandle for Handle {
 
     fn init_db(&mut self, schema: &str) -> Result<OkInfo> {
         self.session.working.clear();
-        self.session.check_password_current()?;
+        self.session.limits.check_password_current()?;
         self.session.use_schema(schema)?;
         Ok(self.session.state_info())
     }
 
     fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ColumnMeta>> {
-        self.session.check_password_current()?;
+        self.session.limits.check_password_current()?;
         self.list_fields(table, wildcard)
     }
 

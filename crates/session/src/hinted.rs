@@ -1,10 +1,13 @@
 //! `SET_VAR` hints: variables that have another value while one statement runs.
 
-use errors::{ErrorCode, Result};
+use std::sync::Arc;
+
+use errors::{Diagnostics, ErrorCode, Result};
 use syntax::ast::{self, SetExpr, Statement};
 use syntax::{Hint, parse_hints};
 use types::Value;
 
+use crate::services::Services;
 use crate::session::Session;
 use variables::Scope;
 
@@ -102,7 +105,7 @@ impl Session {
                 continue;
             }
             set.push(name);
-            self.set_hinted(name, value);
+            set_hinted(&mut self.services, &mut self.working, name, value);
         }
         self.refresh_settings();
         let result = body(self);
@@ -110,26 +113,27 @@ impl Session {
         self.refresh_settings();
         result
     }
+}
 
-    /// Sets one variable; what cannot be set is a warning.
-    fn set_hinted(&mut self, name: &str, value: &str) {
-        let definitions = &self.server.globals.definitions;
-        let Some(id) = definitions.find(name) else {
-            let shown = format!("'{name}'");
-            self.working.warn(ErrorCode::UNRESOLVED_HINT_NAME, &[&shown, &"SET_VAR"]);
-            return;
-        };
-        let definition = definitions.get(id);
-        if definition.scope == Scope::Global || !HINTABLE.contains(&definition.name) {
-            let shown = format!("'{name}'");
-            self.working.warn(ErrorCode::NOT_HINT_UPDATABLE_VARIABLE, &[&shown]);
-            return;
-        }
-        let current = self.services.values.get(id).clone();
-        match variables::convert(definition, &literal(value), &current) {
-            Ok(converted) => self.store_session(definition.name, converted.value),
-            Err(error) => self.working.push_error(errors::Level::Warning, &error),
-        }
+/// Sets one variable; what cannot be set is a warning.
+fn set_hinted(services: &mut Services, conditions: &mut Diagnostics, name: &str, value: &str) {
+    let server = services.server.clone();
+    let definitions = &server.globals.definitions;
+    let Some(id) = definitions.find(name) else {
+        let shown = format!("'{name}'");
+        conditions.warn(ErrorCode::UNRESOLVED_HINT_NAME, &[&shown, &"SET_VAR"]);
+        return;
+    };
+    let definition = definitions.get(id);
+    if definition.scope == Scope::Global || !HINTABLE.contains(&definition.name) {
+        let shown = format!("'{name}'");
+        conditions.warn(ErrorCode::NOT_HINT_UPDATABLE_VARIABLE, &[&shown]);
+        return;
+    }
+    let current = services.values.get(id).clone();
+    match variables::convert(definition, &literal(value), &current) {
+        Ok(converted) => Arc::make_mut(&mut services.values).set(id, converted.value),
+        Err(error) => conditions.push_error(errors::Level::Warning, &error),
     }
 }
 

@@ -13,6 +13,7 @@ use syntax::ast::{
 };
 
 use crate::planned::Planned;
+use crate::planner::Planner;
 use crate::session::Session;
 
 /// Tables locked by LOCK TABLES.
@@ -81,7 +82,7 @@ impl Session {
                 Some(Relation::View(definition)) => {
                     let definition = definition.clone();
                     locked.push(entry);
-                    self.lock_view_tables(&definition, write, &mut behind)?;
+                    behind.extend(tables_of_view(&self.planner(), &definition, write)?);
                 }
                 Some(Relation::Table(found)) => {
                     self.require_on_schema(&entry.schema, PrivilegeSet::LOCK_TABLES)?;
@@ -111,26 +112,6 @@ impl Session {
         let cancel = self.shared.cancel.clone();
         sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
         self.locked.put(locked, guard);
-        Ok(())
-    }
-
-    /// The tables behind a view are locked as it is.
-    fn lock_view_tables(
-        &mut self,
-        view: &catalog::View,
-        write: bool,
-        locked: &mut Vec<LockedTable>,
-    ) -> Result<()> {
-        let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default())
-            .map_err(|_| err!(VIEW_INVALID, view.schema, view.name))?;
-        let planned = self.planner().plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
-        locked.extend(planned.tables.iter().map(|table| LockedTable {
-            id: Some(table.id),
-            schema: table.schema.clone(),
-            name: table.name.clone(),
-            alias: table.name.clone(),
-            write,
-        }));
         Ok(())
     }
 
@@ -329,6 +310,25 @@ impl LockedTable {
     fn mode(&self) -> LockMode {
         if self.write { LockMode::Exclusive } else { LockMode::NoWrite }
     }
+}
+
+/// The tables behind a view are locked as it is.
+fn tables_of_view(
+    planner: &Planner<'_>,
+    view: &catalog::View,
+    write: bool,
+) -> Result<Vec<LockedTable>> {
+    let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default())
+        .map_err(|_| err!(VIEW_INVALID, view.schema, view.name))?;
+    let planned = planner.plan_statement(&parsed.0, view.definition.as_bytes(), None)?;
+    let table = |table: &Arc<Table>| LockedTable {
+        id: Some(table.id),
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        alias: table.name.clone(),
+        write,
+    };
+    Ok(planned.tables.iter().map(table).collect())
 }
 
 /// The other table of EXCHANGE PARTITION.

@@ -13,7 +13,9 @@ use syntax::ast::{Statement, VarScope};
 use types::DataType;
 use variables::{Scope, Settings, expression_type};
 
+use crate::plan_cache::{PlanKey, PlanSettings};
 use crate::planned::{BoundContext, Planned, planned};
+use crate::prepared_texts::PreparedText;
 use crate::server::Server;
 use crate::services::Services;
 use crate::session::{Session, TemporaryTables};
@@ -90,6 +92,16 @@ impl Session {
 }
 
 impl Planner<'_> {
+    /// By what the plans of a prepared text are found.
+    pub(crate) fn prepared_key(&self, text: &PreparedText, types: u64) -> PlanKey {
+        PlanKey {
+            digest: text.digest(self.server.digest_seed),
+            types,
+            schema: self.services.database.clone(),
+            settings: PlanSettings::of(self.settings),
+        }
+    }
+
     fn view(&self) -> CatalogView {
         CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
     }

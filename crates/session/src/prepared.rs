@@ -11,20 +11,17 @@ use plugin_api::{
 };
 use syntax::ast::{Expr, Ident, PrepareSource, Statement};
 use sys::sync::atomic::Ordering;
-use types::{DataType, SqlMode, TypeKind, Value};
+use types::{DataType, TypeKind, Value};
 
-use crate::placeholders::is_blank;
-use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanKey, PlanSettings};
+use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
 use crate::prepared_texts::{PreparedText, Way};
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
 use accounts::Resource;
-use programs::{Origin, Running, parse_error};
+use programs::{Origin, Running};
 
-/// Most parameters of a statement.
-const PARAMETERS_MAX: usize = 65_535;
 /// Statement ids are a slot (these bits, counted from 1) and how often the slot was used before.
 const SLOT_BITS: u32 = 20;
 /// Most statements of one session that are open at a time.
@@ -200,98 +197,14 @@ pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> Dat
     }
 }
 
-/// Statements that cannot be prepared (1295).
-fn is_preparable(statement: &Statement) -> bool {
-    !matches!(
-        statement,
-        Statement::Prepare { .. }
-            | Statement::Execute { .. }
-            | Statement::ExecuteText { .. }
-            | Statement::Deallocate(_)
-            | Statement::LoadData(_)
-            | Statement::LockTables(_)
-            | Statement::UnlockTables
-            | Statement::Handler(_)
-            | Statement::Help(_)
-            | Statement::Use(_)
-            | Statement::Empty
-            | Statement::Program(_)
-            | Statement::Xa(_)
-            | Statement::CreateTrigger(_)
-            | Statement::CreateRoutine(_)
-            | Statement::CreateEvent(_)
-    )
-}
-
 impl Session {
-    /// Reads a text that is to be prepared.
-    fn new_prepared(&mut self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
-        // What ends a statement may stand there many times; a comment behind it is the parser's.
-        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
-        let length = sql.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
-        let sql = &sql[..length];
-        let source: Box<[u8]> = if self.settings.charset_client.is_utf8() {
-            sql.into()
-        } else {
-            self.settings.charset_client.decode(sql).bytes.into()
-        };
-        let statement = self.parse_prepared(&source)?;
-        if matches!(statement, Statement::Empty) && is_blank(&source) {
-            bail!(EMPTY_QUERY);
-        }
-        if !is_preparable(&statement) {
-            bail!(UNSUPPORTED_PS);
-        }
-        let options = self.parse_options();
-        let parameters = crate::placeholders::count(&source, options.no_backslash_escapes);
-        if parameters > PARAMETERS_MAX {
-            bail!(PS_MANY_PARAM);
-        }
-        let has_plan = match &statement {
-            Statement::Query(query) => query.into.is_none(),
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Do(_) => true,
-            _ => false,
-        };
-        let way = match &statement {
-            Statement::StartTransaction(_) | Statement::Commit(_) | Statement::Rollback(_) => {
-                Way::Kept(Box::new(statement.clone()))
-            }
-            statement if has_plan && !crate::hinted::sets_variables(statement) => Way::Planned,
-            _ => Way::Read,
-        };
-        let text =
-            PreparedText { source, mode: self.parse_mode(), parameters: parameters as u32, way };
-        Ok((text, statement))
-    }
-
-    /// The one statement of a text.
-    fn parse_prepared(&self, source: &[u8]) -> Result<Statement> {
-        let options = syntax::ParseOptions { multi_statements: false, ..self.parse_options() };
-        let parsed = syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
-        Ok(parsed.0)
-    }
-
-    /// The settings that decide how a text is read: equal texts are shared only when they are read alike.
-    fn parse_mode(&self) -> u64 {
-        let ignore_space = if self.client.ignore_space { SqlMode::IGNORE_SPACE.0 } else { 0 };
-        let reading = SqlMode::ANSI_QUOTES.0
-            | SqlMode::PIPES_AS_CONCAT.0
-            | SqlMode::NO_BACKSLASH_ESCAPES.0
-            | SqlMode::IGNORE_SPACE.0
-            | SqlMode::HIGH_NOT_PRECEDENCE.0
-            | SqlMode::REAL_AS_FLOAT.0;
-        (self.settings.sql_mode.0 | ignore_space) & reading
-    }
-
     /// COM_STMT_PREPARE.
     pub(crate) fn prepare_binary(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         self.begin_command("Prepare", sql);
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_PREPARE, 1);
         let result = self
+            .limits
             .check_password_current()
             .and_then(|()| self.guarded(|session| session.prepare_and_describe(sql)));
         match &result {
@@ -304,7 +217,7 @@ impl Session {
 
     fn prepare_and_describe(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         let known = if self.settings.charset_client.is_utf8() {
-            self.server.prepared_texts.find(sql, self.parse_mode())
+            self.server.prepared_texts.find(sql, self.reading().mode())
         } else {
             None
         };
@@ -314,7 +227,7 @@ impl Session {
                 let planned = self.find_described(&known)?;
                 (PreparedText::clone(&known), planned)
             }
-            None => (self.new_prepared(sql)?.0, None),
+            None => (self.reading().prepare(sql)?.0, None),
         };
         let (parameter_types, columns) = match planned {
             Some(planned) => {
@@ -322,7 +235,7 @@ impl Session {
                 (planned.parameters.clone(), planned.program.columns().to_vec())
             }
             None => {
-                let statement = self.parse_prepared(&text.source)?;
+                let statement = self.reading().parse(&text.source)?;
                 self.describe_statement(&statement, &text)?
             }
         };
@@ -352,21 +265,12 @@ impl Session {
         if !text.is_planned() || !self.may_share_plans() {
             return Ok(None);
         }
-        let key = self.prepared_key(text, described_types(text));
+        let key = self.planner().prepared_key(text, described_types(text));
         let server = self.server.clone();
         let lifted = LiftedText { text: &text.source, literals: &[] };
         let found = server.prepared_plans.get(&key, &lifted);
         let found = found.filter(|planned| server.catalog.is_current(planned.version));
         Ok(found.map(Arc::new))
-    }
-
-    fn prepared_key(&self, text: &PreparedText, types: u64) -> PlanKey {
-        PlanKey {
-            digest: text.digest(self.server.digest_seed),
-            types,
-            schema: self.services.database.clone(),
-            settings: PlanSettings::of(&self.settings),
-        }
     }
 
     /// Parameter types and result columns, without running anything.
@@ -387,7 +291,7 @@ impl Session {
                 self.check_plan_privileges(&planned)?;
                 planned.raise_notices(&mut self.working);
                 if text.is_planned() && planned.cacheable && self.may_share_plans() {
-                    let key = self.prepared_key(text, described_types(text));
+                    let key = self.planner().prepared_key(text, described_types(text));
                     let lifted = LiftedText { text: source, literals: &[] };
                     self.server.prepared_plans.insert(key, &lifted, planned.clone());
                 }
@@ -426,7 +330,7 @@ impl Session {
         self.begin_statement();
         self.shared.counters.add(Counter::STMT_EXECUTE, 1);
         let result = self.guarded(|session| {
-            session.count_use(Resource::Questions)?;
+            session.limits.count_use(Resource::Questions, || session.server.now_micros())?;
             if text.parameters as usize != request.parameters.len() {
                 bail!(WRONG_ARGUMENTS, "mysqld_stmt_execute");
             }
@@ -499,7 +403,7 @@ impl Session {
             parameters.iter().map(|value| type_of_value(value, collation)).collect();
         let lifted = LiftedText { text: &text.source, literals: &[] };
         let server = self.server.clone();
-        let key = self.prepared_key(text, hash_of_types(&types));
+        let key = self.planner().prepared_key(text, hash_of_types(&types));
         let mut cached = if may_share { server.prepared_plans.get(&key, &lifted) } else { None };
         if let Some(planned) = &cached
             && !(server.catalog.is_current(planned.version) && self.lock_plan(planned)?)
@@ -509,7 +413,7 @@ impl Session {
         let planned = match cached {
             Some(planned) => planned,
             None => {
-                let statement = self.parse_prepared(&text.source)?;
+                let statement = self.reading().parse(&text.source)?;
                 let running = Running {
                     source: &text.source,
                     parameters,
@@ -600,7 +504,7 @@ impl Session {
             self.server.forget_prepared(old);
         }
         let text = self.prepare_text(source, running)?;
-        let (text, statement) = self.new_prepared(&text)?;
+        let (text, statement) = self.reading().prepare(&text)?;
         self.describe_statement(&statement, &text)?;
         let text = self.server.remember_prepared(text)?;
         self.prepared.by_name.insert(key, text);
@@ -677,7 +581,7 @@ impl Session {
             }
             Way::Kept(statement) => self.run_statement(statement, &running, sink),
             Way::Read => {
-                let statement = self.parse_prepared(&text.source)?;
+                let statement = self.reading().parse(&text.source)?;
                 self.run_statement(&statement, &running, sink)
             }
         }
@@ -696,7 +600,7 @@ impl Session {
         for expr in using {
             parameters.push(self.evaluate(expr, running)?.0);
         }
-        let (text, _) = self.new_prepared(&text)?;
+        let (text, _) = self.reading().prepare(&text)?;
         if parameters.len() != text.parameters as usize {
             bail!(WRONG_ARGUMENTS, "EXECUTE");
         }

@@ -239,6 +239,10 @@ impl ProgramHost for ProgramSession<'_> {
         self.session.services.set_user_variable(name, value, ty);
     }
 
+    fn row_count(&self) -> i64 {
+        self.session.services.row_count
+    }
+
     fn set_row_count(&mut self, count: i64) {
         self.session.services.row_count = count;
     }

@@ -113,11 +113,11 @@ impl Session {
     pub(crate) fn lock_plan(&mut self, planned: &Planned) -> Result<bool> {
         self.check_plan_privileges(planned)?;
         if !self.programs.is_outermost() {
-            self.check_tables_above(planned)?;
+            crate::with_programs::check_tables_above(&self.programs, planned)?;
         }
         let writes = planned.uses.iter().any(|(_, usage)| *usage == Usage::Write);
         if writes {
-            self.count_use(Resource::Updates)?;
+            self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
             self.check_writable()?;
             if self.locked.global_read.is_some() {
                 bail!(CANT_UPDATE_WITH_READLOCK);

@@ -20,8 +20,9 @@ pub(crate) fn plan_rewritten(
     types: Option<&[DataType]>,
 ) -> Result<Arc<Planned>> {
     let sql = rewrite(session, source)?.ok_or_else(|| Error::not_supported(shown(statement)))?;
-    let parsed =
-        syntax::parse_one(&sql, &session.parse_options()).map_err(|error| parse_error(&error))?.0;
+    let parsed = syntax::parse_one(&sql, &session.reading().options())
+        .map_err(|error| parse_error(&error))?
+        .0;
     session.planner().plan_statement(&parsed, sql.as_bytes(), types)
 }
 

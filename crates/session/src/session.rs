@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::accounts::{PrivilegeChecks, Quota, Resource, has_expired_password, hosts_of};
+use ::accounts::{AccountLimits, PrivilegeChecks, Resource, has_expired_password, hosts_of};
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
@@ -67,10 +67,8 @@ pub(crate) struct Session {
     pub(crate) client: ClientInfo,
     pub(crate) account: AccountName,
     pub(crate) active_roles: Vec<AccountName>,
-    /// Set when the account has hourly limits.
-    pub(crate) quota: Option<Quota>,
-    /// The account's password has expired: until it has a new one, no other statement runs (1820).
-    pub(crate) must_change_password: bool,
+    /// What its account may do no more: by hourly limits, or until it has a new password.
+    pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     /// The accounts that `privileges` was made from.
     pub(crate) privileges_of: Arc<catalog::Accounts>,
@@ -167,8 +165,7 @@ impl Session {
             client,
             account: AccountName::default(),
             active_roles: Vec::new(),
-            quota: None,
-            must_change_password: false,
+            limits: AccountLimits::default(),
             privileges: Arc::default(),
             privileges_of: Arc::default(),
             settings,
@@ -211,7 +208,7 @@ impl Session {
         if is_expired && disconnects && !self.client.expired_passwords {
             bail!(MUST_CHANGE_PASSWORD_LOGIN);
         }
-        self.must_change_password = is_expired;
+        self.limits.must_change_password = is_expired;
         let limit = match account.limits[3] {
             0 => self.server.globals.integer("max_user_connections"),
             own => own,
@@ -221,8 +218,8 @@ impl Session {
         if limit > 0 && others as u64 >= limit {
             bail!(USER_LIMIT_REACHED, account.name.user, "max_user_connections", limit);
         }
-        self.quota = self.server.logins.usages.quota(&account);
-        self.count_use(Resource::Connections)?;
+        self.limits.quota = self.server.logins.usages.quota(&account);
+        self.limits.count_use(Resource::Connections, || self.server.now_micros())?;
         self.account = account.name.clone();
         let all_roles = self.server.globals.integer("activate_all_roles_on_login") == 1;
         self.active_roles = if all_roles {
@@ -262,33 +259,11 @@ impl Session {
         self.run_init_connect()
     }
 
-    /// Counts a use of what the account may use so often in an hour.
-    ///
-    /// # Errors
-    /// 1226.
-    pub(crate) fn count_use(&self, resource: Resource) -> Result<()> {
-        match &self.quota {
-            None => Ok(()),
-            Some(quota) => quota.count(resource, self.server.now_micros()),
-        }
-    }
-
-    /// Whether more may be done than to set a new password.
-    ///
-    /// # Errors
-    /// 1820.
-    pub(crate) fn check_password_current(&self) -> Result<()> {
-        if self.must_change_password {
-            bail!(MUST_CHANGE_PASSWORD);
-        }
-        Ok(())
-    }
-
     /// `init_connect`, for accounts without administrative rights.
     fn run_init_connect(&mut self) -> Result<()> {
         let text = self.server.globals.text("init_connect");
         if text.is_empty()
-            || self.must_change_password
+            || self.limits.must_change_password
             || self.privileges.has_dynamic("CONNECTION_ADMIN")
         {
             return Ok(());
@@ -467,7 +442,7 @@ impl Session {
         self.transactions.slot.release_to(0);
         self.locked = LockedTables::default();
         self.server.user_locks.release_all(self.shared.id);
-        self.drop_temporary_tables();
+        drop_temporary_tables(&self.server, &mut self.temporary);
         self.prepared.clear(&self.server);
         self.services.user_variables.clear();
         self.services.values = Arc::new(SessionValues::new(&self.server.globals));
@@ -488,29 +463,6 @@ impl Session {
         }
         self.refresh_settings();
         rolled_back
-    }
-
-    /// Drops all temporary tables of the session.
-    pub(crate) fn drop_temporary_tables(&mut self) {
-        if self.temporary.is_empty() {
-            return;
-        }
-        let tables = std::mem::take(&mut self.temporary);
-        let mut txn = self.server.temporary_engine.new_transaction();
-        let options = engine_api::TxnOptions {
-            isolation: engine_api::IsolationLevel::ReadCommitted,
-            read_only: false,
-            may_be_prepared: false,
-            lock_wait_timeout: std::time::Duration::ZERO,
-            cancel: engine_api::CancelToken::new(),
-        };
-        if txn.start(&options).is_ok() {
-            for table in tables.values() {
-                // Nobody else can see the table; a failure leaks it until the server stops.
-                let _ = txn.drop_table(table.id);
-            }
-            let _ = txn.commit();
-        }
     }
 }
 
@@ -534,6 +486,29 @@ impl LocalClock {
             }
         };
         local.with_microsecond(micros as u32)
+    }
+}
+
+/// Drops all temporary tables of the session.
+fn drop_temporary_tables(server: &Server, temporary: &mut TemporaryTables) {
+    if temporary.is_empty() {
+        return;
+    }
+    let tables = std::mem::take(temporary);
+    let mut txn = server.temporary_engine.new_transaction();
+    let options = engine_api::TxnOptions {
+        isolation: engine_api::IsolationLevel::ReadCommitted,
+        read_only: false,
+        may_be_prepared: false,
+        lock_wait_timeout: std::time::Duration::ZERO,
+        cancel: engine_api::CancelToken::new(),
+    };
+    if txn.start(&options).is_ok() {
+        for table in tables.values() {
+            // Nobody else can see the table; a failure leaks it until the server stops.
+            let _ = txn.drop_table(table.id);
+        }
+        let _ = txn.commit();
     }
 }
 
@@ -565,7 +540,7 @@ impl Drop for Session {
         // The connection is gone: there is nobody to tell about a failed rollback.
         let _ = self.transactions.rollback();
         self.prepared.clear(&self.server);
-        self.drop_temporary_tables();
+        drop_temporary_tables(&self.server, &mut self.temporary);
         self.server.user_locks.release_all(self.shared.id);
         self.server.metadata_locks.unregister(&self.transactions.slot);
         self.server.sessions.remove(self.shared.id);

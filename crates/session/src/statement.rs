@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
-use programs::{Origin, Running, parse_error, parse_options_of};
+use programs::{Origin, Running, parse_error};
 use syntax::ParseOptions;
 use syntax::ast::{CloneStatement, Statement};
 
@@ -115,13 +115,13 @@ impl Session {
 
     /// Parses and runs the first statement of `text`; returns how many bytes it took.
     fn run_next(&mut self, text: &[u8], sink: &mut dyn ResultSink) -> Result<usize> {
-        self.count_use(Resource::Questions)?;
-        if !self.must_change_password
+        self.limits.count_use(Resource::Questions, || self.server.now_micros())?;
+        if !self.limits.must_change_password
             && let Some(consumed) = self.run_cached(text, sink)?
         {
             return Ok(consumed);
         }
-        let options = self.parse_options();
+        let options = self.reading().options();
         let (statement, consumed) =
             syntax::parse_bytes(text, &options).map_err(|error| parse_error(&error))?;
         let rest = &text[consumed..];
@@ -149,11 +149,6 @@ impl Session {
         if self.client.multi_statements {
             sink.followed_by(if more { Next::Result } else { Next::End });
         }
-    }
-
-    /// How texts are parsed now.
-    pub(crate) fn parse_options(&self) -> ParseOptions<'static> {
-        parse_options_of(self.settings.sql_mode, self.client.ignore_space)
     }
 
     /// Before every statement.
@@ -241,12 +236,12 @@ impl Session {
             self.shared.counters.add(counter, 1);
         }
         if !matches!(statement, Statement::AlterUser(_) | Statement::SetPassword(_)) {
-            self.check_password_current()?;
+            self.limits.check_password_current()?;
         }
         self.transactions.check_branch(statement)?;
         let mut _definitions = None;
         if kind.commits() {
-            self.count_use(Resource::Updates)?;
+            self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
             let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
             self.locked.check_definition(statement, names)?;
             let starts = matches!(statement, Statement::StartTransaction(_));
@@ -362,8 +357,12 @@ impl Session {
             Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
                 admin::run_rewritten(self, statement, running, sink)
             }
-            Statement::GetDiagnostics(get) => self.get_diagnostics(get, running, sink),
-            Statement::Signal(signal) => self.run_signal(signal, running, sink),
+            Statement::GetDiagnostics(get) => {
+                programs::get_diagnostics(&mut ProgramSession::new(self), get, running, sink)
+            }
+            Statement::Signal(signal) => {
+                programs::run_signal(&mut ProgramSession::new(self), signal, running, sink)
+            }
             // Administration.
             Statement::TableMaintenance(maintenance) => {
                 maintenance::maintain_tables(self, maintenance, sink)

@@ -19,7 +19,7 @@ use exec::{
     Environment, ExecContext, ExecScratch, Host, Outcome, RowSink, TransactionSource, TriggerRows,
 };
 use plugin_api::FunctionContext;
-use programs::{Loaded, Made};
+use programs::{Loaded, Made, ProgramState};
 use types::Value;
 
 use crate::lent_services::LentServices;
@@ -155,18 +155,21 @@ impl Session {
         };
         planned.program.run(&mut ctx, rows)
     }
+}
 
-    /// 1442: a program may not write a table of the statements that called it.
-    pub(crate) fn check_tables_above(&self, planned: &Planned) -> Result<()> {
-        for target in &planned.targets {
-            if self.programs.is_used_above(*target) {
-                let table = planned.tables.iter().find(|table| table.id == *target);
-                let name = table.map_or("", |table| &table.name);
-                bail!(CANT_UPDATE_USED_TABLE_IN_SF_OR_TRG, name);
-            }
+/// 1442: a program may not write a table of the statements that called it.
+pub(crate) fn check_tables_above<P, C>(
+    state: &ProgramState<P, C>,
+    planned: &Planned,
+) -> Result<()> {
+    for target in &planned.targets {
+        if state.is_used_above(*target) {
+            let table = planned.tables.iter().find(|table| table.id == *target);
+            let name = table.map_or("", |table| &table.name);
+            bail!(CANT_UPDATE_USED_TABLE_IN_SF_OR_TRG, name);
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl Lender<'_> {

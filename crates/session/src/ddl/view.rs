@@ -158,7 +158,7 @@ pub(crate) fn understood_query(
     let statement = Statement::Query(Box::new(query.clone()));
     let changes = session.planner().spelled_names(&statement, source)?;
     let text = apply(&changes, span, source);
-    let parsed = syntax::parse_one(&text, &session.parse_options())
+    let parsed = syntax::parse_one(&text, &session.reading().options())
         .map_err(|error| programs::parse_error(&error))?;
     let Statement::Query(mut query) = parsed.0 else {
         return Err(errors::Error::internal("the query of a view is none"));

@@ -1,0 +1,121 @@
+//! How a session reads texts of statements: for now, or to prepare them.
+
+use errors::{Result, bail};
+use programs::{parse_error, parse_options_of};
+use syntax::ParseOptions;
+use syntax::ast::Statement;
+use types::SqlMode;
+use variables::Settings;
+
+use crate::placeholders::is_blank;
+use crate::prepared_texts::{PreparedText, Way};
+use crate::session::Session;
+
+/// Most parameters of a statement.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// The settings by which a session reads texts.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    settings: &'a Settings,
+    /// The client asked for it when it connected.
+    ignore_space: bool,
+}
+
+impl Session {
+    /// How texts are read now.
+    pub(crate) fn reading(&self) -> Reading<'_> {
+        Reading { settings: &self.settings, ignore_space: self.client.ignore_space }
+    }
+}
+
+impl Reading<'_> {
+    /// Options of the parser.
+    pub(crate) fn options(&self) -> ParseOptions<'static> {
+        parse_options_of(self.settings.sql_mode, self.ignore_space)
+    }
+
+    /// Reads a text that is to be prepared.
+    pub(crate) fn prepare(&self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
+        // What ends a statement may stand there many times; a comment behind it is the parser's.
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+        let length = sql.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+        let sql = &sql[..length];
+        let source: Box<[u8]> = if self.settings.charset_client.is_utf8() {
+            sql.into()
+        } else {
+            self.settings.charset_client.decode(sql).bytes.into()
+        };
+        let statement = self.parse(&source)?;
+        if matches!(statement, Statement::Empty) && is_blank(&source) {
+            bail!(EMPTY_QUERY);
+        }
+        if !is_preparable(&statement) {
+            bail!(UNSUPPORTED_PS);
+        }
+        let options = self.options();
+        let parameters = crate::placeholders::count(&source, options.no_backslash_escapes);
+        if parameters > PARAMETERS_MAX {
+            bail!(PS_MANY_PARAM);
+        }
+        let has_plan = match &statement {
+            Statement::Query(query) => query.into.is_none(),
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Do(_) => true,
+            _ => false,
+        };
+        let way = match &statement {
+            Statement::StartTransaction(_) | Statement::Commit(_) | Statement::Rollback(_) => {
+                Way::Kept(Box::new(statement.clone()))
+            }
+            statement if has_plan && !crate::hinted::sets_variables(statement) => Way::Planned,
+            _ => Way::Read,
+        };
+        let text = PreparedText { source, mode: self.mode(), parameters: parameters as u32, way };
+        Ok((text, statement))
+    }
+
+    /// The one statement of a text.
+    pub(crate) fn parse(&self, source: &[u8]) -> Result<Statement> {
+        let options = syntax::ParseOptions { multi_statements: false, ..self.options() };
+        let parsed = syntax::parse_bytes(source, &options).map_err(|error| parse_error(&error))?;
+        Ok(parsed.0)
+    }
+
+    /// The settings that decide how a text is read: equal texts are shared only when they are read alike.
+    pub(crate) fn mode(&self) -> u64 {
+        let ignore_space = if self.ignore_space { SqlMode::IGNORE_SPACE.0 } else { 0 };
+        let reading = SqlMode::ANSI_QUOTES.0
+            | SqlMode::PIPES_AS_CONCAT.0
+            | SqlMode::NO_BACKSLASH_ESCAPES.0
+            | SqlMode::IGNORE_SPACE.0
+            | SqlMode::HIGH_NOT_PRECEDENCE.0
+            | SqlMode::REAL_AS_FLOAT.0;
+        (self.settings.sql_mode.0 | ignore_space) & reading
+    }
+}
+
+/// Statements that cannot be prepared (1295).
+fn is_preparable(statement: &Statement) -> bool {
+    !matches!(
+        statement,
+        Statement::Prepare { .. }
+            | Statement::Execute { .. }
+            | Statement::ExecuteText { .. }
+            | Statement::Deallocate(_)
+            | Statement::LoadData(_)
+            | Statement::LockTables(_)
+            | Statement::UnlockTables
+            | Statement::Handler(_)
+            | Statement::Help(_)
+            | Statement::Use(_)
+            | Statement::Empty
+            | Statement::Program(_)
+            | Statement::Xa(_)
+            | Statement::CreateTrigger(_)
+            | Statement::CreateRoutine(_)
+            | Statement::CreateEvent(_)
+    )
+}

@@ -31,6 +31,7 @@ pub struct TypeContext<'a> {
     pub table_collation: CollationId,
     /// COLLATE attribute of the column.
     pub collate: Option<&'a str>,
+    /// SQL mode.
     pub sql_mode: SqlMode,
     /// `enum_max_values`; 0 for as many as can be stored.
     pub enum_members_max: usize,

@@ -13,6 +13,7 @@ use crate::options::schema_collation;
 /// A column of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftColumn {
+    /// The column as the catalog will have it.
     pub column: Column,
     /// Position in the table before ALTER TABLE.
     pub origin: Option<usize>,
@@ -23,8 +24,11 @@ pub struct DraftColumn {
 /// A part of an index of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftPart {
+    /// Name of its column.
     pub column: Arc<str>,
+    /// Characters or bytes of a prefix.
     pub prefix_length: Option<u64>,
+    /// DESC.
     pub descending: bool,
 }
 
@@ -33,10 +37,15 @@ pub struct DraftPart {
 pub struct DraftIndex {
     /// `None`: to be made from its first column.
     pub name: Option<Arc<str>>,
+    /// The primary key.
     pub primary: bool,
+    /// UNIQUE, or the primary key.
     pub unique: bool,
+    /// Parts in order.
     pub parts: Vec<DraftPart>,
+    /// Not INVISIBLE.
     pub visible: bool,
+    /// Comment.
     pub comment: String,
     /// Id in the table before ALTER TABLE.
     pub origin: Option<IndexId>,
@@ -53,7 +62,9 @@ pub struct DraftIndex {
 /// A foreign key of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftForeignKey {
+    /// `None`: to be made.
     pub name: Option<Arc<str>>,
+    /// Own columns.
     pub columns: Vec<Arc<str>>,
     /// Positions are not used.
     pub key: ForeignKey,
@@ -64,20 +75,33 @@ pub struct DraftForeignKey {
 /// A table under construction.
 #[derive(Clone, Debug)]
 pub struct Draft {
+    /// Schema name.
     pub schema: Arc<str>,
+    /// Table name.
     pub name: Arc<str>,
+    /// Name of the engine.
     pub engine: Arc<str>,
+    /// CREATE TEMPORARY.
     pub temporary: bool,
+    /// Columns in order.
     pub columns: Vec<DraftColumn>,
+    /// Indexes in the order of the statement.
     pub indexes: Vec<DraftIndex>,
+    /// Foreign keys.
     pub foreign_keys: Vec<DraftForeignKey>,
+    /// Checks with the names that they were given.
     pub checks: Vec<(Option<Arc<str>>, Check)>,
+    /// The collation that columns get that name none.
     pub collation: CollationId,
     /// What it is declared in: another one where that only stands for it.
     pub declared_collation: CollationId,
+    /// Comment.
     pub comment: String,
+    /// Options that are kept to be shown: name and value.
     pub options: Vec<(String, String)>,
+    /// AUTO_INCREMENT.
     pub auto_increment: Option<u64>,
+    /// When the table was made, microseconds since 1970 UTC.
     pub created_micros: i64,
     /// PARTITION BY. The hidden column of it is none of `columns`.
     pub partitioning: Option<Partitioning>,
@@ -140,7 +164,6 @@ impl Draft {
 
     /// A draft of an existing table.
     pub fn of(table: &Table) -> Draft {
-        let name_of = |position: usize| table.columns[position].name.clone();
         let partition_origin = table.partition_column();
         let own = table.columns.iter().enumerate();
         let own = own.filter(|(position, _)| Some(*position) != partition_origin);
@@ -149,51 +172,9 @@ impl Draft {
             origin: Some(position),
             null_written: None,
         });
-        let indexes = table.indexes.iter().map(|index| DraftIndex {
-            name: Some(index.name.clone()),
-            primary: index.id == IndexId::CLUSTERED,
-            unique: index.unique,
-            parts: index
-                .parts
-                .iter()
-                .map(|part| DraftPart {
-                    column: name_of(part.column),
-                    prefix_length: part.prefix_length.map(u64::from),
-                    descending: part.descending,
-                })
-                .collect(),
-            visible: index.visible,
-            comment: index.comment.clone(),
-            origin: Some(index.id),
-            for_foreign_key: index.for_foreign_key,
-            using_btree: index.using_btree,
-            fulltext: false,
-            entries: None,
-        });
-        let fulltext = table.fulltext.iter().map(|index| DraftIndex {
-            name: Some(index.name.clone()),
-            primary: false,
-            unique: false,
-            parts: index
-                .columns
-                .iter()
-                .map(|column| DraftPart {
-                    column: name_of(*column),
-                    prefix_length: None,
-                    descending: false,
-                })
-                .collect(),
-            visible: index.visible,
-            comment: index.comment.clone(),
-            origin: None,
-            for_foreign_key: false,
-            using_btree: false,
-            fulltext: true,
-            entries: Some(index.entries),
-        });
         let foreign_keys = table.foreign_keys.iter().map(|key| DraftForeignKey {
             name: Some(key.name.clone()),
-            columns: key.columns.iter().map(|column| name_of(*column)).collect(),
+            columns: key.columns.iter().map(|column| name_of(table, *column)).collect(),
             key: key.clone(),
             existing: true,
         });
@@ -203,7 +184,7 @@ impl Draft {
             engine: table.engine.clone(),
             temporary: table.temporary,
             columns: columns.collect(),
-            indexes: indexes.chain(fulltext).collect(),
+            indexes: index_drafts(table),
             foreign_keys: foreign_keys.collect(),
             checks: table
                 .checks
@@ -232,6 +213,57 @@ impl Draft {
             .iter()
             .position(|index| index.name.as_ref().is_some_and(|known| same_name(known, name)))
     }
+}
+
+fn name_of(table: &Table, position: usize) -> Arc<str> {
+    table.columns[position].name.clone()
+}
+
+/// The indexes of an existing table, FULLTEXT ones last.
+fn index_drafts(table: &Table) -> Vec<DraftIndex> {
+    let indexes = table.indexes.iter().map(|index| DraftIndex {
+        name: Some(index.name.clone()),
+        primary: index.id == IndexId::CLUSTERED,
+        unique: index.unique,
+        parts: index
+            .parts
+            .iter()
+            .map(|part| DraftPart {
+                column: name_of(table, part.column),
+                prefix_length: part.prefix_length.map(u64::from),
+                descending: part.descending,
+            })
+            .collect(),
+        visible: index.visible,
+        comment: index.comment.clone(),
+        origin: Some(index.id),
+        for_foreign_key: index.for_foreign_key,
+        using_btree: index.using_btree,
+        fulltext: false,
+        entries: None,
+    });
+    let fulltext = table.fulltext.iter().map(|index| DraftIndex {
+        name: Some(index.name.clone()),
+        primary: false,
+        unique: false,
+        parts: index
+            .columns
+            .iter()
+            .map(|column| DraftPart {
+                column: name_of(table, *column),
+                prefix_length: None,
+                descending: false,
+            })
+            .collect(),
+        visible: index.visible,
+        comment: index.comment.clone(),
+        origin: None,
+        for_foreign_key: false,
+        using_btree: false,
+        fulltext: true,
+        entries: Some(index.entries),
+    });
+    indexes.chain(fulltext).collect()
 }
 
 /// Whether the column takes room in the record. An indexed virtual column does: its index needs the value.

@@ -84,13 +84,6 @@ fn role_view(role: &AccountName) -> RoleView {
 
 /// An account as information tables see it.
 fn account_view(account: &Account, with_secret: bool) -> AccountView {
-    let names = |set: PrivilegeSet| -> Vec<String> {
-        let mut names: Vec<String> = set.names().map(str::to_owned).collect();
-        if set.contains(PrivilegeSet::GRANT_OPTION) {
-            names.push("GRANT OPTION".into());
-        }
-        names
-    };
     let mut privileges: Vec<String> = account.global.names().map(str::to_owned).collect();
     privileges.extend(account.dynamic.keys().map(|name| name.to_string()));
     AccountView {
@@ -103,57 +96,18 @@ fn account_view(account: &Account, with_secret: bool) -> AccountView {
             String::new()
         },
         privileges,
-        schema_privileges: account
-            .schemas
-            .iter()
-            .map(|(schema, set)| SchemaPrivilegesView {
-                schema: schema.to_string(),
-                names: names(*set),
-            })
-            .collect(),
-        table_privileges: account
-            .tables
-            .iter()
-            .map(|((schema, table), grant)| TablePrivilegesView {
-                schema: schema.to_string(),
-                table: table.to_string(),
-                names: names(grant.table),
-            })
-            .collect(),
-        column_privileges: column_privileges(account, names),
-        routine_privileges: account
-            .routines
-            .iter()
-            .map(|((schema, kind, name), set)| RoutinePrivilegesView {
-                schema: schema.to_string(),
-                kind: kind.as_str(),
-                routine: name.to_string(),
-                names: names(*set),
-            })
-            .collect(),
-        dynamic_privileges: account
-            .dynamic
-            .iter()
-            .map(|(name, grantable)| DynamicPrivilegeView {
-                name: name.to_string(),
-                grantable: *grantable,
-            })
-            .collect(),
+        schema_privileges: schema_privileges(account),
+        table_privileges: table_privileges(account),
+        column_privileges: column_privileges(account),
+        routine_privileges: routine_privileges(account),
+        dynamic_privileges: dynamic_privileges(account),
         roles: account
             .roles
             .iter()
             .map(|grant| RoleGrantView { role: role_view(&grant.role), admin: grant.admin })
             .collect(),
         default_roles: account.default_roles.iter().map(role_view).collect(),
-        proxies: account
-            .proxies
-            .iter()
-            .map(|(name, grantable)| ProxyView {
-                user: name.user.to_string(),
-                host: name.host.to_string(),
-                grantable: *grantable,
-            })
-            .collect(),
+        proxies: proxies(account),
         tls: match account.tls {
             TlsRequirement::None => "",
             TlsRequirement::Ssl => "ANY",
@@ -176,6 +130,74 @@ fn account_view(account: &Account, with_secret: bool) -> AccountView {
         locked: account.locked,
         attribute: account.attribute.to_string(),
     }
+}
+
+/// Names of privileges as GRANT spells them, GRANT OPTION last.
+fn names(set: PrivilegeSet) -> Vec<String> {
+    let mut names: Vec<String> = set.names().map(str::to_owned).collect();
+    if set.contains(PrivilegeSet::GRANT_OPTION) {
+        names.push("GRANT OPTION".into());
+    }
+    names
+}
+
+fn schema_privileges(account: &Account) -> Vec<SchemaPrivilegesView> {
+    account
+        .schemas
+        .iter()
+        .map(|(schema, set)| SchemaPrivilegesView {
+            schema: schema.to_string(),
+            names: names(*set),
+        })
+        .collect()
+}
+
+fn table_privileges(account: &Account) -> Vec<TablePrivilegesView> {
+    account
+        .tables
+        .iter()
+        .map(|((schema, table), grant)| TablePrivilegesView {
+            schema: schema.to_string(),
+            table: table.to_string(),
+            names: names(grant.table),
+        })
+        .collect()
+}
+
+fn routine_privileges(account: &Account) -> Vec<RoutinePrivilegesView> {
+    account
+        .routines
+        .iter()
+        .map(|((schema, kind, name), set)| RoutinePrivilegesView {
+            schema: schema.to_string(),
+            kind: kind.as_str(),
+            routine: name.to_string(),
+            names: names(*set),
+        })
+        .collect()
+}
+
+fn dynamic_privileges(account: &Account) -> Vec<DynamicPrivilegeView> {
+    account
+        .dynamic
+        .iter()
+        .map(|(name, grantable)| DynamicPrivilegeView {
+            name: name.to_string(),
+            grantable: *grantable,
+        })
+        .collect()
+}
+
+fn proxies(account: &Account) -> Vec<ProxyView> {
+    account
+        .proxies
+        .iter()
+        .map(|(name, grantable)| ProxyView {
+            user: name.user.to_string(),
+            host: name.host.to_string(),
+            grantable: *grantable,
+        })
+        .collect()
 }
 
 fn earlier_password(earlier: &EarlierPassword) -> EarlierPasswordView {
@@ -223,10 +245,7 @@ fn json_text(text: &str) -> String {
     out + "\""
 }
 
-fn column_privileges(
-    account: &Account,
-    names: impl Fn(PrivilegeSet) -> Vec<String>,
-) -> Vec<ColumnPrivilegesView> {
+fn column_privileges(account: &Account) -> Vec<ColumnPrivilegesView> {
     let mut rows = Vec::new();
     for ((schema, table), grant) in &account.tables {
         for (column, set) in &grant.columns {

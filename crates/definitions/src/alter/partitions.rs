@@ -37,37 +37,14 @@ pub(crate) fn alter_partitions(
             request.rebuild |=
                 draft.partitioning.as_ref().is_some_and(|old| !partitioning.keeps_numbers(old));
         }
-        PartitionAction::Drop { names, .. } => {
-            only_by_value(&partitioning.method, "DROP")?;
-            let places = places(&partitioning, names, "DROP")?;
-            if places.len() == partitioning.partitions.len() {
-                bail!(DROP_LAST_PARTITION);
-            }
-            request.gone.extend(places.iter().flat_map(|at| partitioning.numbers_of(*at)));
-            let is_kept = |at: &usize| !places.contains(at);
-            let kept = (0..partitioning.partitions.len()).filter(is_kept);
-            let kept: Vec<Partition> = kept.map(|at| partitioning.partitions[at].clone()).collect();
-            partitioning.partitions = kept;
-            let names = partitioning.partitions.iter();
-            request.kept = Some(names.map(|own| Ident::new(&own.name)).collect());
-        }
+        PartitionAction::Drop { names, .. } => drop_partitions(&mut partitioning, names, request)?,
         PartitionAction::Truncate(names) => {
             request.gone = named(&partitioning, names, &draft.name)?;
             request.kept = Some(untouched(&partitioning, &request.gone));
             return Ok(());
         }
         PartitionAction::Coalesce { count, .. } => {
-            if is_by_value(&partitioning.method) {
-                bail!(COALESCE_ONLY_ON_HASH_PARTITION);
-            }
-            if *count == 0 {
-                bail!(COALESCE_PARTITION_NO_PARTITION);
-            }
-            let left = (partitioning.partitions.len() as u64).saturating_sub(*count);
-            if left == 0 {
-                bail!(DROP_LAST_PARTITION);
-            }
-            partitioning.partitions.truncate(left as usize);
+            coalesce(&mut partitioning, *count)?;
             request.rebuild = true;
         }
         PartitionAction::Reorganize { names, into, .. } => {
@@ -103,6 +80,43 @@ pub(crate) fn alter_partitions(
         bail!(TOO_MANY_PARTITIONS_ERROR);
     }
     draft.partitioning = Some(partitioning);
+    Ok(())
+}
+
+/// DROP PARTITION.
+fn drop_partitions(
+    partitioning: &mut Partitioning,
+    names: &[Ident],
+    request: &mut Request,
+) -> Result<()> {
+    only_by_value(&partitioning.method, "DROP")?;
+    let places = places(partitioning, names, "DROP")?;
+    if places.len() == partitioning.partitions.len() {
+        bail!(DROP_LAST_PARTITION);
+    }
+    request.gone.extend(places.iter().flat_map(|at| partitioning.numbers_of(*at)));
+    let is_kept = |at: &usize| !places.contains(at);
+    let kept = (0..partitioning.partitions.len()).filter(is_kept);
+    let kept: Vec<Partition> = kept.map(|at| partitioning.partitions[at].clone()).collect();
+    partitioning.partitions = kept;
+    let names = partitioning.partitions.iter();
+    request.kept = Some(names.map(|own| Ident::new(&own.name)).collect());
+    Ok(())
+}
+
+/// COALESCE PARTITION.
+fn coalesce(partitioning: &mut Partitioning, count: u64) -> Result<()> {
+    if is_by_value(&partitioning.method) {
+        bail!(COALESCE_ONLY_ON_HASH_PARTITION);
+    }
+    if count == 0 {
+        bail!(COALESCE_PARTITION_NO_PARTITION);
+    }
+    let left = (partitioning.partitions.len() as u64).saturating_sub(count);
+    if left == 0 {
+        bail!(DROP_LAST_PARTITION);
+    }
+    partitioning.partitions.truncate(left as usize);
     Ok(())
 }
 

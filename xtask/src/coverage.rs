@@ -1,9 +1,11 @@
 //! `cargo xtask coverage`: which lines unit tests and SQL scripts run, by crate, written to `docs/coverage.md`.
 //!
-//! Everything is built once more with counters, in a folder of its own: this takes its time and is no part of `cargo xtask ci`.
+//! The workspace is built once more, with counters, and all tests run in that build: this takes its time and is no part of `cargo xtask ci`.
+//! Cargo calls this program in the compiler's place (`compile`), for the workspace's crates alone: libraries need no counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
@@ -13,8 +15,8 @@ use crate::{release, run};
 
 /// What is published.
 const TABLE: &str = "docs/coverage.md";
-/// Below the root: builds, counters.
-const TARGET: &str = "target/coverage";
+/// Below the root.
+const COUNTERS: &str = "target/coverage";
 
 /// Lines that could run, and those that did.
 #[derive(Clone, Copy, Default)]
@@ -28,21 +30,15 @@ struct Covered {
 /// # Errors
 /// A tool is missing, something does not build, or a test fails.
 pub fn coverage(only: &[String]) -> Result<(), String> {
-    let target = run::root().join(TARGET);
     let tool = |name: &str| release::llvm_tool(name).map(|tool| tool.display().to_string());
     let (profdata, cov) = (tool("llvm-profdata")?, tool("llvm-cov")?);
-    let counters = target.join("counters");
+    let counters = run::root().join(COUNTERS);
     if counters.exists() {
         std::fs::remove_dir_all(&counters).map_err(|error| format!("{counters:?}: {error}"))?;
     }
-    let folder = target.display().to_string();
     let raw = counters.join("%m-%p.profraw").display().to_string();
-    let environment = [
-        ("RUSTFLAGS", "-C instrument-coverage"),
-        ("CARGO_TARGET_DIR", &folder),
-        ("LLVM_PROFILE_FILE", &raw),
-        ("CARGO_INCREMENTAL", "0"),
-    ];
+    let own = std::env::current_exe().map_err(|error| error.to_string())?.display().to_string();
+    let environment = [("RUSTC_WORKSPACE_WRAPPER", own.as_str()), ("LLVM_PROFILE_FILE", &raw)];
     println!("==> unit tests");
     let programs = test_programs(&environment, only)?;
     for (package, program) in &programs {
@@ -52,20 +48,39 @@ pub fn coverage(only: &[String]) -> Result<(), String> {
     println!("==> SQL scripts");
     let build = ["build", "--locked", "--quiet", "-p", "server", "-p", "sqltest", "--bins"];
     run::command_with(&environment, "cargo", &build)?;
-    let program = |name: &str| target.join("debug").join(name).display().to_string();
-    let (squalld, sqltest) = (program("squalld"), program("sqltest"));
-    run::command_with(&environment, &sqltest, &["--squalld", &squalld])?;
+    let squalld = "target/debug/squalld";
+    run::command_with(&environment, "target/debug/sqltest", &["--squalld", squalld])?;
     let merged = counters.join("merged.profdata").display().to_string();
     let merge = ["merge", "--sparse", "-o", &merged, &counters.display().to_string()];
     run::command(&profdata, &merge)?;
     let mut export = vec!["export".to_owned(), "--summary-only".into()];
-    export.extend(["--instr-profile".into(), merged, squalld]);
+    export.extend(["--instr-profile".into(), merged, squalld.into()]);
     export.extend(programs.into_iter().map(|(_, program)| format!("--object={program}")));
     let export: Vec<&str> = export.iter().map(String::as_str).collect();
     let exported = run::output(&cov, &export)?;
     let table = table(&exported, only)?;
     print!("{table}");
     std::fs::write(run::root().join(TABLE), table).map_err(|error| format!("{TABLE}: {error}"))
+}
+
+/// Whether cargo calls this program in the compiler's place.
+pub fn is_compiler(arguments: &[String]) -> bool {
+    let compiler = arguments.first().map(Path::new);
+    compiler.and_then(Path::file_stem).is_some_and(|name| name == "rustc")
+}
+
+/// Compiles with counters: the first argument is the compiler.
+pub fn compile(arguments: &[String]) -> ExitCode {
+    let Some((compiler, arguments)) = arguments.split_first() else { return ExitCode::FAILURE };
+    let mut command = Command::new(compiler);
+    match command.args(arguments).arg("-Cinstrument-coverage").status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{compiler}: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Builds the tests: the folder of each one's crate, where it runs, and its program.

@@ -35,7 +35,11 @@ Usage: cargo xtask <task>
 ";
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if coverage::is_compiler(&args) {
+        return coverage::compile(&args);
+    }
+    let mut args = args.into_iter();
     let task = args.next().unwrap_or_else(|| "help".into());
     let rest: Vec<String> = args.collect();
     let result = match task.as_str() {

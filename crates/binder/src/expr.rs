@@ -21,14 +21,6 @@ impl Binder<'_> {
     /// Binds an expression.
     pub(crate) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
-            // In ODBC's braces a text of another kind is a text.
-            ExprKind::Literal(ast::Literal::Temporal { kind, text })
-                if expr.span.of(&self.source).starts_with(b"{")
-                    && !literal::is_of_kind(*kind, text) =>
-            {
-                let value = ast::StringLiteral { value: text.clone(), ..Default::default() };
-                self.bind_literal(&ast::Literal::String(Box::new(value)))
-            }
             ExprKind::Literal(literal) => self.bind_literal(literal),
             ExprKind::Param(index) => {
                 // A literal that the plan cache lifted stands in the text as it is.
@@ -43,14 +35,12 @@ impl Binder<'_> {
             ExprKind::And(items) => self.bind_logical(BinaryOp::And, items),
             ExprKind::Or(items) => self.bind_logical(BinaryOp::Or, items),
             ExprKind::Xor(left, right) => self.bind_xor(left, right),
-            ExprKind::Not(operand) => {
-                if expr.span.of(&self.source).starts_with(b"!") {
-                    self.deprecate(
-                        "'!' is deprecated and will be removed in a future release. Please use NOT instead",
-                    );
-                }
-                let operand = self.bind_condition(operand)?;
-                Ok(not(operand))
+            ExprKind::Not(operand) => Ok(not(self.bind_condition(operand)?)),
+            ExprKind::NotSign(operand) => {
+                self.deprecate(
+                    "'!' is deprecated and will be removed in a future release. Please use NOT instead",
+                );
+                Ok(not(self.bind_condition(operand)?))
             }
             ExprKind::Concat(items) => {
                 let items: Vec<&ast::Expr> = items.iter().collect();

@@ -24,7 +24,11 @@ impl Binder<'_> {
             Literal::Float(text) => float(text),
             Literal::String(text) => self.bind_string(text),
             Literal::Hex(binary) | Literal::Bit(binary) => self.bind_binary(binary),
-            Literal::Temporal { kind, text } => self.bind_temporal(*kind, text),
+            // In ODBC's braces a text of another kind is a text.
+            Literal::Temporal { kind, text, in_braces: true } if !is_of_kind(*kind, text) => {
+                self.bind_string(&ast::StringLiteral { value: text.clone(), ..Default::default() })
+            }
+            Literal::Temporal { kind, text, .. } => self.bind_temporal(*kind, text),
         }
     }
 

@@ -284,3 +284,47 @@ fn parameters_take_types_from_their_place() {
     use types::TypeKind::*;
     assert_eq!(kinds, [VarChar, Int, BigInt]);
 }
+
+/// The first output of a query.
+fn output(sql: &str) -> plan::Expr {
+    let bound = bind(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    match bound.plan.statement {
+        plan::LogicalStatement::Query(query) => query.outputs[0].expr.clone(),
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn calls_carry_what_may_be_assumed_of_them() {
+    assert!(output("select a + rand() from t1").is_volatile());
+    assert!(output("select @x := a from t1").is_volatile());
+    assert!(!output("select concat(a, now()) from t1").is_volatile());
+    let plan::Expr::Function { function, .. } = output("select now()") else {
+        panic!("a call stays a call")
+    };
+    assert_eq!(function.traits.volatility, types::Volatility::Stable);
+}
+
+#[test]
+fn a_role_that_no_plugin_plays_is_not_supported() {
+    fails(
+        "select extract(day from '2020-01-01')",
+        "1235 This version of Squall doesn't yet support 'Extract'",
+    );
+    fails("select bit_and(a) from t1", "1235 This version of Squall doesn't yet support 'BIT_AND'");
+}
+
+#[test]
+fn the_sign_of_not_is_deprecated_and_the_word_is_not() {
+    let deprecations = |sql: &str| bind(sql).unwrap().deprecations.len();
+    assert_eq!(deprecations("select !a from t1"), 1);
+    assert_eq!(deprecations("select not a from t1"), 0);
+    assert_eq!(output("select !a from t1"), output("select not a from t1"));
+}
+
+#[test]
+fn in_braces_a_text_of_another_kind_is_a_text() {
+    assert_eq!(output("select {d '2020-01-02'}").ty().kind, types::TypeKind::Date);
+    assert_eq!(output("select {d '2020-01-02 10:11:12'}").ty().kind, types::TypeKind::VarChar);
+    fails("select date '2020-01-02 10:11:12'", "1525 Incorrect DATE value: '2020-01-02 10:11:12'");
+}

@@ -83,7 +83,7 @@ impl Printer<'_> {
             Concat(items) if self.options.canonical => self.list_call("concat", items),
             Concat(items) => self.chain(items, " || ", false),
             Xor(left, right) => self.xor(left, right),
-            Not(inner) => self.not(inner),
+            Not(inner) | NotSign(inner) => self.not(inner),
             Assign { variable, value } => self.assign(variable, value),
             Row(items) => self.list_call(if self.options.canonical { "" } else { "row" }, items),
             Subquery(query) => self.subquery("", query),
@@ -344,7 +344,7 @@ impl Printer<'_> {
             }
             Literal::Hex(binary) => self.binary(binary, false),
             Literal::Bit(binary) => self.binary(binary, !self.options.canonical),
-            Literal::Temporal { kind, text } => {
+            Literal::Temporal { kind, text, .. } => {
                 self.s(match kind {
                     TemporalKind::Date => "DATE",
                     TemporalKind::Time => "TIME",
@@ -786,6 +786,7 @@ fn is_truth_value(expr: &Expr) -> bool {
         | ExprKind::Or(_)
         | ExprKind::Xor(..)
         | ExprKind::Not(_)
+        | ExprKind::NotSign(_)
         | ExprKind::Between(_)
         | ExprKind::InList { .. }
         | ExprKind::InSubquery { .. }

@@ -46,8 +46,10 @@ pub enum ExprKind {
     Or(Vec<Expr>),
     /// `a XOR b`.
     Xor(Box<Expr>, Box<Expr>),
-    /// `NOT a`, `!a`.
+    /// `NOT a`.
     Not(Box<Expr>),
+    /// `!a`, which means the same and is deprecated.
+    NotSign(Box<Expr>),
     /// `a || b || ...` under PIPES_AS_CONCAT: two or more, flattened.
     Concat(Vec<Expr>),
     /// `a [NOT] BETWEEN low AND high`.
@@ -260,6 +262,8 @@ pub enum Literal {
         kind: TemporalKind,
         /// The text inside.
         text: Box<[u8]>,
+        /// In ODBC's braces, where a text of another kind is no error but a text.
+        in_braces: bool,
     },
 }
 

@@ -423,6 +423,7 @@ impl<'a> Parser<'a> {
     }
 
     fn unary(&mut self, start: u32) -> PResult<Expr> {
+        let is_sign = self.at_tok(Tok::Bang);
         let op = match self.tok() {
             Tok::Minus => Some(UnaryOp::Neg),
             Tok::Plus => Some(UnaryOp::Plus),
@@ -437,6 +438,7 @@ impl<'a> Parser<'a> {
         self.grow()?;
         let kind = match op {
             Some(op) => ExprKind::Unary { op, expr },
+            None if is_sign => ExprKind::NotSign(expr),
             None => ExprKind::Not(expr),
         };
         Ok(self.make(start, kind))
@@ -553,7 +555,8 @@ impl<'a> Parser<'a> {
         };
         let kind = match kind {
             Some(kind) if self.at_tok(Tok::Str) && self.peek().kind == Tok::RBrace => {
-                ExprKind::Literal(Literal::Temporal { kind, text: self.bytes()? })
+                let text = self.bytes()?;
+                ExprKind::Literal(Literal::Temporal { kind, text, in_braces: true })
             }
             _ => ExprKind::OdbcEscape { name, expr: self.boxed_expr()? },
         };

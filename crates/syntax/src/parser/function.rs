@@ -63,7 +63,8 @@ impl<'a> Parser<'a> {
             if let Some(kind) = kind {
                 self.bump();
                 let text = self.bytes()?;
-                return self.node(start, ExprKind::Literal(Literal::Temporal { kind, text }));
+                let literal = Literal::Temporal { kind, text, in_braces: false };
+                return self.node(start, ExprKind::Literal(literal));
             }
         }
         if matches!(kw, Kw::NEXT | Kw::PREVIOUS) && self.peek_kw() == Kw::VALUE {

@@ -19,7 +19,7 @@ impl Information<'_> {
             // Dumps copy what these list as if it were rows of tables: their facts are found by name only.
             .filter(|_| name.is_some() || !matches!(schema, "mysql" | "sys"))
             .filter(|table| name.is_none_or(|name| table.name().eq_ignore_ascii_case(name)))
-            .map(|table| information_view(table))
+            .map(information_view)
             .collect();
         tables.sort_by(|one, other| one.name.cmp(&other.name));
         tables

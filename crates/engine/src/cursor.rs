@@ -1,13 +1,12 @@
 //! Scans: consistent ones read usual rows where they lie and others from private copies of leaves, locking ones go row by row.
 
-use std::sync::Arc;
-
 use btree::{LeafCopy, Seek, Tree};
 use engine_api::{
     Direction, EngineError, EngineResult, IndexId, KeyBound, KeyRange, RowBatch, ScanSpec,
     WaitPolicy,
 };
 use locks::Mode;
+use stdx::LocalArc;
 use sys::model::breaks;
 use types::key::key_record_header;
 
@@ -25,7 +24,7 @@ const FETCH_BYTES_MAX: usize = 1 << 20;
 
 /// An open scan. What is left is always a span: forward scans move its start, backward scans its end.
 pub(crate) struct Cursor {
-    table: Arc<Arc<Table>>,
+    table: LocalArc<Table>,
     /// `None`: the clustered index.
     index: Option<usize>,
     /// `None`: the range can hold nothing.
@@ -54,7 +53,7 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub fn open(
-        table: Arc<Arc<Table>>,
+        table: LocalArc<Table>,
         spec: &ScanSpec,
         lock: Option<Mode>,
     ) -> EngineResult<Cursor> {
@@ -65,7 +64,7 @@ impl Cursor {
 
     /// For a point read of a unique secondary index.
     pub fn point(
-        table: Arc<Arc<Table>>,
+        table: LocalArc<Table>,
         index: IndexId,
         key: &[u8],
         lock: Option<Mode>,
@@ -76,7 +75,7 @@ impl Cursor {
     }
 
     fn over(
-        table: Arc<Arc<Table>>,
+        table: LocalArc<Table>,
         index: IndexId,
         range: &KeyRange,
         lock: Option<Mode>,

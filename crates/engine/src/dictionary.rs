@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use stdx::LocalArc;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use btree::{LeafCopy, Mtr, Seek, Tree, create_tree, format_space, space_field};
@@ -56,7 +57,7 @@ impl Slot {
 pub(crate) struct RecentTables {
     version: u64,
     /// By the lowest bits of the id; empty before the first.
-    slots: Vec<Option<(TableId, Arc<Arc<Table>>)>>,
+    slots: Vec<Option<(TableId, LocalArc<Table>)>>,
 }
 
 /// Tables that a session remembers.
@@ -65,7 +66,7 @@ const RECENT: usize = 32;
 impl RecentTables {
     /// A table.
     #[inline]
-    pub fn get(&mut self, dictionary: &Dictionary, id: TableId) -> EngineResult<&Arc<Arc<Table>>> {
+    pub fn get(&mut self, dictionary: &Dictionary, id: TableId) -> EngineResult<&LocalArc<Table>> {
         let version = dictionary.version();
         if version != self.version {
             self.slots.clear();

@@ -11,6 +11,7 @@ use engine_api::{
 };
 use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, OwnerNumbers, lock_name};
+use stdx::LocalArc;
 use sys::blocking::blocking;
 use txn::{Core, Snapshot};
 use wal::Log;
@@ -40,7 +41,7 @@ pub(crate) enum Pending {
 /// See `engine_api::Transaction`.
 pub(crate) struct Txn {
     /// Of this object alone: what methods clone is a count that no other transaction touches.
-    pub(crate) shared: Arc<Arc<Shared>>,
+    pub(crate) shared: LocalArc<Shared>,
     slot: Option<usize>,
     pub(crate) started: bool,
     pub(crate) isolation: IsolationLevel,
@@ -95,7 +96,7 @@ pub(crate) struct Txn {
 
 struct LogWait {
     /// The transaction's own, so that those who commit do not meet in a count.
-    shared: Arc<Arc<Shared>>,
+    shared: LocalArc<Shared>,
     ticket: u64,
 }
 
@@ -106,7 +107,7 @@ impl LogWait {
 }
 
 /// For whoever waits until everything up to a ticket is durable.
-pub(crate) fn commit_handle(shared: &Arc<Arc<Shared>>, ticket: u64) -> CommitHandle {
+pub(crate) fn commit_handle(shared: &LocalArc<Shared>, ticket: u64) -> CommitHandle {
     match shared.system.log.is_acknowledged(ticket) {
         true => CommitHandle::Durable,
         false => CommitHandle::Pending(Arc::new(LogWait { shared: shared.clone(), ticket })),
@@ -188,12 +189,12 @@ impl Txn {
     }
 
     #[inline]
-    fn table_ref(&mut self, id: TableId) -> EngineResult<&Arc<Arc<Table>>> {
+    fn table_ref(&mut self, id: TableId) -> EngineResult<&LocalArc<Table>> {
         self.tables.get(&self.shared.dictionary, id)
     }
 
     /// A count of this object's own, as `shared`.
-    pub(crate) fn table(&mut self, id: TableId) -> EngineResult<Arc<Arc<Table>>> {
+    pub(crate) fn table(&mut self, id: TableId) -> EngineResult<LocalArc<Table>> {
         self.table_ref(id).cloned()
     }
 
@@ -440,7 +441,7 @@ impl Txn {
     /// By a unique secondary index, locking: a scan of one row.
     fn get_secondary(
         &mut self,
-        table: Arc<Arc<Table>>,
+        table: LocalArc<Table>,
         index: IndexId,
         key: &[u8],
         lock: RowLock,

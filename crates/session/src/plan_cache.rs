@@ -232,7 +232,7 @@ impl PlanCache {
 }
 
 /// A plan as a session uses it. The outer count is the session's own, so that using a plan writes nothing shared.
-pub(crate) type LocalPlan = Arc<Arc<Planned>>;
+pub(crate) type LocalPlan = stdx::LocalArc<Planned>;
 
 struct FrontSlot {
     hash: u64,

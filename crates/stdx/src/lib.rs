@@ -9,6 +9,9 @@ mod hash;
 pub use few::Few;
 pub use hash::{hash_bytes, mix};
 
+/// A reference to something shared whose outer count belongs to one owner: cloning it writes no memory that other threads touch.
+pub type LocalArc<T> = std::sync::Arc<std::sync::Arc<T>>;
+
 /// For a bug that may end one statement but not the server: panics in debug builds, else returns the given error.
 #[macro_export]
 macro_rules! never {

@@ -45,7 +45,7 @@ fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
     table.triggers.is_none()
         && table.fulltext.is_empty()
         && keys.flat_map(|key| &key.columns).all(|column| !writes(*column))
-        && exprs.all(|expr| may_repeat(expr))
+        && exprs.all(may_repeat)
 }
 
 /// The scan that finds one row by its whole clustered key, when `root` is one that nothing is measured of.
@@ -74,8 +74,8 @@ impl PointRow {
         let mut values = changes.iter().filter_map(|change| change.value.as_ref());
         let defaults = plan.columns.iter().filter_map(|column| column.default.as_ref());
         let may_repeat_all = is_alone(plan, writes)
-            && values.all(|value| may_repeat(value))
-            && defaults.into_iter().all(|value| may_repeat(value))
+            && values.all(may_repeat)
+            && defaults.into_iter().all(may_repeat)
             && filter_may_repeat(root)
             && !table.auto_increment.is_some_and(assigns);
         may_repeat_all.then(|| columns_of_update(scan, (plan, table), changes))
@@ -211,7 +211,7 @@ impl PointRow {
 fn filter_may_repeat(root: &Physical) -> bool {
     let Physical::Scan { filter, access, .. } = root else { return false };
     let plan::Access::Unique { key, .. } = access else { return false };
-    key.iter().map(|part| &part.value).chain(filter).all(|expr| may_repeat(expr))
+    key.iter().map(|part| &part.value).chain(filter).all(may_repeat)
 }
 
 /// What an UPDATE has to load besides the columns of its filter.

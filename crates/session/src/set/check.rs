@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
         let collation = match collation {
             Some(name) => definitions::find_collation(&name.text)?,
             None if charset.name == "utf8mb4" => {
-                let name = as_text(&mut self.session.value("default_collation_for_utf8mb4"));
+                let name = as_text(&self.session.value("default_collation_for_utf8mb4"));
                 definitions::find_collation(&name)?
             }
             None => charset::collation_or_binary(charset.default_collation),

@@ -49,6 +49,22 @@ struct Fit {
     range: bool,
 }
 
+/// What comparing a column with a value says of it, and whether that answers the predicate completely.
+fn comparison(op: BinaryOp, value: Expr, fit: &Fit, nullable: bool) -> Option<(SargKind, bool)> {
+    let range = |lower, upper| SargKind::Range { lower, upper };
+    // Without a lower end the range starts with the NULLs.
+    let exact_below = fit.range && !nullable;
+    Some(match op {
+        BinaryOp::Equal => (SargKind::Equal { value, null_safe: false }, fit.equal),
+        BinaryOp::NullSafeEqual => (SargKind::Equal { value, null_safe: true }, fit.equal),
+        BinaryOp::Less => (range(None, Some((value, !fit.range))), exact_below),
+        BinaryOp::LessOrEqual => (range(None, Some((value, true))), exact_below),
+        BinaryOp::Greater => (range(Some((value, !fit.range)), None), fit.range),
+        BinaryOp::GreaterOrEqual => (range(Some((value, true)), None), fit.range),
+        _ => return None,
+    })
+}
+
 impl Planner<'_> {
     /// What `predicates` say of the columns of a table reference.
     pub(crate) fn sargs(&self, id: InstanceId, predicates: &[Expr]) -> Vec<Sarg> {
@@ -75,28 +91,11 @@ impl Planner<'_> {
                 }
                 for (column, value, op) in [(left, right, *op), (right, left, mirror(*op))] {
                     let Some((column, ty)) = self.key_column(id, column) else { continue };
-                    let Some((value, fit, reads)) = self.key_value(id, &ty, value, *collation)
-                    else {
-                        continue;
-                    };
-                    let nullable = ty.nullable;
-                    let range = |lower, upper| SargKind::Range { lower, upper };
-                    let kind = match op {
-                        BinaryOp::Equal => SargKind::Equal { value, null_safe: false },
-                        BinaryOp::NullSafeEqual => SargKind::Equal { value, null_safe: true },
-                        BinaryOp::Less => range(None, Some((value, !fit.range))),
-                        BinaryOp::LessOrEqual => range(None, Some((value, true))),
-                        BinaryOp::Greater => range(Some((value, !fit.range)), None),
-                        BinaryOp::GreaterOrEqual => range(Some((value, true)), None),
-                        _ => continue,
-                    };
-                    let exact = match op {
-                        BinaryOp::Equal | BinaryOp::NullSafeEqual => fit.equal,
-                        // Without a lower end the range starts with the NULLs.
-                        BinaryOp::Less | BinaryOp::LessOrEqual => fit.range && !nullable,
-                        _ => fit.range,
-                    };
-                    push(column, kind, exact, reads);
+                    let known = self.key_value(id, &ty, value, *collation);
+                    let Some((value, fit, reads)) = known else { continue };
+                    if let Some((kind, exact)) = comparison(op, value, &fit, ty.nullable) {
+                        push(column, kind, exact, reads);
+                    }
                 }
             }
             Expr::Between { operand, low, high, negated: false, collation } => {

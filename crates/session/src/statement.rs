@@ -3,6 +3,7 @@
 use ::accounts::PrivilegeChecks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use catalog::MetadataGuard;
 use errors::{Diagnostics, Error, ErrorCode, Level, Result, bail, err};
 use plugin_api::{CommandOutcome, Next, OkInfo, QueryAttribute, ResultSink};
 use programs::{Origin, Running, parse_error};
@@ -14,7 +15,7 @@ use crate::lock_tables::Names;
 use crate::placeholders::is_blank;
 use crate::program_host::ProgramSession;
 use crate::session::Session;
-use crate::statement_kind::{Before, commits_implicitly, kind_of};
+use crate::statement_kind::{Before, StatementKind, commits_implicitly, kind_of};
 use crate::status::Counter;
 use crate::transaction_scope::Writable;
 use crate::{admin, backup, ddl, load_data, maintenance, set};
@@ -224,14 +225,13 @@ impl Session {
         result
     }
 
-    #[allow(clippy::too_many_lines)]
-    fn dispatch(
+    /// What comes before a statement of this kind: its counters and limits, what forbids it, the commit that it implies, and the
+    /// lock of definitions, which the statement holds.
+    fn before_dispatch(
         &mut self,
         statement: &Statement,
-        running: &Running<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let kind = kind_of(statement);
+        kind: &StatementKind,
+    ) -> Result<Option<MetadataGuard>> {
         if let Some(counter) = kind.counter {
             self.shared.counters.add(counter, 1);
         }
@@ -239,21 +239,32 @@ impl Session {
             self.limits.check_password_current()?;
         }
         self.transactions.check_branch(statement)?;
-        let mut _definitions = None;
-        if kind.commits() {
-            self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
-            let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
-            self.locked.check_definition(statement, names)?;
-            let starts = matches!(statement, Statement::StartTransaction(_));
-            let (globals, privileges) = (&self.server.globals, &*self.privileges);
-            let writable = Writable { globals, privileges };
-            self.transactions.commit_implicitly(starts, &self.settings, writable)?;
-            if kind.before == Before::CommitsToDefine {
-                let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
-                let timeout = self.settings.lock_wait_timeout;
-                _definitions = Some(locks.lock_definitions(self.shared.id, timeout, cancel)?);
-            }
+        if !kind.commits() {
+            return Ok(None);
         }
+        self.limits.count_use(Resource::Updates, || self.server.now_micros())?;
+        let names = Names { view: &self.view(), schema: self.services.database.as_ref() };
+        self.locked.check_definition(statement, names)?;
+        let starts = matches!(statement, Statement::StartTransaction(_));
+        let (globals, privileges) = (&self.server.globals, &*self.privileges);
+        let writable = Writable { globals, privileges };
+        self.transactions.commit_implicitly(starts, &self.settings, writable)?;
+        if kind.before != Before::CommitsToDefine {
+            return Ok(None);
+        }
+        let (locks, cancel) = (&self.server.metadata_locks, &self.shared.cancel);
+        let timeout = self.settings.lock_wait_timeout;
+        locks.lock_definitions(self.shared.id, timeout, cancel).map(Some)
+    }
+
+    fn dispatch(
+        &mut self,
+        statement: &Statement,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let kind = kind_of(statement);
+        let _definitions = self.before_dispatch(statement, &kind)?;
         match statement {
             // Nothing but comments.
             Statement::Empty => self.send_ok(sink, OkInfo::default()),
@@ -309,6 +320,19 @@ impl Session {
             Statement::Call(call) => {
                 programs::run_call(&mut ProgramSession::new(self), call, running, sink)
             }
+            _ => self.dispatch_control(statement, kind.unsupported, running, sink),
+        }
+    }
+
+    /// Statements that neither read rows nor define anything: of transactions, of the session, of accounts, of the server.
+    fn dispatch_control(
+        &mut self,
+        statement: &Statement,
+        unsupported: Option<&'static str>,
+        running: &Running<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match statement {
             // Transactions.
             Statement::StartTransaction(_)
             | Statement::Commit(_)
@@ -382,7 +406,7 @@ impl Session {
             },
             Statement::Shutdown => admin::run_shutdown(self, sink),
             Statement::KeyCache(_) => admin::key_cache(),
-            _ => Err(Error::not_supported(kind.unsupported.unwrap_or("this statement"))),
+            _ => Err(Error::not_supported(unsupported.unwrap_or("this statement"))),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn run_kill(
     };
     session.kill_connection(id, query_only)?;
     if id == session.shared.id && !query_only {
-        session.outcome = CommandOutcome::Close;
+        session.statement.outcome = CommandOutcome::Close;
         bail!(QUERY_INTERRUPTED);
     }
     session.send_ok(sink, OkInfo::default())
@@ -61,7 +61,7 @@ impl Session {
 pub(crate) fn run_shutdown(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
     session.require_global(PrivilegeSet::SHUTDOWN)?;
     session.send_ok(sink, OkInfo::default())?;
-    session.outcome = CommandOutcome::Close;
+    session.statement.outcome = CommandOutcome::Close;
     session.server.request_shutdown();
     Ok(())
 }
@@ -158,7 +158,7 @@ pub(crate) fn run_rewritten(
                 | ShowKind::WarningCount
                 | ShowKind::ErrorCount
         ) {
-            session.keeps_diagnostics = true;
+            session.statement.keeps_diagnostics = true;
         }
         let old = match show.kind {
             ShowKind::Profiles => Some("SHOW PROFILES"),

@@ -43,6 +43,7 @@ mod set;
 mod sink;
 mod statement;
 mod statement_kind;
+mod statement_state;
 mod status;
 mod transaction;
 mod transaction_scope;

@@ -312,7 +312,7 @@ impl Session {
         request: &ExecuteRequest<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
-        self.outcome = CommandOutcome::Continue;
+        self.statement.outcome = CommandOutcome::Continue;
         // The text leaves its slot while the statement runs: no shared count is touched.
         let slot = self.prepared.slot(request.statement_id, "mysqld_stmt_execute");
         let taken = slot.and_then(|slot| {
@@ -353,7 +353,7 @@ impl Session {
             }
         };
         self.become_idle();
-        sent.map(|()| self.outcome)
+        sent.map(|()| self.statement.outcome)
     }
 
     /// Runs a prepared statement, with a kept plan when one fits.
@@ -364,7 +364,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let parameters = request.parameters;
-        self.runs_prepared = true;
+        self.statement.runs_prepared = true;
         if !text.is_planned() {
             return self.run_prepared_text(text, parameters, sink);
         }
@@ -571,7 +571,7 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.runs_prepared = true;
+        self.statement.runs_prepared = true;
         let running =
             Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
         match &text.way {

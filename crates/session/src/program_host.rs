@@ -110,7 +110,7 @@ impl ProgramHost for ProgramSession<'_> {
         Conditions {
             last: &mut self.session.diagnostics,
             working: &mut self.session.working,
-            keeps: &mut self.session.keeps_diagnostics,
+            keeps: &mut self.session.statement.keeps_diagnostics,
         }
     }
 
@@ -140,7 +140,7 @@ impl ProgramHost for ProgramSession<'_> {
 
     fn move_time(&mut self) {
         if self.session.transactions.function_depth == 0 {
-            self.session.started_micros = self.session.server.now_micros();
+            self.session.statement.started_micros = self.session.server.now_micros();
         }
     }
 
@@ -222,8 +222,10 @@ impl ProgramHost for ProgramSession<'_> {
     ) -> Result<Value> {
         let sql_mode = self.session.settings.sql_mode;
         let mode = if sql_mode.is_strict() { StoreMode::Strict } else { StoreMode::Lenient };
-        let now = self.session.services.fixed_now_micros.unwrap_or(self.session.started_micros);
-        let today = self.session.local_clock.read(now, &*self.session.settings.time_zone).date();
+        let now =
+            self.session.services.fixed_now_micros.unwrap_or(self.session.statement.started_micros);
+        let today =
+            self.session.statement.local_clock.read(now, &*self.session.settings.time_zone).date();
         let mut ctx = CastContext {
             sql_mode,
             diagnostics: &mut self.session.working,
@@ -252,9 +254,9 @@ impl ProgramHost for ProgramSession<'_> {
             sql_mode: self.session.settings.sql_mode,
             database: self.session.services.database.clone(),
             account: None,
-            more_results: self.session.more_results,
-            depth: self.session.depth,
-            runs_prepared: self.session.runs_prepared,
+            more_results: self.session.statement.more_results,
+            depth: self.session.statement.depth,
+            runs_prepared: self.session.statement.runs_prepared,
         };
         if !loaded.invoker && !is_account(&loaded.definer, &self.session.account) {
             let definer = parse_account(&loaded.definer);
@@ -278,16 +280,16 @@ impl ProgramHost for ProgramSession<'_> {
         if self.session.services.database.as_deref() != Some(&*loaded.schema) {
             self.move_to_schema(Some(loaded.schema.clone()));
         }
-        self.session.more_results = true;
-        self.session.depth = 0;
-        self.session.runs_prepared = false;
+        self.session.statement.more_results = true;
+        self.session.statement.depth = 0;
+        self.session.statement.runs_prepared = false;
         Ok(outside)
     }
 
     fn leave(&mut self, outside: Outside) {
-        self.session.more_results = outside.more_results;
-        self.session.depth = outside.depth;
-        self.session.runs_prepared = outside.runs_prepared;
+        self.session.statement.more_results = outside.more_results;
+        self.session.statement.depth = outside.depth;
+        self.session.statement.runs_prepared = outside.runs_prepared;
         if let Some((account, roles, shown)) = outside.account {
             self.session.account = account;
             self.session.active_roles = roles;
@@ -332,7 +334,7 @@ impl DefinitionHost for ProgramSession<'_> {
                 .session
                 .services
                 .fixed_now_micros
-                .unwrap_or(self.session.started_micros),
+                .unwrap_or(self.session.statement.started_micros),
             charset_client: self.session.services.text("character_set_client").into(),
             time_zone: self.session.services.text("time_zone").into(),
         }

@@ -223,7 +223,7 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
-        if !self.runs_prepared {
+        if !self.statement.runs_prepared {
             planned.raise_notices(&mut self.working);
         }
         let limit = match planned.kind {
@@ -246,8 +246,8 @@ impl Session {
             return outcome;
         }
         let settings = self.exec_settings(planned.kind);
-        let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
-        let now = self.local_clock.read(now_micros, &*self.settings.time_zone);
+        let now_micros = self.services.fixed_now_micros.unwrap_or(self.statement.started_micros);
+        let now = self.statement.local_clock.read(now_micros, &*self.settings.time_zone);
         let information = Information {
             server: &*self.server,
             connection: &*self.shared,

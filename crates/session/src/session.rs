@@ -7,10 +7,9 @@ use ::accounts::{AccountLimits, PrivilegeChecks, Resource, has_expired_password,
 use catalog::{AccountName, CatalogView, EffectivePrivileges, PrivilegeSet, Table};
 use errors::{Diagnostics, Result, bail, err};
 use exec::ExecScratch;
-use plugin_api::{AuthRequest, CommandOutcome, ConnectInfo, ConnectionKind, OkInfo, StateChange};
+use plugin_api::{AuthRequest, ConnectInfo, ConnectionKind, OkInfo, StateChange};
 use programs::ProgramState;
-use types::temporal::MICROS_PER_SECOND;
-use types::{DateTime, Value, ZoneRules};
+use types::Value;
 
 use crate::lifted::LiftedLiterals;
 use crate::lock_tables::LockedTables;
@@ -20,6 +19,7 @@ use crate::prepared::PreparedStatements;
 use crate::process::{Activity, SessionShared, kept_attributes};
 use crate::server::Server;
 use crate::services::Services;
+use crate::statement_state::{LocalClock, StatementState};
 use crate::status::SessionCounters;
 use crate::transaction::{TransactionHome, Transactions};
 use variables::{SessionValues, Settings};
@@ -74,9 +74,6 @@ pub(crate) struct Session {
     pub(crate) privileges_of: Arc<catalog::Accounts>,
     pub(crate) settings: Settings,
     pub(crate) services: Services,
-    /// When the running statement began, microseconds since 1970 UTC.
-    pub(crate) started_micros: i64,
-    pub(crate) local_clock: LocalClock,
     /// Conditions of the last statement.
     pub(crate) diagnostics: Diagnostics,
     /// Conditions of the running statement.
@@ -89,17 +86,7 @@ pub(crate) struct Session {
     pub(crate) normalizer: syntax::Normalizer,
     pub(crate) lifted: LiftedLiterals,
     pub(crate) scratch: ExecScratch,
-    /// State changes to report with the next reply.
-    pub(crate) changes: Vec<StateChange>,
-    /// Statement nesting: PREPARE and EXECUTE run statements.
-    pub(crate) depth: u32,
-    pub(crate) outcome: CommandOutcome,
-    /// More statements of the same text follow.
-    pub(crate) more_results: bool,
-    /// The statement that runs was prepared: what is said of its text was said then.
-    pub(crate) runs_prepared: bool,
-    /// The statement reads the diagnostics of the one before and leaves them.
-    pub(crate) keeps_diagnostics: bool,
+    pub(crate) statement: StatementState,
     /// Stored programs: those that run, and those that were read.
     pub(crate) programs: ProgramState<Arc<Planned>, PlanContext>,
 }
@@ -170,8 +157,6 @@ impl Session {
             privileges_of: Arc::default(),
             settings,
             services,
-            started_micros: server.now_micros(),
-            local_clock: LocalClock::default(),
             diagnostics: Diagnostics::default(),
             working: Diagnostics::default(),
             transactions,
@@ -182,12 +167,7 @@ impl Session {
             normalizer: syntax::Normalizer::new(server.digest_seed),
             lifted: LiftedLiterals::default(),
             scratch: ExecScratch::default(),
-            changes: Vec::new(),
-            depth: 0,
-            outcome: CommandOutcome::Continue,
-            more_results: false,
-            runs_prepared: false,
-            keeps_diagnostics: false,
+            statement: StatementState::new(server.now_micros()),
             programs: ProgramState::default(),
             server: server.clone(),
         };
@@ -254,7 +234,7 @@ impl Session {
         self.refresh_settings();
         if let Some(database) = request.database.as_deref().filter(|name| !name.is_empty()) {
             self.use_schema(database)?;
-            self.changes.clear();
+            self.statement.changes.clear();
         }
         self.run_init_connect()
     }
@@ -332,7 +312,7 @@ impl Session {
         let server = self.server.clone();
         self.settings = server.settings(&self.services.values);
         self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);
-        self.local_clock = LocalClock::default();
+        self.statement.local_clock = LocalClock::default();
     }
 
     /// A session variable's value.
@@ -394,7 +374,7 @@ impl Session {
         );
         self.set_database(Some(known.clone()), collation);
         if self.settings.track_schema {
-            self.changes.push(StateChange::Schema(known.to_string()));
+            self.statement.changes.push(StateChange::Schema(known.to_string()));
         }
         Ok(())
     }
@@ -417,8 +397,8 @@ impl Session {
     pub(crate) fn state_info(&mut self) -> OkInfo {
         OkInfo {
             warnings: self.working.warning_count_on_wire(),
-            more_results: self.more_results,
-            changes: std::mem::take(&mut self.changes),
+            more_results: self.statement.more_results,
+            changes: std::mem::take(&mut self.statement.changes),
             ..self.flags()
         }
     }
@@ -454,38 +434,15 @@ impl Session {
         self.transactions.next = None;
         self.diagnostics = Diagnostics::default();
         self.working = Diagnostics::default();
-        self.changes.clear();
+        self.statement.changes.clear();
         self.set_client_collation(self.client.collation);
         if let Some(database) = self.services.database.clone() {
             // Restores the variables that follow the schema; it may be gone by now.
             let _ = self.use_schema(&database);
-            self.changes.clear();
+            self.statement.changes.clear();
         }
         self.refresh_settings();
         rolled_back
-    }
-}
-
-/// The last second that was converted to local time: most statements are of the same one.
-#[derive(Default)]
-pub(crate) struct LocalClock {
-    second: Option<(i64, DateTime)>,
-}
-
-impl LocalClock {
-    /// `now_micros` in `zone`, which is always the same until the clock is made anew.
-    pub(crate) fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
-        let second = now_micros.div_euclid(MICROS_PER_SECOND);
-        let micros = now_micros.rem_euclid(MICROS_PER_SECOND);
-        let local = match self.second {
-            Some((known, local)) if known == second => local,
-            Some(_) | None => {
-                let local = zone.utc_to_local(second * MICROS_PER_SECOND);
-                self.second = Some((second, local));
-                local
-            }
-        };
-        local.with_microsecond(micros as u32)
     }
 }
 

@@ -35,7 +35,7 @@ impl Session {
         _attributes: &[QueryAttribute],
         sink: &mut dyn ResultSink,
     ) -> Result<CommandOutcome> {
-        self.outcome = CommandOutcome::Continue;
+        self.statement.outcome = CommandOutcome::Continue;
         let converted;
         let text = if self.settings.charset_client.is_utf8() {
             sql
@@ -47,15 +47,15 @@ impl Session {
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         self.begin_command("Query", text);
         let result = self.run_all(text, sink);
-        self.more_results = false;
+        self.statement.more_results = false;
         self.become_idle();
-        result.map(|()| self.outcome)
+        result.map(|()| self.statement.outcome)
     }
 
     /// Before a command: tells others what runs, and takes the time that its statement goes by.
     pub(crate) fn begin_command(&mut self, command: &'static str, text: &[u8]) {
-        self.started_micros = self.server.now_micros();
-        self.shared.begin(command, text, self.started_micros);
+        self.statement.started_micros = self.server.now_micros();
+        self.shared.begin(command, text, self.statement.started_micros);
     }
 
     /// After a command: the session waits for its client.
@@ -85,11 +85,12 @@ impl Session {
                     return sink.error(&error);
                 }
             }
-            let more = self.more_results && self.outcome == CommandOutcome::Continue;
+            let more =
+                self.statement.more_results && self.statement.outcome == CommandOutcome::Continue;
             if !more || self.shared.cancel.is_connection_killed() {
                 return Ok(());
             }
-            self.started_micros = self.server.now_micros();
+            self.statement.started_micros = self.server.now_micros();
             self.shared.cancel.reset_statement();
         }
     }
@@ -146,7 +147,7 @@ impl Session {
 
     /// Notes whether other statements of the text follow the one that is about to run.
     pub(crate) fn say_more_results(&mut self, more: bool, sink: &mut dyn ResultSink) {
-        self.more_results = more;
+        self.statement.more_results = more;
         if self.client.multi_statements {
             sink.followed_by(if more { Next::Result } else { Next::End });
         }
@@ -161,8 +162,7 @@ impl Session {
         self.services.statement_number += 1;
         self.services.warning_count = self.diagnostics.warning_count();
         self.services.error_count = self.diagnostics.error_count();
-        self.more_results = false;
-        self.runs_prepared = false;
+        self.statement.begin();
         self.shared.counters.add(Counter::QUERIES, 1);
         self.shared.counters.add(Counter::QUESTIONS, 1);
         self.check_privileges_current();
@@ -171,17 +171,16 @@ impl Session {
 
     /// After a statement that succeeded.
     pub(crate) fn end_statement(&mut self) {
-        if !self.keeps_diagnostics {
+        if !self.statement.end() {
             self.diagnostics = std::mem::take(&mut self.working);
         }
-        self.keeps_diagnostics = false;
     }
 
     /// After a statement that failed.
     pub(crate) fn fail_statement(&mut self, error: &Error) {
         self.working.push_error(Level::Error, error);
         self.diagnostics = std::mem::take(&mut self.working);
-        self.keeps_diagnostics = false;
+        self.statement.keeps_diagnostics = false;
         self.services.row_count = -1;
         self.abort_transaction_scope(error);
     }
@@ -207,13 +206,13 @@ impl Session {
         running: &Running<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if self.depth >= NESTING_MAX {
+        if self.statement.depth >= NESTING_MAX {
             bail!(PS_NO_RECURSION);
         }
-        self.depth += 1;
+        self.statement.depth += 1;
         let result =
             self.under_hints(statement, |session| session.dispatch(statement, running, sink));
-        self.depth -= 1;
+        self.statement.depth -= 1;
         if self.locked.is_in_force() && commits_implicitly(statement) {
             // The statement was answered: a lock that cannot be had any more is one that others see as given back.
             let (view, session) = (self.view(), &self.shared);

@@ -31,7 +31,9 @@ impl Session {
     /// is here.
     pub(crate) fn settled(&self, commit: Option<CommitHandle>) -> Result<Option<CommitHandle>> {
         match commit {
-            Some(handle) if self.more_results => self.transactions.wait_for(&handle).map(|()| None),
+            Some(handle) if self.statement.more_results => {
+                self.transactions.wait_for(&handle).map(|()| None)
+            }
             other => Ok(other),
         }
     }
@@ -75,7 +77,7 @@ impl Session {
         if let Some(completion) = ended {
             let after = self.transactions.complete(completion, before, &self.settings);
             if after == Afterwards::Release {
-                self.outcome = CommandOutcome::Close;
+                self.statement.outcome = CommandOutcome::Close;
             }
             self.services.row_count = 0;
         }

@@ -115,8 +115,8 @@ impl Session {
             (self.active_roles.clone(), self.settings.time_zone.clone());
         // The stand-in has copies of all that these ask of the values, but the current schema.
         let settings = self.exec_settings(planned.kind);
-        let now_micros = self.services.fixed_now_micros.unwrap_or(self.started_micros);
-        let now = self.local_clock.read(now_micros, &*time_zone);
+        let now_micros = self.services.fixed_now_micros.unwrap_or(self.statement.started_micros);
+        let now = self.statement.local_clock.read(now_micros, &*time_zone);
         let information = Information {
             server: &*server,
             connection: &*shared,
@@ -181,11 +181,11 @@ impl Lender<'_> {
         let (row_count, found_rows) = (own.row_count, own.found_rows);
         let (id, id_set) = (own.last_insert_id, own.last_insert_id_set);
         let insert_id = own.insert_id.take();
-        let keeps = session.keeps_diagnostics;
+        let keeps = session.statement.keeps_diagnostics;
         session.transactions.function_depth += 1;
         let outcome = catch_unwind(AssertUnwindSafe(|| body(session)));
         session.transactions.function_depth -= 1;
-        session.keeps_diagnostics = keeps;
+        session.statement.keeps_diagnostics = keeps;
         let own = &mut session.services;
         (own.row_count, own.found_rows, own.insert_id) = (row_count, found_rows, insert_id);
         (own.last_insert_id, own.last_insert_id_set) = (id, id_set);

@@ -80,13 +80,13 @@ fn apply_session(session: &mut Session, id: VariableId, value: Value) {
             }
             if session.settings.tracks(name) {
                 let shown = display_text(definition, &value);
-                session.changes.push(StateChange::SystemVariable(name.to_owned(), shown));
+                session.statement.changes.push(StateChange::SystemVariable(name.to_owned(), shown));
             }
             Arc::make_mut(&mut session.services.values).set(id, value);
         }
     }
     if session.settings.track_state {
-        session.changes.push(StateChange::State);
+        session.statement.changes.push(StateChange::State);
     }
 }
 

@@ -1,0 +1,101 @@
+//! What is about the running statement alone: its time, where it stands among others, what its reply says besides its result.
+
+use plugin_api::{CommandOutcome, StateChange};
+use types::temporal::MICROS_PER_SECOND;
+use types::{DateTime, ZoneRules};
+
+/// The state of a session's running statement.
+pub(crate) struct StatementState {
+    /// When it began, microseconds since 1970 UTC.
+    pub(crate) started_micros: i64,
+    pub(crate) local_clock: LocalClock,
+    /// State changes to report with the next reply.
+    pub(crate) changes: Vec<StateChange>,
+    /// Statement nesting: PREPARE and EXECUTE run statements.
+    pub(crate) depth: u32,
+    /// What becomes of the connection after the command.
+    pub(crate) outcome: CommandOutcome,
+    /// More statements of the same text follow.
+    pub(crate) more_results: bool,
+    /// It was prepared: what is said of its text was said then.
+    pub(crate) runs_prepared: bool,
+    /// It reads the conditions of the one before and leaves them.
+    pub(crate) keeps_diagnostics: bool,
+}
+
+impl StatementState {
+    pub(crate) fn new(now_micros: i64) -> StatementState {
+        StatementState {
+            started_micros: now_micros,
+            local_clock: LocalClock::default(),
+            changes: Vec::new(),
+            depth: 0,
+            outcome: CommandOutcome::Continue,
+            more_results: false,
+            runs_prepared: false,
+            keeps_diagnostics: false,
+        }
+    }
+
+    /// A statement of a client begins.
+    pub(crate) fn begin(&mut self) {
+        self.more_results = false;
+        self.runs_prepared = false;
+    }
+
+    /// The statement is over; whether it leaves the conditions of the one before.
+    pub(crate) fn end(&mut self) -> bool {
+        std::mem::take(&mut self.keeps_diagnostics)
+    }
+}
+
+/// The last second that was converted to local time: most statements are of the same one.
+#[derive(Default)]
+pub(crate) struct LocalClock {
+    second: Option<(i64, DateTime)>,
+}
+
+impl LocalClock {
+    /// `now_micros` in `zone`, which is always the same until the clock is made anew.
+    pub(crate) fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
+        let second = now_micros.div_euclid(MICROS_PER_SECOND);
+        let micros = now_micros.rem_euclid(MICROS_PER_SECOND);
+        let local = match self.second {
+            Some((known, local)) if known == second => local,
+            Some(_) | None => {
+                let local = zone.utc_to_local(second * MICROS_PER_SECOND);
+                self.second = Some((second, local));
+                local
+            }
+        };
+        local.with_microsecond(micros as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::FixedOffset;
+
+    use super::*;
+
+    #[test]
+    fn the_local_clock_follows_the_second_and_keeps_the_fraction() {
+        let zone = FixedOffset::parse("+01:00").expect("an offset");
+        let mut clock = LocalClock::default();
+        for now in [5, 999_999, 1_000_000, 1_500_000, -1] {
+            let local = clock.read(now, &zone);
+            assert_eq!(local.to_unix_micros(), Some(now + 3_600 * MICROS_PER_SECOND), "{now}");
+        }
+    }
+
+    #[test]
+    fn a_statement_leaves_the_conditions_of_the_one_before_once() {
+        let mut state = StatementState::new(0);
+        state.keeps_diagnostics = true;
+        state.runs_prepared = true;
+        assert!(state.end());
+        assert!(!state.end());
+        state.begin();
+        assert!(!state.runs_prepared && !state.more_results);
+    }
+}

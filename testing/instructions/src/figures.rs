@@ -1,4 +1,4 @@
-//! The kept figures: `name = instructions`, a line each.
+//! The kept figures: `name = instructions`, a line each, and the processor that they hold for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,15 @@ use std::path::Path;
 /// How many percent more than its figure a statement may need, and from how many percent less on its figure should be lowered.
 const MORE_PERCENT: f64 = 3.0;
 const FEWER_PERCENT: f64 = 3.0;
+/// The line that names the processor.
+const PROCESSOR: &str = "processor =";
 
 /// The file, its comments included.
+#[derive(Default)]
 pub struct Figures {
     comment: String,
+    /// See `processor`; empty before the first figures.
+    processor: String,
     figures: BTreeMap<String, u64>,
 }
 
@@ -39,11 +44,13 @@ impl Figures {
     }
 
     fn parse(text: &str) -> Result<Figures, String> {
-        let mut read = Figures { comment: String::new(), figures: BTreeMap::new() };
+        let mut read = Figures::default();
         for line in text.lines() {
             if line.starts_with('#') {
                 read.comment += line;
                 read.comment.push('\n');
+            } else if let Some(processor) = line.strip_prefix(PROCESSOR) {
+                read.processor = processor.trim().trim_matches('"').to_owned();
             } else if !line.trim().is_empty() {
                 let figure = line.split_once('=').and_then(|(name, figure)| {
                     Some((name.trim().to_owned(), figure.trim().replace('_', "").parse().ok()?))
@@ -66,6 +73,16 @@ impl Figures {
         }
     }
 
+    /// Whether the figures hold for this processor: libraries choose code by what it has.
+    pub fn hold_for(&self, processor: &str) -> bool {
+        self.processor == processor
+    }
+
+    /// Notes the processor that the figures hold for from now on.
+    pub fn keep_processor(&mut self, processor: &str) {
+        processor.clone_into(&mut self.processor);
+    }
+
     /// Takes a count as the figure from now on.
     pub fn keep(&mut self, name: &str, counted: u64) {
         self.figures.insert(name.to_owned(), counted);
@@ -81,8 +98,20 @@ impl Figures {
 
     fn print(&self) -> String {
         let lines = self.figures.iter().map(|(name, figure)| format!("{name} = {figure}\n"));
-        format!("{}\n{}", self.comment, lines.collect::<String>())
+        let lines = lines.collect::<String>();
+        format!("{}\n{PROCESSOR} \"{}\"\n{lines}", self.comment, self.processor)
     }
+}
+
+/// The processor's architecture and those of its features by which code is chosen at run time.
+pub fn processor() -> String {
+    const FEATURES: &[&str] =
+        &["aes", "avx", "avx2", "bmi2", "erms", "fma", "pclmulqdq", "rdrand", "sse4_2"];
+    let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = facts.lines().find_map(|line| line.strip_prefix("flags")).unwrap_or_default();
+    let has = |feature: &&&str| flags.split_whitespace().any(|flag| flag == **feature);
+    let features = FEATURES.iter().filter(has).copied();
+    [std::env::consts::ARCH].into_iter().chain(features).collect::<Vec<_>>().join(" ")
 }
 
 impl Verdict {
@@ -123,8 +152,14 @@ mod tests {
 
     #[test]
     fn printing_keeps_comments() {
-        let text = "# Why.\n# And how.\n\na = 5\nb = 1000\n";
+        let text = "# Why.\n# And how.\n\nprocessor = \"x86_64 avx\"\na = 5\nb = 1000\n";
         assert_eq!(Figures::parse(text).unwrap().print(), text);
+    }
+
+    #[test]
+    fn figures_hold_for_one_processor() {
+        let figures = Figures::parse("processor = \"x86_64 avx\"\na = 5\n").unwrap();
+        assert!(figures.hold_for("x86_64 avx") && !figures.hold_for("x86_64 avx avx2"));
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl AccountStatement<'_> {
         }
         // As the reference does, only now: what history forbids is said first.
         self.check_current_password(&present, auth.replace.as_deref())?;
-        self.settle_second_password(account, present.authentication_string, auth.retain_current)?;
+        self.update_second_password(account, present.authentication_string, auth.retain_current)?;
         Ok(made)
     }
 
@@ -215,8 +215,8 @@ impl AccountStatement<'_> {
         Ok(())
     }
 
-    /// What becomes of the password that an account had before.
-    fn settle_second_password(
+    /// Keeps the previous password of an account as its second one, or clears the second one.
+    fn update_second_password(
         &self,
         account: &mut Account,
         before: Vec<u8>,

@@ -208,12 +208,12 @@ impl Catalog {
         self.commit(txn.as_mut(), edits, cancel)
     }
 
-    /// Returns when every transaction that committed before is visible to snapshots taken from now on. An engine may acknowledge
-    /// a commit to the session before its log has it; whoever locked a table to read all of it must not miss such rows.
+    /// Waits until every transaction that committed earlier is visible to snapshots taken from now on. An engine may acknowledge
+    /// a commit to the session before its log has it; a statement that locked a table to read all of it must not miss such rows.
     ///
     /// # Errors
     /// I/O.
-    pub fn settle(&self, cancel: &CancelToken) -> Result<()> {
+    pub fn wait_for_earlier_commits(&self, cancel: &CancelToken) -> Result<()> {
         let word = |error: EngineError| error.into_error(cancel);
         let handle = {
             let mut writer = self.writer.lock();

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use catalog::{Event, PrivilegeSet, Routine, Trigger};
 use plugin_api::{EventView, ProgramInformation, RoutineView, TriggerView};
-use programs::{Sight, event_view, routine_view, sight, trigger_view};
+use programs::{RoutineVisibility, event_view, routine_view, trigger_view, visibility_of};
 
 use crate::information::Information;
 
 impl ProgramInformation for Information<'_> {
     fn routines(&self, schema: &str) -> Vec<RoutineView> {
         let snapshot = self.server.catalog().snapshot();
-        let view = |routine: &Arc<Routine>| match sight(routine, self.privileges, self.account) {
-            Sight::Nothing => None,
-            Sight::Name => Some(routine_view(routine, false)),
-            Sight::Text => Some(routine_view(routine, true)),
-        };
+        let view =
+            |routine: &Arc<Routine>| match visibility_of(routine, self.privileges, self.account) {
+                RoutineVisibility::Hidden => None,
+                RoutineVisibility::NameOnly => Some(routine_view(routine, false)),
+                RoutineVisibility::Full => Some(routine_view(routine, true)),
+            };
         snapshot.routines(schema).filter_map(view).collect()
     }
 

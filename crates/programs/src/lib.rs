@@ -36,7 +36,7 @@ pub use routine::{alter_routine, create_routine, drop_routine};
 pub use row_trigger::fire_trigger;
 pub use running::{Origin, Running};
 pub use scheduler::{EventHost, EventScheduler, schedule_events};
-pub use show::{Sight, routine_view, show_create_routine, sight};
+pub use show::{RoutineVisibility, routine_view, show_create_routine, visibility_of};
 pub use state::{ProgramState, keep_plan, kept_plan};
 pub use text::{parse_error, parse_options_of};
 pub use trigger::{create_trigger, drop_trigger, follow_tables, show_create_trigger, trigger_view};

@@ -167,16 +167,16 @@ impl Scheduling {
         let events = snapshot.schemas().flat_map(|schema| snapshot.events(&schema.name));
         for event in events.filter(|event| event.status == EventStatus::Enabled) {
             let zone = self.host.event_zone(event);
-            let moment = match next_run(event, &*zone, since) {
+            let at = match next_run(event, &*zone, since) {
                 Some(at) if at > now => Some(at),
                 Some(_) => self.begin_event(event, &*zone, since, now),
                 None => {
                     // Its last run was before it could be written that it was the last.
-                    let _ = self.settle_event(event, event.executed_micros, true);
+                    let _ = self.finish_event(event, event.executed_micros, true);
                     None
                 }
             };
-            next = [next, moment].into_iter().flatten().min();
+            next = [next, at].into_iter().flatten().min();
         }
         next
     }
@@ -193,7 +193,7 @@ impl Scheduling {
         let Some((id, cancel)) = self.scheduler.begin() else { return retry };
         let executed = Event { executed_micros: Some(now), ..Event::clone(event) };
         let later = next_run(&executed, zone, since);
-        if let Err(error) = self.settle_event(event, Some(now), later.is_none()) {
+        if let Err(error) = self.finish_event(event, Some(now), later.is_none()) {
             self.scheduler.end(id);
             if error.code() != ErrorCode::EVENT_DOES_NOT_EXIST {
                 tracing::error!("event {}.{}: {}", event.schema, event.name, error.message());
@@ -214,8 +214,8 @@ impl Scheduling {
         later
     }
 
-    /// Writes when an event ran; after its last run it is disabled, or gone.
-    fn settle_event(&self, event: &Arc<Event>, executed: Option<i64>, last: bool) -> Result<()> {
+    /// Stores when an event ran; after its last run disables or drops it.
+    fn finish_event(&self, event: &Arc<Event>, executed: Option<i64>, last: bool) -> Result<()> {
         let _guard = self.scheduler.changing();
         let over = Some(event.clone());
         let edit = if last && !event.preserve {

@@ -10,28 +10,32 @@ use types::{CollationId, DataType, SqlMode, TypeKind, Value};
 use crate::host::ProgramHost;
 
 /// How much of a routine an account may see.
-pub enum Sight {
-    /// Not that it is there.
-    Nothing,
-    /// That it is there, but not its text.
-    Name,
-    /// All of it.
-    Text,
+pub enum RoutineVisibility {
+    /// Not even that it exists.
+    Hidden,
+    /// That it exists, but not its text.
+    NameOnly,
+    /// Its text too.
+    Full,
 }
 
-/// How much of a routine an account may see.
-pub fn sight(routine: &Routine, privileges: &EffectivePrivileges, account: &AccountName) -> Sight {
+/// Returns how much of a routine an account may see.
+pub fn visibility_of(
+    routine: &Routine,
+    privileges: &EffectivePrivileges,
+    account: &AccountName,
+) -> RoutineVisibility {
     let held = privileges.on_routine(&routine.schema, routine.kind, &routine.name);
     let listed = PrivilegeSet::ALL_ROUTINE | PrivilegeSet::CREATE_ROUTINE;
     if *routine.definer == *account.to_string()
         || privileges.has_dynamic("SHOW_ROUTINE")
         || privileges.global().contains(PrivilegeSet::SELECT)
     {
-        Sight::Text
+        RoutineVisibility::Full
     } else if held.intersects(listed) {
-        Sight::Name
+        RoutineVisibility::NameOnly
     } else {
-        Sight::Nothing
+        RoutineVisibility::Hidden
     }
 }
 
@@ -140,8 +144,10 @@ pub fn show_create_routine<H: ProgramHost + ?Sized>(
     let (schema, name) = host.qualify(name)?;
     let snapshot = host.snapshot();
     let known = snapshot.routine(&schema, kind, &name);
-    let visible = known.map(|routine| sight(routine, host.privileges(), host.account()));
-    let (Some(routine), Some(Sight::Name | Sight::Text)) = (known, &visible) else {
+    let visible = known.map(|routine| visibility_of(routine, host.privileges(), host.account()));
+    let (Some(routine), Some(RoutineVisibility::NameOnly | RoutineVisibility::Full)) =
+        (known, &visible)
+    else {
         bail!(SP_DOES_NOT_EXIST, kind.as_str(), name);
     };
     let (title, create) = match kind {
@@ -154,7 +160,7 @@ pub fn show_create_routine<H: ProgramHost + ?Sized>(
         Value::text(&routine.name),
         Value::text(&view.sql_mode),
         match visible {
-            Some(Sight::Text) => Value::text(&create_text(routine)),
+            Some(RoutineVisibility::Full) => Value::text(&create_text(routine)),
             _ => Value::Null,
         },
         Value::text(&view.session_charset),

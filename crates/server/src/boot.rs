@@ -15,8 +15,8 @@ use sys::sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
 use crate::data_directory::DataDirectory;
-use crate::door::{Door, Entrance};
 use crate::engines::{Engines, StorageOptions};
+use crate::gate::{Entrance, RecoveryGate};
 use crate::options::{HELP, Options, Request};
 use crate::recovery::RecoveryState;
 use crate::stop::Stop;
@@ -85,7 +85,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
         warn!("################################################################");
     }
     let Some((engines, early)) = open_engines(options, directory, &state, &stop)? else {
-        info!("stopped while recovering; the next start begins anew");
+        info!("stopped while recovering; recovery restarts at the next start");
         return Ok(());
     };
     if !engines.default.is_durable() {
@@ -95,9 +95,9 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     let server = open_server(options, directory, &engines, registry.clone(), &stop)?;
     server.set_fact("storage_sync_us", &engines.sync_micros.to_string())?;
     let listeners = match early {
-        Some((door, listeners)) => {
+        Some((gate, listeners)) => {
             tell_port(&listeners, &server)?;
-            door.open_to(server.clone());
+            gate.open_to(server.clone());
             listeners
         }
         None => {
@@ -137,9 +137,9 @@ fn write_pid(path: &Path) -> std::io::Result<()> {
 
 type Listeners = Vec<Box<dyn RunningListener>>;
 /// The engines, and when opening them took long the listeners that answered meanwhile.
-type Opened = (Engines, Option<(Arc<Door>, Listeners)>);
+type Opened = (Engines, Option<(Arc<RecoveryGate>, Listeners)>);
 
-/// Opens storage. When that takes longer than clients like to try again, connections are accepted and told how far it is. `None`: it was to stop.
+/// Opens storage. When that takes longer than clients like to try again, connections are accepted and told how far it is. `None`: shutdown was requested.
 fn open_engines(
     options: &Options,
     directory: &DataDirectory,
@@ -149,7 +149,7 @@ fn open_engines(
     /// A start without much to recover is over by then. Until then connections are refused, which every client takes for a server
     /// that is not up yet; a session that is accepted earlier has to connect again.
     const SHORT_START: Duration = Duration::from_secs(2);
-    const MOMENT: Duration = Duration::from_millis(100);
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
     if options.in_memory {
         return Ok(Some((Engines::in_memory(), None)));
     }
@@ -185,23 +185,23 @@ fn open_engines(
     }
     let waiting = Engines::recovering(state);
     let registry = Arc::new(plugins::registry(&waiting, &directory.io_times));
-    let root = RootAccount { os_user: directory.owner(), password: Some(nobody_knows()?) };
+    let root = RootAccount { os_user: directory.owner(), password: Some(unusable_password()?) };
     let server = make_server(options, directory, &waiting, registry.clone(), stop, root)?;
-    let door = Door::new(server, state.clone());
-    let listeners = listen(options, directory, Arc::new(Entrance(door.clone())), &registry)?;
+    let gate = RecoveryGate::new(server, state.clone());
+    let listeners = listen(options, directory, Arc::new(Entrance(gate.clone())), &registry)?;
     info!("accepting connections; storage is being recovered");
     loop {
         if stop.is_asked() {
             return Ok(None);
         }
-        if let Some(engines) = opening.wait_for(MOMENT) {
-            return Ok(Some((engines?, Some((door, listeners)))));
+        if let Some(engines) = opening.wait_for(POLL_INTERVAL) {
+            return Ok(Some((engines?, Some((gate, listeners)))));
         }
     }
 }
 
-/// A password for an account that nobody shall use with one.
-fn nobody_knows() -> BootResult<String> {
+/// A random unusable password: nobody is told it.
+fn unusable_password() -> BootResult<String> {
     let mut noise = [0; 16];
     sys::entropy::fill(&mut noise)?;
     Ok(noise.iter().map(|byte| format!("{byte:02x}")).collect())

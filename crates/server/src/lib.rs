@@ -4,8 +4,8 @@
 
 mod boot;
 mod data_directory;
-mod door;
 mod engines;
+mod gate;
 mod log;
 mod options;
 mod plugins;

@@ -36,7 +36,7 @@ Usage: squalld [--NAME=VALUE]...
   --innodb-buffer-pool-size=N[K|M|G]  memory for pages (a quarter of the memory there is)
   --skip-ssl               no TLS
   --log-archive-directory=DIR  gets a copy of the log, to roll backups forward
-  --restore-from=DIR       make the data directory from a backup, and end
+  --restore-from=DIR       make the data directory from a backup, then exit
   --restore-archive=DIR    with the log that --log-archive-directory collected
   --restore-until=WHEN     up to 'YYYY-MM-DD hh:mm:ss[.ffffff]' (UTC) or a position
   --unsafe-no-sync         never wait for the disk: a crash of the machine destroys the data; for tests
@@ -228,7 +228,7 @@ impl Options {
             }
         };
         let port = last("port").unwrap_or("3306");
-        let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
+        let port = port.parse().map_err(|_| format!("'{port}' is not a valid port"))?;
         let networking = !is_on(last("skip_networking"));
         let bind_addresses = if networking {
             bind_addresses(last("bind_address").unwrap_or("127.0.0.1"))?

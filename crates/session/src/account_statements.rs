@@ -26,7 +26,7 @@ impl Session {
         if passwords.is_empty() {
             self.send_ok(sink, OkInfo { commit, ..OkInfo::default() })?;
         } else {
-            let commit = self.settled(commit)?;
+            let commit = self.commit_for_reply(commit)?;
             let state = OkInfo { commit, ..self.state_info() };
             let rows: Vec<_> = passwords.iter().map(password_row).collect();
             send_rows(sink, &password_columns(), &rows, &state)?;

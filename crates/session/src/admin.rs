@@ -120,7 +120,7 @@ fn flush_tables(
             let locks = session.server.metadata_locks.clone();
             let guard = locks.lock(session.shared.id, &wanted, timeout, &session.shared.cancel)?;
             let cancel = session.shared.cancel.clone();
-            sys::blocking::blocking(|| session.server.catalog.settle(&cancel))?;
+            sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
             session.locked.global_read = Some(guard);
             Ok(())
         }

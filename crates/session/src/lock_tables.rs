@@ -110,7 +110,7 @@ impl Session {
             &self.shared.cancel,
         )?;
         let cancel = self.shared.cancel.clone();
-        sys::blocking::blocking(|| self.server.catalog.settle(&cancel))?;
+        sys::blocking::blocking(|| self.server.catalog.wait_for_earlier_commits(&cancel))?;
         self.locked.put(locked, guard);
         Ok(())
     }

@@ -263,7 +263,7 @@ impl FrontCache {
         {
             own.hits += 1;
             if own.hits >= FRONT_HITS {
-                own.settle();
+                own.write_back_hits();
             }
             return Some(own.local.clone());
         }
@@ -271,7 +271,7 @@ impl FrontCache {
         let local = Arc::new(entry.planned.clone());
         let new = FrontSlot { hash, entry, local: local.clone(), hits: 1 };
         if let Some(mut old) = slot.replace(new) {
-            old.settle();
+            old.write_back_hits();
         }
         Some(local)
     }
@@ -284,7 +284,7 @@ impl FrontCache {
 }
 
 impl FrontSlot {
-    fn settle(&mut self) {
+    fn write_back_hits(&mut self) {
         self.entry.hits.fetch_add(u64::from(self.hits), Ordering::Relaxed);
         self.entry.used.store(true, Ordering::Relaxed);
         self.hits = 0;
@@ -294,7 +294,7 @@ impl FrontSlot {
 impl Drop for FrontCache {
     fn drop(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
-            slot.settle();
+            slot.write_back_hits();
         }
     }
 }

@@ -15,7 +15,7 @@ use types::{DataType, TypeKind, Value};
 
 use crate::plan_cache::{LiftedText, LocalPlan, PlanContext, PlanSettings};
 use crate::planned::Planned;
-use crate::prepared_texts::{PreparedText, Way};
+use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::server::Server;
 use crate::session::Session;
 use crate::status::Counter;
@@ -574,13 +574,13 @@ impl Session {
         self.statement.runs_prepared = true;
         let running =
             Running { source: &text.source, parameters, origin: Origin::Prepared, kept: None };
-        match &text.way {
-            Way::Planned => {
+        match &text.execution {
+            PreparedExecution::Planned => {
                 let planned = self.plan_prepared(text, None, parameters)?;
                 self.run_to_client(&planned, parameters, sink)
             }
-            Way::Kept(statement) => self.run_statement(statement, &running, sink),
-            Way::Read => {
+            PreparedExecution::Kept(statement) => self.run_statement(statement, &running, sink),
+            PreparedExecution::Read => {
                 let statement = self.reading().parse(&text.source)?;
                 self.run_statement(&statement, &running, sink)
             }

@@ -17,12 +17,12 @@ pub(crate) struct PreparedText {
     /// The bits of the SQL mode that decide how it is read.
     pub(crate) mode: u64,
     pub(crate) parameters: u32,
-    pub(crate) way: Way,
+    pub(crate) execution: PreparedExecution,
 }
 
 /// How a prepared statement is run.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum PreparedExecution {
     /// By its plan.
     Planned,
     /// As it was read once: begins and ends of transactions, which run often and are small.
@@ -33,7 +33,7 @@ pub(crate) enum Way {
 
 impl PreparedText {
     pub(crate) fn is_planned(&self) -> bool {
-        matches!(self.way, Way::Planned)
+        matches!(self.execution, PreparedExecution::Planned)
     }
 
     /// Digest for the plan cache, under the server's secret.
@@ -46,7 +46,11 @@ impl PreparedText {
     /// Bytes that it takes with its places in tables and allocations.
     pub(crate) fn size_bytes(&self) -> usize {
         // Two counts before the value, a place in the table with room for growth, and what allocations round up to.
-        let kept = if matches!(self.way, Way::Kept(_)) { size_of::<Statement>() } else { 0 };
+        let kept = if matches!(self.execution, PreparedExecution::Kept(_)) {
+            size_of::<Statement>()
+        } else {
+            0
+        };
         size_of::<Self>()
             + kept
             + 2 * size_of::<usize>()
@@ -126,7 +130,12 @@ mod tests {
     use super::*;
 
     fn text(source: &str, mode: u64) -> PreparedText {
-        PreparedText { source: source.as_bytes().into(), mode, parameters: 0, way: Way::Planned }
+        PreparedText {
+            source: source.as_bytes().into(),
+            mode,
+            parameters: 0,
+            execution: PreparedExecution::Planned,
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use types::SqlMode;
 use variables::Settings;
 
 use crate::placeholders::is_blank;
-use crate::prepared_texts::{PreparedText, Way};
+use crate::prepared_texts::{PreparedExecution, PreparedText};
 use crate::session::Session;
 
 /// Most parameters of a statement.
@@ -66,14 +66,17 @@ impl Reading<'_> {
             | Statement::Do(_) => true,
             _ => false,
         };
-        let way = match &statement {
+        let execution = match &statement {
             Statement::StartTransaction(_) | Statement::Commit(_) | Statement::Rollback(_) => {
-                Way::Kept(Box::new(statement.clone()))
+                PreparedExecution::Kept(Box::new(statement.clone()))
             }
-            statement if has_plan && !crate::hinted::sets_variables(statement) => Way::Planned,
-            _ => Way::Read,
+            statement if has_plan && !crate::hinted::sets_variables(statement) => {
+                PreparedExecution::Planned
+            }
+            _ => PreparedExecution::Read,
         };
-        let text = PreparedText { source, mode: self.mode(), parameters: parameters as u32, way };
+        let text =
+            PreparedText { source, mode: self.mode(), parameters: parameters as u32, execution };
         Ok((text, statement))
     }
 

@@ -187,7 +187,7 @@ impl Session {
 
     /// Sends an OK with the present state.
     pub(crate) fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()> {
-        let commit = self.settled(ok.commit)?;
+        let commit = self.commit_for_reply(ok.commit)?;
         let state = self.state_info();
         let merged = OkInfo {
             affected_rows: ok.affected_rows,

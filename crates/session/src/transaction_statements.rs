@@ -16,7 +16,7 @@ impl Session {
     /// After a statement that did its work, before its reply: commits unless a transaction is open.
     pub(crate) fn finish_transaction_scope(&mut self) -> Result<Option<CommitHandle>> {
         let handle = self.transactions.finish_scope(&self.settings)?;
-        self.settled(handle)
+        self.commit_for_reply(handle)
     }
 
     /// After a statement that failed: a statement of its own is undone.
@@ -27,9 +27,12 @@ impl Session {
         self.transactions.abort_scope(error, &self.settings);
     }
 
-    /// What the reply to a statement has to wait for. When others follow in the same text, which must see what it did, the wait
-    /// is here.
-    pub(crate) fn settled(&self, commit: Option<CommitHandle>) -> Result<Option<CommitHandle>> {
+    /// Returns the commit that the reply to a statement has to wait for. When other statements follow in the same text, they must see its
+    /// changes: then it waits here and returns `None`.
+    pub(crate) fn commit_for_reply(
+        &self,
+        commit: Option<CommitHandle>,
+    ) -> Result<Option<CommitHandle>> {
         match commit {
             Some(handle) if self.statement.more_results => {
                 self.transactions.wait_for(&handle).map(|()| None)

@@ -46,7 +46,7 @@ pub(crate) fn alter_by_copy(
     };
     let cancel = session.shared.cancel.clone();
     // What others committed before the lock was granted must be in the copy's snapshot.
-    sys::blocking::blocking(|| session.server.catalog.settle(&cancel))?;
+    sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     let txn = session.transactions.transaction(engine)?;
     for part in new.engine_tables() {
         txn.create_table(&part).map_err(|error| error.into_error(&cancel))?;

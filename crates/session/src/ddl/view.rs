@@ -161,7 +161,7 @@ pub(crate) fn understood_query(
     let parsed = syntax::parse_one(&text, &session.reading().options())
         .map_err(|error| programs::parse_error(&error))?;
     let Statement::Query(mut query) = parsed.0 else {
-        return Err(errors::Error::internal("the query of a view is none"));
+        return Err(errors::Error::internal("the body of a view is not a query"));
     };
     let mut items = items_mut(&mut query.body);
     for (position, name) in renamed {

@@ -124,7 +124,7 @@ fn exchange_rows(
     let cancel = session.shared.cancel.clone();
     let word = |error: engine_api::EngineError| error.into_error(&cancel);
     // What others committed before the locks were granted must be seen.
-    sys::blocking::blocking(|| session.server.catalog.settle(&cancel))?;
+    sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     let counter =
         session.transactions.engine(&other.engine)?.auto_increment_next(other.id).map_err(word)?;
     let mut new = Table::clone(other);

@@ -44,7 +44,7 @@ pub(super) fn empty_partitions(
     let cancel = session.shared.cancel.clone();
     sys::blocking::blocking(|| {
         // What others committed before the lock was granted must be seen.
-        session.server.catalog.settle(&cancel)?;
+        session.server.catalog.wait_for_earlier_commits(&cancel)?;
         let txn = session.transactions.transaction(&table.engine)?;
         for number in gone {
             match range_of(table, *number) {

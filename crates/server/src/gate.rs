@@ -1,6 +1,6 @@
 //! Connections while storage is being recovered: they are accepted, may ask how far it is, and are sent away from everything else.
 //!
-//! Until storage is open the door leads to a small server of its own, without accounts and tables, whose engine only tells of recovery.
+//! Until storage is open the gate leads to a small server of its own, without accounts and tables, whose engine only tells of recovery.
 //! Only the administrator is let in. Sessions opened then never reach storage: once it is open they are asked to connect again.
 
 use std::sync::{Arc, OnceLock};
@@ -21,16 +21,16 @@ const ALLOWED: [&str; 5] = ["SELECT", "SHOW", "SET", "DO", "SHUTDOWN"];
 const PROGRESS_TABLE: &str = "recovery_progress";
 
 /// Opens sessions of whichever server there is.
-pub(crate) struct Door {
+pub(crate) struct RecoveryGate {
     waiting: Arc<Server>,
     open: OnceLock<Arc<Server>>,
     state: Arc<RecoveryState>,
 }
 
-impl Door {
+impl RecoveryGate {
     /// Leads to `waiting`.
-    pub(crate) fn new(waiting: Arc<Server>, state: Arc<RecoveryState>) -> Arc<Door> {
-        Arc::new(Door { waiting, open: OnceLock::new(), state })
+    pub(crate) fn new(waiting: Arc<Server>, state: Arc<RecoveryState>) -> Arc<RecoveryGate> {
+        Arc::new(RecoveryGate { waiting, open: OnceLock::new(), state })
     }
 
     /// Leads to `server` from now on.
@@ -61,8 +61,8 @@ impl Door {
     }
 }
 
-/// What listeners are given: the door, and a way to hand itself to sessions.
-pub(crate) struct Entrance(pub(crate) Arc<Door>);
+/// What listeners are given: the gate, and a way to hand itself to sessions.
+pub(crate) struct Entrance(pub(crate) Arc<RecoveryGate>);
 
 impl SessionFactory for Entrance {
     fn server_version(&self) -> String {
@@ -95,7 +95,7 @@ impl SessionFactory for Entrance {
         }
         let request = AuthRequest { database: None, multi_statements: false, ..request.clone() };
         let inner = self.0.waiting.open(info, &request)?;
-        Ok(Box::new(WaitingSession { door: self.0.clone(), inner }))
+        Ok(Box::new(WaitingSession { gate: self.0.clone(), inner }))
     }
 
     fn refused(&self, request: &AuthRequest, kind: &ConnectionKind) -> Option<Error> {
@@ -120,7 +120,7 @@ impl SessionFactory for Entrance {
 
 /// A session opened while storage was closed.
 struct WaitingSession {
-    door: Arc<Door>,
+    gate: Arc<RecoveryGate>,
     inner: Box<dyn SessionHandle>,
 }
 
@@ -144,7 +144,7 @@ fn first_word(sql: &str) -> &str {
 impl WaitingSession {
     fn may_run(&self, sql: &[u8]) -> bool {
         let text = String::from_utf8_lossy(sql);
-        if self.door.is_open() {
+        if self.gate.is_open() {
             return text.to_ascii_lowercase().contains(PROGRESS_TABLE);
         }
         let word = first_word(&text);
@@ -155,14 +155,14 @@ impl WaitingSession {
     fn explain(&self, error: Error) -> Error {
         let missing = [ErrorCode::NO_SUCH_TABLE, ErrorCode::BAD_DB_ERROR, ErrorCode::NO_DB_ERROR];
         match missing.contains(&error.code()) {
-            true => self.door.refusal(),
+            true => self.gate.refusal(),
             false => error,
         }
     }
 
     fn refuse(&self, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
-        sink.error(&self.door.refusal())?;
-        Ok(match self.door.is_open() {
+        sink.error(&self.gate.refusal())?;
+        Ok(match self.gate.is_open() {
             true => CommandOutcome::Close,
             false => CommandOutcome::Continue,
         })
@@ -179,14 +179,14 @@ impl SessionHandle for WaitingSession {
         if !self.may_run(sql) {
             return self.refuse(sink);
         }
-        let mut sink = Explaining { sink, refusal: self.door.refusal() };
+        let mut sink = Explaining { sink, refusal: self.gate.refusal() };
         self.inner.query(sql, attributes, &mut sink)
     }
 
     fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo> {
         match self.may_run(sql) {
             true => self.inner.prepare(sql).map_err(|error| self.explain(error)),
-            false => Err(self.door.refusal()),
+            false => Err(self.gate.refusal()),
         }
     }
 
@@ -235,7 +235,7 @@ impl SessionHandle for WaitingSession {
     }
 
     fn change_user(&mut self, _: &AuthRequest) -> Result<OkInfo> {
-        Err(self.door.refusal())
+        Err(self.gate.refusal())
     }
 
     fn set_multi_statements(&mut self, _: bool) {}
@@ -278,7 +278,7 @@ mod tests {
     use super::first_word;
 
     #[test]
-    fn the_first_word_stands_behind_comments() {
+    fn the_first_word_follows_comments() {
         assert_eq!(first_word("  /* a */ (SELECT 1)"), "SELECT");
         assert_eq!(first_word("-- x\n# y\nshow tables"), "show");
         assert_eq!(first_word("/* never ends"), "");

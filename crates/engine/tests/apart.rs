@@ -1,5 +1,7 @@
 //! What connections that change rows write in common. Alone in its program: numbers of threads, by which lanes are chosen, are consecutive here.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+
 mod support;
 
 use std::collections::BTreeSet;

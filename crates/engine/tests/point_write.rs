@@ -1,5 +1,7 @@
 //! Changes of rows that are read without a lock: what is written, what is refused, and who waits for whom afterwards.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+
 mod support;
 
 use std::sync::Arc;

@@ -9,10 +9,9 @@ use plan::{BinaryOp, CastKind, Expr, UnaryOp};
 use types::{CollationId, ComparisonKind, DataType, TemporalMode, TypeKind, Value, compare_values};
 
 use crate::Planner;
+use crate::cost::HISTOGRAM_SHARE_MIN;
 use crate::predicate::selectivity;
 
-/// The smallest share that is believed: rows may have come since the histogram was made. The reference's figure.
-const SHARE_MIN: f64 = 0.001;
 /// Bytes of sort keys, behind those that both ends of a bucket have, that tell where between them a text lies.
 const KEY_BYTES: usize = 8;
 
@@ -37,7 +36,7 @@ impl Planner<'_> {
             return selectivity(predicate);
         }
         let known = self.known_share(predicate, wanted_literal);
-        known.map_or_else(|| selectivity(predicate), |share| share.clamp(SHARE_MIN, 1.0))
+        known.map_or_else(|| selectivity(predicate), |share| share.clamp(HISTOGRAM_SHARE_MIN, 1.0))
     }
 
     /// The same, when a histogram tells.

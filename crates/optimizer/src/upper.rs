@@ -8,7 +8,10 @@ use types::{AggregateRole, CollationId, DataType, Value};
 
 use crate::Planner;
 use crate::access::{Goal, sorted_register};
-use crate::cost::{DISTINCT_SHARE, GROUPS_SHARE, RECURSIONS, SORT_COST, UNKNOWN_ROWS};
+use crate::cost::{
+    DISTINCT_SHARE, GROUPS_SHARE, ORDERED_DISTINCT_ROWS_MAX, PARAMETER_LIMIT, RECURSIONS,
+    SORT_COST, UNKNOWN_ROWS,
+};
 use crate::predicate::{conjunction, has_subquery};
 
 /// A planned operator tree with its estimates and properties.
@@ -40,9 +43,6 @@ impl Node {
         self
     }
 }
-
-/// So many distinct rows can be told apart in memory, so that they come as an index gives them.
-const ORDERED_DISTINCT_ROWS_MAX: f64 = 1000.0;
 
 /// The goal below a projection: a MATCH that it computes gives an order itself.
 fn ranked<'g>(goal: &'g Goal, columns: &[(Register, Expr)]) -> Cow<'g, Goal> {
@@ -523,7 +523,6 @@ fn top_count(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
 fn literal_count(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Literal { value: Value::UInt(count), .. } => Some(*count as f64),
-        // A parameter: most are small.
-        _ => Some(20.0),
+        _ => Some(PARAMETER_LIMIT),
     }
 }

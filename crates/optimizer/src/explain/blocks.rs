@@ -268,7 +268,7 @@ impl Blocks<'_, '_> {
         let line = table::scan_line(access, path, filter, context);
         let fetched = context.fetch_estimate(access, path);
         let kept = line.filtered.unwrap_or(100.0) / 100.0 * fetched.rows;
-        let evaluated = prefix.rows * kept * 0.1;
+        let evaluated = prefix.rows * kept * super::cost::ROW;
         prefix.cost += prefix.rows * fetched.cost;
         prefix.rows *= kept;
         let text = |text: Option<String>| text.map(Json::Text);

@@ -7,7 +7,8 @@ use plan::{Access, AggregateMode, JoinKind, Physical, SetOperation, TableAccess}
 
 use super::Context;
 
-const ROW: f64 = 0.1;
+/// Evaluating a row.
+pub(super) const ROW: f64 = 0.1;
 const PAGE: f64 = 0.25;
 /// Rows of a page, when nothing is known.
 const PAGE_ROWS: f64 = 100.0;

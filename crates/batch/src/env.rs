@@ -100,8 +100,8 @@ impl Services<'_> {
                 convert::coerce_in(value, from, coercion, &mut ctx)
             }
             (Conversion::Cast(from, to), value) => types::cast(&value, from, to, &mut ctx),
-            (Conversion::Local, Value::DateTime(moment)) => {
-                Ok(Value::DateTime(convert::to_local(moment, facts.time_zone)))
+            (Conversion::Local, Value::DateTime(timestamp)) => {
+                Ok(Value::DateTime(convert::to_local(timestamp, facts.time_zone)))
             }
             (Conversion::Local, _) => return Err(Unfit),
         };
@@ -118,7 +118,7 @@ pub enum Conversion {
     Argument(DataType, Coercion),
     /// Values of the first type as the second.
     Cast(DataType, DataType),
-    /// Stored moments as local time.
+    /// Stored timestamps as local time.
     Local,
 }
 

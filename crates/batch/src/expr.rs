@@ -798,7 +798,7 @@ fn compare(
     })
 }
 
-/// Dates and moments as packed moments.
+/// Dates and datetimes as packed datetimes.
 fn moments_of(column: &Column) -> Fit<Cow<'_, [u64]>> {
     Ok(match &column.data {
         Data::DateTime(values) => Cow::Borrowed(values.as_slice()),

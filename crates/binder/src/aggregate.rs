@@ -195,7 +195,7 @@ impl<'b> Binder<'b> {
         Ok(register)
     }
 
-    /// Gives every GROUPING() its key (3602 when there is none).
+    /// Gives every GROUPING() its key (3602 when it has none).
     pub(crate) fn resolve_grouping(&mut self) -> Result<()> {
         let block = self.block();
         block.grouping.resize(block.keys.len(), None);
@@ -216,7 +216,7 @@ impl<'b> Binder<'b> {
     }
 }
 
-/// What a function may know of an argument.
+/// The facts that a function may read about an argument.
 pub(crate) fn arg_info(arg: &Expr) -> ArgInfo {
     let constant = match arg {
         Expr::Literal { value, .. } => Some(value.clone()),

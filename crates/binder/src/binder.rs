@@ -1,4 +1,4 @@
-//! The state of binding one statement, and what comes out of it.
+//! The state of binding one statement, and its result.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::reader::{CatalogReader, Notice, RequiredPrivilege, StoredProgram, Var
 use crate::scope::{Block, CteDefinition, NewRow, ScopeTable};
 use crate::spelling::{Change, Spelling};
 
-/// What binding needs of its surroundings.
+/// The environment of binding.
 #[derive(Clone, Copy)]
 pub struct BindInput<'a> {
     /// Schemas and tables, one snapshot.
@@ -36,17 +36,17 @@ pub struct BindInput<'a> {
 /// A bound statement.
 #[derive(Debug)]
 pub struct Bound {
-    /// What it means.
+    /// The logical plan of the statement.
     pub plan: LogicalPlan,
     /// Tables that the plan's instances refer to by position, and all others that it depends on.
     pub tables: Vec<Arc<Table>>,
-    /// What the account must be allowed.
+    /// The privileges that the account must have.
     pub privileges: Vec<RequiredPrivilege>,
-    /// Types of the parameters: as given, or inferred from where they stand.
+    /// Types of the parameters: as given, or inferred from their context.
     pub parameters: Vec<DataType>,
-    /// Texts of warnings 1287 that each execution raises: uses of what the reference calls deprecated.
+    /// Texts of warnings 1287 that each execution raises: uses of features that the reference calls deprecated.
     pub deprecations: Vec<&'static str>,
-    /// Other warnings of each execution: hints that name what is not there.
+    /// Other warnings of each execution: hints with unknown names.
     pub notices: Vec<Notice>,
     /// Tables and views that the statement names itself.
     pub references: Vec<Reference>,
@@ -77,7 +77,7 @@ impl NamedView {
     }
 }
 
-/// A table or a view as a statement names it; LOCK TABLES looks at aliases.
+/// A table or a view as a statement names it; LOCK TABLES uses the aliases.
 #[derive(Clone, Debug)]
 pub struct Reference {
     /// Schema.
@@ -97,9 +97,9 @@ pub struct Binder<'a> {
     pub(crate) instances: Vec<TableInstance>,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) subqueries: Vec<LogicalSubquery>,
-    /// Which subqueries stand inside derived tables that are computed before the statement writes anything.
+    /// Subqueries inside derived tables that are computed before the statement writes anything.
     pub(crate) computed_before: Vec<Range<usize>>,
-    /// Views that the statement itself names, and which table references stand inside them.
+    /// Views that the statement itself names, and the table references inside them.
     pub(crate) named_views: Vec<NamedView>,
     pub(crate) ctes: Vec<LogicalCte>,
     pub(crate) next_cte: u32,
@@ -117,9 +117,9 @@ pub struct Binder<'a> {
     pub(crate) view_depth: u32,
     /// An expression of a table's definition is bound: its value must not depend on the session.
     pub(crate) in_definition: bool,
-    /// What the views bound so far ask of rows written through them.
+    /// Conditions of the views bound so far on rows written through them.
     pub(crate) view_checks: Vec<plan::ViewCheck>,
-    /// What PARTITION (..) asks of rows of table references.
+    /// Conditions of PARTITION (..) on rows of table references.
     pub(crate) selections: Vec<(InstanceId, plan::Expr)>,
     /// Table references inside views that cannot be written through.
     pub(crate) read_only: Vec<InstanceId>,
@@ -147,9 +147,9 @@ pub struct Binder<'a> {
     pub(crate) has_placeholders: bool,
     /// Tables of the SELECT that was bound last, when its rows are those of its tables (no grouping).
     pub(crate) last_tables: Vec<ScopeTable>,
-    /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` means.
+    /// ON DUPLICATE KEY UPDATE: the row that `VALUES(column)` reads.
     pub(crate) insert_values: Option<NewRow>,
-    /// What names mean, where the text is to be spelled anew.
+    /// The resolved names, when the text is to be rewritten with them.
     pub(crate) spelling: Option<Spelling>,
 }
 
@@ -230,8 +230,8 @@ impl<'a> Binder<'a> {
     /// Binds `statement`, whose spans refer to `source`.
     ///
     /// # Errors
-    /// Everything that is wrong with a statement before it runs: unknown names, ambiguity, operand counts, collations; 1235 for
-    /// what is not built.
+    /// Every fault of a statement that shows before it runs: unknown names, ambiguity, operand counts, collations; 1235 for
+    /// unsupported features.
     pub fn bind(mut self, statement: &syntax::Statement, source: &'a [u8]) -> Result<Bound> {
         self.source = Cow::Borrowed(source);
         let mut statement = self.bind_statement(statement)?;
@@ -268,12 +268,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What a parameter is taken for where nothing tells its type.
+    /// The type of a parameter whose context does not determine one.
     pub(crate) fn default_parameter_type(&self) -> DataType {
         DataType::varchar(16_383, self.input.bind.collation_connection)
     }
 
-    /// Notes a use of what the reference calls deprecated; nothing inside a view counts.
+    /// Notes a use of a deprecated feature; nothing inside a view counts.
     pub(crate) fn deprecate(&mut self, text: &'static str) {
         if self.view_depth == 0 && self.deprecations.len() < DEPRECATIONS_MAX {
             self.deprecations.push(text);

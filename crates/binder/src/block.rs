@@ -1,4 +1,4 @@
-//! What names mean in query blocks.
+//! Name resolution in query blocks.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Binder<'_> {
         Ok(self.resolve(name)?.expr)
     }
 
-    /// Finds what `name` means, in the innermost block that knows it.
+    /// Resolves `name` in the innermost block that has it.
     pub(crate) fn resolve(&mut self, name: &ast::ColumnName) -> Result<Resolved> {
         for level in (0..self.blocks.len()).rev() {
             if self.blocks[level].hidden > 0 {
@@ -79,7 +79,7 @@ impl Binder<'_> {
     fn resolve_in(&mut self, level: usize, name: &ast::ColumnName) -> Result<Option<Resolved>> {
         let block = &self.blocks[level];
         let resolved = |expr| Some(Resolved { expr, level, place: None, from_list: false });
-        // A subquery sees the tables of the blocks around it first, then what their select lists show.
+        // A subquery sees the tables of the blocks around it first, then their select lists.
         let from_inside = level + 1 < self.blocks.len();
         if block.clause == Clause::Having && block.in_aggregate == 0 && !from_inside {
             let listed = self.resolve_listed(level, name)?;
@@ -213,7 +213,7 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    /// With USING, one of two equal columns stands for both.
+    /// With USING, one of two equal columns represents both.
     fn same_visible(&self, level: usize, a: (usize, usize), b: (usize, usize)) -> bool {
         let Some(visible) = &self.blocks[level].visible else { return false };
         let shown = |place: (usize, usize)| visible.iter().any(|c| (c.table, c.column) == place);

@@ -42,7 +42,7 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
     }
 }
 
-/// Characters that JSON_VALUE returns unless told otherwise.
+/// Characters that JSON_VALUE returns by default.
 const JSON_VALUE_LENGTH: u32 = 512;
 
 impl<'b> Binder<'b> {
@@ -148,7 +148,7 @@ impl<'b> Binder<'b> {
         self.bind_args_of(function, &called, &args)
     }
 
-    /// A call of what is no function of the server.
+    /// A call of a function that is not built into the server.
     fn bind_stored_function(&mut self, call: &ast::FunctionCall) -> Result<Expr> {
         let schema = match &call.schema {
             Some(schema) => Some(&*schema.text),
@@ -275,7 +275,7 @@ impl<'b> Binder<'b> {
         self.case(vec![(equal, null)], Some(first), operation)
     }
 
-    /// The collation of an expression's text; binary for what is no text.
+    /// The collation of an expression's text; binary for an expression that is not text.
     fn bind_collation_of(&mut self, arg: &ast::Expr) -> Result<&'static charset::Collation> {
         let ty = self.bind_single(arg)?.ty();
         let id = if is_stringy(&ty) { ty.collation } else { CollationId::BINARY };
@@ -417,7 +417,7 @@ impl<'b> Binder<'b> {
         self.system_variable(&ast::SystemVar { scope: None, component: None, name })
     }
 
-    /// The collation that the texts have in common that a function works on; 1267 when there is none. `None`: it does not matter.
+    /// The common collation of a function's text arguments; 1267 when they have none. `None`: it does not matter.
     fn common_collation(
         &self,
         function: &ScalarFunction,
@@ -439,7 +439,7 @@ impl<'b> Binder<'b> {
         collation::aggregate(texts, connection, &called.to_ascii_lowercase(), differing).map(Some)
     }
 
-    /// Text constants beside columns take the collation in which the call works.
+    /// Text constants combined with columns take the collation of the call.
     fn adopt_collation(&self, name: &str, args: &mut [Expr]) {
         let fixed = |arg: &Expr| matches!(arg, Expr::Literal { .. } | Expr::Parameter { .. });
         let mixed = args.iter().any(|arg| arg.ty().is_text() && fixed(arg))
@@ -589,7 +589,7 @@ impl<'b> Binder<'b> {
     }
 }
 
-/// A string and a literal, with a sign or a collation perhaps: what NAME_CONST takes.
+/// A string or a literal, perhaps with a sign or a collation: an argument of NAME_CONST.
 fn is_name_and_value(args: &[ast::Expr]) -> bool {
     let literal = |expr: &ast::Expr| matches!(expr.kind, ExprKind::Literal(_));
     let value = match &args[1].kind {
@@ -606,7 +606,7 @@ fn collation_fact(name: &str) -> Expr {
     Expr::literal(Value::text(name), ty)
 }
 
-/// What is true or false in JSON is a predicate; what only passes its value on is a number.
+/// A JSON true or false comes from a predicate; an expression that only passes a value on is a number.
 fn number_unless_predicate(arg: &mut Expr) {
     if !arg.ty().is_truth() || is_predicate(arg) {
         return;
@@ -619,7 +619,7 @@ fn number_unless_predicate(arg: &mut Expr) {
     }
 }
 
-/// Whether an expression is one that says yes or no, by what it is and not by its type.
+/// Whether an expression is a predicate by its form, not by its type.
 fn is_predicate(expr: &Expr) -> bool {
     use plan::SubqueryKind::Scalar;
     !matches!(

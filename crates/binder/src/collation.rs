@@ -11,7 +11,7 @@ use crate::typing::is_stringy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Coercibility {
     Explicit = 0,
-    /// What operands that do not agree have; only COLLATE can still decide.
+    /// Operands that do not agree; only COLLATE can still decide.
     Undecided = 1,
     Implicit = 2,
     SystemConstant = 3,
@@ -35,7 +35,7 @@ impl Coercibility {
     }
 }
 
-/// What columns declared in latin1 have: latin1 gives way to Unicode.
+/// The collation of columns declared in latin1: latin1 gives way to Unicode.
 const STANDS_FOR_LATIN1: &str = "utf8mb4_swedish_ci";
 
 /// The operation of columns of a set operation.
@@ -141,7 +141,7 @@ fn is_superset(left: Wanted, right: Wanted) -> bool {
         || (right.ascii && (stronger || (same && !left.ascii)))
 }
 
-/// Operands of one character set whose collations differ, which a COLLATE behind them can still decide: they have the binary
+/// Operands of one character set whose collations differ, which a following COLLATE can still decide: they have the binary
 /// collation of the set.
 fn undecided(charset: &str) -> Wanted {
     let collation = charset::collation_by_name(&format!("{charset}_bin"));
@@ -153,7 +153,7 @@ fn undecided(charset: &str) -> Wanted {
 const APART: Wanted =
     Wanted { collation: CollationId::BINARY, strength: Coercibility::Undecided, ascii: false };
 
-/// What an operation does with operands of one character set whose collations differ.
+/// The rule of an operation for operands of one character set whose collations differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Differing {
     /// It compares: an error.
@@ -162,7 +162,7 @@ pub(crate) enum Differing {
     Binary,
 }
 
-/// What two operands come to; `None`: they have two different COLLATE.
+/// The collation of two operands; `None`: they have two different COLLATE.
 fn agree(a: Wanted, b: Wanted) -> Option<Wanted> {
     let (x, y) =
         (charset::collation_or_binary(a.collation), charset::collation_or_binary(b.collation));

@@ -1,4 +1,4 @@
-//! Comparisons: rows taken apart, constants converted to the type of what they are compared with, the collation of texts.
+//! Comparisons: rows taken apart, constants converted to the type that they are compared with, the collation of texts.
 
 use errors::{Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr};
@@ -41,7 +41,7 @@ impl Binder<'_> {
         self.comparison(op, a, b)
     }
 
-    /// What is compared with one another: hexadecimal literals are numbers beside numbers.
+    /// Binds operands that are compared with one another: hexadecimal literals are numbers when compared with numbers.
     pub(crate) fn bind_compared(&mut self, sides: &[&ast::Expr]) -> Result<Vec<Expr>> {
         let mut bound = Vec::with_capacity(sides.len());
         for side in sides {
@@ -94,7 +94,7 @@ impl Binder<'_> {
         Ok(binary(op, left, right, collation, ty))
     }
 
-    /// A constant text that is compared with a date must be one; what a client binds is not held to it.
+    /// A constant text that is compared with a date must be one; a client's parameter need not be.
     fn demand_date(&self, constant: &mut Expr, other: &Expr) {
         let other = match other {
             Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => operand.ty().kind,
@@ -191,7 +191,7 @@ impl Binder<'_> {
         } else if has_date(&b) && is_stringy(&a) {
             left = beside_date(left);
         } else if a.kind == TypeKind::Time && b.is_string() {
-            // A TIME that is no column compares with text as text.
+            // A TIME that is not a column compares with text as text.
             left = to_text(left, b.collation, CastKind::Implicit);
         } else if b.kind == TypeKind::Time && a.is_string() {
             right = to_text(right, a.collation, CastKind::Implicit);
@@ -419,7 +419,7 @@ pub(crate) fn is_binary_literal(expr: &ast::Expr) -> bool {
     )
 }
 
-/// A TIME beside text compares as text, unless it is a column beside a constant.
+/// A TIME compares with text as text, unless a column is compared with a constant.
 fn is_computed_time(time: &Expr, text: &Expr) -> bool {
     let is_column = crate::grouping::plain_register(time).is_some();
     time.ty().kind == TypeKind::Time && text.ty().is_string() && !(is_column && is_fixed(text))
@@ -448,7 +448,7 @@ fn temporal_cast(text: Expr, ty: &DataType) -> Expr {
     cast(text, target)
 }
 
-/// Texts and numbers in one BETWEEN all compare as doubles, but for a column of numbers between constants.
+/// Texts and numbers in one BETWEEN all compare as doubles, except for a column of numbers between constants.
 fn as_numbers_if_mixed(exprs: [Expr; 3]) -> [Expr; 3] {
     let [operand, low, high] = &exprs;
     let types = exprs.each_ref().map(Expr::ty);
@@ -477,7 +477,7 @@ fn beside_date(value: Expr) -> Expr {
     Expr::Cast { operand: Box::new(value), kind: CastKind::BesideDate, ty }
 }
 
-/// A constant text among several that are compared with a date or a time: one that is none is zero, not NULL.
+/// A constant text among several that are compared with a date or a time: an invalid one is zero, not NULL.
 fn never_null(value: Expr) -> Expr {
     match value {
         Expr::Cast { operand, kind: CastKind::Implicit, ty }
@@ -549,7 +549,7 @@ fn plain_member(expr: Expr, ty: &DataType, other: &DataType) -> Expr {
     to_text(expr, ty.collation, CastKind::Implicit)
 }
 
-/// Geometries are equal or not, and that is all that operators know of them.
+/// Geometries can only be compared for equality.
 ///
 /// # Errors
 /// 1210.

@@ -23,7 +23,7 @@ impl Binder<'_> {
         match &expr.kind {
             ExprKind::Literal(literal) => self.bind_literal(literal),
             ExprKind::Param(index) => {
-                // A literal that the plan cache lifted stands in the text as it is.
+                // A literal that the plan cache lifted remains in the text.
                 self.has_placeholders |= expr.span.of(&self.source) == b"?";
                 Ok(self.parameter(*index, None))
             }
@@ -159,7 +159,7 @@ impl Binder<'_> {
         self.bind_single(expr)
     }
 
-    /// An expression whose truth is asked; 3986 warns of documents.
+    /// An expression used as a condition; 3986 warns of documents.
     pub(crate) fn bind_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.bind_number(expr)?;
         if bound.ty().kind == TypeKind::Json {
@@ -168,7 +168,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// What a function gives as text although it is a moment counts with all its digits.
+    /// A datetime that a function returns as text counts with all its digits.
     pub(crate) fn moment_number(&mut self, expr: Expr) -> Expr {
         if !is_moment_text(&expr) {
             return expr;
@@ -328,7 +328,7 @@ impl Binder<'_> {
         for (when, then) in &case.whens {
             let mut when = if numeric { self.bind_number(when)? } else { self.bind_single(when)? };
             if let Some(operand) = &operand {
-                // A text that is no date is only warned of here.
+                // A text that is not a date only raises a warning here.
                 when = match operand {
                     Expr::Row(_) => self.comparison(BinaryOp::Equal, operand.clone(), when)?,
                     _ => self.scalar_comparison(BinaryOp::Equal, operand.clone(), when)?,
@@ -519,7 +519,7 @@ impl Binder<'_> {
 
     fn bind_collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
         let operand = self.bind_single(expr)?;
-        // The text of what is none is in whatever character set is asked for.
+        // A value that is not text is converted to the requested collation's character set.
         let operand = match charset::collation_by_name(name) {
             _ if operand.ty().is_string() => operand,
             Some(wanted) => to_text(operand, wanted.id, CastKind::Implicit),
@@ -542,15 +542,15 @@ fn collation_for(name: &str, current: CollationId) -> Result<CollationId> {
     Ok(wanted.id)
 }
 
-/// Whether it is a moment as a function's text.
+/// Whether it is a datetime that a function returns as text.
 pub(crate) fn is_moment_text(expr: &Expr) -> bool {
     let Expr::Function { function, args, ty } = expr else { return false };
-    let is_moment = match function.traits.moment_text {
+    let is_datetime = match function.traits.moment_text {
         MomentText::Never => false,
         MomentText::Always => true,
         MomentText::FromDates => args.iter().any(|arg| arg.ty().has_date()),
     };
-    is_moment && ty.is_text()
+    is_datetime && ty.is_text()
 }
 
 /// 1241 when `expr` is a row.
@@ -601,7 +601,7 @@ pub(crate) fn is_not_null(operand: Expr) -> Expr {
 /// Unary minus; literals are folded.
 fn negate(operand: Expr) -> Expr {
     if let Expr::Literal { value, ty } = &operand {
-        // What no BIGINT holds is a DECIMAL.
+        // A number that does not fit BIGINT is a DECIMAL.
         let wide = match value {
             Value::Int(i64::MIN) => Some(1i128 << 63),
             Value::UInt(number) if *number > 1 << 63 => Some(-i128::from(*number)),
@@ -645,7 +645,7 @@ fn negate(operand: Expr) -> Expr {
     Expr::Unary { op: UnaryOp::Negate, operand: Box::new(operand), ty }
 }
 
-/// Bit operations give BIGINT UNSIGNED, or bytes when all operands are binary strings and one is no literal.
+/// Bit operations give BIGINT UNSIGNED, or bytes when all operands are binary strings and one is not a literal.
 fn bit_type(operands: &[&Expr]) -> DataType {
     let nullable = operands.iter().any(|operand| operand.ty().nullable);
     let bytes = operands.iter().all(|operand| operand.ty().is_binary())
@@ -679,7 +679,7 @@ pub(crate) fn comparison_op(op: ast::BinaryOp) -> BinaryOp {
     }
 }
 
-/// Converts to text in `collation`; what is text already stays.
+/// Converts to text in `collation`; a text stays as it is.
 pub(crate) fn as_text(expr: Expr, collation: CollationId) -> Expr {
     let ty = expr.ty();
     if ty.is_string() || ty.kind == TypeKind::Null {

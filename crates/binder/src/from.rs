@@ -20,7 +20,7 @@ use crate::scope::{
     visible_columns,
 };
 
-/// Tables of `information_schema` that the reference is about to drop, and what it says of them.
+/// Tables of `information_schema` that the reference is about to drop, and its deprecation texts.
 const DEPRECATED_TABLES: &[(&str, &str)] = &[
     (
         "PROCESSLIST",
@@ -382,7 +382,7 @@ impl Binder<'_> {
     }
 
     /// In a subquery of UPDATE and DELETE a derived table is computed before rows are written, so that it may read the table
-    /// that they are written to. So may its own subqueries: those behind the first `subqueries`.
+    /// that they are written to. So may its own subqueries: those after the first `subqueries`.
     pub(crate) fn kept_apart(&mut self, bound: BoundQuery, subqueries: usize) -> BoundQuery {
         let mergeable = bound.mergeable && !(self.is_change && self.blocks.len() > 1);
         if !mergeable {
@@ -597,7 +597,7 @@ impl Binder<'_> {
     }
 }
 
-/// What a table name stands for.
+/// The object that a table name refers to.
 pub(crate) enum Found {
     Table(Arc<Table>),
     View(Arc<View>),
@@ -615,7 +615,7 @@ pub(crate) fn derived_names(bound: &BoundQuery, listed: &[ast::Ident]) -> Result
     Ok(listed.iter().map(|name| Arc::from(&*name.text)).collect())
 }
 
-/// What a result says of a column of a derived table. `source` is what the derived table's own result says.
+/// The source of a result column from a derived table. `source` is the source in the derived table's own result.
 pub(crate) fn derived_source(
     source: Option<ColumnSource>,
     alias: &Arc<str>,

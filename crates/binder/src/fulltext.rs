@@ -1,4 +1,4 @@
-//! MATCH .. AGAINST: which FULLTEXT index answers it. What a write must know of such indexes.
+//! MATCH .. AGAINST: finds the FULLTEXT index that answers it, and describes such indexes for writes.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn search(
     }
 }
 
-/// The columns of a table's records, and what stands in for those that old ones do not have.
+/// The columns of a table's records, and the values of those that old records do not have.
 pub fn record_of(table: &Table) -> (Vec<DataType>, Vec<Value>) {
     let columns = table.definition.columns.iter();
     columns
@@ -111,7 +111,7 @@ pub fn record_of(table: &Table) -> (Vec<DataType>, Vec<Value>) {
         .unzip()
 }
 
-/// What a row's locator is made of; nothing in a table without a primary key.
+/// The parts of a row's locator; empty for a table without a primary key.
 pub fn key_columns(table: &Table) -> Vec<KeyColumn> {
     let parts = table.definition.primary().map_or(&[][..], |primary| &primary.parts);
     let parts = parts.iter().map(|part| KeyColumn {

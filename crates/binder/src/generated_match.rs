@@ -1,4 +1,4 @@
-//! Indexed generated columns, those behind functional indexes included, take the place of their expressions in conditions and in ORDER BY, so that
+//! Indexed generated columns, those of functional indexes included, take the place of their expressions in conditions and in ORDER BY, so that
 //! the index can answer them. Knows nothing of access paths.
 //!
 //! Invariant: an expression is replaced only below every outer join that could make NULL of the table, and only where the
@@ -21,7 +21,7 @@ struct Candidate {
 }
 
 impl Binder<'_> {
-    /// Replaces what it can in a bound statement.
+    /// Makes the replacements in a bound statement.
     pub(crate) fn use_generated_columns(&mut self, statement: &mut LogicalStatement) -> Result<()> {
         let candidates = self.generated_candidates()?;
         if candidates.is_empty() {
@@ -105,7 +105,7 @@ impl Search<'_> {
         }
     }
 
-    /// Replaces in an operator and below; returns the table references whose rows its output shows.
+    /// Makes the replacements in an operator and below; returns the table references whose rows its output shows.
     fn operator(&mut self, operator: &mut Logical) -> Vec<InstanceId> {
         match operator {
             Logical::Get(id) => vec![*id],
@@ -195,7 +195,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether both are the same but for the values of constants.
+/// Whether both are the same except for the values of constants.
 fn is_near(a: &Expr, b: &Expr) -> bool {
     let constant = |expr: &Expr| matches!(expr, Expr::Literal { .. } | Expr::Parameter { .. });
     if constant(a) || constant(b) {

@@ -75,7 +75,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Equalities of the filters and joins of a tree, whose rows then pass `filter`: an outer join whose made-up rows cannot
+    /// Equalities of the filters and joins of a tree, whose rows then pass `filter`: an outer join whose NULL-extended rows cannot
     /// pass is an inner one.
     fn collect_equalities(
         &self,

@@ -1,4 +1,4 @@
-//! Optimizer hints of a query block: on indexes and the order of joins. What a hint names that is not there is a warning.
+//! Optimizer hints of a query block: on indexes and the order of joins. An unknown name in a hint raises a warning.
 
 use errors::ErrorCode;
 use plan::{IndexHint, IndexHintKind, IndexHintScope, InstanceId};
@@ -12,7 +12,7 @@ const NOTICES_MAX: usize = 64;
 const NEAR_CHARS_MAX: usize = 80;
 
 impl Binder<'_> {
-    /// Applies the hints of the present block, whose tables are the instances from `first` on.
+    /// Applies the hints of the current block, whose tables are the instances from `first` on.
     pub(crate) fn apply_hints(&mut self, text: Option<&str>, first: usize) {
         let Some(text) = text.filter(|_| self.view_depth == 0) else { return };
         let hints = parse_hints(text);
@@ -62,7 +62,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes what each execution warns of; nothing inside a view counts.
+    /// Notes a warning that each execution raises; nothing inside a view counts.
     pub(crate) fn notice(&mut self, code: ErrorCode, args: &[&dyn std::fmt::Display]) {
         if self.view_depth == 0 && self.notices.len() < NOTICES_MAX {
             self.notices.push((code, errors::Error::with(code, args).message().to_owned()));
@@ -94,7 +94,7 @@ impl Binder<'_> {
         format!("select#{}", self.blocks.last().map_or(1, |block| block.number))
     }
 
-    /// Whether a hint is about the block that it stands in. Blocks elsewhere cannot be reached from here.
+    /// Whether a hint applies to its own block. Other blocks cannot be reached from here.
     fn is_own_block(&mut self, named: Option<&str>, own: Option<&str>, hint: &str) -> bool {
         let Some(named) = named else { return true };
         if own.is_some_and(|own| own.eq_ignore_ascii_case(named)) || *named == self.block_name() {

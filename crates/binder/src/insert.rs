@@ -32,7 +32,7 @@ impl Binder<'_> {
             Found::View(view) => return self.bind_view_insert(insert, &view),
             Found::Information(_, name) => bail!(NON_INSERTABLE_TABLE, name, "INSERT"),
         };
-        // What a view of it was named is noted already.
+        // The name of a view of it is noted already.
         if self.references.is_empty() {
             let (schema, name) = (schema.clone(), table.name.clone());
             self.references.push(Reference { schema, alias: name.clone(), name });
@@ -129,7 +129,7 @@ impl Binder<'_> {
             }
             direct.columns = None;
         }
-        // The view's own rights were asked for by its name; what lies below belongs to its definer.
+        // The view's own privileges were checked by its name; those on the tables below belong to its definer.
         self.require(&view.schema, &view.name, PrivilegeKind::Insert);
         let outer = self.definer.clone();
         if !view.invoker {
@@ -241,7 +241,7 @@ impl Binder<'_> {
     ) -> Result<(Vec<usize>, LogicalInsertSource)> {
         self.push_target_block(table, base, Clause::FieldList)?;
         self.block().clause = Clause::Values;
-        // Generated columns take DEFAULT only, so they are no targets.
+        // Generated columns take DEFAULT only, so they are not targets.
         let kept: Vec<usize> = (0..columns.len())
             .filter(|at| table.columns[columns[*at]].generated.is_none())
             .collect();

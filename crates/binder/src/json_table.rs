@@ -1,4 +1,4 @@
-//! JSON_TABLE: its paths are the rows of a leaf of the plan, its columns are computed from what they find.
+//! JSON_TABLE: its paths are the rows of a leaf of the plan, its columns are computed from the items found.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const NESTED_MAX: usize = 16;
 /// Display width of FOR ORDINALITY.
 const ORDINALITY_WIDTH: u32 = 10;
 
-/// What has been bound of a JSON_TABLE.
+/// The parts of a JSON_TABLE bound so far.
 struct Parts {
     alias: Arc<str>,
     levels: Vec<JsonLevel>,
@@ -194,7 +194,7 @@ impl Binder<'_> {
     }
 }
 
-/// 3143 for a path that is none.
+/// 3143 for an invalid path.
 fn check_path(path: &str) -> Result<()> {
     match types::JsonPath::parse(path.as_bytes()) {
         Ok(_) => Ok(()),

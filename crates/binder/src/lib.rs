@@ -1,6 +1,6 @@
 //! Names and types: turns a syntax tree into a logical plan over registers, with the privileges it needs and the tables it uses.
 //!
-//! Must not know how rows are found or stored, nor sessions; what it needs of them it asks through `CatalogReader` and
+//! Must not know how rows are found or stored, nor sessions; it asks for this information through `CatalogReader` and
 //! `VariableTypes`. Nothing here runs SQL.
 
 mod aggregate;

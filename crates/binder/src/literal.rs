@@ -37,7 +37,7 @@ impl Binder<'_> {
             self.note_charset(&introducer.text);
             return introduced(&literal.value, &introducer.text);
         }
-        // Bytes that are no UTF-8 pass, as in the reference: drivers put binary data between plain quotes.
+        // Invalid UTF-8 passes, as in the reference: drivers put binary data between plain quotes.
         // A text column refuses them (1366).
         let collation = if literal.national {
             self.notice(ErrorCode::DEPRECATED_NATIONAL, &[]);
@@ -180,7 +180,7 @@ fn decimal(text: &str) -> Result<Expr> {
     Ok(Expr::literal(Value::Decimal(number), ty))
 }
 
-/// The largest DECIMAL for what has more digits before the point than one can hold.
+/// The largest DECIMAL, for a literal with more digits before the point than a DECIMAL can hold.
 fn fitting(number: Decimal) -> Decimal {
     const DIGITS_MAX: u32 = 65;
     let whole = number.precision().saturating_sub(u32::from(number.scale()));
@@ -205,10 +205,10 @@ pub(crate) fn text(bytes: &[u8], collation: CollationId) -> Expr {
     Expr::literal(Value::Bytes(SqlBytes::new(bytes)), ty)
 }
 
-/// Bytes that error 1300 shows of what is no text.
+/// Bytes of an invalid text that error 1300 shows.
 const SHOWN_BYTES_MAX: usize = 6;
 
-/// A literal behind `_charset`.
+/// A literal after `_charset`.
 fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     let Some(charset) = charset::charset_by_name(name) else { bail!(UNKNOWN_CHARACTER_SET, name) };
     let collation = charset.default_collation;
@@ -229,7 +229,7 @@ fn introduced(bytes: &[u8], name: &str) -> Result<Expr> {
     Ok(text(&decoded.bytes, collation))
 }
 
-/// A moment that was written with its zone's offset, in the session's zone.
+/// A timestamp that was written with its zone's offset, in the session's zone.
 fn zoned(at: types::DateTime, offset_seconds: i32, ty: DataType) -> Option<Expr> {
     let utc = at.add_micros(-i64::from(offset_seconds) * MICROS_PER_SECOND)?;
     let mut stored = ty.clone();

@@ -1,4 +1,4 @@
-//! `PARTITION (p0, ..)` behind a table's name: reads see those partitions only, and writes must not leave them.
+//! `PARTITION (p0, ..)` after a table's name: reads see those partitions only, and writes must not leave them.
 
 use catalog::Table;
 use errors::{Result, bail};
@@ -42,15 +42,15 @@ impl Binder<'_> {
         Ok(Logical::Filter { input: Box::new(get), predicate })
     }
 
-    /// What a row written through a table reference must fulfil.
+    /// The condition on a row written through a table reference.
     pub(crate) fn selection_of(&self, id: InstanceId) -> Option<Expr> {
         let found = self.selections.iter().find(|(own, _)| *own == id);
         found.map(|(_, predicate)| predicate.clone())
     }
 
-    /// In the number of a row's partition UNIX_TIMESTAMP of a column reads the timestamp itself, not local time: that does not tell
-    /// every timestamp.
-    pub(crate) fn read_moments(&self, number: &mut Expr) -> Result<()> {
+    /// In the number of a row's partition UNIX_TIMESTAMP of a column reads the timestamp itself, not local time, because local time
+    /// is ambiguous for some timestamps.
+    pub(crate) fn read_timestamps(&self, number: &mut Expr) -> Result<()> {
         let is_number = FunctionRole::Partition(PartitionQuestion::Number);
         if !matches!(number, Expr::Function { function, .. } if function.is(is_number)) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Binder<'_> {
         let seconds = self.function_of(FunctionRole::PartitionSeconds)?.reference();
         number.rewrite(&mut |node| {
             let Expr::Function { function, args, .. } = node else { return false };
-            let moment = match &mut args[..] {
+            let timestamp = match &mut args[..] {
                 [Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. }]
                     if function.is(FunctionRole::UnixTimestamp) =>
                 {
@@ -66,7 +66,7 @@ impl Binder<'_> {
                 }
                 _ => return false,
             };
-            let (args, ty) = (vec![*moment], DataType::bigint());
+            let (args, ty) = (vec![*timestamp], DataType::bigint());
             *node = Expr::Function { function: seconds, args, ty };
             true
         });

@@ -106,7 +106,7 @@ impl Binder<'_> {
             let cells: Vec<&Expr> = bound.iter().map(|row| &row[index]).collect();
             let ty = self.unify_exprs(&cells, "VALUES")?;
             if !self.blocks.is_empty() {
-                // What a query reads has one type; a client gets the values as they are written.
+                // Inside a query a column has one type; a client gets the values as they are written.
                 for row in &mut bound {
                     let cell = std::mem::replace(
                         &mut row[index],
@@ -163,7 +163,7 @@ impl Binder<'_> {
             }
             let next = set_operation(term.op, term.all);
             match (operation, next) {
-                // All of one kind are one operation: what is on the right of the first is taken away or added.
+                // Operators of one kind are one operation: the operands right of the first are removed or added.
                 (Some(same), _) if same == next && is_flat(same) => parts.push(right),
                 (None, _) => {
                     parts.push(right);
@@ -224,7 +224,7 @@ impl Binder<'_> {
         Ok(BoundQuery { plan, outputs, mergeable: false, block })
     }
 
-    /// ORDER BY and LIMIT behind a set operation or parentheses: names mean result columns.
+    /// ORDER BY and LIMIT after a set operation or parentheses: names mean result columns.
     fn bind_tail(
         &mut self,
         bound: BoundQuery,
@@ -380,7 +380,7 @@ impl Binder<'_> {
         self.scan_cte(columns.id, &columns.columns, alias)
     }
 
-    /// Runs `f` with what the definition could see.
+    /// Runs `f` with the names that the definition could see.
     fn in_definition<T>(
         &mut self,
         cte: &CteDefinition,
@@ -641,7 +641,7 @@ fn is_flat(operation: SetOperation) -> bool {
     }
 }
 
-/// A SELECT that only parentheses stand around: what follows them is its own.
+/// A SELECT enclosed only in parentheses: the clauses after them are its own.
 fn plain_select(query: &ast::Query) -> Option<&ast::Select> {
     let is_plain = query.with.is_none()
         && query.order_by.is_empty()

@@ -1,4 +1,4 @@
-//! What the binder asks of its surroundings, and what it asks of the account.
+//! The binder's queries to its environment, and its privilege requests.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub enum StoredProgram {
 pub trait VariableTypes {
     /// The type of `@name`; `None` when it was never set.
     fn user_variable(&self, name: &str) -> Option<DataType>;
-    /// The type of `@@name` (lower case) in the global or session scope; `None` when there is no such variable (1193).
+    /// The type of `@@name` (lower case) in the global or session scope; `None` when the variable does not exist (1193).
     ///
     /// # Errors
     /// 1238 when the variable has no such scope.
@@ -101,7 +101,7 @@ pub trait VariableTypes {
     ) -> errors::Result<Option<DataType>>;
 }
 
-/// What is done with a table.
+/// The operation on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PrivilegeKind {
     Select,
@@ -119,7 +119,7 @@ pub struct RequiredPrivilege {
     pub table: Arc<str>,
     /// Columns that are used; empty: any one column will do (`SELECT COUNT(*)`).
     pub columns: Vec<Arc<str>>,
-    /// What is done.
+    /// The operation.
     pub kind: PrivilegeKind,
     /// `user@host` whose privilege counts instead of the session's: the definer of a view.
     pub definer: Option<Arc<str>>,
@@ -132,11 +132,11 @@ pub struct BoundTableExpression {
     pub expr: Expr,
     /// Columns that it reads, ascending.
     pub columns: Vec<usize>,
-    /// What makes it answer differently the next time.
+    /// Features that make it give another result the next time.
     pub disallowed: Option<Disallowed>,
 }
 
-/// What may not stand in an expression of a table.
+/// Features that an expression of a table must not use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disallowed {
     /// A function; defaults may call it.

@@ -90,7 +90,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Enters a query that stands in an expression, or one that stands in FROM. Returns what to give back to
+    /// Enters a query in an expression or in FROM. Returns the value to pass to
     /// `leave_spelled`.
     pub(crate) fn enter_spelled(&mut self, in_expression: bool) -> bool {
         match &mut self.spelling {
@@ -111,7 +111,7 @@ impl Binder<'_> {
 fn shown_column(table: &ScopeTable, column: usize) -> String {
     let column = quoted(table.column_name(column));
     match &table.schema {
-        // What ORDER BY of a union names are columns of its result, which has no name.
+        // Names in ORDER BY of a union are columns of its result, which has no name.
         _ if table.alias.is_empty() => column,
         Some(schema) if !table.aliased => {
             format!("{}.{}.{column}", quoted(schema), quoted(&table.alias))

@@ -1,5 +1,5 @@
-//! What a query is made of while it is bound: blocks, the tables that they read, common table expressions. Data only: what is done
-//! with them is the business of `Binder`.
+//! The parts of a query while it is bound: blocks, the tables that they read, common table expressions. Data only: the operations
+//! on them are the business of `Binder`.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct ScopeColumn {
     pub invisible: bool,
 }
 
-/// What a table reference stands on.
+/// The source of a table reference.
 #[derive(Clone, Debug)]
 pub(crate) enum ScopeSource {
     /// A stored table.
@@ -123,13 +123,13 @@ pub(crate) struct NamedWindow {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub number: u32,
-    /// It stands for ORDER BY behind a set operation, where columns have no tables.
+    /// It represents ORDER BY after a set operation, where columns have no tables.
     pub tail: bool,
     pub clause: Clause,
     pub tables: Vec<ScopeTable>,
     /// Tables that names may refer to: all, or those of the join whose ON is bound.
     pub range: std::ops::Range<usize>,
-    /// When a join has USING or NATURAL: what unqualified names mean.
+    /// When a join has USING or NATURAL: the columns that unqualified names mean.
     pub visible: Option<Vec<VisibleColumn>>,
     pub items: Vec<ListedItem>,
     /// Aliases of the select list, also of items that are not bound yet.
@@ -144,7 +144,7 @@ pub(crate) struct Block {
     /// Inside a window function.
     pub in_window: bool,
     pub allow_windows: bool,
-    /// Inner blocks may not look into this one (it binds a derived table).
+    /// Inner blocks may not see this one (it binds a derived table).
     pub hidden: u32,
     /// Columns of GROUPING().
     pub grouping: Vec<Option<Register>>,
@@ -155,13 +155,13 @@ pub(crate) struct Block {
     pub rollup: bool,
 }
 
-/// What a column name turned out to be.
+/// The result of resolving a column name.
 pub(crate) struct Resolved {
     pub expr: Expr,
     pub level: usize,
     /// Table and column of the block, when it is one of theirs.
     pub place: Option<(usize, usize)>,
-    /// Seen from a subquery: what the block's select list calls so.
+    /// Seen from a subquery: the name is an alias in the block's select list.
     pub from_list: bool,
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn written(name: &ast::ColumnName) -> String {
 pub(crate) struct ShownView {
     pub schema: Arc<str>,
     pub name: Arc<str>,
-    /// The stored tables whose rows it shows one by one; none when it cannot be written through.
+    /// The stored tables whose rows it shows one by one; empty when it cannot be written through.
     pub written: Vec<InstanceId>,
 }
 
@@ -279,7 +279,7 @@ impl ShownView {
     }
 }
 
-/// What `VALUES(column)` means: registers of the row that could not be inserted.
+/// The row of `VALUES(column)`: registers of the row that could not be inserted.
 #[derive(Clone, Debug)]
 pub(crate) struct NewRow {
     pub table: Arc<Table>,
@@ -396,7 +396,7 @@ pub(crate) fn base_source(table: &Table, alias: &Arc<str>, index: usize) -> Colu
     source
 }
 
-/// What `*` means in a block.
+/// The columns of `*` in a block.
 pub(crate) fn visible_or_all(block: &Block) -> Vec<VisibleColumn> {
     match &block.visible {
         Some(visible) => visible.clone(),

@@ -474,7 +474,7 @@ impl Binder<'_> {
         Logical::Aggregate { input: Box::new(plan), keys, aggregates, scalar, rollup, grouping }
     }
 
-    /// DISTINCT over the outputs; what ORDER BY takes from them comes from the same registers.
+    /// DISTINCT over the outputs; expressions that ORDER BY shares with them come from the same registers.
     fn assemble_distinct(&mut self, plan: Logical, parts: &mut Parts) -> Result<Logical> {
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         let mut columns: Vec<(Register, DataType)> = Vec::new();
@@ -527,7 +527,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Computes before the sort what is shown and sorted by, and what must be computed once a row.
+    /// Computes before the sort the shown values, the sort keys and values that must be computed once a row.
     fn assemble_computed(&mut self, plan: Logical, parts: &mut Parts) -> Logical {
         let mut computed: Vec<(Register, Expr)> = Vec::new();
         for index in 0..parts.outputs.len() {

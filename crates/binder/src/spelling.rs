@@ -1,7 +1,7 @@
-//! What a query's names turned out to mean, as changes of its text: a view's query is stored so that it means the same in any
+//! The resolved names of a query, as changes of its text: a view's query is stored so that it means the same in any
 //! schema and when its tables get more columns.
 
-/// A piece of the statement's text and what stands there instead.
+/// A piece of the statement's text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// First byte.
@@ -25,7 +25,7 @@ impl Spelling {
         self.changes.push(Change { start, end, text });
     }
 
-    /// In the order of the text; what was bound twice counts once.
+    /// In the order of the text; a name that was bound twice counts once.
     pub(crate) fn finish(mut self) -> Vec<Change> {
         self.changes.sort_by_key(|change| (change.start, change.end));
         self.changes.dedup_by_key(|change| (change.start, change.end));

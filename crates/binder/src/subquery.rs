@@ -9,7 +9,7 @@ use crate::binder::Binder;
 use crate::expr::{columns_of, comparison_op};
 
 impl Binder<'_> {
-    /// Binds a subquery and notes what it reads from outside.
+    /// Binds a subquery and notes its outer references.
     fn bind_subquery(&mut self, query: &ast::Query) -> Result<(SubqueryId, Vec<OutputColumn>)> {
         let outside = self.enter_spelled(true);
         let bound = self.bind_query(query)?;

@@ -13,7 +13,7 @@ use crate::binder::Binder;
 use crate::reader::{BoundTableExpression, Disallowed};
 use crate::scope::{Clause, ScopeColumn, ScopeSource, ScopeTable, column_read};
 
-/// Terms of an expression in which virtual columns stand for what they are built on: each may name the one before it twice.
+/// Terms of an expression after virtual columns are replaced by their expressions: each may name the previous one twice.
 const VIRTUAL_TERMS_MAX: u32 = 65_536;
 
 impl<'a> Binder<'a> {
@@ -80,8 +80,8 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Binds the text of an expression of `table`, whose column `i` has register `base + i`. A text that is a column's own names only
-    /// those before it where it names virtual ones.
+    /// Binds the text of an expression of `table`, whose column `i` has register `base + i`. If the text is a column's own expression, it may
+    /// only name virtual columns before that one.
     pub(crate) fn bind_text_over(
         &mut self,
         text: &str,
@@ -91,7 +91,7 @@ impl<'a> Binder<'a> {
         self.bind_text_before(text, table, base, &mut vec![None; table.columns.len()])
     }
 
-    /// As `bind_text_over` for a text that may name the first `shown.len()` columns. `shown`: what stands for the virtual ones among
+    /// As `bind_text_over` for a text that may name the first `shown.len()` columns. `shown`: the expressions of the virtual ones among
     /// them, filled as they are needed; each is built only on those before it.
     fn bind_text_before(
         &mut self,
@@ -142,7 +142,7 @@ impl<'a> Binder<'a> {
         let insert_values = self.insert_values.take();
         let mut bound = self.bind_in_scope(None, columns, expr);
         if let (Ok(bound), true) = (&mut bound, table.partitioning.is_some()) {
-            self.read_moments(bound)?;
+            self.read_timestamps(bound)?;
         }
         self.insert_values = insert_values;
         self.source = outer;
@@ -205,7 +205,7 @@ fn mentions(text: &str, name: &str) -> bool {
     text.to_lowercase().contains(&name.to_lowercase())
 }
 
-/// What an expression of a table may not contain.
+/// The first part of an expression that a table must not contain.
 fn disallowed(expr: &Expr) -> Option<Disallowed> {
     let mut found = None;
     expr.any(&mut |node| {
@@ -222,7 +222,7 @@ fn disallowed(expr: &Expr) -> Option<Disallowed> {
                 .then_some(Disallowed::Function(*function)),
             _ => None,
         };
-        // What is never allowed comes before what defaults allow.
+        // Parts that are never allowed take precedence over those that defaults allow.
         if matches!(found, None | Some(Disallowed::Function(_))) && here.is_some() {
             found = here;
         }

@@ -1,4 +1,4 @@
-//! What writing a table's rows takes: defaults, generated columns, checks, foreign keys.
+//! The parts of a write to a table's rows: defaults, generated columns, checks, foreign keys.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::reader::StoredProgram;
 /// Cascades go no deeper than this.
 const CASCADE_DEPTH_MAX: usize = 15;
 
-/// What a statement does to the table, which decides the foreign keys to look at.
+/// The statement's operation on the table, which decides the foreign keys to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     Insert,

@@ -88,7 +88,7 @@ fn double_with(decimals: u8) -> DataType {
     DataType::new(TypeKind::Double, width, decimals)
 }
 
-/// A BIGINT of so many digits.
+/// A BIGINT of this many digits.
 fn integer_with(digits: u32, unsigned: bool) -> DataType {
     let mut ty = DataType::bigint();
     ty.length = (digits + u32::from(!unsigned)).min(BIGINT_WIDTH);
@@ -304,7 +304,7 @@ fn unify_pair(a: &DataType, b: &DataType, collation: CollationId) -> DataType {
     ty
 }
 
-/// CHAR with CHAR, a number or a moment stays CHAR.
+/// CHAR with CHAR, a number or a datetime stays CHAR.
 fn fixed_kind(a: &DataType, b: &DataType) -> Option<TypeKind> {
     let is_plain = |ty: &DataType| ty.is_numeric() || ty.is_temporal();
     match (a.kind, b.kind) {

@@ -26,7 +26,7 @@ pub(crate) struct Written<'a> {
     pub(crate) alias: Option<&'a str>,
 }
 
-/// What an assignment writes.
+/// The target of an assignment.
 struct Assigned {
     id: InstanceId,
     table: Arc<Table>,
@@ -91,7 +91,7 @@ impl Binder<'_> {
         })
     }
 
-    /// DELETE, and UPDATE of several tables, lock what they only read at every isolation level.
+    /// DELETE, and UPDATE of several tables, lock tables that they only read at every isolation level.
     fn lock_reads(&mut self) {
         for instance in &mut self.instances {
             if instance.locking == RowLocking::None {
@@ -151,10 +151,10 @@ impl Binder<'_> {
         }
     }
 
-    /// The stored table and column behind the left side of an assignment.
+    /// The stored table and column that the left side of an assignment refers to.
     fn assigned_column(&mut self, name: &ast::ColumnName) -> Result<Assigned> {
         let level = self.blocks.len() - 1;
-        // What is only written needs no SELECT privilege.
+        // A column that is only written needs no SELECT privilege.
         let privileges = self.privileges.clone();
         let found = self.resolve(name)?;
         self.privileges = privileges;
@@ -231,7 +231,7 @@ impl Binder<'_> {
     }
 
     /// 1093, 1443: a subquery of the statement, of those from `first` on, reads the table that is written, by itself or through a
-    /// view. What is computed before counts not.
+    /// view. Tables that were read before the write do not count.
     pub(crate) fn refuse_reads(
         &self,
         first: usize,
@@ -257,7 +257,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The view of the statement that a table reference stands in.
+    /// The view of the statement that contains a table reference.
     fn view_around(&self, id: InstanceId) -> Option<&NamedView> {
         self.named_views.iter().find(|view| view.instances.contains(&(id.0 as usize)))
     }
@@ -360,7 +360,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The table references whose rows go.
+    /// The table references whose rows are deleted.
     fn deleted_instances(&self, target: &ast::DeleteTarget) -> Result<Vec<InstanceId>> {
         let block = self.blocks.last().expect("pushed by bind_delete");
         let names: Vec<(Option<&str>, &str)> = match target {
@@ -406,7 +406,7 @@ impl Binder<'_> {
     }
 }
 
-/// Stands in until all of SET is bound.
+/// A placeholder until all of SET is bound.
 fn empty_write(table: &Arc<Table>) -> plan::TableWrite {
     plan::TableWrite {
         table: table.id.0,

@@ -1,4 +1,4 @@
-//! WITH CHECK OPTION: what views ask of rows that are written through them.
+//! WITH CHECK OPTION: conditions of views on rows that are written through them.
 //!
 //! A merged view's condition is bound over the registers of its table, and a write makes the new row in those registers: the condition
 //! itself is the check.
@@ -10,7 +10,7 @@ use syntax::ast;
 
 use crate::binder::Binder;
 
-/// What is done through a view.
+/// The write that goes through a view.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ViewWrite {
     Insert,

@@ -23,7 +23,7 @@ impl Binder<'_> {
         bound.is_ok() && shown.is_some_and(|shown| shown.is_updatable())
     }
 
-    /// What is known of a view that was just bound; `instances` and `subqueries` were there before.
+    /// The description of a view that was just bound; `instances` and `subqueries` existed before it.
     pub(crate) fn shown_view(
         &mut self,
         view: &View,
@@ -44,7 +44,7 @@ impl Binder<'_> {
                 written.iter().any(|id| self.instance(*id).column_of(register).is_some())
             })
         });
-        // A subquery of the view would read what is written.
+        // A subquery of the view would read the written table.
         let reads_itself = self.subqueries[subqueries..].iter().any(|subquery| {
             written.iter().any(|id| {
                 let table = &self.tables[self.instance(*id).table];
@@ -93,7 +93,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The column of a stored table behind a view's column.
+    /// The column of a stored table that a view's column shows.
     pub(crate) fn column_through(
         &self,
         view: &ShownView,

@@ -240,7 +240,7 @@ impl Binder<'_> {
                     bail!(WINDOW_FRAME_ILLEGAL, name);
                 }
                 let op = if back { BinaryOp::Subtract } else { BinaryOp::Add };
-                // Wide enough for every key: an end beyond the key's own range is no error.
+                // Wide enough for every key: an end beyond the key's own range is not an error.
                 let result = match ty.kind {
                     TypeKind::Float | TypeKind::Double => DataType::double(),
                     _ => DataType::decimal(65, ty.decimals.max(amount.ty().decimals).min(30)),

@@ -1,4 +1,4 @@
-//! What statements mean, and what is wrong with others.
+//! The meaning of statements, and the errors of invalid ones.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn bound(sql: &str) -> String {
     }
 }
 
-/// Lines of `expected` behind the first stand 9 columns further right than they mean.
+/// Lines of `expected` after the first are indented by 9 extra columns.
 #[track_caller]
 fn check(sql: &str, expected: &str) {
     let printed = bound(sql);

@@ -1,4 +1,4 @@
-//! Memory that a session keeps from statement to statement, so that a warm statement allocates nothing: what operators fill, without
+//! Memory that a session keeps from statement to statement, so that a warm statement allocates nothing: the operators' storage, without
 //! the operators.
 
 use engine_api::{RowBatch, RowBuf};
@@ -28,7 +28,7 @@ pub(crate) struct SortedRows {
     pub(crate) records: RowBatch,
     pub(crate) keys: Vec<u8>,
     pub(crate) places: Vec<Place>,
-    /// The key of a row behind which no row is wanted.
+    /// The key after which no row is wanted.
     pub(crate) bound: Option<Vec<u8>>,
     pub(crate) charged: usize,
 }

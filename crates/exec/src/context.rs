@@ -1,4 +1,4 @@
-//! What a program is given when it runs, and what it gives back.
+//! A program's input and result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,13 +45,13 @@ pub trait TransactionSource {
 pub struct TriggerRows<'v> {
     /// OLD; empty when the trigger has none.
     pub old: &'v [Value],
-    /// NEW; empty when the trigger has none. What a BEFORE trigger leaves here is written.
+    /// NEW; empty when the trigger has none. The row that a BEFORE trigger leaves here is written.
     pub new: &'v mut [Value],
 }
 
-/// What a running statement works with of its session: transactions, and the stored programs that its plan names, by their numbers.
+/// The parts of its session that a running statement uses: transactions, and the stored programs that its plan names, by their numbers.
 ///
-/// A program runs in the same session while the statement does, so whoever runs programs owns the transactions as well. Statements
+/// A program runs in the same session while the statement does, so the host of programs owns the transactions as well. Statements
 /// without programs are run with the transactions alone, which have none.
 pub trait Host: TransactionSource {
     /// Whether programs may run while the statement does.
@@ -104,8 +104,8 @@ pub struct ExecSettings {
     pub auto_increment_offset: u64,
     /// `insert_id`, when it was set for this statement: the first generated value.
     pub insert_id: Option<u64>,
-    /// Plain reads lock in shared mode: in a SERIALIZABLE transaction of several statements, and what statements that write read
-    /// besides from REPEATABLE READ on.
+    /// Plain reads lock in shared mode: in a SERIALIZABLE transaction of several statements, and the additional reads of statements that
+    /// write, from REPEATABLE READ on.
     pub lock_reads: bool,
     /// CLIENT_FOUND_ROWS: an unchanged row of ON DUPLICATE KEY UPDATE counts as 1.
     pub client_found_rows: bool,
@@ -152,12 +152,12 @@ pub struct ExecScratch {
     pub measures: Vec<Measure>,
 }
 
-/// What a run only reads.
+/// The part that a run only reads.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     /// Information tables.
     pub registry: &'a Registry,
-    /// What information tables may know.
+    /// The questions that information tables may ask.
     pub information: &'a dyn InformationContext,
     /// Values of the parameters, each of the type that the plan was made for.
     pub parameters: &'a [Value],
@@ -173,7 +173,7 @@ pub struct Environment<'a> {
 pub struct ExecContext<'a> {
     /// Transactions, and programs where the plan names some.
     pub host: &'a mut dyn Host,
-    /// What the run only reads.
+    /// The part that the run only reads.
     pub env: Environment<'a>,
     /// SQL mode, zone, clock, warnings, session services.
     pub function: FunctionContext<'a>,
@@ -181,7 +181,7 @@ pub struct ExecContext<'a> {
     pub scratch: &'a mut ExecScratch,
 }
 
-/// What a statement did.
+/// The effects of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Rows sent to the sink.

@@ -33,7 +33,7 @@ impl Rows {
         &self.values[index * self.width..(index + 1) * self.width]
     }
 
-    /// A row whose values may be taken.
+    /// A row whose values may be moved out.
     pub(crate) fn row_mut(&mut self, index: usize) -> &mut [Value] {
         &mut self.values[index * self.width..(index + 1) * self.width]
     }

@@ -4,7 +4,7 @@
 //! shortcuts inside both, and a batch program for groupings over large scans. Knows no SQL text, catalog, session or packet; rows leave through `RowSink`.
 //!
 //! From low to high: the run and compiled expressions (`run`, `expr`), which know operators as `operator::Source` only; operators (`ops`); pipelines of
-//! the crate `batch`; what makes programs of plans (`ops::compile`, `query`, `write`, `program`).
+//! the crate `batch`; the compilers of plans into programs (`ops::compile`, `query`, `write`, `program`).
 
 mod buffers;
 mod context;

@@ -1,4 +1,4 @@
-//! What a run counts: row operations for status variables, and rows and time of each operator for EXPLAIN ANALYZE. Both live in the
+//! The counters of a run: row operations for status variables, and rows and time of each operator for EXPLAIN ANALYZE. Both live in the
 //! run and are handed to the session at its end; nothing here is shared.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use plan::Physical;
 use sys::clock::RealClock;
 
-/// Work of a session since it took the counts last: what status variables show.
+/// Work of a session since it last took the counts, as status variables show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ExecCounts {
@@ -53,7 +53,7 @@ impl ExecCounts {
     }
 }
 
-/// What one operator of a measured plan did.
+/// The measurements of one operator of a measured plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
     /// How often it was opened.

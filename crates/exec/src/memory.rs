@@ -1,4 +1,4 @@
-//! What a statement may hold in memory.
+//! The memory limit of a statement.
 
 use errors::{Error, ErrorCode, Result};
 

@@ -1,4 +1,4 @@
-//! What every operator is to the run and to other operators: something that is built from compiled data, and pulled row by row.
+//! The interface of every operator to the run and to other operators: it is built from compiled data, and pulled row by row.
 //! Operators know their inputs, and expressions their subqueries, through these traits alone.
 
 use errors::Result;

@@ -26,7 +26,7 @@ impl Output {
     }
 }
 
-/// Computes what has to be computed of a row.
+/// Computes the output values of a row.
 pub(crate) fn compute(outputs: &[Output], cells: &mut Vec<Value>, run: &mut Run<'_>) -> Result<()> {
     cells.clear();
     for output in outputs {
@@ -83,7 +83,7 @@ pub(crate) struct RecordCell {
     pub(crate) to_local: bool,
 }
 
-/// A row whose cells lie in a record.
+/// A row whose cells are in a record.
 pub(crate) struct RecordRow<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) record: &'a [u8],

@@ -82,7 +82,7 @@ fn metas(columns: &[OutputColumn]) -> Vec<ColumnMeta> {
 /// Compiles a plan: resolves every function to its kernel.
 ///
 /// # Errors
-/// What the plan asks for is not built (1235), or a function refuses its arguments.
+/// 1235 for a plan that is not supported, or a function that refuses its arguments.
 pub fn compile(plan: &Plan, registry: &Registry, bind: &BindContext) -> Result<Arc<Program>> {
     compile_with(plan, registry, bind, None).map(|(program, _)| program)
 }

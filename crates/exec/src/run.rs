@@ -1,4 +1,4 @@
-//! The state of one run: registers, services, memory account, and what is computed once a statement.
+//! The state of one run: registers, services, memory account, and values computed once per statement.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(crate) struct CteNode {
     pub(crate) outputs: Vec<Code>,
 }
 
-/// What every part of a statement shares.
+/// State that every part of a statement shares.
 #[derive(Default)]
 pub(crate) struct Body {
     pub(crate) subqueries: Vec<SubqueryNode>,
@@ -58,7 +58,7 @@ pub(crate) struct CteState {
     pub(crate) working: Option<Rc<KeptRows>>,
 }
 
-/// What is computed once a statement, or remembered from row to row. By the slots that the compiler gave.
+/// Values computed once per statement, or remembered from row to row, by the slots that the compiler assigned.
 pub(crate) struct Memo<'r> {
     pub(crate) once: Vec<Option<Value>>,
     pub(crate) sets: Vec<Option<Rc<InSet>>>,
@@ -109,7 +109,7 @@ pub(crate) struct Run<'r> {
     pub(crate) buffers: RunBuffers,
     pub(crate) memory: Memory,
     pub(crate) memo: Memo<'r>,
-    /// How what MATCH reads is locked: a statement that changes the rows it finds must find them as they are now.
+    /// How rows read by MATCH are locked: a statement that changes the rows it finds must find their current versions.
     pub(crate) match_lock: RowLock,
     /// A program has failed: nothing may be ignored any more.
     pub(crate) program_failed: bool,
@@ -125,7 +125,7 @@ pub(crate) struct Run<'r> {
     ticks: u32,
 }
 
-/// Rows between two looks at the cancel token.
+/// Rows between two checks of the cancel token.
 const TICKS_PER_CHECK: u32 = 256;
 
 impl<'r> Run<'r> {
@@ -156,7 +156,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// What the next statement can use again.
+    /// Memory that the next statement can reuse.
     pub(crate) fn finish(mut self) -> Reusable {
         for at in 0..self.memo.subqueries.len() {
             if let Some(mut operator) = self.memo.subqueries[at].take_operator() {
@@ -199,7 +199,7 @@ impl<'r> Run<'r> {
         outcome
     }
 
-    /// After a program: what its failure means for the statement.
+    /// After a program: the meaning of its failure for the statement.
     fn note_program<T>(&mut self, outcome: &Result<T>) {
         let Err(error) = outcome else { return };
         self.program_failed = true;

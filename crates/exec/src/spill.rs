@@ -181,7 +181,7 @@ pub(crate) struct RowReader {
 }
 
 impl RowReader {
-    /// Makes `wanted` bytes available behind `at`; false at the end.
+    /// Makes `wanted` bytes available after `at`; false at the end.
     fn fill(&mut self, wanted: usize) -> Result<bool> {
         let have = self.buffer.len() - self.at;
         if have >= wanted {

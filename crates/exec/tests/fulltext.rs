@@ -1,4 +1,4 @@
-//! FULLTEXT indexes: writes keep the entries, and the check finds what differs from the rows.
+//! FULLTEXT indexes: writes keep the entries, and the check finds entries that differ from the rows.
 
 mod common;
 

@@ -452,7 +452,7 @@ fn plans_of_random_queries_agree() {
     }
 }
 
-/// What the batch program can do, on t1 with 1,500 rows.
+/// Queries that the batch program supports, on t1 with 1,500 rows.
 const BATCHED: &[&str] = &[
     "select count(*), sum(a), avg(a), min(b), max(c), count(c), avg(b) from t1",
     "select count(*), sum(b) from t1 where a > 5000",

@@ -185,7 +185,7 @@ fn update_counts_and_checks() {
     plan.limit = Some(number(1));
     plan.targets[0].2 = vec![set(2, string("z"))];
     assert_eq!(database.run(&Plan::Update(plan)).expect("it runs").outcome.matched, 1);
-    // Left to right: the second assignment sees what the first made.
+    // Left to right: the second assignment sees the result of the first.
     let add = |column: usize, by: i64| binary(BinaryOp::Add, table.column(column), number(by));
     let filter = Some(eq(table.column(0), number(3)));
     let plan = update(&table, filter, vec![set(1, add(1, 1)), set(0, add(1, 0))]);

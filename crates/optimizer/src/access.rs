@@ -1,4 +1,4 @@
-//! Access paths of one table: what each index offers, what it costs, which order it gives.
+//! Access paths of one table: the ranges, cost and order of each index.
 
 use catalog::{Index, Table};
 use plan::{
@@ -14,14 +14,14 @@ use crate::cost::{
 use crate::pin::Pinned;
 use crate::sargable::Sarg;
 
-/// What the operators above would like.
+/// The preferences of the operators above.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Goal {
     /// Order of rows.
     pub order: Vec<SortKey>,
     /// Columns of which equal values should lie together, in any order.
     pub group: Vec<Register>,
-    /// Only so many rows will be read.
+    /// Only this many rows will be read.
     pub limit: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct TablePlan {
 }
 
 impl Planner<'_> {
-    /// The cheapest way to read a table. `live` tells which predicates can be checked already.
+    /// The cheapest way to read a table. `live` marks the predicates that can be checked already.
     pub(crate) fn table_plan(
         &self,
         id: InstanceId,
@@ -136,7 +136,7 @@ impl Planner<'_> {
         let fetched = (total * MATCH_SHARE).max(1.0);
         let rest = keeps.iter().enumerate().filter(|(other, _)| *other != at);
         let rows = fetched * rest.map(|(_, keeps)| keeps).product::<f64>();
-        // What was found comes best first.
+        // Matches come best first.
         let ordered = match goal.order.as_slice() {
             [] => true,
             [SortKey { expr: Expr::Match { search: by, against: text, .. }, descending: true }] => {
@@ -144,7 +144,7 @@ impl Planner<'_> {
             }
             _ => false,
         };
-        // Its rows are those whose rank is not 0.
+        // The matching rows are those whose rank is not 0.
         let is_rank = matches!(predicates[at], Expr::Match { .. });
         let consumed = if is_rank { vec![at] } else { Vec::new() };
         let cost = DESCENT_COST
@@ -273,7 +273,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Cost of a row found through an index; `None`: in the table itself. Of two indexes that tell all the one with shorter entries wins.
+    /// Cost of a row found through an index; `None`: in the table itself. Of two covering indexes the one with shorter entries wins.
     fn row_cost(&self, id: InstanceId, index: Option<&Index>) -> f64 {
         let Some(index) = index.filter(|index| index.id.0 != 0) else { return ROW_COST };
         if !self.covers(id, index) {
@@ -306,7 +306,7 @@ impl Planner<'_> {
                 (instance.register(part.column), part.descending, whole)
             })
             .collect();
-        // Behind the parts of another index come those of the primary key.
+        // After the parts of another index come those of the primary key.
         if index.id.0 != 0
             && let Some(primary) = table.primary()
         {

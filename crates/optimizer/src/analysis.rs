@@ -1,18 +1,18 @@
-//! Planning the statement of an EXPLAIN, and what its text needs of the planner.
+//! Plans the statement of an EXPLAIN, and collects the data that its text needs.
 
 use errors::Result;
 use plan::{ExplainFormat, LogicalPlan, LogicalSubquery, Plan, PlanFlags, TableInstance};
 
 use crate::{OptimizeInput, Planner, explain, optimize_with};
 
-/// What EXPLAIN needs to know of a statement after it was planned.
+/// The data that EXPLAIN needs about a statement after planning.
 pub struct Explainer {
     instances: Vec<TableInstance>,
     subqueries: Vec<LogicalSubquery>,
 }
 
 impl Explainer {
-    /// The text of EXPLAIN: `query` is the statement as it was understood, `actual` tells what an operator of `plan` did.
+    /// The text of EXPLAIN: `query` is the statement as it was understood, `actual` gives the measurements of an operator of `plan`.
     pub fn analysis(
         &self,
         plan: &Plan,

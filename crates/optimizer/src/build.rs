@@ -91,7 +91,7 @@ impl Planner<'_> {
         });
     }
 
-    /// Plans a relation that is no table, its own predicates included.
+    /// Plans a relation that is not a table, its own predicates included.
     fn plan_source(
         &mut self,
         graph: &mut Graph,
@@ -156,7 +156,7 @@ impl Planner<'_> {
             let index = step.relation;
             let candidate = std::mem::replace(&mut candidates[index], Candidate::empty());
             node = Some(match node {
-                // Nobody was asked for an order: what came of it is no promise.
+                // No order was requested, so the resulting order is not guaranteed.
                 None if !lookups => Node {
                     ordered: false,
                     grouped: false,
@@ -331,7 +331,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The scan of a table: what the access does not answer is filtered.
+    /// The scan of a table: predicates that the access does not cover are filtered.
     fn scan(&self, id: InstanceId, plan: TablePlan, predicates: Vec<Expr>, live: &[bool]) -> Node {
         let instance = self.instance(id);
         let table = self.table(id);
@@ -393,7 +393,7 @@ fn names(table: &Table, alias: &str) -> Arc<[Arc<str>]> {
     columns.map(|c| Arc::from(format!("`{}`.`{alias}`.`{}`", table.schema, c.name))).collect()
 }
 
-/// What stands in for columns that old records do not have.
+/// The values of columns that old records do not have.
 fn missing(table: &Table) -> Arc<[types::Value]> {
     let columns = &table.definition.columns;
     if columns.iter().all(|column| column.instant_default.is_none()) {
@@ -426,7 +426,7 @@ fn is_block(node: &Logical) -> bool {
     }
 }
 
-/// The scan of an information table: equalities with what is known before are look-ups, and are checked all the same.
+/// The scan of an information table: equalities with values known before the scan are look-ups, and are checked anyway.
 fn information_scan(
     schema: Arc<str>,
     name: Arc<str>,

@@ -1,7 +1,7 @@
 //! Every constant with which the optimizer weighs one plan against another, with its origin.
 //!
 //! Three origins. *Reference*: what MySQL 9.7 shows in the column `filtered` of EXPLAIN, or documents. *Unit*: one by definition. *Set*: chosen relative to [`ROW_COST`] so that
-//! the plans of `tests/plans` come out as a person would choose them; not measured. Whoever changes one runs these plans.
+//! the plans of `tests/plans` come out as a person would choose them; not measured. After a change, run these plans.
 
 // --- reading a table
 
@@ -13,7 +13,7 @@ pub(crate) const ROW_COST: f64 = 1.0;
 pub(crate) const LOOKUP_COST: f64 = 2.0;
 /// The same for all rows of a table, which lie anywhere. Set.
 pub(crate) const SCATTERED_COST: f64 = 6.0;
-/// A row of which an index's entry tells all. Set: many entries fit a page.
+/// A row read from an index's entry alone. Set: many entries fit a page.
 pub(crate) const ENTRY_COST: f64 = 0.4;
 /// Bytes of an entry that cost as much as the entry itself. Set.
 pub(crate) const ENTRY_BYTES: f64 = 1000.0;
@@ -21,7 +21,7 @@ pub(crate) const ENTRY_BYTES: f64 = 1000.0;
 pub(crate) const ENTRY_COST_MAX: f64 = ROW_COST * 0.9;
 /// Makes a full scan lose against a forced index. Set: larger than the ratio of any two costs that matter.
 pub(crate) const FORCED: f64 = 1e6;
-/// Ranges that are expected to hold a smaller share of the rows are read without another look. Set.
+/// Ranges that are expected to hold a smaller share of the rows are read without measuring them first. Set.
 pub(crate) const LOOK_SHARE_MIN: f64 = 0.02;
 /// The same in a table of fewer rows. Set.
 pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
@@ -47,16 +47,16 @@ pub(crate) const PROBE_COST: f64 = 0.5;
 pub(crate) const REREAD_COST: f64 = 0.3;
 /// Handing a joined row on. Set: small, so that of two orders the one with fewer rows in between wins.
 pub(crate) const JOINED_ROW_COST: f64 = 0.1;
-/// A join is never expected to give fewer rows, so that costs behind it still count. Set.
+/// A join is never expected to return fewer rows, so that costs after it still count. Set.
 pub(crate) const JOINED_ROWS_MIN: f64 = 0.001;
-/// Prices are remembered for more outer rows than this: for one row they are found anew. Set.
+/// Prices are remembered for more outer rows than this: for one row they are computed again. Set.
 pub(crate) const REMEMBERED_ROWS_MIN: f64 = 1.5;
 /// Distinct values of a join's column are never expected to be fewer. Set: the inverse of [`EQUAL_SHARE`].
 pub(crate) const JOIN_DISTINCT_MIN: f64 = 10.0;
 /// Share of the rows without a partner in an anti join. Set: nothing is known.
 pub(crate) const ANTI_SHARE: f64 = 0.5;
 
-// --- shares of rows that predicates keep, when no statistics tell
+// --- shares of rows that predicates keep, without statistics
 
 /// `=`, `IS NULL`, and each value of a list. Reference: 10.00.
 pub(crate) const EQUAL_SHARE: f64 = 0.1;
@@ -72,14 +72,14 @@ pub(crate) const NOT_BETWEEN_SHARE: f64 = 0.8889;
 pub(crate) const LIST_SHARE_MAX: f64 = 0.5;
 /// Any other predicate. Set: nothing is known.
 pub(crate) const UNKNOWN_SHARE: f64 = 0.5;
-/// One of several OR-ed ranges with two ends. Set: who lists ranges means small ones.
+/// One of several OR-ed ranges with two ends. Set: listed ranges are usually small.
 pub(crate) const UNION_PIECE_SHARE: f64 = 0.02;
 /// MATCH. Set.
 pub(crate) const MATCH_SHARE: f64 = 0.01;
 
 // --- numbers of rows
 
-/// Rows of what nothing is known of: VALUES, a JSON document, a CTE that is not planned yet. Set.
+/// Rows of a relation without statistics: VALUES, a JSON document, a CTE that is not planned yet. Set.
 pub(crate) const UNKNOWN_ROWS: f64 = 100.0;
 /// Rows of an information table. Set.
 pub(crate) const INFORMATION_ROWS: f64 = 1000.0;

@@ -42,7 +42,7 @@ pub(crate) fn registers_read(plan: &LogicalPlan) -> Option<RegisterSet> {
     Some(read)
 }
 
-/// Registers of which DISTINCT tells rows apart: no expression names them.
+/// Registers by which DISTINCT compares rows: no expression names them.
 fn add_distinct(node: &plan::Logical, read: &mut RegisterSet) {
     if let plan::Logical::Distinct { columns, .. } = node {
         columns.iter().for_each(|(register, _)| _ = read.insert(*register));
@@ -58,7 +58,7 @@ fn stored(table: &Table, part: &IndexPart) -> Option<EntryPart> {
     })
 }
 
-/// What the entries of a secondary index are made of.
+/// The parts of a secondary index's entries.
 fn parts_of(table: &Table, index: &Index) -> Option<EntryParts> {
     if index.id.0 == 0 {
         return None;
@@ -69,7 +69,7 @@ fn parts_of(table: &Table, index: &Index) -> Option<EntryParts> {
     Some(EntryParts { index: all(index)?, primary })
 }
 
-/// Columns that can be read from a key: behind a part that cannot be read back nothing can.
+/// Columns that can be read from a key: nothing after a part that cannot be read back can be read.
 fn readable<'p>(table: &'p Table, parts: &'p [EntryPart]) -> impl Iterator<Item = usize> + 'p {
     let types = &table.definition.columns;
     let back = |part: &&EntryPart| {
@@ -82,7 +82,7 @@ fn holds(table: &Table, parts: &EntryParts, column: usize) -> bool {
     readable(table, &parts.index).chain(readable(table, &parts.primary)).any(|own| own == column)
 }
 
-/// The entries behind an access, when they hold these columns.
+/// The entries that an access reads, when they hold these columns.
 pub(crate) fn entries(
     table: &Table,
     access: &Access,

@@ -1,6 +1,6 @@
-//! What histograms say of predicates: the share of a table's rows that `column op constant` keeps.
+//! Histogram estimates for predicates: the share of a table's rows that `column op constant` keeps.
 //!
-//! A predicate of which no histogram tells is guessed (`predicate::selectivity`).
+//! A predicate without a histogram gets a guess (`predicate::selectivity`).
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::Planner;
 use crate::cost::HISTOGRAM_SHARE_MIN;
 use crate::predicate::selectivity;
 
-/// Bytes of sort keys, behind those that both ends of a bucket have, that tell where between them a text lies.
+/// Bytes of sort keys, after the common prefix of a bucket's two ends, that locate a text between them.
 const KEY_BYTES: usize = 8;
 
 /// A column with its histogram, as one predicate compares it.
@@ -23,14 +23,14 @@ struct Spread<'h> {
     collation: Option<CollationId>,
 }
 
-/// What a comparison compares a column with.
+/// The value that a comparison compares a column with.
 enum Constant {
     Known(Value, ComparisonKind),
     Parameter,
 }
 
 impl Planner<'_> {
-    /// The share of rows that a predicate keeps. `wanted_literal` is set when a histogram would tell if a parameter's value were known.
+    /// The share of rows that a predicate keeps. `wanted_literal` is set when a histogram would help if a parameter's value were known.
     pub(crate) fn selectivity(&self, predicate: &Expr, wanted_literal: &mut bool) -> f64 {
         if !self.has_histograms {
             return selectivity(predicate);
@@ -39,7 +39,7 @@ impl Planner<'_> {
         known.map_or_else(|| selectivity(predicate), |share| share.clamp(HISTOGRAM_SHARE_MIN, 1.0))
     }
 
-    /// The same, when a histogram tells.
+    /// The same, when a histogram applies.
     fn known_share(&self, predicate: &Expr, wanted: &mut bool) -> Option<f64> {
         match predicate {
             Expr::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), left, right, .. } => {
@@ -100,7 +100,7 @@ impl Planner<'_> {
     /// The histogram of the column that an expression is.
     fn spread(&self, expr: &Expr, collation: Option<CollationId>) -> Option<Spread<'_>> {
         let register = match expr {
-            // Its number tells as much as its text.
+            // Its number identifies it as well as its text.
             Expr::Cast { operand, kind: CastKind::Implicit, .. }
                 if operand.ty().is_enum_or_set() =>
             {
@@ -189,7 +189,7 @@ impl Spread<'_> {
         Some(if self.ty.kind == TypeKind::Set { 1 << at } else { at as u64 + 1 })
     }
 
-    /// The bucket whose values may be the value's, with the share of those before it.
+    /// The bucket that may contain the value, with the share of the buckets before it.
     fn bucket(&self, value: &(Value, ComparisonKind)) -> (f64, Option<&HistogramBucket>) {
         let (value, kind) = value;
         let buckets = &self.histogram.buckets;
@@ -264,12 +264,12 @@ fn place(value: &Value, kind: ComparisonKind) -> Option<f64> {
         Value::Double(number) => *number,
         Value::Decimal(number) => number.to_f64(),
         Value::Date(date) => days(*date),
-        Value::DateTime(moment) => days(moment.date()) + moment.time().micros() as f64,
+        Value::DateTime(datetime) => days(datetime.date()) + datetime.time().micros() as f64,
         Value::Time(time) => time.micros() as f64,
         Value::Bytes(text) => match kind {
             ComparisonKind::DateTime => {
                 let parsed = types::temporal::parse_datetime(text, 6, TemporalMode::default());
-                return parsed.value.and_then(|moment| place(&Value::DateTime(moment), kind));
+                return parsed.value.and_then(|datetime| place(&Value::DateTime(datetime), kind));
             }
             ComparisonKind::Time => {
                 let parsed = types::temporal::parse_time(text, 6, TemporalMode::default());
@@ -300,7 +300,7 @@ fn text_distance(collation: CollationId, bucket: &HistogramBucket, value: &Value
     if width > 0.0 { (number(&value) - number(&lower)) / width } else { 0.0 }
 }
 
-/// What is true of the values for which a comparison is false.
+/// The operator that holds for the values for which a comparison is false.
 fn opposite(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Equal => BinaryOp::NotEqual,
@@ -317,7 +317,7 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal { value: Value::Null, .. })
 }
 
-/// The constant that an expression is, below conversions to what it is compared with.
+/// The constant that an expression is, below conversions to the type it is compared with.
 fn constant(expr: &Expr, column: &DataType) -> Option<Constant> {
     match expr {
         Expr::Literal { value, ty } => {

@@ -7,7 +7,7 @@ use types::DataType;
 
 use crate::Planner;
 
-/// What the pass knows on its way down.
+/// The state of the pass on its way down.
 struct Pass<'a> {
     subqueries: &'a [Subquery],
     /// Types of registers as they are read.
@@ -258,7 +258,7 @@ impl Planner<'_> {
                 table.columns.push((stored, register));
             }
         }
-        // What a statement that writes reads besides may have to be locked, which is the rows' matter.
+        // Other tables that a writing statement reads may have to be locked, which only works on the rows.
         let plain = table.locking == RowLocking::None && table.locator.is_none();
         if plain && self.read.is_some() {
             table.entries = crate::covering::entries(definition, access, &table.columns);

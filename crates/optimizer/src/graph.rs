@@ -21,7 +21,7 @@ pub(crate) enum RelationKind {
     Anti,
 }
 
-/// What a relation reads.
+/// The rows that a relation reads.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Table(InstanceId),
@@ -124,7 +124,7 @@ impl Planner<'_> {
         graph
     }
 
-    /// What hints ask of the order, unless the joins themselves ask for the contrary.
+    /// Applies the order that hints request, unless the joins themselves require the contrary.
     fn order_by_hints(&self, graph: &mut Graph) {
         let place = |graph: &Graph, id: plan::InstanceId| {
             let is_table =
@@ -301,7 +301,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Filters relations early by what an OR over several says of each.
+    /// Filters relations early by the restrictions that an OR over several implies for each.
     fn restrict_relations(&self, graph: &mut Graph, mask: u64, predicate: &Expr) {
         for index in 0..graph.relations.len() {
             if mask >> index & 1 == 0 || graph.relations[index].kind != RelationKind::Inner {
@@ -341,7 +341,7 @@ impl Planner<'_> {
         })
     }
 
-    /// `a = b AND b = 5` also means `a = 5`: what is equal to a constant passes it on. `a = b AND b = c` also means `a = c`, so that
+    /// `a = b AND b = 5` also means `a = 5`: a constant applies to everything equal to it. `a = b AND b = c` also means `a = c`, so that
     /// two relations can be joined before the one that both were compared with.
     fn derive_equalities(&self, graph: &mut Graph, predicates: &mut Vec<Expr>) {
         let mut fixed: Vec<(Register, Expr)> = Vec::new();

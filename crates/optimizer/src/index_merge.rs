@@ -1,4 +1,4 @@
-//! Index merge: an OR whose alternatives each pin down an index, not all the same, is read through all of these.
+//! Index merge: an OR whose alternatives pin down different indexes is read through all of them.
 
 use catalog::{Index, Table};
 use plan::{Access, BinaryOp, Expr, InstanceId, MergeArm, RowLocking};
@@ -10,7 +10,7 @@ use crate::pin::Pinned;
 use crate::predicate::{alternatives, conjunction};
 use crate::sargable::{IN_LIST_MAX, Sarg};
 
-/// What the alternatives ask of one index.
+/// The ranges that the alternatives read from one index.
 struct Arm<'t> {
     index: &'t Index,
     pinned: Pinned,
@@ -39,7 +39,7 @@ impl Planner<'_> {
     ) -> Vec<TablePlan> {
         let mut plans = Vec::new();
         for (position, predicate) in predicates.iter().enumerate() {
-            // What says something of a single column is a sarg of its own.
+            // A condition on a single column is a sarg by itself.
             if !live[position] || sargs.iter().any(|sarg| sarg.predicate == position) {
                 continue;
             }
@@ -154,7 +154,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether each arm's rows come in the order of the clustered index: what the reference calls a union, as against a sorted one.
+/// Whether each arm's rows come in the order of the clustered index: the reference calls this a union, otherwise a sorted one.
 pub(crate) fn is_in_row_order(table: &Table, arms: &[MergeArm]) -> bool {
     arms.iter().all(|arm| {
         let parts = table.indexes.iter().find(|index| index.id.0 == arm.index);

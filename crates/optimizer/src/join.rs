@@ -40,14 +40,14 @@ pub(crate) struct Candidate {
     /// Alone.
     pub rows: f64,
     pub cost: f64,
-    /// Its plan, when it is no table.
+    /// The plan of a relation that is not a table.
     pub node: Option<Node>,
     /// Relations that its conditions mention.
     neighbours: u64,
 }
 
 impl Candidate {
-    /// Left behind when a candidate is taken.
+    /// The placeholder left behind when a candidate is taken.
     pub(crate) fn empty() -> Candidate {
         Candidate {
             predicates: Vec::new(),
@@ -79,7 +79,7 @@ struct Partial {
     cost: f64,
 }
 
-/// What joining a relation to a set costs, for each row of the set and once.
+/// The cost of joining a relation to a set, for each row of the set and once.
 #[derive(Clone)]
 struct Price {
     method: Method,
@@ -88,7 +88,7 @@ struct Price {
     factor: f64,
 }
 
-/// What a price depends on.
+/// The inputs of a price.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PriceKey {
     relation: usize,
@@ -211,7 +211,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Relations worth trying next: those with a condition towards the set, or all when there is none.
+    /// Relations worth trying next: those with a condition on the set, or all when none has one.
     fn connected(&self, set: u64, count: usize) -> u64 {
         let mut found = 0;
         for index in 0..count {
@@ -417,7 +417,7 @@ fn magnitude(rows: f64) -> u8 {
 }
 
 impl Planner<'_> {
-    /// How many values a column has, when an index that begins with it tells.
+    /// The number of distinct values of a column, when an index begins with it.
     fn distinct_values(&self, expr: &Expr) -> Option<f64> {
         let register = expr.as_column()?;
         let of =
@@ -432,7 +432,7 @@ impl Planner<'_> {
         (distinct > 0).then_some(distinct as f64)
     }
 
-    /// An equality whose two sides lie in different relations and can be hashed: outer side, inner side, collation.
+    /// An equality whose two sides are in different relations and can be hashed: outer side, inner side, collation.
     pub(crate) fn hash_key(
         &self,
         predicate: &Expr,

@@ -34,7 +34,7 @@ use plan::{
 
 pub use analysis::{Explainer, optimize_for_analysis};
 
-/// What is known of the sizes of tables. All answers are estimates.
+/// Statistics about the sizes of tables. All answers are estimates.
 pub trait StatisticsSource {
     /// Rows of a table (engine's id).
     fn rows(&self, table: u64) -> u64;
@@ -54,7 +54,7 @@ impl StatisticsSource for NoStatistics {
     }
 }
 
-/// What planning may look at.
+/// The input of planning.
 #[derive(Clone, Copy)]
 pub struct OptimizeInput<'a> {
     /// The tables that the plan's instances refer to.
@@ -82,14 +82,14 @@ pub(crate) struct Planner<'a> {
     pub(crate) cte_rows: Vec<(CteId, f64)>,
     /// Some column of some table has a histogram.
     pub(crate) has_histograms: bool,
-    /// A histogram would have told more of a parameter's value.
+    /// A histogram would have improved the estimate if a parameter's value were known.
     pub(crate) wants_literals: std::cell::Cell<bool>,
 }
 
 /// Plans a bound statement.
 ///
 /// # Errors
-/// 1235 for what cannot be planned yet.
+/// 1235 for a statement that cannot be planned yet.
 pub fn optimize(plan: LogicalPlan, input: &OptimizeInput<'_>) -> Result<(Plan, PlanFlags)> {
     optimize_with(plan, input).map(|(physical, flags, _)| (physical, flags))
 }
@@ -189,7 +189,7 @@ impl Planner<'_> {
         Ok(planned)
     }
 
-    /// Plans what is left of the subqueries, and gives all parts their final registers. `roots`: the statement's own trees.
+    /// Plans the remaining subqueries, and gives all parts their final registers. `roots`: the statement's own trees.
     pub(crate) fn share(
         &mut self,
         ctes: Vec<(CteId, plan::Physical, Vec<plan::Expr>)>,
@@ -246,7 +246,7 @@ impl Planner<'_> {
         CteId(self.next_cte - 1)
     }
 
-    /// The catalog's table behind an instance.
+    /// The catalog's table of an instance.
     pub(crate) fn table(&self, id: plan::InstanceId) -> &Arc<Table> {
         &self.input.tables[self.instances[id.0 as usize].table]
     }

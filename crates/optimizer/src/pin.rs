@@ -33,7 +33,7 @@ impl Pinned {
     }
 }
 
-/// What predicates say of one part of the key.
+/// The restrictions of predicates on one part of the key.
 enum PartPin {
     /// It has one or several known values; the next part can be pinned down, too.
     Values,
@@ -246,7 +246,7 @@ impl<'a> Pinning<'a> {
 }
 
 impl Planner<'_> {
-    /// What predicates pin down of an index; `None` when nothing.
+    /// The parts of an index that predicates pin down; `None` when they pin down none.
     pub(crate) fn pin(
         &self,
         table: &Table,

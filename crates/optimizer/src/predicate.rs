@@ -1,4 +1,4 @@
-//! Predicates: conjuncts, what rejects NULL, substitution, what is constant.
+//! Predicates: conjuncts, rejection of NULL, substitution, constants.
 
 use plan::{BinaryOp, Expr, Register, RegisterSet, SubqueryKind, UnaryOp};
 use types::Value;
@@ -15,7 +15,7 @@ pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
             split(*left, into);
             split(*right, into);
         }
-        // NOT (a OR b) is NOT a AND NOT b; the connective of the result is what matters.
+        // NOT (a OR b) is NOT a AND NOT b; the connective of the result matters.
         other => into.push(other),
     }
 }
@@ -34,7 +34,7 @@ fn split_or(predicate: Expr, into: &mut Vec<Vec<Expr>>) {
     }
 }
 
-/// The alternatives of an OR, each as its conjuncts; `None` for what is no OR, or may not be taken apart.
+/// The alternatives of an OR, each as its conjuncts; `None` for a predicate that is not an OR, or may not be taken apart.
 pub(crate) fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
     let is_or = matches!(predicate, Expr::Binary { op: BinaryOp::Or, .. });
     if !is_or || predicate.is_volatile() || has_subquery(predicate) {
@@ -64,7 +64,7 @@ pub(crate) fn factor(predicate: Expr, into: &mut Vec<Expr>) {
     into.extend(rest.and_then(|rest| Expr::balanced(BinaryOp::Or, rest)));
 }
 
-/// What an OR says of what `is_own` holds for alone: `x = 1 AND y = 2 OR x = 3` says `x = 1 OR x = 3` of x.
+/// The condition that an OR implies on the terms for which `is_own` holds: `x = 1 AND y = 2 OR x = 3` implies `x = 1 OR x = 3` for x.
 pub(crate) fn restriction(predicate: &Expr, is_own: impl Fn(&Expr) -> bool) -> Option<Expr> {
     let own = |alternative: Vec<Expr>| conjunction(alternative.into_iter().filter(&is_own));
     let alternatives = alternatives(predicate)?.into_iter().map(own);
@@ -212,7 +212,7 @@ pub(crate) fn substitute(expr: &mut Expr, columns: &[(Register, Expr)]) {
     }
 }
 
-/// The share of rows that a predicate keeps, when no statistics tell.
+/// The share of rows that a predicate keeps, when no statistics are available.
 pub(crate) fn selectivity(expr: &Expr) -> f64 {
     match expr {
         Expr::Binary { op, left, right, .. } => match op {

@@ -1,4 +1,4 @@
-//! What conditions on the columns of a partitioned table say of the number of a row's partition, the first part of its clustered key.
+//! Partition pruning: which numbers of a row's partition (the first part of its clustered key) conditions on its columns allow.
 //!
 //! Invariant: a row that fulfils the conditions has one of the numbers; the conditions themselves are still checked.
 
@@ -137,7 +137,7 @@ impl Planner<'_> {
         Some(Sarg { column: routed.column, kind, exact: false, predicate, reads })
     }
 
-    /// RANGE: numbers grow with the first column, or with what is made of it. `nulls`: the numbers of the partition with NULL.
+    /// RANGE: numbers grow with the first column, or with an expression of it. `nulls`: the numbers of the partition with NULL.
     fn by_range(
         &self,
         id: InstanceId,
@@ -191,7 +191,7 @@ impl Planner<'_> {
                 SargKind::Equal { null_safe: true, .. } => None,
             };
             let Some(mut pieces) = pieces.filter(|pieces| !pieces.is_empty()) else { continue };
-            // Dates that are none are among the NULLs but compare as dates.
+            // Invalid dates are among the NULLs but compare as dates.
             if makes_null && pieces.iter().any(|(lower, _)| lower.is_some()) {
                 let null_ends = (Some((literal(nulls.0), true)), Some((literal(nulls.1), true)));
                 pieces.push(null_ends);
@@ -210,7 +210,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a number may lie in ranges, as far as constants tell.
+/// Whether a number may lie in ranges, as far as constants show.
 fn lies_in(number: u16, kind: &SargKind) -> bool {
     let inside = |lower: &Option<(Expr, bool)>, upper: &Option<(Expr, bool)>| {
         let end =
@@ -270,7 +270,7 @@ pub(crate) fn is_number(table: &Table, column: usize) -> bool {
     table.partition_column() == Some(column)
 }
 
-/// Sums and products of values that are no row's might overflow where those of the rows do not.
+/// Sums and products of values that are not from rows might overflow where those of the rows do not.
 fn may_overflow(value: &Expr) -> bool {
     value.any(&mut |node| {
         matches!(

@@ -1,4 +1,4 @@
-//! Moves a predicate down into what a relation computes.
+//! Moves a predicate down into a relation's own query.
 
 use plan::{Expr, Logical, Register, RegisterSet, SetOperation};
 
@@ -154,7 +154,7 @@ fn covers(
     !loose.intersects(&inner)
 }
 
-/// Registers that grouping sets beside its keys; a key that is computed is put in by substitution.
+/// Registers that grouping sets in addition to its keys; a computed key is inserted by substitution.
 fn set_by_groups(aggregates: &[plan::AggregateCall], grouping: &[Option<Register>]) -> RegisterSet {
     let outputs = aggregates.iter().map(|call| call.output);
     outputs.chain(grouping.iter().flatten().copied()).collect()

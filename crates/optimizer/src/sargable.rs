@@ -9,7 +9,7 @@ use crate::predicate::has_subquery;
 /// Longest list of OR-ed equalities and IN elements that becomes ranges.
 pub(crate) const IN_LIST_MAX: usize = 4096;
 
-/// What a predicate says of a column.
+/// The restriction of a predicate on a column.
 #[derive(Clone, Debug)]
 pub(crate) enum SargKind {
     Equal {
@@ -34,7 +34,7 @@ pub(crate) struct Sarg {
     /// Catalog position of the column.
     pub column: usize,
     pub kind: SargKind,
-    /// The index says exactly what the predicate says: it need not be checked again.
+    /// The index covers the predicate exactly: it need not be checked again.
     pub exact: bool,
     /// Position in the list of predicates.
     pub predicate: usize,
@@ -49,7 +49,7 @@ struct Fit {
     range: bool,
 }
 
-/// What comparing a column with a value says of it, and whether that answers the predicate completely.
+/// The restriction of a column by a comparison with a value, and whether it covers the predicate completely.
 fn comparison(op: BinaryOp, value: Expr, fit: &Fit, nullable: bool) -> Option<(SargKind, bool)> {
     let range = |lower, upper| SargKind::Range { lower, upper };
     // Without a lower end the range starts with the NULLs.
@@ -66,7 +66,7 @@ fn comparison(op: BinaryOp, value: Expr, fit: &Fit, nullable: bool) -> Option<(S
 }
 
 impl Planner<'_> {
-    /// What `predicates` say of the columns of a table reference.
+    /// The restrictions that `predicates` put on the columns of a table reference.
     pub(crate) fn sargs(&self, id: InstanceId, predicates: &[Expr]) -> Vec<Sarg> {
         let mut sargs = Vec::new();
         for (position, predicate) in predicates.iter().enumerate() {
@@ -353,7 +353,7 @@ fn in_range(ty: &DataType, value: &Expr) -> bool {
     }
 }
 
-/// Text that sorts behind everything that starts with the same characters.
+/// Text that sorts after everything that starts with the same characters.
 const LAST_CHARACTER: char = '\u{10FFFF}';
 
 /// The range in which everything lies that starts as a LIKE pattern does.

@@ -7,7 +7,7 @@ use crate::graph::{Graph, RELATIONS_MAX, Relation, RelationKind, Source, definit
 use crate::predicate::{has_subquery, split, substitute};
 
 impl Planner<'_> {
-    /// Turns what predicates it can into relations.
+    /// Turns predicates into relations where possible.
     pub(crate) fn unnest(&mut self, graph: &mut Graph) {
         if graph.relations.is_empty() {
             return;
@@ -35,7 +35,7 @@ impl Planner<'_> {
                 rest.push(predicate);
             }
         }
-        // Conditions of a semi join that turned into an inner one have been added meanwhile.
+        // Conditions of a semi join that turned into an inner one have been added in the meantime.
         rest.append(&mut graph.predicates);
         graph.predicates = rest;
     }

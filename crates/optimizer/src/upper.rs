@@ -431,7 +431,7 @@ impl Groups {
         common.filter(|arg| !arg.is_volatile() && !has_subquery(arg)).cloned()
     }
 
-    /// What the input's order must be for groups to come in the goal's order, where few of them are wanted.
+    /// The input order that returns groups in the goal's order, where few of them are wanted.
     fn order_of_input(&self, goal: &Goal) -> Option<Goal> {
         let limit = goal.limit.filter(|_| !goal.order.is_empty())?;
         let mut rest: Vec<&(Register, Expr)> = self.keys.iter().collect();
@@ -449,7 +449,7 @@ impl Groups {
     }
 }
 
-/// So many MIN and MAX are looked up one by one.
+/// At most this many MIN and MAX are looked up one by one.
 const EXTREMES_MAX: usize = 8;
 
 /// The column of a MIN or MAX, and whether it is MAX.
@@ -506,7 +506,7 @@ fn top_count(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
         collation: CollationId::BINARY,
         ty: ty.clone(),
     };
-    // `LIMIT 18446744073709551615 OFFSET n` means all behind n: the sum must not overflow.
+    // `LIMIT 18446744073709551615 OFFSET n` means all rows after n: the sum must not overflow.
     let all = Expr::literal(Value::UInt(u64::MAX), ty.clone());
     let room = binary(BinaryOp::Subtract, &all, offset, &ty);
     let overflows = binary(BinaryOp::Greater, limit, &room, &DataType::boolean());

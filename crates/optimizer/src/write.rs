@@ -113,7 +113,7 @@ impl Planner<'_> {
         Ok((Plan::Update(plan), rows))
     }
 
-    /// What a check asks is asked again when the rows of the joins that took it up are gone.
+    /// Keeps a check's subqueries: the check is evaluated again when the rows of the joins that replaced them are gone.
     fn keep_subqueries(&mut self, predicate: &Expr) {
         predicate.visit(&mut |expr| {
             if let Expr::Subquery { id, .. } = expr {
@@ -199,7 +199,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the update moves rows within what the scan reads, so that it could meet them again.
+    /// Whether the update moves rows within the ranges that the scan reads, so that it could meet them again.
     fn scan_moves(&self, target: &LogicalTarget, root: &Physical) -> bool {
         let mut scans = Vec::new();
         find_scans(root, target.instance.0, &mut scans);

@@ -55,7 +55,7 @@ pub enum BinaryOp {
     Xor,
 }
 
-/// What a subquery is asked.
+/// The use of a subquery in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubqueryKind {
     /// The value of this column of its single row, or NULL; error 1242 on a second row. The columns of a row subquery share one run.
@@ -75,20 +75,20 @@ pub enum QuantifiedOp {
     All,
 }
 
-/// Where a conversion comes from, which decides what a lossy one does.
+/// The origin of a conversion, which decides the effect of a lossy one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CastKind {
     /// CAST or CONVERT: warnings.
     Explicit,
-    /// The binder put it there (enum to text, literal to the type of the column compared with): warnings as the reference.
+    /// The binder added it (enum to text, literal to the type of the column compared with): warnings as the reference.
     Implicit,
-    /// A constant text beside a value of this temporal type: error 1525 when it is no date.
+    /// A constant text compared with a value of this temporal type: error 1525 when it is not a date.
     Compared(TypeKind),
-    /// Text of rows, or a number, beside a date: what is none compares as the zero date, with a warning.
+    /// Text of rows, or a number, compared with a date: a value that is not a date compares as the zero date, with a warning.
     BesideDate,
-    /// A whole number beside a value of this temporal type: what is no date counts by its digits.
+    /// A whole number compared with a value of this temporal type: if it is not a date, its digits are compared.
     NumberBeside(TypeKind),
-    /// A constant beside a YEAR: 1 to 99 mean 1970 to 2069.
+    /// A constant compared with a YEAR: 1 to 99 mean 1970 to 2069.
     BesideYear,
     /// `TIMESTAMP` column read: UTC to session time zone.
     TimestampToLocal,
@@ -96,7 +96,7 @@ pub enum CastKind {
     TimestampToUtc,
 }
 
-/// An expression. Every node can tell its type (`ty`).
+/// An expression. Every node knows its type (`ty`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
@@ -150,7 +150,7 @@ pub enum Expr {
     /// A stored function, by its number among the statement's programs. Other calls with the same arguments give the same value when it
     /// is `deterministic`.
     Stored { program: u32, args: Vec<Expr>, deterministic: bool, ty: DataType },
-    /// MATCH: how well a row of a table fits a search. `row` says what row it is: the columns of its primary key, or where there is none
+    /// MATCH: how well a row of a table fits a search. `row` identifies the row: the columns of its primary key or, without one,
     /// its locator.
     Match { search: Arc<FulltextSearch>, row: Vec<Expr>, against: Box<Expr> },
     /// Row constructor; only as operand of comparisons, IN and BETWEEN.
@@ -170,7 +170,7 @@ pub enum FulltextMode {
     Boolean,
 }
 
-/// What a MATCH looks in: a FULLTEXT index of a table.
+/// The target of a MATCH: a FULLTEXT index of a table.
 #[derive(Debug, PartialEq)]
 pub struct FulltextSearch {
     /// The engine's id of the table.
@@ -197,7 +197,7 @@ pub struct FulltextSearch {
     pub key: Vec<KeyColumn>,
 }
 
-/// A part of a primary key: what it takes to make a row's locator.
+/// A part of a primary key, as needed to build a row's locator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyColumn {
     /// Index in the record's layout.
@@ -286,7 +286,7 @@ impl Expr {
 /// ORDER BY element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SortKey {
-    /// What to sort by; text by its type's collation, NULLs first when ascending.
+    /// The sort value; text sorts by its type's collation, NULLs first when ascending.
     pub expr: Expr,
     /// DESC.
     pub descending: bool,
@@ -295,7 +295,7 @@ pub struct SortKey {
 /// A call of an aggregate function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {
-    /// What is called.
+    /// The function called.
     pub function: AggregateRef,
     /// Arguments; none for `COUNT(*)`.
     pub args: Vec<Expr>,
@@ -338,7 +338,7 @@ pub struct WindowFrame {
     pub end: FrameBound,
 }
 
-/// What is called over a window.
+/// The function called over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowFunction {
     RowNumber,

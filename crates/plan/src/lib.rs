@@ -4,7 +4,7 @@
 //!
 //! All rows of a statement live in one register file: every column instance of every table reference, and every computed value,
 //! has a register of its own (`Register`). Operators fill registers, expressions read them; a correlated subquery reads the outer
-//! query's registers directly. Operators that keep rows (sort, hash, materialise) save and restore the registers they are told to.
+//! query's registers directly. Operators that keep rows (sort, hash, materialise) save and restore the registers that the plan names.
 
 mod expr;
 mod logical;

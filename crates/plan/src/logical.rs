@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(pub u32);
 
-/// What an index hint of a table reference asks.
+/// The effect of an index hint of a table reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexHintKind {
     Use,
@@ -23,7 +23,7 @@ pub enum IndexHintKind {
     Force,
 }
 
-/// What an index hint is for.
+/// The purpose that an index hint applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexHintScope {
     All,
@@ -40,7 +40,7 @@ pub struct IndexHint {
     pub indexes: Vec<u32>,
 }
 
-/// How the number of a row's partition follows from the row, and the functions that tell which numbers some values can have. Each takes
+/// How the number of a row's partition follows from the row, and the functions that give the numbers some values can have. Each takes
 /// the router that is the first argument of `number`, and values in the place of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionRouting {
@@ -114,9 +114,9 @@ pub struct JsonRows {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonLevel {
     pub path: Arc<str>,
-    /// The level in whose items it looks; none for the first.
+    /// The level in whose items this path searches; `None` for the first.
     pub parent: Option<usize>,
-    /// What was found, as JSON; NULL where another path of the same parent gives rows.
+    /// The item found, as JSON; NULL where another path of the same parent gives rows.
     pub item: Register,
     /// Its number, from 1.
     pub ordinal: Register,
@@ -228,7 +228,7 @@ pub enum Logical {
     },
 }
 
-/// A subquery that stands in an expression.
+/// A subquery in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogicalSubquery {
     pub root: Logical,
@@ -296,7 +296,7 @@ pub struct LogicalWrite {
     pub returning: Vec<OutputColumn>,
 }
 
-/// What EXPLAIN prints.
+/// The output of EXPLAIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplainFormat {
     Traditional,

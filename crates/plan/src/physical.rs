@@ -21,7 +21,7 @@ pub enum RowLocking {
     Exclusive,
     ExclusiveNoWait,
     ExclusiveSkipLocked,
-    /// What UPDATE scans: a locked row that does not match as it was committed last is passed, where the isolation level allows it.
+    /// A scan for UPDATE: skips a locked row whose last committed version does not match, where the isolation level allows it.
     ExclusivePeek,
 }
 
@@ -38,7 +38,7 @@ pub struct TableAccess {
     pub layout: Arc<[DataType]>,
     /// `schema.alias.column` of each stored column as errors quote it.
     pub names: Arc<[Arc<str>]>,
-    /// Values for records older than their columns, by column; empty when NULL stands in for all.
+    /// Values for records older than their columns, by column; empty when all are NULL.
     pub missing: Arc<[types::Value]>,
     /// Columns that the statement needs: `(index in layout, register)`.
     pub columns: Vec<(usize, Register)>,
@@ -50,11 +50,11 @@ pub struct TableAccess {
     pub instance: u32,
     /// Rows that the optimizer expects from one opening of the scan, filter applied.
     pub estimated_rows: u64,
-    /// The entries of the index that the access goes through hold every column of `columns`: rows need not be looked at.
+    /// The entries of the index that the access goes through hold every column of `columns`: rows need not be read.
     pub entries: Option<Arc<EntryParts>>,
 }
 
-/// Where an index's entries have columns: what its key and the clustered key are made of.
+/// The place of columns in an index's entries, which consist of the index's key and the clustered key.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct EntryParts {
     /// Parts of the index.
@@ -111,12 +111,12 @@ pub enum Access {
     /// At most one row, by all parts of a unique index (`engine_api::IndexId`).
     Unique { index: u32, key: Vec<IndexKeySource> },
     /// One or more ranges of an index (an IN list gives several), in index order, without duplicates.
-    /// `or_all`: where they turn out to hold much of the table all of it is read instead, in its own order; the filter tells what belongs to them.
+    /// `or_all`: if the ranges hold much of the table, the whole table is read in its own order instead, and the filter selects the rows.
     Ranges { index: u32, ranges: Vec<RangeSpec>, backward: bool, or_all: bool },
-    /// What is in any of several indexes' ranges, arm after arm. A row that is in more than one comes once: with the first arm whose
+    /// Rows in any of several indexes' ranges, arm by arm. A row in several arms comes once: with the first arm whose
     /// condition it fulfils. `or_all` as above.
     Merge { arms: Vec<MergeArm>, or_all: bool },
-    /// What a MATCH finds, best first.
+    /// The rows that a MATCH finds, best first.
     Fulltext { search: Arc<crate::FulltextSearch>, against: Expr },
     /// The whole index.
     Full { index: u32, backward: bool },
@@ -200,7 +200,7 @@ pub enum Physical {
         input: Box<Physical>,
         columns: Vec<(Register, Expr)>,
     },
-    /// For each outer row opens `inner` again. `inner_columns`: what becomes NULL for `Left`.
+    /// Opens `inner` again for each outer row. `inner_columns`: registers that become NULL for `Left`.
     NestedLoop {
         kind: JoinKind,
         outer: Box<Physical>,
@@ -219,7 +219,7 @@ pub enum Physical {
         /// Registers of the inner side to save.
         inner_columns: Vec<Register>,
     },
-    /// Groups. `carried`: registers whose value in the group's first row is kept (functionally dependent columns).
+    /// Groups rows. `carried`: registers whose value in the group's first row is kept (functionally dependent columns).
     Aggregate {
         input: Box<Physical>,
         mode: AggregateMode,
@@ -276,7 +276,7 @@ pub enum Physical {
         columns: Vec<(Register, DataType)>,
         correlated: bool,
     },
-    /// Reads what another `Materialize` of the same id computes (its first user runs it; definition in `QueryPlan::ctes`).
+    /// Reads the rows that another `Materialize` of the same id computes (its first user runs it; definition in `QueryPlan::ctes`).
     CteScan {
         id: CteId,
         columns: Vec<(Register, DataType)>,

@@ -1,4 +1,4 @@
-//! Plans as text, for tests and for people who debug: stable, one operator a line.
+//! Plans as text, for tests and debugging: stable, one operator a line.
 
 use std::fmt::Write;
 

@@ -11,7 +11,7 @@ use crate::{CteId, Expr, Physical, Register};
 pub struct OutputColumn {
     /// Caption.
     pub name: Arc<str>,
-    /// What it shows.
+    /// The rows that it shows.
     pub expr: Expr,
     /// Where it comes from, when it is a plain column.
     pub source: Option<ColumnSource>,
@@ -35,7 +35,7 @@ pub enum Making {
     Subquery,
 }
 
-/// The table column behind a result column. A column that a derived table computes has the table's alias and its own name there, and no
+/// The table column that a result column shows. A computed column of a derived table has the table's alias and its own name there, and no
 /// table of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnSource {
@@ -50,7 +50,7 @@ pub struct ColumnSource {
     pub auto_increment: bool,
     pub no_default: bool,
     pub on_update_now: bool,
-    /// The present moment is its default.
+    /// The current timestamp is its default.
     pub default_now: bool,
     /// The rows are kept before they are read: a temporary table's column, whatever it is made of.
     pub materialized: bool,
@@ -80,7 +80,7 @@ pub struct QueryPlan {
     pub registers: u32,
 }
 
-/// What a stored column gets when a row is written.
+/// The source of a stored column's value when a row is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenColumn {
     /// Name, for errors.
@@ -101,7 +101,7 @@ pub struct WrittenColumn {
     pub generated: Option<Expr>,
 }
 
-/// What a foreign key does to children.
+/// The action of a foreign key on child rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignKeyAction {
     Restrict,
@@ -172,7 +172,7 @@ pub struct TableWrite {
     pub virtuals: Vec<WrittenColumn>,
     /// CHECK constraints: name and predicate over the registers; violated when false (3819).
     pub checks: Vec<(Arc<str>, Expr)>,
-    /// What views that the statement writes through ask of the row.
+    /// Conditions that the views written through put on the row.
     pub view_checks: Vec<ViewCheck>,
     /// The row must lie in the partitions that the statement names (1748).
     pub selected: Option<Expr>,
@@ -202,7 +202,7 @@ pub enum InsertSource {
     Query(Box<QueryPlan>),
 }
 
-/// What an INSERT does with a duplicate key.
+/// The action of an INSERT on a duplicate key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InsertMode {
     /// 1062.
@@ -306,7 +306,7 @@ pub enum Plan {
     },
 }
 
-/// Which program runs what both the batch and the row program can run.
+/// The program that runs work which both the batch and the row program can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ExecutionMode {
     /// The batch program where a scan is large.

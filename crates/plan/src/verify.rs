@@ -1,4 +1,4 @@
-//! What a plan promises to the executor. The executor checks it in debug builds when it compiles a plan, so that every test of SQL is also
+//! The promises of a plan to the executor. The executor checks it in debug builds when it compiles a plan, so every test of SQL is also
 //! a test of the optimizer's promises.
 //!
 //! - **P1** Every register is below the size of the register file.
@@ -6,7 +6,7 @@
 //!   outer rows. An operator that keeps rows (sort, hash, distinct, window, materialize) restores only the registers that it names.
 //! - **P3** A subquery that an expression names exists, and its `outer` lists every register that it reads and does not set. Otherwise
 //!   its result would be remembered for outer rows that differ.
-//! - **P4** What is not `correlated` reads no outer row.
+//! - **P4** A subquery that is not `correlated` reads no outer row.
 //! - **P5** Lists that belong together have equal lengths.
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use crate::{
     Register, RegisterSet, Subquery, SubqueryId, TableWrite, UpdatePlan,
 };
 
-/// What is wrong with a plan; empty when it keeps the rules of this file.
+/// The promises that a plan breaks; empty when it keeps the rules of this file.
 pub fn broken_promises(plan: &Plan) -> Vec<String> {
     let nothing = RegisterSet::new();
     let (subqueries, ctes, registers): (&[Subquery], &[_], u32) = match plan {
@@ -167,7 +167,7 @@ impl Check<'_> {
         self.reads(what, outputs.iter().map(|output| &output.expr), visible, &RegisterSet::new());
     }
 
-    /// What is computed for a row that is written, whose registers are added to `row`.
+    /// Expressions computed for a written row; their registers are added to `row`.
     fn target(&self, target: &TableWrite, row: &mut RegisterSet) {
         row.extend(target.columns.iter().chain(&target.virtuals).map(|column| column.register));
         let nothing = RegisterSet::new();
@@ -215,7 +215,7 @@ impl Check<'_> {
                     self.reads("the left key of a hash join", [left], &visible, outside);
                     self.reads("the right key of a hash join", [right], &found, outside);
                 }
-                // The table holds the rows of all outer rows, and of each only what is named.
+                // The table holds the rows of all outer rows, and of each row only the named registers.
                 let none = RegisterSet::new();
                 let found = self.kept("a hash join", inner_columns, &found, outside, none);
                 self.joined(*kind, [visible, found], condition.as_ref(), inner_columns, outside)
@@ -298,7 +298,7 @@ impl Check<'_> {
         self.reads(what, exprs, visible, outside);
     }
 
-    /// An input whose `outputs` become so many columns.
+    /// An input whose `outputs` become `columns` columns.
     fn table(
         &self,
         what: &str,
@@ -312,7 +312,7 @@ impl Check<'_> {
         self.reads(what, outputs, &visible, outside);
     }
 
-    /// Of an operator that keeps rows: it finds what it keeps, and nothing else is left.
+    /// The registers after an operator that keeps rows: the kept ones must be set before it, and no others remain.
     fn kept(
         &self,
         what: &str,
@@ -341,7 +341,7 @@ impl Check<'_> {
         self.reads("a join's condition", condition, &both, outside);
         match kind {
             JoinKind::Inner => outer.union(&inner),
-            // Only what becomes NULL where nothing matches holds something of every row.
+            // Only the registers that become NULL where nothing matches have a value in every row.
             JoinKind::Left => outer.extend(inner_columns.iter().copied()),
             JoinKind::Semi | JoinKind::Anti => {}
         }

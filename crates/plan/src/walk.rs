@@ -190,7 +190,7 @@ impl Expr {
     }
 
     /// Calls `f` with this expression and everything below, parents first; where `f` returns true it has replaced the
-    /// expression and what it put there is not entered.
+    /// expression, and the replacement is not entered.
     pub fn rewrite(&mut self, f: &mut dyn FnMut(&mut Expr) -> bool) {
         if !f(self) {
             self.for_each_child_mut(&mut |child| child.rewrite(f));

@@ -13,7 +13,7 @@ pub enum AuthChannel {
     Local,
 }
 
-/// What an exchange may know.
+/// The facts that an exchange may read.
 #[derive(Clone, Debug)]
 pub struct AuthContext {
     /// User name as the client gave it.
@@ -28,7 +28,7 @@ pub struct AuthContext {
     pub peer_user: Option<String>,
 }
 
-/// What the account stores for its method (`mysql.user.authentication_string`).
+/// The secret that the account stores for its method (`mysql.user.authentication_string`).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AccountSecret {
     /// As stored; empty for "no password".
@@ -37,7 +37,7 @@ pub struct AccountSecret {
     pub second: Vec<u8>,
 }
 
-/// What happens next in an exchange.
+/// The next step of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthStep {
     /// Send this to the client (AuthMoreData) and give its answer to `next`.
@@ -74,7 +74,7 @@ pub trait Authenticator: Send + Sync {
     /// # Errors
     /// The method cannot work on this channel.
     fn start(&self, ctx: AuthContext, secret: AccountSecret) -> Result<Box<dyn Exchange>>;
-    /// Turns a password into what is stored (`IDENTIFIED BY`).
+    /// Turns a password into the secret to store (`IDENTIFIED BY`).
     ///
     /// # Errors
     /// The method stores no passwords.

@@ -1,4 +1,4 @@
-//! Sinks in front of other sinks: they pass on what they do not change.
+//! Sinks in front of other sinks: they pass on everything that they do not change.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use errors::{Error, Result};
 
 use crate::result::{ColumnMeta, LocalFile, Next, OkInfo, ResultSink, RowSource, SessionState};
 
-/// A [`ResultSink`] that passes everything on to another one, but for the methods that it overrides. They mean what the methods of
+/// A [`ResultSink`] that passes everything on to another one, except for the methods that it overrides. They mean what the methods of
 /// the same names mean there.
 #[expect(clippy::missing_errors_doc, reason = "they are ResultSink's")]
 pub trait ForwardingSink {

@@ -1,5 +1,5 @@
 //! The slots for scalar functions and aggregates. A function is defined once, in its family's plugin: types in, type out,
-//! what NULL does, what the query compiler may assume of it, and the kernel.
+//! the effect of NULL, the query compiler's assumptions, and the kernel.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl Arguments {
     }
 }
 
-/// What a function does with the texts among its arguments, which decides their common collation.
+/// The effect of a function on its text arguments, which decides their common collation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollationRule {
     /// The function's own `bind` says.
@@ -81,16 +81,16 @@ pub enum CollationRule {
     Joins(Arguments),
 }
 
-/// What a truth value among the arguments is.
+/// The form in which a function takes truth values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TruthArguments {
     /// A truth value.
     Truth,
-    /// A number, unless the argument is a predicate itself: JSON tells `true` from `1`.
+    /// A number, unless the argument is a predicate itself: JSON distinguishes `true` from `1`.
     Number,
 }
 
-/// What is known of an argument at bind time.
+/// The facts known about an argument at bind time.
 #[derive(Clone, Debug)]
 pub struct ArgInfo {
     /// Its type.
@@ -116,7 +116,7 @@ pub struct BindContext {
     pub max_allowed_packet: u64,
 }
 
-/// To what the caller converts an argument before the kernel sees it.
+/// The type that the caller converts an argument to before the kernel sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coercion {
     /// Nothing: the kernel takes the value as it is, with the argument's own type.
@@ -129,7 +129,7 @@ pub enum Coercion {
     Decimal,
     /// To `Value::Bytes`: numbers and temporal values print as the text protocol does, ENUM and SET by name.
     Text,
-    /// To `Value::Date`; what is no date becomes NULL with a warning.
+    /// To `Value::Date`; a value that is not a date becomes NULL with a warning.
     Date,
     /// To `Value::DateTime`, likewise.
     DateTime,
@@ -141,7 +141,7 @@ pub enum Coercion {
     To(DataType),
 }
 
-/// What a NULL argument does.
+/// The effect of a NULL argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullRule {
     /// Any NULL argument gives NULL without calling the kernel.
@@ -218,7 +218,7 @@ pub struct ScalarFunction {
     pub aliases: &'static [&'static str],
     /// Number of arguments; 1582 otherwise.
     pub arity: Arity,
-    /// What the query compiler may assume; every call in a plan carries it.
+    /// The query compiler's assumptions; every call in a plan carries them.
     pub traits: FunctionTraits,
     /// Arguments that are numbers, so that a hexadecimal literal is one.
     pub numbers: Arguments,
@@ -262,7 +262,7 @@ pub trait Accumulator: Send {
     /// Takes in the sum of the arguments of `count` rows at once. Only SUM and AVG are asked.
     ///
     /// # Errors
-    /// Overflow; the function is no sum.
+    /// Overflow; the function is not a sum.
     fn update_sum(&mut self, sum: &Value, count: u64) -> Result<()> {
         let _ = (sum, count);
         Err(errors::Error::internal("not a sum"))
@@ -318,7 +318,7 @@ pub struct AggregateFunction {
     pub geometries: Geometries,
     /// For the help tables.
     pub help: &'static str,
-    /// Resolves types. `separator` is what only GROUP_CONCAT has.
+    /// Resolves types. Only GROUP_CONCAT has a `separator`.
     pub bind: fn(&BindContext, &[ArgInfo], Option<&[u8]>) -> Result<BoundAggregate>,
 }
 
@@ -335,7 +335,7 @@ impl fmt::Debug for AggregateFunction {
     }
 }
 
-/// What a kernel may know of its statement, and may do to it.
+/// A kernel's access to its statement.
 pub struct FunctionContext<'a> {
     /// SQL mode.
     pub sql_mode: SqlMode,
@@ -371,7 +371,7 @@ impl FunctionContext<'_> {
     }
 }
 
-/// What functions may ask of the session.
+/// A function's access to the session.
 pub trait SessionServices {
     /// `CONNECTION_ID()`.
     fn connection_id(&self) -> u64;
@@ -401,13 +401,13 @@ pub trait SessionServices {
     fn user_variable(&self, name: &str) -> Option<(Value, DataType)>;
     /// `@name := value`.
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);
-    /// `@@name`, as text; `None` when there is no such variable.
+    /// `@@name`, as text; `None` when the variable does not exist.
     fn system_variable(&self, name: &str) -> Option<Value>;
     /// The session's random numbers: a uniform double in [0, 1).
     fn random(&mut self) -> f64;
     /// A named time zone's rules; `SYSTEM`, `+05:30`, `Europe/Prague`.
     fn time_zone(&self, name: &str) -> Option<std::sync::Arc<dyn ZoneRules>>;
-    /// Waits; returns false when the statement was cancelled meanwhile.
+    /// Waits; returns false when the statement was cancelled in the meantime.
     fn sleep(&mut self, duration: std::time::Duration) -> bool;
     /// Error when the statement was cancelled.
     ///

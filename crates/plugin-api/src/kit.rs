@@ -1,4 +1,4 @@
-//! What authors of function plugins share: declaring a function, common result types, reading coerced arguments, and the
+//! Helpers for authors of function plugins: declaring a function, common result types, reading coerced arguments, and the
 //! errors and warnings that many functions raise. Knows no function.
 
 use std::borrow::Cow;
@@ -279,7 +279,7 @@ pub fn integer_i64(value: &Value) -> i64 {
     integer(value).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
-/// A number as a double; what is no number is 0.
+/// A number as a double; a value that is not a number is 0.
 pub fn double(value: &Value) -> f64 {
     match value {
         Value::Double(number) => *number,
@@ -290,7 +290,7 @@ pub fn double(value: &Value) -> f64 {
     }
 }
 
-/// A number as a decimal; what is no number is 0.
+/// A number as a decimal; a value that is not a number is 0.
 pub fn decimal(value: &Value) -> Decimal {
     match value {
         Value::Decimal(number) => number.clone(),
@@ -355,7 +355,7 @@ pub fn call_text(name: &str, args: &[Value]) -> String {
     format!("{name}({})", args.join(","))
 }
 
-/// A value as it stands in a call in messages.
+/// A value as messages quote it in a call.
 pub fn argument_text(value: &Value) -> String {
     let number = match value {
         Value::Null => return "NULL".into(),
@@ -448,7 +448,7 @@ pub fn json_coercion(ty: &DataType) -> Coercion {
     }
 }
 
-/// An SQL value as a JSON value: truth values, binary strings and texts are told apart by the type.
+/// An SQL value as a JSON value: truth values, binary strings and texts are distinguished by the type.
 pub fn json_value(value: &Value, ty: &DataType) -> JsonValue {
     match value {
         Value::Int(number) if ty.is_truth() => JsonValue::Bool(*number != 0),

@@ -1,7 +1,7 @@
 //! Every plugin slot except storage: functions, aggregates, authentication, listeners, information tables, statement rewriters,
 //! time zones, and the registry that the server builds from them at boot.
 //!
-//! Invariant: a plugin sees the server only through the types here; there is no way from here to a session, a plan or the catalog.
+//! Invariant: a plugin sees the server only through the types here; none of them leads to a session, a plan or the catalog.
 
 mod authentication;
 mod forward;

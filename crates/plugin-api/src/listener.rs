@@ -8,7 +8,7 @@ use errors::Result;
 
 use crate::session::SessionFactory;
 
-/// What a listener is started with.
+/// The environment that a listener starts with.
 #[derive(Clone)]
 pub struct ListenerContext {
     /// Opens sessions.

@@ -1,4 +1,4 @@
-//! What is plugged in. Built once at boot; a change builds another and publishes it.
+//! The registered plugins. Built once at boot; a change builds another registry and publishes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::listener::Listener;
 use crate::rewrite::StatementRewriter;
 use crate::time_zone::TimeZones;
 
-/// Who a plugin is.
+/// The identity of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginInfo {
     /// Name, lower case with underscores.
@@ -24,13 +24,13 @@ pub struct PluginInfo {
 
 /// A family of features.
 pub trait Plugin: Send + Sync {
-    /// Who it is.
+    /// The plugin's identity.
     fn info(&self) -> PluginInfo;
-    /// Adds what it brings.
+    /// Adds the plugin's contributions.
     fn register(&self, registrar: &mut Registrar<'_>);
 }
 
-/// Everything plugged in. Immutable: readers share it behind an `Arc`.
+/// All registered plugins. Immutable: readers share it behind an `Arc`.
 #[derive(Default)]
 pub struct Registry {
     plugins: Vec<(PluginInfo, Vec<(&'static str, String)>)>,
@@ -158,7 +158,7 @@ impl Registry {
         &self.engines
     }
 
-    /// All plugins with what each brought: `(slot, name)`.
+    /// All plugins with their contributions: `(slot, name)`.
     pub fn plugins(&self) -> &[(PluginInfo, Vec<(&'static str, String)>)] {
         &self.plugins
     }

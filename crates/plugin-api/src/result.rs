@@ -36,15 +36,15 @@ pub struct ColumnMeta {
     pub no_default: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update_now: bool,
-    /// A TIMESTAMP that takes the present moment by default.
+    /// A TIMESTAMP whose default is the current timestamp.
     pub default_now: bool,
     /// Column of a temporary table: a derived table, a set operation, a window.
     pub materialized: bool,
-    /// What an expression computes, in contrast to what a column or an aggregate has.
+    /// The kind of expression that computes it; `None` for columns and aggregates.
     pub computed: Option<Computed>,
 }
 
-/// What kind of expression a result column is.
+/// The kind of expression of a result column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computed {
     /// A call or a cast.
@@ -133,7 +133,7 @@ pub type SessionState = OkInfo;
 pub trait RowSource {
     /// Number of cells.
     fn len(&self) -> usize;
-    /// Whether there is no cell.
+    /// Whether it has no cells.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -143,7 +143,7 @@ pub trait RowSource {
     /// A damaged record.
     ///
     /// # Panics
-    /// May panic when there is no such cell.
+    /// May panic when the cell does not exist.
     fn cell(&self, index: usize) -> Result<ResultCell<'_>>;
     /// The same as a value of its own.
     ///
@@ -181,7 +181,7 @@ pub trait LocalFile {
     fn read(&mut self) -> Result<Vec<u8>>;
 }
 
-/// What comes after a result.
+/// The state of the statement after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing: it is the last one of the command.
@@ -204,7 +204,7 @@ pub trait ResultSink {
     fn shared_columns(&mut self, columns: &Arc<[ColumnMeta]>) -> Result<()> {
         self.columns(columns)
     }
-    /// What comes after the results from here on: some clients look for it in what ends the columns.
+    /// The state after the results from here on: some clients look for it in the packet that ends the columns.
     fn followed_by(&mut self, next: Next) {
         let _ = next;
     }
@@ -213,7 +213,7 @@ pub trait ResultSink {
     /// # Errors
     /// The client is gone (1160 and kin): the statement ends.
     fn row(&mut self, row: &dyn RowSource) -> Result<()>;
-    /// What a CALL gives to parameters of the prepared statement that it is: `parameters` are their numbers from 0. Comes before `ok`;
+    /// Output parameters of a prepared CALL: `parameters` are their numbers from 0. Comes before `ok`;
     /// a sink whose client does not take them drops them.
     ///
     /// # Errors

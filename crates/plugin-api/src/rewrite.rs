@@ -5,7 +5,7 @@ use types::SqlMode;
 
 use crate::information::InformationContext;
 
-/// What a rewriter may know.
+/// The facts that a rewriter may read.
 #[derive(Clone, Debug)]
 pub struct RewriteContext {
     /// Current schema.

@@ -19,7 +19,7 @@ pub enum ConnectionKind {
     Local,
 }
 
-/// What the protocol knows of a connection before it authenticates.
+/// The protocol's facts about a connection before it authenticates.
 #[derive(Clone, Debug)]
 pub struct ConnectInfo {
     /// `CONNECTION_ID()`.
@@ -28,7 +28,7 @@ pub struct ConnectInfo {
     pub kind: ConnectionKind,
     /// Cancels the running statement or the connection.
     pub cancel: CancelToken,
-    /// What went over the connection so far.
+    /// Counters of the traffic on the connection so far.
     pub traffic: Traffic,
 }
 
@@ -64,7 +64,7 @@ fn add(count: &AtomicU64, bytes: u64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
-/// What a client sent to log in (handshake response or COM_CHANGE_USER).
+/// The fields that a client sends to log in (handshake response or COM_CHANGE_USER).
 #[derive(Clone, Debug, Default)]
 pub struct AuthRequest {
     /// User name.
@@ -100,7 +100,7 @@ pub trait SessionFactory: Send + Sync {
     /// Name of the default authentication method for the greeting.
     fn default_authentication(&self) -> String;
     /// Finds the account of a login: its method and secret. An unknown user gets a method and a secret that never match, so that
-    /// a client cannot tell.
+    /// a client cannot distinguish them.
     ///
     /// # Errors
     /// Account locked (3118), host blocked, secure transport required (3159).
@@ -135,7 +135,7 @@ pub struct QueryAttribute {
     pub value: Value,
 }
 
-/// What a prepared statement looks like from outside.
+/// The public description of a prepared statement.
 #[derive(Clone, Debug, Default)]
 pub struct PreparedInfo {
     /// Id for COM_STMT_EXECUTE.
@@ -161,7 +161,7 @@ pub struct ExecuteRequest<'a> {
     pub cursor: bool,
 }
 
-/// What the protocol does after a command.
+/// The protocol's action after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Wait for the next command.
@@ -188,7 +188,7 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// To be sent to the client; the session lives.
     fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo>;
-    /// How many parameters a statement has, and the result columns' types: what is needed to decode COM_STMT_EXECUTE.
+    /// The number of a statement's parameters, and the result columns' types: both are needed to decode COM_STMT_EXECUTE.
     ///
     /// # Errors
     /// 1243 for an unknown id.
@@ -219,7 +219,7 @@ pub trait SessionHandle: Send {
     /// # Errors
     /// 1049, 1044.
     fn init_db(&mut self, schema: &str) -> Result<OkInfo>;
-    /// COM_FIELD_LIST: columns of a table whose names match the pattern.
+    /// Columns of a table whose names match the pattern (COM_FIELD_LIST).
     ///
     /// # Errors
     /// 1146, 1046.

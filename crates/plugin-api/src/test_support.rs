@@ -1,4 +1,4 @@
-//! For tests of plugins and of what uses them: a session made of plain fields, and a sink of results that is no client's protocol.
+//! For tests of plugins and their users: a session made of plain fields, and a result sink without a client protocol.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use types::{DataType, ResultCell, TypeKind, Value, ZoneRules, json, to_text};
 
 use crate::{ColumnMeta, LocalFile, OkInfo, ResultSink, RowSource, SessionServices, SessionState};
 
-/// Answers what the fields say.
+/// A session whose answers are its fields.
 #[derive(Default)]
 pub struct FakeSession {
     /// `@name`.
@@ -95,7 +95,7 @@ pub struct JsonSink {
     types: Vec<DataType>,
     /// The rows of all results.
     pub rows: Vec<String>,
-    /// What failed.
+    /// The error of the failed statement.
     pub errors: Vec<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! The slot for named time zones: who knows the rules of `Europe/Prague`. Offsets like `+01:00` need no plugin.
+//! The slot for named time zones: providers of the rules of zones like `Europe/Prague`. Offsets like `+01:00` need no plugin.
 
 use std::sync::Arc;
 
@@ -6,6 +6,6 @@ use types::ZoneRules;
 
 /// A database of named time zones.
 pub trait TimeZones: Send + Sync {
-    /// The zone called `name`, in any case; `None` when there is none.
+    /// The zone called `name`, in any case; `None` when it does not exist.
     fn named(&self, name: &str) -> Option<Arc<dyn ZoneRules>>;
 }

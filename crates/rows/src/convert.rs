@@ -152,19 +152,19 @@ pub fn coerce_in(
 }
 
 /// UTC to the session time zone; the zero date stays.
-pub fn to_local(moment: DateTime, zone: &dyn ZoneRules) -> DateTime {
-    if moment.is_zero() {
-        return moment;
+pub fn to_local(timestamp: DateTime, zone: &dyn ZoneRules) -> DateTime {
+    if timestamp.is_zero() {
+        return timestamp;
     }
-    moment.to_unix_micros().map_or(moment, |micros| zone.utc_to_local(micros))
+    timestamp.to_unix_micros().map_or(timestamp, |micros| zone.utc_to_local(micros))
 }
 
 /// Session time zone to UTC.
-fn to_utc(moment: DateTime, zone: &dyn ZoneRules) -> Option<DateTime> {
-    if moment.is_zero() {
-        return Some(moment);
+fn to_utc(timestamp: DateTime, zone: &dyn ZoneRules) -> Option<DateTime> {
+    if timestamp.is_zero() {
+        return Some(timestamp);
     }
-    DateTime::from_unix_micros(zone.local_to_utc(moment)?)
+    DateTime::from_unix_micros(zone.local_to_utc(timestamp)?)
 }
 
 /// CAST and the binder's conversions.
@@ -177,14 +177,14 @@ pub fn cast(
 ) -> Result<Value> {
     match (kind, &value) {
         (_, Value::Null) => Ok(Value::Null),
-        (CastKind::TimestampToLocal, Value::DateTime(moment)) => {
-            Ok(Value::DateTime(to_local(*moment, session.time_zone)))
+        (CastKind::TimestampToLocal, Value::DateTime(timestamp)) => {
+            Ok(Value::DateTime(to_local(*timestamp, session.time_zone)))
         }
         (CastKind::TimestampToUtc, _) => {
-            let moment = types::cast(&value, from, to, &mut context(session))?;
-            Ok(match moment {
-                Value::DateTime(moment) => {
-                    to_utc(moment, session.time_zone).map_or(Value::Null, Value::DateTime)
+            let timestamp = types::cast(&value, from, to, &mut context(session))?;
+            Ok(match timestamp {
+                Value::DateTime(timestamp) => {
+                    to_utc(timestamp, session.time_zone).map_or(Value::Null, Value::DateTime)
                 }
                 other => other,
             })
@@ -194,9 +194,9 @@ pub fn cast(
             if read.is_null() { Err(no_date(&value, kind)) } else { Ok(read) }
         }
         (CastKind::BesideDate, _) => {
-            let moment = types::cast(&value, from, to, &mut context(session))?;
+            let timestamp = types::cast(&value, from, to, &mut context(session))?;
             Ok(match to.kind {
-                _ if !moment.is_null() => moment,
+                _ if !timestamp.is_null() => timestamp,
                 types::TypeKind::Time => Value::Time(types::Time::ZERO),
                 _ => Value::DateTime(DateTime::ZERO),
             })
@@ -385,8 +385,8 @@ pub fn to_key(
         if is_utc {
             return Ok(KeyFit::Exact(value));
         }
-        let moment = cast(value, from, to, CastKind::TimestampToUtc, session)?;
-        return Ok(KeyFit::Exact(moment));
+        let timestamp = cast(value, from, to, CastKind::TimestampToUtc, session)?;
+        return Ok(KeyFit::Exact(timestamp));
     }
     if is_exact_key(&value, to) {
         return Ok(KeyFit::Exact(value));

@@ -98,7 +98,7 @@ pub fn triggers(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_
 
 /// `EVENTS`.
 pub fn events(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
-    let moment = |at: Option<DateTime>| at.map_or(Value::Null, Value::DateTime);
+    let datetime = |at: Option<DateTime>| at.map_or(Value::Null, Value::DateTime);
     for SchemaView { name: schema, .. } in ctx.schemas() {
         ctx.check_cancelled()?;
         for event in ctx.events(&schema) {
@@ -115,17 +115,17 @@ pub fn events(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
                 Value::text("SQL"),
                 Value::text(&event.body),
                 Value::text(if event.interval.is_some() { "RECURRING" } else { "ONE TIME" }),
-                moment(event.execute_at),
+                datetime(event.execute_at),
                 value,
                 unit,
                 Value::text(&event.sql_mode),
-                moment(event.starts),
-                moment(event.ends),
+                datetime(event.starts),
+                datetime(event.ends),
                 Value::text(event.status),
                 Value::text(if event.preserve { "PRESERVE" } else { "NOT PRESERVE" }),
                 time(event.created_micros),
                 time(event.altered_micros),
-                moment(event.executed),
+                datetime(event.executed),
                 Value::text(&event.comment),
                 Value::UInt(1),
                 Value::text(&event.session_charset),

@@ -1,4 +1,4 @@
-//! The floor server: the real listener and reactors over canned results. What it needs per query is what no
+//! The floor server: the real listener and reactors over canned results. Its cost per query is the cost that no
 //! SQL layer can save.
 //!
 //! `cargo run --release -p mysql-protocol --example floor -- [PORT [REACTORS [LOG_DIRECTORY]]]`; users: root without a

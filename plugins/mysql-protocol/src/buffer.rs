@@ -37,7 +37,7 @@ impl InputBuffer {
         }
     }
 
-    /// Drops all but the first `len` bytes and returns what was dropped.
+    /// Drops all but the first `len` bytes and returns the dropped ones.
     pub(crate) fn split_tail(&mut self, len: usize) -> Vec<u8> {
         let at = (self.start + len).min(self.end);
         let tail = self.data[at..self.end].to_vec();
@@ -45,7 +45,7 @@ impl InputBuffer {
         tail
     }
 
-    /// Room to read into, at least one byte. Doubles when full: memory follows what has arrived.
+    /// Room to read into, at least one byte. Doubles when full: memory grows with the received data.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.end == self.data.len() && self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);
@@ -76,7 +76,7 @@ impl InputBuffer {
         }
     }
 
-    /// Gives the storage back. What is not used up stays, in storage of its own.
+    /// Returns the storage. Unread bytes are moved to separate storage.
     pub(crate) fn release(&mut self, storage: &mut Vec<u8>) {
         if self.end - self.start >= READ_BYTES {
             // A large packet under way: moving it at every event would cost more than it saves.

@@ -12,7 +12,7 @@ use wire::{
 use crate::connection::{BoundStatements, Connection, Phase, Scratch};
 use crate::sink::{RowFormat, Sink, TextEncoding, encode_column, put_end, put_ok, status_of};
 
-/// A client may send long data for statements that do not exist; only so many are remembered.
+/// A client may send long data for statements that do not exist; at most this many are remembered.
 const BOUND_STATEMENTS_MAX: usize = 1 << 16;
 /// COM_SET_OPTION: multi statements on.
 const OPTION_MULTI_STATEMENTS_ON: u16 = 0;
@@ -21,11 +21,11 @@ const OPTION_MULTI_STATEMENTS_OFF: u16 = 1;
 
 /// How a command ended.
 enum End {
-    /// Send what was written.
+    /// Send the output.
     Reply,
     /// Nothing to send.
     Silent,
-    /// Send what was written, then close.
+    /// Send the output, then close.
     Close,
 }
 

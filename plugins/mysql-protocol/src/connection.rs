@@ -32,7 +32,7 @@ const COMMANDS_PER_TURN: usize = 16;
 const LOGIN_PACKET_MAX: usize = 128 * 1024;
 /// Fewer connections than this that have not logged in are always allowed.
 const HALF_OPEN_MIN: usize = 256;
-/// How long a client that was refused may go on sending.
+/// How long a refused client may continue sending.
 const LINGER_TIME: Duration = Duration::from_secs(10);
 /// How much it may send: the largest packet there is.
 const LINGER_BYTES: usize = 1 << 30;
@@ -41,7 +41,7 @@ const LINGER_READS_PER_TURN: usize = 64;
 /// An output buffer larger than this is not kept by a worker.
 const OUTPUT_KEPT_MAX: usize = 256 * 1024;
 
-/// What all connections of a listener share.
+/// State that all connections of a listener share.
 pub(crate) struct Server {
     pub(crate) sessions: Arc<dyn SessionFactory>,
     pub(crate) tls: Option<Arc<ServerConfig>>,
@@ -54,7 +54,7 @@ pub(crate) struct Server {
     pub(crate) busy: AtomicUsize,
     /// Those of them that often wait for the log.
     pub(crate) committing: AtomicUsize,
-    /// Connections give up threads of their own: there are too many of them, or the server stops.
+    /// Connections release their own threads: too many have one, or the server stops.
     pub(crate) recall: AtomicBool,
 }
 
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The greeting is to be sent.
@@ -110,8 +110,8 @@ pub(crate) enum Phase {
     Ready,
     /// A reply waits for a commit to become durable.
     Parked,
-    /// The client was refused, and is read to its end so that it can read why: a socket closed with unread bytes takes back
-    /// what was sent last.
+    /// The client was refused, and its input is read to the end so that it can read the error: a socket closed with unread bytes discards
+    /// the data sent last.
     Lingering,
     /// Over.
     Closed,
@@ -140,7 +140,7 @@ pub(crate) struct Scratch {
     pub(crate) metadata: MetadataCache,
 }
 
-/// What the protocol keeps of a prepared statement.
+/// The protocol's state of a prepared statement.
 #[derive(Default)]
 pub(crate) struct BoundStatement {
     /// Types as last sent.
@@ -211,7 +211,7 @@ pub(crate) struct Connection {
     pub(crate) commands: u32,
     /// Replies so far that waited for the log. Its reactor reads it while another thread has the connection.
     pub(crate) commits: Arc<AtomicU32>,
-    /// Waits inside statements, for pages mostly. Written by whoever has the connection.
+    /// Waits inside statements, mostly for pages. Written by the thread that has the connection.
     pub(crate) waits: Arc<AtomicU32>,
     /// Reactor time of the last turn, in seconds.
     pub(crate) active_at: u64,
@@ -267,7 +267,7 @@ impl Connection {
     pub(crate) fn run(&mut self, scratch: &mut Scratch) {
         self.wants_turn = false;
         self.input.adopt(&mut scratch.input);
-        // A turn that failed half-way leaves what it wrote: that was for another client.
+        // A turn that failed half-way leaves its output, which was for another client.
         scratch.output.clear();
         let waits = sys::blocking::waits();
         self.drive(scratch);
@@ -301,7 +301,7 @@ impl Connection {
             }
         }
         self.transport.waiting = None;
-        // What came meanwhile is looked at once more by the reactor.
+        // The reactor checks once more for input that arrived in the meantime.
         self.wants_turn = true;
     }
 
@@ -334,7 +334,7 @@ impl Connection {
         self.wants_turn = true;
     }
 
-    /// A complete packet, or `None` when there is none now.
+    /// A complete packet, or `None` when none has arrived yet.
     fn next_packet(&mut self) -> Result<Option<Packet>, Option<Error>> {
         let first = if self.phase == Phase::Ready { 0 } else { self.sequence };
         // The limit itself is too much, as it is for the reference.
@@ -360,7 +360,7 @@ impl Connection {
     /// Handles the packet at the front of the input.
     fn take_packet(&mut self, packet: Packet, scratch: &mut Scratch) {
         let mut input = std::mem::take(&mut self.input);
-        // What a client pipelined stays in the connection: a command may want to read on (LOAD DATA LOCAL).
+        // Pipelined input stays in the connection: a command may read on (LOAD DATA LOCAL).
         let tail = input.split_tail(packet.frame_bytes);
         if !tail.is_empty() {
             self.input.append(&tail);
@@ -390,7 +390,7 @@ impl Connection {
         self.phase = Phase::Closed;
     }
 
-    /// Sends a reply if there is one to send, and ends the session. A client that has logged in may finish sending meanwhile.
+    /// Sends a reply, if any, and ends the session. A client that has logged in may finish sending in the meantime.
     fn turn_away(&mut self, reply: Option<Error>, scratch: &mut Scratch) {
         let lingers = self.phase == Phase::Ready && reply.is_some();
         self.fail(reply, scratch);
@@ -405,7 +405,7 @@ impl Connection {
         }
     }
 
-    /// Throws away what a refused client sends.
+    /// Discards the input of a refused client.
     fn discard_input(&mut self) {
         let Some((_, bytes_left)) = &mut self.linger else {
             self.phase = Phase::Closed;
@@ -462,13 +462,13 @@ impl Connection {
         scratch.output.clear();
         self.held = Some(Box::new(Held { bytes, commits, close_after: close }));
         self.phase = Phase::Parked;
-        // Goes out at once if the commit became durable meanwhile; else the reactor sees to it.
+        // Goes out at once if the commit became durable in the meantime; otherwise the reactor handles it.
         self.unpark();
     }
 
-    /// On a thread of its own: nothing else is to be done meanwhile.
+    /// On its own thread: it has no other work while it waits.
     fn wait_and_send(&mut self, commits: &[CommitHandle], close: bool, scratch: &mut Scratch) {
-        // The last one first: the log has those before it then.
+        // The last one first: the log then has the earlier ones as well.
         match commits.iter().rev().try_for_each(CommitHandle::wait) {
             Ok(()) => self.send_output(scratch),
             // The log failed: the client must not hear that its commit succeeded.
@@ -493,7 +493,7 @@ impl Connection {
         let may_lead = self.may_lead.take();
         let Some(mut held) = self.held.take() else { return true };
         while let Some(commit) = held.commits.last() {
-            match self.settle(commit, may_lead) {
+            match self.await_commit(commit, may_lead) {
                 Ok(true) => held.commits.pop(),
                 Ok(false) => {
                     self.held = Some(held);
@@ -511,7 +511,12 @@ impl Connection {
         true
     }
 
-    fn settle(&mut self, commit: &CommitHandle, may_lead: Option<Duration>) -> EngineResult<bool> {
+    /// Whether the commit is durable: waits for it on the connection's own thread; a reactor may write the log for at most `may_lead`.
+    fn await_commit(
+        &mut self,
+        commit: &CommitHandle,
+        may_lead: Option<Duration>,
+    ) -> EngineResult<bool> {
         let CommitHandle::Pending(wait) = commit else { return Ok(true) };
         if wait.is_durable() {
             return Ok(true);
@@ -588,7 +593,7 @@ impl Connection {
     /// Ends the session (rollback and all) and the socket.
     fn end(&mut self) {
         if self.session.is_none() {
-            // Before the client hears of it: whoever comes next must find the place given once, not twice.
+            // Before the client learns of it: the next client must find the place released once, not twice.
             self.leave();
         }
         self.transport.close();

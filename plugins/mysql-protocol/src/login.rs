@@ -50,7 +50,7 @@ const OFFERED: Capabilities = Capabilities(
         | Capabilities::QUERY_ATTRIBUTES.0,
 );
 
-/// What an accepted exchange leads to.
+/// The result of an accepted exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A new session.
@@ -68,7 +68,7 @@ pub(crate) struct Login {
     compression: Option<CompressionKind>,
 }
 
-/// How a log-in goes on after a packet.
+/// The next step of a log-in after a packet.
 enum Progress {
     /// Output was written; another packet comes.
     Continue,
@@ -219,7 +219,7 @@ impl Connection {
         self.conclude(result, scratch);
     }
 
-    /// Finds the account's method, and starts its exchange with what the client sent or asks it to switch.
+    /// Finds the account's method, and starts its exchange with the client's data or asks it to switch.
     fn begin_exchange(
         &mut self,
         client_plugin: &[u8],
@@ -283,7 +283,7 @@ impl Connection {
         self.conclude(result, scratch);
     }
 
-    /// Gives the exchange a packet and does what it asks for.
+    /// Gives the exchange a packet and performs its next step.
     fn step(&mut self, packet: &[u8], scratch: &mut Scratch) -> Result<Progress> {
         let Some(login) = &mut self.login else { return Err(err!(HANDSHAKE_ERROR)) };
         let Some(exchange) = &mut login.exchange else { return Err(err!(HANDSHAKE_ERROR)) };
@@ -361,7 +361,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the log-in's last step left to send.
+    /// Sends the remaining output of the log-in's last step.
     fn conclude(&mut self, result: Result<Progress>, scratch: &mut Scratch) {
         match result {
             Ok(Progress::Continue) => self.send_output(scratch),
@@ -377,7 +377,7 @@ impl Connection {
         self.phase = Phase::Ready;
         let login = self.login.take();
         if std::mem::take(&mut self.half_open) {
-            // Before the client hears of it: what it does next must find it counted as logged in.
+            // Before the client learns of it: its next action must find it counted as logged in.
             self.server.half_open.fetch_sub(1, Ordering::Relaxed);
         }
         self.send_output(scratch);

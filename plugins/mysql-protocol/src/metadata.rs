@@ -8,10 +8,10 @@ use plugin_api::ColumnMeta;
 
 /// Statements whose columns a thread remembers.
 const SLOTS: usize = 16;
-/// Longer ones are made anew.
+/// Longer ones are encoded again.
 const BYTES_MAX: usize = 2048;
 
-/// What the bytes depend on besides the columns.
+/// The settings that the bytes depend on in addition to the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataForm {
     pub(crate) collation: u16,
@@ -20,7 +20,7 @@ pub(crate) struct MetadataForm {
 
 /// The packets of one statement's columns, numbered from the first of a reply.
 pub(crate) struct Packets {
-    /// Held, so that its address stands for it.
+    /// Held, so that its address identifies it.
     columns: Arc<[ColumnMeta]>,
     form: MetadataForm,
     pub(crate) bytes: Box<[u8]>,

@@ -1,7 +1,7 @@
-//! Which connections get threads of their own.
+//! The choice of connections that get their own threads.
 //!
-//! Busy ones, while they are few: a thread that waits for the commands of one connection is cheaper than a reactor then. Every tick
-//! each reactor looks what its connections did, and all reactors together decide by the sums. Knows no sockets and no queues.
+//! Busy ones, while they are few: then a thread that waits for the commands of one connection is cheaper than a reactor. At every tick
+//! each reactor checks the activity of its connections, and all reactors together decide by the sums. Knows no sockets and no queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -18,13 +18,13 @@ const ALONE_PER_REACTOR: usize = 8;
 /// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread, also where there are
 /// four times as many.
 const WAITING_SHARE: usize = 4;
-/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits for a page.
+/// A busy connection often waits for pages when more than one in this many of its commands, or of its steps in its own thread, waits for one.
 const COMMANDS_PER_WAIT: u32 = 4;
 /// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.
 const COMMITTING_ALONE_PER_REACTOR: usize = 2;
-/// A busy connection is one of those when more than one in so many of its commands, or of its steps in a thread of its own, waits.
+/// A busy connection often waits for the log when more than one in this many of its commands, or of its steps in its own thread, waits.
 const COMMANDS_PER_COMMIT: u32 = 16;
-/// What a connection did between the last two ticks.
+/// The activity of a connection between the last two ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Activity {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Activity {
 }
 
 impl Activity {
-    /// What it counts among the busy ones, in shares of one.
+    /// Its weight among the busy ones, in shares of one.
     fn weight(self) -> usize {
         match self {
             Activity::Little => 0,
@@ -60,16 +60,16 @@ enum Place {
     Alone(Arc<Waiting>),
 }
 
-/// What is known of one connection, and where it is.
+/// The measurements of one connection, and its place.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
     /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
     seen: u32,
     commits: Arc<AtomicU32>,
-    /// What `commits` was at the last tick.
+    /// The value of `commits` at the last tick.
     commits_seen: u32,
     waits: Arc<AtomicU32>,
-    /// What `waits` was at the last tick.
+    /// The value of `waits` at the last tick.
     waits_seen: u32,
     activity: Activity,
     place: Place,
@@ -81,7 +81,7 @@ impl Placement {
         Placement { commits, waits, ..Placement::default() }
     }
 
-    /// What it did between the last two ticks.
+    /// Its activity between the last two ticks.
     pub(crate) fn activity(&self) -> Activity {
         self.activity
     }
@@ -91,7 +91,7 @@ impl Placement {
         matches!(self.place, Place::Promoted)
     }
 
-    /// It goes to a thread of its own, whose waits are interrupted through what this returns.
+    /// It moves to its own thread, whose waits are interrupted through the returned value.
     pub(crate) fn leave(&mut self) -> Arc<Waiting> {
         let waiting = Arc::new(Waiting::default());
         self.seen = 0;
@@ -109,7 +109,7 @@ impl Placement {
         was_alone
     }
 
-    /// Looks at what the connection did since the last tick; `commands` it has run in all, where it is at hand. One that did little, or
+    /// Evaluates the connection's activity since the last tick; `commands` it has run in all, where it is available. One that did little, or
     /// `is_killed`, loses a thread of its own, or else is chosen for one.
     pub(crate) fn look(&mut self, commands: Option<u32>, is_killed: bool) -> Activity {
         let now = match (commands, &self.place) {
@@ -162,9 +162,9 @@ impl Placement {
 
 /// The busy connections of one reactor, as part of those of all reactors.
 pub(crate) struct Crowd {
-    /// Their weights, as told to the server.
+    /// Their weights, as reported to the server.
     busy: usize,
-    /// Those that often wait for the log, as told to the server.
+    /// Those that often wait for the log, as reported to the server.
     committing: usize,
     /// All of those are in reactors.
     gathers: bool,
@@ -196,7 +196,7 @@ impl Crowd {
         Crowd { busy: 0, committing: 0, gathers: false, reactors }
     }
 
-    /// Counts what this reactor's connections did, and decides by what those of all did. A server that stops calls all back.
+    /// Counts the activity of this reactor's connections, and decides by that of all. A stopping server calls all back.
     pub(crate) fn weigh(
         &mut self,
         activities: impl Iterator<Item = Activity>,
@@ -225,7 +225,7 @@ impl Crowd {
     }
 }
 
-/// Tells a number that all reactors share what this one's part of it is now. Returns the whole.
+/// Updates this reactor's part of a number that all reactors share. Returns the whole.
 fn share(all: &AtomicUsize, part: &mut usize, now: usize) -> usize {
     let change = now.wrapping_sub(std::mem::replace(part, now));
     all.fetch_add(change, Ordering::Relaxed).wrapping_add(change)

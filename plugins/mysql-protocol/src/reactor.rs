@@ -1,6 +1,6 @@
 //! A reactor: an epoll set, the connections in it, and a clock that ticks once in a while.
 //!
-//! Replies that wait for a commit are gathered while there are statements to run. When there are none left, one of the parked
+//! Replies that wait for a commit are collected while statements are ready to run. When none is left, one of the parked
 //! connections gets a turn in which it may write the log for all; a reactor that does not run out of statements soon leaves that to
 //! the engine's thread.
 //!
@@ -23,26 +23,26 @@ use sys::sync::Mutex;
 use crate::connection::{CloseReason, Connection, Phase, Scratch, Server};
 use crate::placement::{Activity, Crowd, Placement};
 
-/// Time between two looks at all connections: the resolution of time-outs, and how long a killed idle
+/// Time between two checks of all connections: the resolution of time-outs, and how long a killed idle
 /// connection lives on.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// The same while the server stops.
 const TICK_STOPPING: Duration = Duration::from_millis(20);
-/// Tasks run between two looks at the kernel when there is always another task.
+/// Tasks run between two polls of the kernel when another task is always ready.
 const TASKS_PER_POLL: usize = 64;
 const WAKE_TOKEN: usize = usize::MAX - 1;
-/// A reactor with other connections writes the log itself as long as that usually takes no longer: they wait meanwhile.
+/// A reactor with other connections writes the log itself as long as that usually takes no longer, because they wait in the meantime.
 const LEAD_PATIENCE: Duration = Duration::from_micros(300);
-/// How long replies may wait for a reactor that finds no end of other things to do.
+/// How long replies may wait for a reactor that always has other work.
 const PARKED_WHILE_BUSY_MAX: Duration = Duration::from_millis(1);
 
-/// What other threads tell a reactor.
+/// A message from another thread to a reactor.
 pub(crate) enum Message {
     /// A new connection.
     New(Box<Connection>),
-    /// A connection comes back from a worker that does not lead any more.
+    /// A connection returns from a worker that no longer leads.
     Back(Box<Connection>),
-    /// Parked connections may go on, or somebody must see to their commits.
+    /// Parked connections may continue, or their commits need attention.
     Wake,
     /// Close idle connections now, kill the rest at the deadline.
     Stop { deadline: Duration },
@@ -67,7 +67,7 @@ impl Inbox {
         }
     }
 
-    /// Makes the reactor look at all its connections. It keeps no time itself, so that its waits need no timer.
+    /// Makes the reactor check all its connections. It keeps no time itself, so that its waits need no timer.
     pub(crate) fn tick(&self) {
         self.tick.store(true, Ordering::Release);
         self.waker.wake();
@@ -102,7 +102,7 @@ struct Entry {
     /// Something happened since its last turn began.
     ready: bool,
     placement: Placement,
-    /// In the list of those whose reply waits.
+    /// In the list of connections whose reply waits.
     parked: bool,
 }
 
@@ -124,7 +124,7 @@ impl Entry {
         self.connection.as_ref().is_some_and(|connection| connection.phase == phase)
     }
 
-    /// Looks at what the connection did since the last tick.
+    /// Evaluates the connection's activity since the last tick.
     fn look(&mut self) -> Activity {
         let commands = self.connection.as_ref().map(|connection| connection.commands);
         self.placement.look(commands, self.cancel.is_connection_killed())
@@ -262,8 +262,8 @@ impl ConnectionReactor {
         !self.parked.is_empty() && !self.awaits_wake
     }
 
-    /// Queues parked connections whose commits are durable. If there is always something else to do, the engine's own thread must see
-    /// to the rest.
+    /// Queues parked connections whose commits are durable. If the reactor always has other work, the engine's own thread must take care
+    /// of the rest.
     fn look_at_parked(&mut self) {
         let is_busy = !self.queue.is_empty();
         let mut at = 0;
@@ -313,7 +313,7 @@ impl ConnectionReactor {
         None
     }
 
-    /// What can be run without a look at the kernel.
+    /// The next turn that needs no poll of the kernel.
     fn next_known(&mut self) -> Option<Turn<Box<Connection>>> {
         if let Some(turn) = self.next_queued() {
             return Some(turn);
@@ -322,7 +322,7 @@ impl ConnectionReactor {
             self.look_at_parked();
             return self.next_queued();
         }
-        // The kernel has nothing to tell of clients that all wait for their replies.
+        // The kernel has no events for clients that all wait for their replies.
         if self.everybody_waits() { self.next_leader() } else { None }
     }
 
@@ -334,7 +334,7 @@ impl ConnectionReactor {
                 connection.awaits_wake = false;
                 self.put_back(connection);
             }
-            // The poll looks at them.
+            // The poll checks them.
             Message::Wake => self.awaits_wake = false,
             Message::Stop { deadline } => {
                 self.stopping = Some(deadline);
@@ -373,7 +373,7 @@ impl ConnectionReactor {
         self.half_open.push_back((index, id));
     }
 
-    /// Closes the oldest log-ins under way when there are too many: whoever means it is done in milliseconds.
+    /// Closes the oldest unfinished log-ins when there are too many: a genuine client finishes within milliseconds.
     fn evict_half_open(&mut self) {
         let entries = &self.entries;
         let is_half_open = |(index, id): &(usize, u64)| {
@@ -384,7 +384,7 @@ impl ConnectionReactor {
             self.half_open.pop_front();
         }
         while self.server.half_open_surplus() > 0 {
-            // Rather one that has said nothing than one whose words wait to be read.
+            // Prefers one that has sent nothing to one whose input waits to be read.
             let silent = |(index, id): &(usize, u64)| {
                 let entry = &self.entries[*index];
                 entry.id == *id && !entry.ready && entry.has_phase(Phase::Login)
@@ -400,7 +400,7 @@ impl ConnectionReactor {
             };
             let Some((index, _)) = self.half_open.remove(at) else { return };
             let entry = &mut self.entries[index];
-            // At once, not in its turn: the next look at the numbers must find them right.
+            // At once, not in its turn: the next check of the numbers must find them right.
             if let Some(mut connection) = entry.connection.take() {
                 connection.abort();
             }

@@ -127,7 +127,7 @@ pub(crate) struct Sink<'a> {
     pub(crate) cursor_possible: bool,
     pub(crate) metadata_end_due: bool,
     pub(crate) cursor_opened: bool,
-    /// Commits whose durability the reply waits for.
+    /// Commits that must be durable before the reply.
     pub(crate) commits: Vec<CommitHandle>,
     /// The connection is lost.
     pub(crate) lost: bool,
@@ -162,7 +162,7 @@ impl Sink<'_> {
         sent.map_err(|error| self.lost(&error))
     }
 
-    /// What the bytes of the metadata depend on besides the columns.
+    /// The settings that the bytes of the metadata depend on in addition to the columns.
     fn metadata_form(&self) -> MetadataForm {
         MetadataForm {
             collation: self.encoding.collation,
@@ -293,7 +293,7 @@ impl ResultSink for Sink<'_> {
             return Ok(());
         }
         let state = OkInfo { more_results: true, out_parameters: true, ..state.clone() };
-        // Clients that get an EOF after the metadata look for the flag there.
+        // Clients that get an EOF after the metadata expect the flag there.
         let before = std::mem::replace(&mut self.metadata_status, status_of(&state));
         let sent = self.columns(columns).and_then(|()| self.row(row));
         self.metadata_status = before;

@@ -19,7 +19,7 @@ const TLS_PLAIN_MAX: usize = 256 * 1024;
 /// A compressed frame holds at most this much.
 const COMPRESSED_PLAIN_MAX: usize = 0xff_ffff;
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     /// Perhaps bytes; look.
@@ -90,7 +90,7 @@ impl Transport {
         self.tls.is_some()
     }
 
-    /// Switches to TLS. `received` is what came after the request: the start of the handshake.
+    /// Switches to TLS. `received` is the data after the request: the start of the handshake.
     pub(crate) fn start_tls(
         &mut self,
         config: Arc<ServerConfig>,
@@ -131,12 +131,12 @@ impl Transport {
         self.compressed = Some(Box::new(Compressed { framing: Compression::new(kind), raw }));
     }
 
-    /// Reads what is there into `input`.
+    /// Reads the available bytes into `input`.
     pub(crate) fn fill(&mut self, input: &mut InputBuffer) -> io::Result<Fill> {
         let Some(mut compressed) = self.compressed.take() else {
             return self.fill_stream(input);
         };
-        // What came together with the log-in is decoded before the socket is asked.
+        // Data that arrived with the log-in is decoded before the socket is read.
         let result = if compressed.decode(input)? {
             Ok(Fill::Progress)
         } else {
@@ -298,7 +298,7 @@ impl Transport {
         self.stream.shutdown_sending();
     }
 
-    /// Reads what is there and forgets it: how many bytes, 0 at the end.
+    /// Reads the available bytes and discards them: their number, 0 at the end.
     pub(crate) fn discard(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let len = self.stream.read(room)?;
         self.traffic.add_received(len as u64);

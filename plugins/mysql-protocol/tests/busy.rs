@@ -1,4 +1,4 @@
-//! Busy connections and threads. A process of its own: it looks at its threads, by the number of a system call.
+//! Busy connections and threads. A separate process, because it inspects its threads, by the number of a system call.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![cfg(target_arch = "x86_64")]
 

@@ -1,5 +1,5 @@
 //! Many log-ins, and attackers that never finish theirs: a quick form of `examples/connects.rs`. A process of its own: it
-//! looks at its memory and threads.
+//! checks its memory and threads.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 mod canned;

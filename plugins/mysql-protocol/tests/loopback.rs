@@ -149,7 +149,7 @@ fn prepared_statements(client: &mut Client) {
     ];
     let set = client.execute(7, CursorFlags::default(), &parameters).expect("a result");
     assert_eq!(set.values, std::slice::from_ref(&parameters));
-    // Long data stands in for one parameter.
+    // Long data replaces one parameter.
     let pieces = [&b"lo"[..], b"ng"];
     for piece in pieces {
         let head = [&[CommandCode::StmtSendLongData as u8, 7, 0, 0, 0, 2, 0], piece].concat();

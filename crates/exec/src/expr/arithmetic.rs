@@ -193,7 +193,7 @@ fn division_by_zero(run: &mut Run<'_>) -> Result<Value> {
     Ok(Value::Null)
 }
 
-/// What a bit operation does.
+/// The kind of a bit operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitOperator {
     Binary(BinaryOp),

@@ -36,7 +36,7 @@ pub(crate) struct Compiler<'a> {
     pub(crate) set_slots: usize,
     /// Searches of MATCH: those that are the same search once.
     pub(crate) searches: Vec<(Arc<FulltextSearch>, Expr, Arc<SearchCode>)>,
-    /// Columns behind registers, for messages.
+    /// Column names of registers, for messages.
     pub(crate) names: Names,
     inside_once: bool,
     depth: usize,
@@ -442,7 +442,7 @@ impl<'a> Compiler<'a> {
 
     fn call(&mut self, name: &str, args: &[Expr]) -> Result<Code> {
         let function = self.bound_function(name, args)?;
-        // What is to be repeated must not be computed once.
+        // A repeated expression must not be computed once.
         let inside_once = self.inside_once;
         self.inside_once |= function.repeats;
         let args = args.iter().enumerate().map(|(at, arg)| {

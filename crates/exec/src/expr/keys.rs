@@ -1,4 +1,4 @@
-//! Keys of what expressions give: for hash tables of joins, IN and subqueries.
+//! Keys from the values of expressions: for hash tables of joins, IN and subqueries.
 
 use errors::Result;
 use rows::value_key::{Domain, Side};

@@ -15,7 +15,7 @@ use crate::kept_rows::Rows;
 use crate::operator::Operator;
 use crate::run::Run;
 
-/// What is asked of a subquery.
+/// The use of a subquery.
 pub(crate) enum Question {
     Scalar {
         column: usize,
@@ -45,7 +45,7 @@ impl Question {
     }
 }
 
-/// What is remembered of a subquery during a run.
+/// The remembered result of a subquery during a run.
 #[derive(Default)]
 pub(crate) struct SubqueryState<'r> {
     operator: Option<Box<dyn Operator<'r> + 'r>>,
@@ -92,7 +92,7 @@ impl SubqueryCode {
         }
     }
 
-    /// Forgets what was remembered for other outer values. Returns whether something still stands.
+    /// Forgets results for other outer values. Returns whether a result remains valid.
     fn refresh(&self, run: &mut Run<'_>) -> bool {
         let outer = &run.body.subqueries[self.id].outer;
         let state = &mut run.memo.subqueries[self.id];
@@ -119,7 +119,7 @@ impl SubqueryCode {
             Some(operator) => operator,
             None => node.root.build(),
         };
-        // Not closed: the next evaluation opens it again and finds what does not depend on outer values.
+        // Not closed: the next evaluation opens it again and reuses the parts that do not depend on outer values.
         let outcome = drive(operator.as_mut(), &node.outputs, run, each);
         run.memo.subqueries[self.id].operator = Some(operator);
         outcome
@@ -257,7 +257,7 @@ impl SubqueryCode {
         })
     }
 
-    /// Whether there is a row that `is_wanted`; rows behind it need not be computed.
+    /// Whether a row `is_wanted`; rows after it need not be computed.
     fn find_row(
         &self,
         run: &mut Run<'_>,
@@ -293,7 +293,7 @@ impl SubqueryCode {
 
     fn remembered_rows(&self, run: &mut Run<'_>) -> Result<Rc<Rows>> {
         if let Some(Answer::Set(..)) = run.memo.subqueries[self.id].answer {
-            // Keys cannot tell unknown from unequal; the rows replace them.
+            // Keys do not distinguish unknown from unequal; the rows replace them.
             run.memo.subqueries[self.id].answer = None;
         }
         self.collect(run, usize::MAX - 1)

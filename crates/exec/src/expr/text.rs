@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plan::{CastKind, Expr, UnaryOp};
 use types::{DataType, TypeKind};
 
-/// Columns behind registers.
+/// Column names of registers.
 pub(crate) type Names = HashMap<usize, Arc<str>>;
 
 /// The text of an expression.

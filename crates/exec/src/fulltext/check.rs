@@ -14,7 +14,7 @@ use super::keep::KeptFulltext;
 
 /// Rows that are fetched at once.
 const FETCH_ROWS: usize = 256;
-/// Faults that are told of one index.
+/// The number of faults reported per index.
 const FAULTS_MAX: usize = 16;
 
 /// A table with FULLTEXT indexes.
@@ -30,7 +30,7 @@ pub struct FulltextTable {
     pub indexes: Vec<(String, FulltextWrite)>,
 }
 
-/// Compares the entries with the rows, in the transaction's snapshot; the strings describe what is wrong.
+/// Compares the entries with the rows, in the transaction's snapshot; the strings describe the faults.
 ///
 /// # Errors
 /// I/O, `Cancelled`.

@@ -140,7 +140,7 @@ pub(crate) fn update_row(
     Ok(stored)
 }
 
-/// Deletes the row at `locator`; false when there is none.
+/// Deletes the row at `locator`; false when it does not exist.
 pub(crate) fn delete_row(table: &WriteTable, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
     let old = old_words(table, locator, run)?;
     match run.transaction(table.engine)?.delete(table.id, locator) {

@@ -1,4 +1,4 @@
-//! What AGAINST asks: words in natural language, or the little language of boolean mode. Reads no index.
+//! The query of AGAINST: words in natural language, or the small language of boolean mode. Reads no index.
 
 use errors::{Error, ErrorCode, Result};
 use types::fulltext::{WORD_CHARS_MIN, tokens};
@@ -6,7 +6,7 @@ use types::fulltext::{WORD_CHARS_MIN, tokens};
 /// Deepest parentheses.
 const DEPTH_MAX: usize = 200;
 
-/// What is asked of the rows that fit a part of a query.
+/// The role of a part of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// They fit the better.
@@ -29,12 +29,12 @@ pub(super) enum Part {
     Word(String),
     /// `word*`.
     Prefix(String),
-    /// `"words"`; with `@distance` anywhere among so many words.
+    /// `"words"`; with `@distance` anywhere within that many words.
     Phrase(String, Option<usize>),
     Group(Vec<(Role, Part)>),
 }
 
-/// Words; what is quoted is a phrase.
+/// Words; quoted ones form a phrase.
 pub(super) fn natural(text: &str) -> Part {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -137,7 +137,7 @@ impl<'q> Parser<'q> {
         takes
     }
 
-    /// Parts up to what cannot begin one.
+    /// Parts, up to a token that cannot begin one.
     fn list(&mut self) -> Result<Vec<(Role, Part)>> {
         let mut parts = Vec::new();
         loop {
@@ -155,7 +155,7 @@ impl<'q> Parser<'q> {
         }
     }
 
-    /// What an operator stands before.
+    /// The operand of an operator.
     fn part(&mut self, role: Role, parts: &mut Vec<(Role, Part)>) -> Result<()> {
         match self.next() {
             Symbol::Sign('(') => {
@@ -198,8 +198,8 @@ impl<'q> Parser<'q> {
     }
 }
 
-/// The words of a term. Where what makes no word stands between several, an operator is for all of them; then there are no beginnings of
-/// words, and nothing is excluded.
+/// The words of a term. If non-word characters separate several words, an operator applies to all of them; then there are no
+/// prefixes, and nothing is excluded.
 fn add_words(role: Role, term: &str, is_prefix: bool, parts: &mut Vec<(Role, Part)>) {
     let words: Vec<&str> = tokens(term).collect();
     if let [word] = words[..] {
@@ -214,7 +214,7 @@ fn add_words(role: Role, term: &str, is_prefix: bool, parts: &mut Vec<(Role, Par
     };
     let is_long = |word: &str| word.chars().count() >= WORD_CHARS_MIN;
     let words = words.iter().enumerate();
-    // Short words behind another do not count.
+    // Short words after another do not count.
     let words: Vec<_> = words
         .filter(|(at, word)| *at == 0 || is_long(word))
         .map(|(_, word)| (inner, Part::Word((*word).into())))

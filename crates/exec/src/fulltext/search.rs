@@ -30,7 +30,7 @@ const COMMON_WEIGHT_BASE: f64 = 1.0001;
 /// Entries that are fetched at once.
 const FETCH_ENTRIES: usize = 1024;
 
-/// A search, compiled. What it finds is kept for the statement in a slot of the run.
+/// A compiled search. Its result is kept for the statement in a slot of the run.
 pub(crate) struct SearchCode {
     plan: Arc<FulltextSearch>,
     engine: EngineIndex,
@@ -49,7 +49,7 @@ pub(crate) struct MatchCode {
     pub(crate) search: Arc<SearchCode>,
     /// Parts of the row's primary key.
     pub(crate) key: Vec<(Code, KeyColumn)>,
-    /// Where there is none: the row's locator.
+    /// Without a primary key: the row's locator.
     pub(crate) locator: Option<Code>,
 }
 
@@ -121,7 +121,7 @@ impl SearchCode {
         }
     }
 
-    /// Searches, at the first call in a statement. What it reads is locked so.
+    /// Searches, at the first call in a statement, and locks the entries that it reads.
     pub(crate) fn found(
         &self,
         lock: (RowLock, WaitPolicy),
@@ -351,13 +351,13 @@ impl Search<'_> {
         Ok(if fits.is_none() { Hits::sorted(hits) } else { Hits::unsorted(hits) })
     }
 
-    /// Rows that have all words, in one column, in this order and with nothing in between or, with a distance, anywhere among so many.
+    /// Rows that have all words, in one column, in this order and adjacent or, with a distance, anywhere within `distance` words.
     fn phrase(&mut self, text: &str, distance: Option<usize>, run: &mut Run<'_>) -> Result<Hits> {
         let analyzer = &self.code.analyzer;
         let mut sequence: Vec<(&str, Vec<u8>)> =
             tokens(text).map(|token| (token, analyzer.key(token))).collect();
         let is_indexed = |(token, key): &(&str, Vec<u8>)| analyzer.is_indexed(token, key);
-        // What no index has is looked for only behind a word.
+        // Words that are not indexed are searched for only after an indexed one.
         let first = sequence.iter().position(is_indexed).unwrap_or(sequence.len());
         sequence.drain(..first);
         let mut found: Option<Hits> = None;

@@ -28,7 +28,7 @@ pub(crate) struct AggregateNode {
     pub(crate) carried: Vec<usize>,
     pub(crate) rollup: bool,
     pub(crate) grouping: Vec<Option<usize>>,
-    /// Registers of the input that keys and calls read, and the carried ones: what is kept of a row that moves to a file.
+    /// Registers of the input that keys and calls read, and the carried ones: the part of a row that moves to a file.
     pub(crate) input_registers: Vec<usize>,
 }
 
@@ -281,7 +281,7 @@ impl<'r> Operator<'r> for Scalar<'r> {
     }
 }
 
-/// Groups found by hash, delivered in order of first appearance. Rows of groups for which there is no memory move to files, divided
+/// Groups found by hash, delivered in order of first appearance. Rows of groups that do not fit memory move to files, divided
 /// by their keys, and are grouped after the others.
 struct Hash<'r> {
     node: &'r AggregateNode,
@@ -583,7 +583,7 @@ impl<'r> Operator<'r> for Sorted<'r> {
             if self.done {
                 return Ok(false);
             }
-            // The input may not set its registers anew for each row: it finds them as it left them.
+            // The input may not set its registers again for each row: it finds them as it left them.
             for (register, value) in self.registers.iter().zip(self.input_row.drain(..)) {
                 run.regs[*register] = value;
             }

@@ -29,7 +29,7 @@ pub(crate) struct NodeCompiler<'a> {
     pub(crate) exprs: Compiler<'a>,
     /// Set when every operator is to be measured.
     pub(crate) measured: Option<MeasuredNodes>,
-    /// Whoever reads the node compiled next may stop before its end.
+    /// The reader of the node compiled next may stop before its end.
     pub(crate) may_stop: bool,
 }
 
@@ -62,7 +62,7 @@ fn drained(mut node: Node) -> Node {
     }
 }
 
-/// The scan whose rows a node passes on.
+/// The scan whose rows a node passes through.
 fn scan_below(mut node: &Node) -> Option<&ScanNode> {
     loop {
         node = match node {
@@ -75,7 +75,7 @@ fn scan_below(mut node: &Node) -> Option<&ScanNode> {
     }
 }
 
-/// What `Physical::Aggregate` says of its groups.
+/// The groups of a `Physical::Aggregate`.
 #[derive(Clone, Copy)]
 struct Groups<'p> {
     mode: AggregateMode,
@@ -384,7 +384,7 @@ impl<'a> NodeCompiler<'a> {
         columns: &[Register],
     ) -> Result<Node> {
         let doubles = match input {
-            // Measured, the two steps are told apart.
+            // A measured plan keeps the two steps separate.
             Physical::Distinct { input, columns, .. } if self.measured.is_none() => {
                 Some(&**input).filter(|_| decides(keys, columns))
             }

@@ -1,4 +1,4 @@
-//! From a plan's aggregate and window calls to what operators run.
+//! Compiles a plan's aggregate and window calls for the operators.
 
 use errors::{Error, ErrorCode, Result};
 use plan::{

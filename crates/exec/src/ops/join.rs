@@ -52,7 +52,7 @@ impl<'r> NestedLoop<'r> {
     }
 }
 
-/// Where a join stands with a row of its outer side.
+/// The state of a join for a row of its outer side.
 #[derive(Clone, Copy, Default)]
 struct OuterRow {
     /// The row is in the registers and its matches are being looked for.
@@ -65,8 +65,8 @@ impl OuterRow {
         OuterRow { is_there: true, matched: false }
     }
 
-    /// After the next match was found, or the last one had been: whether the join emits what is in the registers. Where an outer
-    /// row has no match that is NULL in the inner columns.
+    /// After a match was found or the matches ended: whether the join emits the registers. If an outer
+    /// row has no match, the inner columns are NULL.
     fn emits(
         &mut self,
         kind: JoinKind,
@@ -75,7 +75,7 @@ impl OuterRow {
         run: &mut Run<'_>,
     ) -> bool {
         self.matched |= found;
-        // Inner and left joins go on to the next match.
+        // Inner and left joins continue with the next match.
         self.is_there = found && matches!(kind, JoinKind::Inner | JoinKind::Left);
         match kind {
             JoinKind::Inner | JoinKind::Semi => found,
@@ -165,8 +165,8 @@ pub(crate) struct HashJoin<'r> {
     parts: Vec<Part>,
 }
 
-/// Rows of both sides whose keys fall together, in files because the inner side did not fit memory. The outer rows' keys are
-/// preceded by a byte that tells whether they have no NULL.
+/// Rows of both sides whose keys hash to one part, in files because the inner side did not fit memory. The outer rows' keys are
+/// preceded by a byte that is set if they have no NULL.
 struct Part {
     inner: Option<RowReader>,
     outer: Option<RowReader>,
@@ -349,7 +349,7 @@ impl<'r> HashJoin<'r> {
         Ok(())
     }
 
-    /// Makes the table of the next part; false when there is none.
+    /// Builds the table of the next part; false after the last one.
     fn next_part(&mut self, run: &mut Run<'r>) -> Result<bool> {
         while let Some(mut part) = self.parts.pop() {
             self.clear(run);

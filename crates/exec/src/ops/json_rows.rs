@@ -1,4 +1,4 @@
-//! The rows of JSON_TABLE: what its paths find in a document, one item after the other. The columns are computed above it.
+//! The rows of JSON_TABLE: the items that its paths find in a document, in order. The columns are computed above it.
 
 use errors::{Error, ErrorCode, Result};
 use types::json::{self, JsonRef};
@@ -18,7 +18,7 @@ pub(crate) struct JsonRowsNode {
     levels: Vec<Level>,
 }
 
-/// A path, and the paths that look into what it finds.
+/// A path, and the paths that search its items.
 struct Level {
     path: JsonPath,
     children: Vec<usize>,
@@ -28,7 +28,7 @@ struct Level {
 
 impl JsonRowsNode {
     /// # Errors
-    /// 3143 for a path that is none.
+    /// 3143 for an invalid path.
     pub(crate) fn new(rows: &plan::JsonRows, document: Code) -> Result<JsonRowsNode> {
         let mut levels: Vec<Level> = Vec::with_capacity(rows.levels.len());
         for (at, level) in rows.levels.iter().enumerate() {
@@ -68,13 +68,13 @@ impl JsonRowsNode {
     }
 }
 
-/// Where a level stands.
+/// The position of a level.
 #[derive(Default)]
 struct State {
     items: Vec<SqlBytes>,
     /// Items that were begun; the last of them is the current one.
     begun: usize,
-    /// The child whose rows are given, as a place in `children`.
+    /// The child whose rows are being returned, as an index in `children`.
     child: usize,
     child_open: bool,
     /// The current item has given a row.

@@ -71,11 +71,11 @@ impl KeySource {
     }
 }
 
-/// What the bytes of a range's end are to its value.
+/// How the bytes of a range's end relate to its value.
 enum Nearness {
-    /// The value orders so against theirs, and no other key lies between.
+    /// The value compares like this with theirs, and no other key lies between.
     Ordered(Ordering),
-    /// They may stand for more than the one value, so that an exclusive end must take them in.
+    /// They may represent more than one value, so that an exclusive end must include them.
     Vague,
 }
 
@@ -172,7 +172,7 @@ fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// First key of a range and the first key behind it; `None` stands for the ends of the index.
+/// First key of a range and the first key after it; `None` is an end of the index.
 fn half_open(range: KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let start = match range.lower {
         KeyBound::Unbounded => Vec::new(),

@@ -1,4 +1,4 @@
-//! All operators that there are: what the compiler makes of a plan.
+//! All operators: the compiler's output for a plan.
 
 use plan::CteId;
 use types::DataType;

@@ -8,7 +8,7 @@ use crate::spill::{RowReader, RowWriter};
 
 /// Parts into which rows are divided by their keys.
 const PARTS: usize = 16;
-/// Beyond this many divisions, rows whose keys do not differ are kept in memory up to the statement's limit.
+/// Beyond this many divisions, rows with equal keys are kept in memory up to the statement's limit.
 pub(crate) const LEVELS_MAX: u32 = 6;
 
 /// Rows divided by their keys: equal keys meet in one part.
@@ -26,7 +26,7 @@ impl Partitions {
         Partitions { writers: (0..PARTS).map(|_| None).collect(), level }
     }
 
-    /// Each level looks at other bits.
+    /// Each level uses different bits.
     fn part(&self, key: &[u8]) -> usize {
         use std::hash::{BuildHasher, Hasher};
         let mut hasher =
@@ -69,7 +69,7 @@ impl Partitions {
         self.push(key, registers.iter().map(|register| &run.regs[*register]), run)
     }
 
-    /// Puts the values of some registers beside the rows of `others` with the same key. `stored` is the key behind one byte.
+    /// Stores the values of some registers next to the rows of `others` with the same key. `stored` is the key preceded by one byte.
     pub(crate) fn push_beside(
         &mut self,
         others: &Partitions,
@@ -81,7 +81,7 @@ impl Partitions {
         self.push_to(part, stored, registers.iter().map(|register| &run.regs[*register]), run)
     }
 
-    /// The level of what a part is divided into.
+    /// The level of the parts that this part is divided into.
     pub(crate) fn next_level(&self) -> u32 {
         self.level + 1
     }

@@ -1,4 +1,4 @@
-//! Between rows that are kept and the registers of a run: what is computed goes into rows, rows come back into registers.
+//! Moves values between kept rows and the registers of a run: computed values go into rows, and kept rows are restored.
 
 use errors::Result;
 use types::Value;

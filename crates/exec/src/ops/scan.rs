@@ -60,7 +60,7 @@ pub(crate) struct ScanNode {
     pub(crate) filter: Option<Truth>,
     /// The place of its measure.
     pub(crate) measured: Option<usize>,
-    /// Whoever reads it reads all of it.
+    /// The reader of this scan reads all of it.
     pub(crate) is_drained: bool,
 }
 
@@ -106,7 +106,7 @@ impl ScanNode {
 }
 
 impl TableNode {
-    /// Whether nobody looks at a column of its rows.
+    /// Whether no column of its rows is read.
     fn is_counted(&self) -> bool {
         self.first.is_empty() && self.rest.is_empty() && self.locator.is_none()
     }
@@ -201,7 +201,7 @@ impl ScanNode {
     }
 }
 
-/// Bytes of locators that a locking merge remembers; behind them the alternatives' conditions tell rows apart, as in plain reads.
+/// Bytes of locators that a locking merge remembers; beyond them the alternatives' conditions identify duplicates, as in plain reads.
 const GIVEN_BYTES_MAX: usize = 16 << 20;
 
 /// Rows of a table that are read in order in the time of one that is found through an index.
@@ -250,12 +250,12 @@ pub(crate) struct Scan<'r> {
     reads_all: bool,
     /// For access by a unique key: whether the row is still to be delivered.
     point: bool,
-    /// What a MATCH found.
+    /// The result of a MATCH.
     found: Option<Rc<Found>>,
 }
 
 impl<'r> Scan<'r> {
-    /// At most so many rows will be asked for.
+    /// At most `rows` rows will be requested.
     pub(crate) fn expect(&mut self, rows: u64) {
         if self.node.table.lock == RowLock::None && self.fetch > 1 {
             self.fetch = usize::try_from(rows)
@@ -323,7 +323,7 @@ impl<'r> Scan<'r> {
         Ok(false)
     }
 
-    /// What is to be read of one range.
+    /// The part of one range to read.
     fn spec(&self, range: KeyRange, lock: RowLock) -> ScanSpec {
         let (index, backward) = match &self.node.access {
             _ if self.reads_all => (IndexId::CLUSTERED, false),
@@ -421,7 +421,7 @@ impl<'r> Scan<'r> {
         }
     }
 
-    /// Goes on with the next arm of a merge; false when there is none.
+    /// Starts the next arm of a merge; false after the last one.
     fn next_arm(&mut self, run: &mut Run<'r>) -> Result<bool> {
         let AccessNode::Merge { arms, .. } = &self.node.access else { return Ok(false) };
         let Some(arm) = arms.get(self.arm + 1).filter(|_| !self.reads_all) else {
@@ -524,7 +524,7 @@ impl<'r> Operator<'r> for Scan<'r> {
                 self.begin_merge(arms, *or_all && lock == RowLock::None, run)?;
             }
             AccessNode::Fulltext { search } => {
-                // As the rows: who changes them changes their entries, and two who share these would wait for each other.
+                // Locked like the rows: a writer of the rows changes their entries, and two holders of a shared lock would wait for each other.
                 let lock = if lock == RowLock::None { run.match_lock } else { lock };
                 let wait = match self.node.table.wait {
                     // Nothing is passed here.

@@ -84,7 +84,7 @@ impl<'r> SetOperator<'r> {
         }
     }
 
-    /// Left to right: each further input keeps (INTERSECT) or removes (EXCEPT) rows of what is there.
+    /// Left to right: each further input keeps (INTERSECT) or removes (EXCEPT) rows of the result so far.
     fn compute(&mut self, keeps: bool, distinct: bool, run: &mut Run<'r>) -> Result<()> {
         let mut rows = self.read_input(0, run)?;
         let mut key = Vec::new();
@@ -156,7 +156,7 @@ impl<'r> Operator<'r> for SetOperator<'r> {
 
     fn next(&mut self, run: &mut Run<'r>) -> Result<bool> {
         match self.node.operation {
-            // What is left of UNION DISTINCT is done by the `Distinct` above it.
+            // The `Distinct` above completes UNION DISTINCT.
             SetOperation::UnionAll | SetOperation::UnionDistinct => self.next_union(run),
             SetOperation::IntersectAll
             | SetOperation::IntersectDistinct

@@ -162,7 +162,7 @@ impl Seen {
     }
 }
 
-/// The first row of each combination. Rows for whose keys there is no memory move to files, divided by their keys, and come after
+/// The first row of each combination. Rows whose keys do not fit memory move to files, divided by their keys, and come after
 /// the others.
 pub(crate) struct Distinct<'r> {
     input: Box<dyn Operator<'r> + 'r>,
@@ -173,7 +173,7 @@ pub(crate) struct Distinct<'r> {
     seen: Seen,
     /// Where rows go that find no room now.
     files: Option<Partitions>,
-    /// The part being read; the input when there is none.
+    /// The part being read; the input when there are no parts.
     part: Option<RowReader>,
     level: u32,
     parts: Vec<(RowReader, u32)>,
@@ -212,7 +212,7 @@ impl<'r> Distinct<'r> {
         Ok(true)
     }
 
-    /// Goes on with the next part; false when there is none.
+    /// Starts the next part; false after the last one.
     fn next_part(&mut self, run: &mut Run<'r>) -> Result<bool> {
         if let Some(files) = self.files.take() {
             let level = files.next_level();

@@ -35,7 +35,7 @@ pub(crate) struct SortNode {
 
 /// Where the rows of a sort come from.
 pub(crate) enum SortInput {
-    /// A plain scan, whose records may be sorted as they are.
+    /// A plain scan, whose records may be sorted undecoded.
     Scan(Box<ScanNode>),
     Rows(Box<dyn Source>),
 }
@@ -50,7 +50,7 @@ impl Source for SortInput {
 }
 
 impl SortNode {
-    /// Counts a sort that gives so many rows from memory.
+    /// Counts a sort that returns `rows` rows from memory.
     pub(crate) fn count_sorted(&self, rows: usize, run: &mut Run<'_>) {
         match self.reads_ranges {
             true => run.counts.sort_range += 1,
@@ -175,7 +175,7 @@ impl Sorter {
     /// Rows in order.
     pub(crate) fn order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
-        // Eight bytes of each key at hand decide most comparisons without a look at the keys.
+        // Eight bytes of each key at hand decide most comparisons without reading the keys.
         let heads: Vec<u64> = (0..self.rows.len()).map(|row| key_head(self.key(row))).collect();
         order.sort_by(|a, b| {
             let (a, b) = (*a as usize, *b as usize);
@@ -232,10 +232,10 @@ pub(crate) fn key_head(key: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// A bounded sort throws away what cannot be wanted when this many rows more than wanted have come.
+/// A bounded sort discards unwanted rows each time this many rows more than wanted have arrived.
 const SLACK_ROWS: usize = 4096;
 
-/// A distinct sort looks keys up before it keeps their rows when so many rows have come.
+/// A distinct sort looks up keys before it keeps their rows once this many rows have arrived.
 const LOOK_UP_ROWS: usize = 1024;
 
 /// A running sort.
@@ -243,15 +243,15 @@ pub(crate) struct Sort<'r> {
     node: &'r SortNode,
     input: Box<dyn Operator<'r> + 'r>,
     sorter: Sorter,
-    /// The keys that have come to a distinct sort of many rows, as far as there is memory for them.
+    /// The keys that have arrived in a distinct sort of many rows, as far as there is memory for them.
     seen: Option<Seen>,
-    /// The key of a row behind which no row is wanted: later ones with the same key are not either.
+    /// The key after which no row is wanted; later rows with the same key are not wanted either.
     bound: Option<Vec<u8>>,
-    /// What did not fit memory, while more comes.
+    /// The rows that did not fit memory, while more arrive.
     runs: Option<SpilledRuns>,
     order: Vec<u32>,
     at: usize,
-    /// What did not fit memory, and how many of its rows are still wanted.
+    /// The rows that did not fit memory, and how many of them are still wanted.
     merge: Option<(Merge, usize)>,
 }
 
@@ -307,7 +307,7 @@ impl<'r> Sort<'r> {
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// Reads what is left of the input, which is open, and puts all rows in order.
+    /// Reads the rest of the open input and sorts all rows.
     fn take_input(&mut self, limit: usize, run: &mut Run<'r>) -> Result<()> {
         while self.input.next(run)? {
             run.tick()?;
@@ -369,7 +369,7 @@ impl<'r> Sort<'r> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
         let is_new = seen.insert_key(self.sorter.last_key(), &mut run.memory)?;
         if seen.bytes() > run.env.settings.operator_memory_bytes {
-            // What comes again from here on is found by sorting.
+            // Later duplicates are found by sorting.
             seen.clear(run);
         }
         Ok(is_new)

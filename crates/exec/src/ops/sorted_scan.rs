@@ -1,4 +1,4 @@
-//! ORDER BY over a plain scan of few rows: records stay as the engine gave them and are sent from there. What is more than few goes on
+//! ORDER BY over a plain scan of few rows: records stay as the engine returned them and are sent from there. A larger scan continues
 //! in a `Sort`.
 
 use errors::Result;
@@ -15,10 +15,10 @@ const ROWS_MAX: usize = 4096;
 /// A distinct sort of more rows looks their keys up as they come.
 const DISTINCT_ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 1 << 20;
-/// Of so many rows that are read one may be wanted for only the wanted ones to be kept: each time that they are put in order as many come
-/// anew.
+/// At most one in this many of the rows read may be wanted for only the wanted ones to be kept: between two sorts, as many new ones
+/// arrive.
 const BOUNDED_SHARE: usize = 4;
-/// What was larger than this is freed, not kept for the next statement.
+/// A larger buffer is freed, not kept for the next statement.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
 impl SortNode {
@@ -37,8 +37,8 @@ impl SortNode {
 }
 
 impl SortedRows {
-    /// Reads a scan; `columns` are those of the sort keys. Where few rows are wanted only those are kept. False when there are more
-    /// rows: those behind the kept ones are still to be read.
+    /// Reads a scan; `columns` are those of the sort keys. Where few rows are wanted, only those are kept. False when there are more
+    /// rows: those after the kept ones are still to be read.
     pub(crate) fn read<'r>(
         &mut self,
         (node, columns): (&SortNode, &[usize]),

@@ -19,7 +19,7 @@ pub(crate) struct WindowNode {
     pub(crate) order_by: Vec<KeyCode>,
     pub(crate) calls: Vec<WindowCallNode>,
     pub(crate) columns: Vec<usize>,
-    /// A register for values beside a row's own.
+    /// A register for values other than the row's own.
     pub(crate) scratch: usize,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct WindowCallNode {
     pub(crate) output: usize,
 }
 
-/// What is called.
+/// The function called.
 pub(crate) enum WindowFunction {
     RowNumber,
     Rank,
@@ -50,20 +50,20 @@ pub(crate) enum WindowFunction {
     Aggregate(Box<CallNode>),
 }
 
-/// End of a frame. For RANGE with a distance: whether a row's order value lies behind the present row's (low end) or before it.
+/// End of a frame. For RANGE with a distance: whether a row's order value is after the current row's (low end) or before it.
 pub(crate) enum Bound {
     Unbounded,
     CurrentRow,
-    /// ROWS: so many rows before (negative) or behind.
+    /// ROWS: a number of rows before (negative) or after.
     Rows {
         distance: Code,
         preceding: bool,
     },
-    /// RANGE: the limit as an expression of the present row, and the comparison of a row's order value with the scratch register.
+    /// RANGE: the limit as an expression of the current row, and the comparison of a row's order value with the scratch register.
     Range {
         limit: Code,
         inside: Box<Comparison>,
-        /// NULLs stand behind all values: the order is a descending one.
+        /// NULLs sort after all values: the order is descending.
         nulls_last: bool,
     },
 }
@@ -453,7 +453,7 @@ impl<'r> Window<'r> {
         Ok(low)
     }
 
-    /// The row behind the last one inside.
+    /// The index after the last row inside.
     fn behind_last_inside(
         &self,
         limit: Value,

@@ -1,4 +1,4 @@
-//! Grouping by the batch program, with the row program behind it.
+//! Grouping by the batch program, followed by the row program.
 
 use std::cmp::Ordering;
 
@@ -29,7 +29,7 @@ impl Source for BatchAggregateNode {
     }
 }
 
-/// What the batch program needs besides the row program's node.
+/// The data that the batch program needs in addition to the row program's node.
 pub(crate) struct BatchGrouping {
     pipeline: Pipeline,
     keys: Vec<BatchExpr>,

@@ -1,4 +1,4 @@
-//! Pipelines: a scan divided among threads, and what is done with its batches before a sink takes them.
+//! Pipelines: a scan divided among threads, and the stages that process its batches before a sink takes them.
 
 use batch::{
     BATCH_ROWS, Batch, BatchExpr, Column, ColumnReader, Env, ExprCompiler, Facts, Fit, Unfit,
@@ -27,19 +27,19 @@ struct Source {
     table: TableId,
     engine: EngineIndex,
     layout: Layout,
-    /// The index whose entries are read instead of rows.
+    /// The index whose entries are read instead of the rows.
     index: Option<IndexId>,
     /// `None`: the whole table.
     ranges: Option<Ranges>,
     /// Where these ranges of an index do not hold much of the table, the row program reads them.
     unless: Option<(IndexId, Ranges)>,
     filters: Vec<ScanFilter>,
-    /// What only later steps read.
+    /// Columns that only later steps read.
     columns: Vec<(usize, ColumnReader)>,
 }
 
 impl Source {
-    /// Counts what was read for status variables.
+    /// Counts the rows read for status variables.
     fn count(&self, ranges: u64, rows: u64, counts: &mut ExecCounts) {
         counts.read_key += ranges;
         match (&self.ranges, self.index) {
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// What is done with a batch.
+/// A step that processes a batch.
 enum Stage {
     Filter(BatchExpr),
     Project(Vec<(usize, BatchExpr)>),
@@ -87,11 +87,11 @@ pub(crate) struct Pipeline {
 
 /// Takes batches on one thread.
 pub(crate) trait Sink: Send {
-    /// Takes a batch whose first row has `position` in the scan.
+    /// Takes a batch whose first row is at `position` in the scan.
     fn take(&mut self, batch: &Batch, env: &Env<'_>, position: u64) -> Fit<()>;
 }
 
-/// Compiles pipelines and what belongs to them.
+/// Compiles pipelines and their parts.
 pub(crate) struct PipelineCompiler<'c, 'a> {
     nodes: &'c mut NodeCompiler<'a>,
     registers: Vec<Register>,
@@ -314,7 +314,7 @@ const BLOCKS_MAX: usize = 16;
 /// Bits of a position that count rows within a morsel.
 const MORSEL_SHIFT: u32 = 40;
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 struct Work<'w> {
     pipeline: &'w Pipeline,
     reader: &'w dyn SnapshotReader,
@@ -377,7 +377,7 @@ impl Pipeline {
         results.into_iter().collect()
     }
 
-    /// What of the scanned index is read, if this is a statement for the batch program.
+    /// The part of the scanned index to read, if this is a statement for the batch program.
     fn ranges(&self, run: &mut Run<'_>) -> Fit<Vec<KeyRange>> {
         let settings = run.env.settings;
         if settings.execution_mode == ExecutionMode::Row || settings.lock_reads {

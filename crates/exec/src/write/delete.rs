@@ -5,9 +5,9 @@ use errors::Result;
 use plan::{DeletePlan, RegisterSet};
 use types::Value;
 
-use super::feed::{Feed, VisitedRows};
 use super::point::PointRow;
 use super::table::{TableCompiler, WriteTable, engines};
+use super::target_rows::{TargetRows, VisitedRows};
 use super::update::has_join;
 use super::{atomically, foreign, ignored};
 use crate::context::{ExecContext, Outcome, RowSink};
@@ -19,7 +19,7 @@ use crate::run::{Body, Run};
 /// A compiled DELETE.
 pub(crate) struct DeleteProgram {
     pub(crate) body: Body,
-    feed: Feed,
+    target_rows: TargetRows,
     targets: Vec<(WriteTable, usize)>,
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
@@ -55,7 +55,7 @@ impl DeleteProgram {
             .iter()
             .map(|output| Ok(Output::new(compiler.exprs.expr(&output.expr)?)))
             .collect::<Result<_>>()?;
-        let feed = Feed {
+        let target_rows = TargetRows {
             root: compiler.node(&plan.root)?,
             limit: compiler.exprs.option(plan.limit.as_ref())?,
             buffered: plan.buffered || plan.targets.len() > 1,
@@ -64,14 +64,14 @@ impl DeleteProgram {
         };
         let point = match (&plan.targets[..], &targets[..]) {
             ([(written, _)], [(table, _)]) if plan.returning.is_empty() => {
-                let found = (&plan.root, &feed);
+                let found = (&plan.root, &target_rows);
                 PointRow::of_delete(found, (written, table))
             }
             _ => None,
         };
         Ok(DeleteProgram {
             engines: engines(targets.iter().map(|(table, _)| table).chain(&related)),
-            feed,
+            target_rows,
             point,
             ignore: plan.ignore,
             body: Body::default(),
@@ -105,7 +105,7 @@ impl DeleteProgram {
         if !run.function.diagnostics.is_empty() {
             return Ok(false);
         }
-        let is_deleted = point.delete(&self.feed, table, run)?;
+        let is_deleted = point.delete(&self.target_rows, table, run)?;
         outcome.affected = u64::from(is_deleted);
         Ok(is_deleted)
     }
@@ -120,12 +120,12 @@ impl DeleteProgram {
             program: self,
             outcome,
             sink,
-            visited: VisitedRows::new(&self.feed, self.targets.len()),
+            visited: VisitedRows::new(&self.target_rows, self.targets.len()),
             cells: Vec::new(),
             values: Vec::new(),
             old: Vec::new(),
         };
-        self.feed.each(run, &mut |run| state.row(run))
+        self.target_rows.each(run, &mut |run| state.row(run))
     }
 }
 

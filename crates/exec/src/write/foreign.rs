@@ -1,4 +1,4 @@
-//! Foreign keys: parents must exist; what happens to children.
+//! Foreign keys: parents must exist; actions on children.
 //!
 //! Rows are passed as values, not in registers: cascades reach tables that the statement does not name.
 
@@ -70,7 +70,7 @@ fn other_key(
     Ok(Some(bytes))
 }
 
-/// Rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
+/// Returns the rows of `table` whose index key starts with `prefix`: locators and values, at most `limit`.
 fn find_rows(
     table: &WriteTable,
     index: IndexId,
@@ -160,7 +160,7 @@ pub(crate) fn check_parents(
     Ok(())
 }
 
-/// Does to the children of the row at the end of `path` what its deletion (`new` is `None`) or update asks for.
+/// Applies the deletion (`new` is `None`) or update of the row at the end of `path` to its children.
 pub(crate) fn handle_children(
     table: &WriteTable,
     related: &[WriteTable],
@@ -186,7 +186,7 @@ pub(crate) fn handle_children(
             | ForeignKeyAction::SetDefault => 2,
         };
         let rows = find_rows(child, key.other_index, prefix, RowLock::Exclusive, limit, run)?;
-        // Rows above are changed already: one that is deleted does not stand in the way, and a cascade that comes back to one ends.
+        // Rows above are changed already: a deleted one does not block, and a cascade that returns to one ends.
         let is_above =
             |locator: &[u8]| (new.is_none() || path.depth > 1) && path.has(child, locator);
         match action {

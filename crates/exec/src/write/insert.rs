@@ -29,7 +29,7 @@ enum Source {
     },
 }
 
-/// What to do with duplicates.
+/// The handling of duplicates.
 enum Mode {
     Error,
     Ignore,
@@ -90,7 +90,7 @@ impl InsertProgram {
                     .iter()
                     .map(|query| &query.root)
                     .chain(plan.ctes.iter().map(|(_, root, _)| root));
-                // What is materialized is read to its end before the first row comes, and keeps its registers.
+                // A materialized input is read to its end before the first row arrives, and keeps its registers.
                 let mut reads = !matches!(query.root, Physical::Materialize { .. })
                     && reads_table(&query.root, plan.target.table);
                 in_subquery.for_each(|root| reads |= reads_table(root, plan.target.table));
@@ -180,12 +180,12 @@ fn values_read_row(plan: &InsertPlan) -> bool {
     rows.iter().flatten().flatten().any(|value| value.any(&mut |expr| is_column(expr)))
 }
 
-/// What became of the row that was in the way of a new one.
+/// The result for the row that conflicts with a new one.
 enum Replaced {
     Deleted,
     /// It is the new row.
     Same,
-    /// It went away meanwhile.
+    /// It disappeared in the meantime.
     Gone,
 }
 
@@ -198,7 +198,7 @@ struct Reserved {
     batch: u64,
 }
 
-/// Most values that are drawn at once for rows whose number is not known.
+/// The largest number of values that are drawn at once for rows whose number is not known.
 const RESERVE_MAX: u64 = 65_535;
 
 struct InsertState<'p, 's> {
@@ -290,7 +290,7 @@ impl<'p, 's> InsertState<'p, 's> {
     fn expect_rows(&self, run: &mut Run<'_>) -> Result<()> {
         let table = &self.program.table;
         if run.host.has_programs() || !table.fulltext.is_empty() {
-            // A program may look for the rows before, and other tables are written in between.
+            // A program may look for earlier rows, and other tables are written in between.
             return Ok(());
         }
         let expected = run.transaction(table.engine)?.expect_rows(table.id);
@@ -451,7 +451,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(())
     }
 
-    /// The row is in the registers, except what is generated.
+    /// The row is in the registers, except generated columns.
     fn finish_row(&mut self, run: &mut Run<'_>) -> Result<()> {
         if self.program.fires_before {
             self.fire_before(run)?;
@@ -567,7 +567,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(())
     }
 
-    /// Computes what depends on other columns, and refuses what CHECK, views and foreign keys do not allow.
+    /// Computes columns that depend on others, and refuses rows that violate CHECK, views and foreign keys.
     fn check_row(&mut self, run: &mut Run<'_>) -> Result<()> {
         let program = self.program;
         let table = &program.table;
@@ -628,7 +628,7 @@ impl<'p, 's> InsertState<'p, 's> {
         }
     }
 
-    /// Reads the row in the way and locks it; false when it went away meanwhile.
+    /// Reads the conflicting row and locks it; false when it disappeared in the meantime.
     fn read_old(&mut self, locator: &[u8], run: &mut Run<'_>) -> Result<bool> {
         let table = &self.program.table;
         let transaction = run.transaction(table.engine)?;

@@ -1,12 +1,12 @@
 //! INSERT, REPLACE, UPDATE and DELETE.
 
 mod delete;
-mod feed;
 mod foreign;
 mod insert;
 mod point;
 mod row;
 mod table;
+mod target_rows;
 mod trigger;
 mod update;
 
@@ -35,7 +35,7 @@ pub(crate) fn atomically<'r, T>(
     }
     let outcome = together(engines, run, write);
     let outcome = match strict_failure(run) {
-        // What was wrong first is the statement's error.
+        // The first fault is the statement's error.
         Some(error) if !is_deadlock(&outcome) => Err(error),
         _ => outcome,
     };
@@ -48,7 +48,7 @@ pub(crate) fn atomically<'r, T>(
     outcome
 }
 
-/// Runs a write whose engines may put off some of their work to its end.
+/// Runs a write whose engines may defer some of their work to its end.
 fn together<'r, T>(
     engines: &[EngineIndex],
     run: &mut Run<'r>,
@@ -106,7 +106,7 @@ fn strict_failure(run: &mut Run<'_>) -> Option<Error> {
     Some(Error::with_sqlstate(found.code, found.sqlstate, found.message))
 }
 
-/// What became of a row that an engine may refuse.
+/// The result for a row that an engine may refuse.
 pub(crate) enum Written {
     Done,
     Duplicate { index: engine_api::IndexId, locator: Vec<u8> },

@@ -8,17 +8,17 @@ use errors::Result;
 use plan::{Expr, Physical, TableWrite};
 use types::Value;
 
-use super::feed::Feed;
 use super::row::Strictness;
 use super::table::WriteTable;
+use super::target_rows::TargetRows;
 use super::update::{AssignmentCode, assign_values};
 use crate::buffers::{PointBuffers, RecordBuffers};
 use crate::ops::{AccessNode, Node, ScanNode};
 use crate::run::Run;
 
-/// How much a statement looks at of the one row that it may change.
+/// How much a statement reads of the one row that it may change.
 pub(crate) enum PointRow {
-    /// At some columns (index in the record, register): the new record takes the others over from the old one.
+    /// At some columns (index in the record, register): the new record copies the others from the old one.
     Columns(Vec<(usize, usize)>),
     /// At all: something is computed or asked of the whole row.
     Whole,
@@ -32,7 +32,7 @@ fn may_repeat(expr: &Expr) -> bool {
     !expr.is_volatile() && !expr.any(is_more)
 }
 
-/// Whether nothing but the row's own columns, and what is computed of them, has to do with a change that writes some columns.
+/// Whether a change of some columns involves only the row's own columns and values computed from them.
 fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
     let keys = table.parents.iter().chain(&table.children);
     let columns = table.columns.iter().chain(&table.virtuals);
@@ -49,21 +49,21 @@ fn is_alone(table: &TableWrite, writes: impl Fn(usize) -> bool) -> bool {
 }
 
 /// The scan that finds one row by its whole clustered key, when `root` is one that nothing is measured of.
-fn point_scan(feed: &Feed) -> Option<&ScanNode> {
-    let Node::Scan(scan) = &feed.root else { return None };
+fn point_scan(target_rows: &TargetRows) -> Option<&ScanNode> {
+    let Node::Scan(scan) = &target_rows.root else { return None };
     let is_point = matches!(scan.access, AccessNode::Unique { index: IndexId::CLUSTERED, .. });
-    let is_plain = scan.measured.is_none() && feed.limit.is_none() && !feed.buffered;
+    let is_plain = scan.measured.is_none() && target_rows.limit.is_none() && !target_rows.buffered;
     (is_point && is_plain && scan.table.lock == RowLock::Exclusive).then_some(scan)
 }
 
 impl PointRow {
     /// For an UPDATE of one table; `None` when it has to run through operators.
     pub(crate) fn of_update(
-        (root, feed): (&Physical, &Feed),
+        (root, target_rows): (&Physical, &TargetRows),
         (plan, table): (&TableWrite, &WriteTable),
         changes: &[plan::Assignment],
     ) -> Option<PointRow> {
-        let scan = point_scan(feed).filter(|scan| scan.table.table == table.id)?;
+        let scan = point_scan(target_rows).filter(|scan| scan.table.table == table.id)?;
         let assigns = |column| changes.iter().any(|change| change.column == column);
         let writes = |column: usize| {
             let column_plan = &plan.columns[column];
@@ -83,18 +83,23 @@ impl PointRow {
 
     /// As `of_update`, for a DELETE that returns nothing.
     pub(crate) fn of_delete(
-        (root, feed): (&Physical, &Feed),
+        (root, target_rows): (&Physical, &TargetRows),
         (plan, table): (&TableWrite, &WriteTable),
     ) -> Option<PointRow> {
-        point_scan(feed).filter(|scan| scan.table.table == table.id)?;
+        point_scan(target_rows).filter(|scan| scan.table.table == table.id)?;
         let is_alone = plan.triggers.is_none() && plan.fulltext.is_empty();
         let is_alone = is_alone && plan.children.is_empty() && filter_may_repeat(root);
         is_alone.then(|| PointRow::Columns(Vec::new()))
     }
 
     /// Finds the row and loads it. Its record is in `buffers.old`.
-    fn read(&self, feed: &Feed, buffers: &mut PointBuffers, run: &mut Run<'_>) -> Result<bool> {
-        let Some(scan) = point_scan(feed) else { return Ok(false) };
+    fn read(
+        &self,
+        target_rows: &TargetRows,
+        buffers: &mut PointBuffers,
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let Some(scan) = point_scan(target_rows) else { return Ok(false) };
         let AccessNode::Unique { key, .. } = &scan.access else { return Ok(false) };
         buffers.key.clear();
         for part in key {
@@ -144,14 +149,14 @@ impl PointRow {
     /// Updates the row. False: the statement has yet to run.
     pub(crate) fn update(
         &self,
-        feed: &Feed,
+        target_rows: &TargetRows,
         target: (&WriteTable, &[AssignmentCode]),
         strictness: Strictness,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let (mut buffers, mut records) =
             (std::mem::take(&mut run.buffers.point), std::mem::take(&mut run.buffers.records));
-        let made = match self.read(feed, &mut buffers, run) {
+        let made = match self.read(target_rows, &mut buffers, run) {
             Ok(true) => self.make(target, strictness, (&buffers.old, &mut records), run),
             other => other,
         };
@@ -166,12 +171,12 @@ impl PointRow {
     /// Deletes the row. False: the statement has yet to run.
     pub(crate) fn delete(
         &self,
-        feed: &Feed,
+        target_rows: &TargetRows,
         table: &WriteTable,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let mut buffers = std::mem::take(&mut run.buffers.point);
-        let found = self.read(feed, &mut buffers, run);
+        let found = self.read(target_rows, &mut buffers, run);
         let written = self.write((found, table), &buffers.key, None, run);
         if matches!(written, Ok(true)) {
             run.counts.delete += 1;
@@ -180,7 +185,7 @@ impl PointRow {
         written
     }
 
-    /// Writes what was made, if everything went smoothly until now.
+    /// Writes the new record, if everything has succeeded so far.
     fn write(
         &self,
         (made, table): (Result<bool>, &WriteTable),
@@ -199,7 +204,7 @@ impl PointRow {
                 Err(error) => return Err(run.engine_error(error)),
             }
         }
-        // What the attempt has left in the statement's state.
+        // State that the attempt has left in the statement.
         run.function.diagnostics.clear();
         run.regs.fill(Value::Null);
         run.memo.once.fill(None);
@@ -214,7 +219,7 @@ fn filter_may_repeat(root: &Physical) -> bool {
     key.iter().map(|part| &part.value).chain(filter).all(may_repeat)
 }
 
-/// What an UPDATE has to load besides the columns of its filter.
+/// The columns that an UPDATE has to load in addition to those of its filter.
 fn columns_of_update(
     scan: &ScanNode,
     (plan, table): (&TableWrite, &WriteTable),

@@ -67,7 +67,7 @@ pub(crate) fn evaluate(
     store(&value, &code.from, code.is_utc, column, row, mode, run)
 }
 
-/// The value that stands in where nothing better is allowed: 0, the empty string, the zero date, the first member.
+/// The default where nothing better is allowed: 0, the empty string, the zero date, the first member.
 pub(crate) fn implicit_default(ty: &DataType) -> Value {
     use TypeKind::*;
     match ty.kind {
@@ -109,7 +109,7 @@ pub(crate) fn default_value(
     };
     match strictness.mode {
         StoreMode::Strict => Err(error),
-        // Nothing stands in for a geometry.
+        // A geometry has no implicit default.
         StoreMode::Lenient if column.ty.kind == TypeKind::Geometry => Err(error),
         StoreMode::Lenient => {
             run.function.diagnostics.push_error(Level::Warning, &error);
@@ -118,7 +118,7 @@ pub(crate) fn default_value(
     }
 }
 
-/// NOT NULL: the value itself, or an error, or what stands in.
+/// NOT NULL: the value itself, an error, or the implicit default.
 pub(crate) fn not_null(
     value: Value,
     column: &WriteColumn,
@@ -129,7 +129,7 @@ pub(crate) fn not_null(
         return Ok(value);
     }
     if column.ty.kind == TypeKind::Geometry {
-        // Nothing stands in for a geometry.
+        // A geometry has no implicit default.
         return Err(Error::with(ErrorCode::BAD_NULL_ERROR_NOT_IGNORED, &[&column.name]));
     }
     let error = Error::with(ErrorCode::BAD_NULL_ERROR, &[&column.name]);
@@ -186,12 +186,12 @@ impl WriteTable {
         Ok(())
     }
 
-    /// Whether foreign keys look at the values of a row that is written.
+    /// Whether foreign keys read the values of a written row.
     pub(crate) fn has_foreign_keys(&self) -> bool {
         !self.parents.is_empty() || !self.children.is_empty()
     }
 
-    /// The values of the row in the registers, where foreign keys look at them.
+    /// The values of the row in the registers, where foreign keys read them.
     pub(crate) fn values_for_keys(&self, values: &mut Vec<Value>, run: &Run<'_>) {
         values.clear();
         if self.has_foreign_keys() {
@@ -235,8 +235,8 @@ impl WriteTable {
             let Some(column) = self.columns.get(*column) else { continue };
             match &run.regs[column.register] {
                 Value::Null => text.extend_from_slice(b"NULL"),
-                Value::DateTime(moment) if column.ty.kind == TypeKind::Timestamp => {
-                    let local = convert::to_local(*moment, run.function.time_zone);
+                Value::DateTime(timestamp) if column.ty.kind == TypeKind::Timestamp => {
+                    let local = convert::to_local(*timestamp, run.function.time_zone);
                     to_text(&Value::DateTime(local), &column.ty, &mut text);
                 }
                 value => to_text(value, &column.ty, &mut text),

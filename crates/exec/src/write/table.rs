@@ -55,14 +55,14 @@ pub(crate) struct WriteTable {
     pub(crate) engine: EngineIndex,
     pub(crate) layout: Layout,
     pub(crate) columns: Vec<WriteColumn>,
-    /// Computed for what their expressions say of a new row; not kept.
+    /// Computed to check that their expressions accept a new row; not kept.
     pub(crate) virtuals: Vec<WriteColumn>,
     pub(crate) auto_increment: Option<usize>,
-    /// Something that is computed or asked of a row reads the AUTO_INCREMENT column.
+    /// An expression computed or checked for a row reads the AUTO_INCREMENT column.
     pub(crate) id_is_read: bool,
     pub(crate) has_generated: bool,
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
-    /// Schema and name of a view, and what it asks of the row.
+    /// Schema and name of a view, and its condition on the row.
     pub(crate) view_checks: Vec<(Arc<str>, Arc<str>, Truth)>,
     /// The row lies in the partitions that the statement names.
     pub(crate) selected: Option<Truth>,
@@ -78,7 +78,7 @@ pub(crate) struct WriteTable {
     pub(crate) children: Vec<ForeignKey>,
 }
 
-/// Compiles what is written of columns.
+/// Compiles the expressions of written columns.
 fn written_columns(
     table: &TableWrite,
     written: &[plan::WrittenColumn],
@@ -137,7 +137,7 @@ impl TableCompiler {
         while let Some(other) = stack.pop() {
             match self.by_id.get(&other.table) {
                 Some(at) => {
-                    // The description with foreign keys of its own tells more.
+                    // The description with its own foreign keys is more complete.
                     let known = &self.related[*at];
                     let keys = |table: &TableWrite| table.children.len() + table.parents.len();
                     if keys(&other) <= keys(known) {

@@ -1,4 +1,4 @@
-//! The rows that triggers see, and what becomes of what they say of them.
+//! The rows that triggers see, and the changes that triggers make to them.
 
 use errors::Result;
 use types::{StoreMode, Value};
@@ -37,7 +37,7 @@ impl WriteTable {
         Ok(row)
     }
 
-    /// The row in the registers as BEFORE triggers see it, generated columns computed as far as can be told.
+    /// The row in the registers as BEFORE triggers see it, generated columns computed as far as possible.
     pub(crate) fn row_before(
         &self,
         number: u64,
@@ -55,7 +55,7 @@ impl WriteTable {
         self.row(number, into, run)
     }
 
-    /// Takes a row over from triggers, but for what is computed.
+    /// Copies a row back from triggers, except generated columns.
     pub(crate) fn take_row(&self, row: &mut [Value], run: &mut Run<'_>) {
         for (column, value) in self.columns.iter().zip(row) {
             if column.generated.is_none() {

@@ -5,11 +5,11 @@ use errors::Result;
 use plan::{Assignment, Physical, RegisterSet, UpdatePlan};
 use types::Value;
 
-use super::feed::{Feed, VisitedRows};
 use super::insert::raise_counter;
 use super::point::PointRow;
 use super::row::{Strictness, default_value, evaluate, not_null};
 use super::table::{StoreCode, TableCompiler, WriteColumn, WriteTable, engines, store_code};
+use super::target_rows::{TargetRows, VisitedRows};
 use super::{Written, atomically, foreign, ignored};
 use crate::buffers::RecordBuffers;
 use crate::context::{ExecContext, Outcome};
@@ -67,7 +67,7 @@ pub(crate) fn assign_values(
     if triggers.is_some() || table.has_foreign_keys() {
         buffers.old.extend(table.columns.iter().map(|column| run.regs[column.register].clone()));
     } else {
-        // Only what may change is looked at again.
+        // Only values that may change are checked again.
         buffers.old.resize(table.columns.len(), Value::Null);
         for AssignmentCode { column, .. } in assignments {
             buffers.old[*column].clone_from(&run.regs[table.columns[*column].register]);
@@ -161,7 +161,7 @@ struct UpdateTarget {
 /// A compiled UPDATE.
 pub(crate) struct UpdateProgram {
     pub(crate) body: Body,
-    feed: Feed,
+    target_rows: TargetRows,
     targets: Vec<UpdateTarget>,
     related: Vec<WriteTable>,
     engines: Vec<EngineIndex>,
@@ -203,7 +203,7 @@ impl UpdateProgram {
         }
         let related = tables.related(compiler)?;
         let all = targets.iter().map(|target| &target.table).chain(&related);
-        let feed = Feed {
+        let target_rows = TargetRows {
             root: compiler.node(&plan.root)?,
             limit: compiler.exprs.option(plan.limit.as_ref())?,
             buffered: plan.buffered || plan.targets.len() > 1,
@@ -212,14 +212,14 @@ impl UpdateProgram {
         };
         let point = match (&plan.targets[..], &targets[..]) {
             ([(written, _, changes)], [target]) => {
-                let (found, written) = ((&plan.root, &feed), (written, &target.table));
+                let (found, written) = ((&plan.root, &target_rows), (written, &target.table));
                 PointRow::of_update(found, written, changes)
             }
             _ => None,
         };
         Ok(UpdateProgram {
             engines: engines(all),
-            feed,
+            target_rows,
             point,
             ignore: plan.ignore,
             body: Body::default(),
@@ -253,7 +253,7 @@ impl UpdateProgram {
         }
         let strictness = Strictness::of(run, self.ignore);
         let row = (&target.table, &target.assignments[..]);
-        let is_updated = point.update(&self.feed, row, strictness, run)?;
+        let is_updated = point.update(&self.target_rows, row, strictness, run)?;
         if is_updated {
             (outcome.matched, outcome.changed) = (1, 1);
         }
@@ -265,15 +265,15 @@ impl UpdateProgram {
             program: self,
             outcome,
             buffers: std::mem::take(&mut run.buffers.records),
-            visited: VisitedRows::new(&self.feed, self.targets.len()),
+            visited: VisitedRows::new(&self.target_rows, self.targets.len()),
         };
-        let written = self.feed.each(run, &mut |run| state.row(run));
+        let written = self.target_rows.each(run, &mut |run| state.row(run));
         run.buffers.records = state.buffers;
         written
     }
 }
 
-/// What the client is told beside the count. Each statement pays for it: `format!` costs a point update three hundredths of its time.
+/// The message that follows the count. Each statement pays for it: `format!` costs a point update three hundredths of its time.
 fn info(outcome: &Outcome, warnings: u64) -> String {
     let mut info = String::with_capacity(64);
     let counts = [

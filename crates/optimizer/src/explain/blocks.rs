@@ -1,4 +1,4 @@
-//! The first version of FORMAT=JSON: query blocks with what is done to their rows, and the tables in the order in which they are
+//! The first version of FORMAT=JSON: query blocks with the operations on their rows, and the tables in the order in which they are
 //! read.
 
 use plan::{Access, Expr, JoinKind, Physical, Plan, SetOperation, TableAccess};
@@ -8,7 +8,7 @@ use super::{Context, ctes, root, subqueries, table};
 
 type Members = Vec<(&'static str, Json)>;
 
-/// What tables cost and give as they are joined one after the other.
+/// The cost and rows of tables as they are joined one after the other.
 #[derive(Default)]
 struct Prefix {
     rows: f64,
@@ -51,7 +51,7 @@ pub(super) fn json(plan: &Plan, context: &Context<'_>) -> String {
     Json::Object(vec![("query_block", Json::Object(block))]).print()
 }
 
-/// How a statement that writes is marked, and what it writes.
+/// The mark of a writing statement, and the table that it writes.
 fn written(plan: &Plan) -> Option<(&'static str, &str)> {
     match plan {
         Plan::Insert(insert) => Some(("insert", &insert.target.name)),
@@ -124,7 +124,7 @@ impl Blocks<'_, '_> {
         Json::Object(members)
     }
 
-    /// What is done to the rows of the tables, outermost first, then the tables.
+    /// The operations on the rows of the tables, outermost first, then the tables.
     fn operations(&self, node: &Physical) -> Members {
         let around = |name: &'static str, mut members: Members, input: &Physical| -> Members {
             members.extend(self.operations(input));
@@ -319,7 +319,7 @@ impl Blocks<'_, '_> {
     }
 }
 
-/// What JSON_TABLE stands on, below what computes its columns.
+/// The JSON_TABLE rows below the operators that compute its columns.
 fn json_rows(node: &Physical) -> Option<&plan::JsonRows> {
     match node {
         Physical::JsonRows(rows) => Some(rows),

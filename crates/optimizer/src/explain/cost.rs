@@ -1,4 +1,4 @@
-//! What EXPLAIN says of costs and rows: the reference's unit, a tenth for a row and a quarter for a page in memory.
+//! Costs and rows in EXPLAIN: the reference's unit, a tenth for a row and a quarter for a page in memory.
 //!
 //! The optimizer chose the plan by its own estimates; these are worked out from the finished plan, for people and tools that
 //! compare plans.
@@ -12,14 +12,14 @@ pub(super) const ROW: f64 = 0.1;
 const PAGE: f64 = 0.25;
 /// Rows of a page, when nothing is known.
 const PAGE_ROWS: f64 = 100.0;
-/// What setting up an internal table costs.
+/// The cost of setting up an internal table.
 const TABLE: f64 = 2.5;
 /// Share of rows that a condition keeps about which nothing is known.
 const KEPT: f64 = 1.0 / 3.0;
 /// Share of pairs that an equality keeps.
 const EQUAL: f64 = 0.1;
 
-/// What an operator is expected to do.
+/// The estimate for an operator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Estimate {
     pub(super) rows: f64,
@@ -36,7 +36,7 @@ impl Estimate {
 }
 
 impl Context<'_> {
-    /// Rows that a scan looks at in one opening, and what they cost.
+    /// Rows that a scan reads in one opening, and their cost.
     pub(super) fn fetch_estimate(&self, table: &TableAccess, access: &Access) -> Estimate {
         let total = self.statistics.rows(self.table(table).id.0).max(1) as f64;
         let expected = table.estimated_rows.max(1) as f64;

@@ -25,7 +25,7 @@ impl Json {
         Json::List(texts.into_iter().map(Json::Text).collect())
     }
 
-    /// An object whose members stand as a stored JSON document has them: shorter names first.
+    /// An object whose members are ordered as in a stored JSON document: shorter names first.
     pub(super) fn sorted(mut members: Vec<(&'static str, Json)>) -> Json {
         members.sort_by_key(|(name, _)| (name.len(), *name));
         Json::Object(members)

@@ -19,11 +19,11 @@ use types::{CollationId, DataType, Value};
 
 use crate::StatisticsSource;
 
-/// What the printers need beside the plan.
+/// The data that the printers need in addition to the plan.
 pub struct Context<'a> {
     /// Table references of the statement.
     pub instances: &'a [TableInstance],
-    /// Tables behind them.
+    /// Tables of the references.
     pub tables: &'a [Arc<Table>],
     /// Block numbers of subqueries.
     pub subqueries: &'a [LogicalSubquery],
@@ -33,14 +33,14 @@ pub struct Context<'a> {
     pub collation: CollationId,
     /// The statement as it was understood, for JSON.
     pub query: Option<&'a str>,
-    /// What each operator did, after it ran.
+    /// The measurements of each operator, after it ran.
     pub actual: Option<Actuals<'a>>,
 }
 
-/// What an operator did; `None` for one that was never run.
+/// Returns the measurements of an operator; `None` for one that was never run.
 pub type Actuals<'a> = &'a dyn Fn(&Physical) -> Option<Actual>;
 
-/// What one operator did.
+/// The measurements of one operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Actual {
     /// How often it was started.
@@ -55,7 +55,7 @@ pub struct Actual {
     pub last: Duration,
 }
 
-/// What the column behind a functional index part stands for.
+/// The expression of the hidden column of a functional index part.
 fn hidden_expression(column: &Column) -> Option<String> {
     let generated = column.generated.as_ref().filter(|generated| generated.hidden)?;
     Some(generated.expression.replace('`', ""))

@@ -1,4 +1,4 @@
-//! What EXPLAIN says of partitioned tables: which partitions a scan reads, and its key without the hidden part.
+//! Partitioned tables in EXPLAIN: the partitions that a scan reads, and its key without the hidden part.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub(super) fn without_numbers<'a>(table: &Table, access: &'a Access) -> Cow<'a, 
     }
 }
 
-/// Names of the partitions that a scan reads, as far as constants tell.
+/// Names of the partitions that a scan reads, as far as constants show.
 pub(super) fn read(table: &Table, access: &Access) -> Option<String> {
     let partitioning = table.partitioning.as_ref()?;
     let known = |source: &IndexKeySource| known_number(&source.value);

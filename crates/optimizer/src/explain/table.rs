@@ -38,11 +38,11 @@ pub(super) fn scan_line(
 struct Lines<'a, 'c> {
     context: &'a Context<'c>,
     lines: Vec<Line>,
-    /// Derived tables to be shown behind: block, plan.
+    /// Derived tables to be shown afterwards: block, plan.
     derived: Vec<(u32, &'a Physical)>,
 }
 
-/// Where a walk stands.
+/// The position of a walk.
 #[derive(Clone)]
 struct Place {
     id: u32,
@@ -278,7 +278,7 @@ impl<'a> Lines<'a, '_> {
         }
     }
 
-    /// One side of a join: what is computed for itself is shown as a derived table.
+    /// One side of a join: a separately computed one is shown as a derived table.
     fn side(&mut self, node: &'a Physical, place: &Place) {
         let mut plain = node;
         while let Physical::Filter { input, .. }

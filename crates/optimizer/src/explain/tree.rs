@@ -12,10 +12,10 @@ use super::{Actual, Context, ctes, root, subqueries};
 struct Node {
     operation: String,
     access_type: &'static str,
-    /// What only JSON tells.
+    /// Members shown only in JSON.
     members: Vec<(&'static str, Json)>,
     estimate: Option<Estimate>,
-    /// What the operator did, and whether the rows counted are those before the filter above.
+    /// The operator's measurements, and whether the rows counted are those before the filter above.
     actual: Option<(Option<Actual>, bool)>,
     inputs: Vec<Node>,
 }
@@ -129,7 +129,7 @@ fn heading(plan: &Plan, context: &Context<'_>) -> Option<Node> {
     }
 }
 
-/// One operator; a scan with a filter is two, and what only computes columns is none.
+/// The nodes of one operator: a scan with a filter has two, and an operator that only computes columns has none.
 fn node(operator: &Physical, context: &Context<'_>) -> Node {
     if let Physical::Project { input, .. } = operator {
         return node(input, context);
@@ -237,7 +237,7 @@ fn sort_fields(keys: &[plan::SortKey], context: &Context<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What an operator does, without the filter of a scan.
+/// The description of an operator, without the filter of a scan.
 fn describe(node: &Physical, context: &Context<'_>) -> Node {
     match node {
         Physical::OneRow => {
@@ -260,7 +260,7 @@ fn describe(node: &Physical, context: &Context<'_>) -> Node {
                 .with("table_name", Json::text(&rows.alias))
         }
         Physical::Filter { predicate, .. } => filter_node(predicate, context),
-        // Shown with what it reads.
+        // Shown with its input.
         Physical::Project { columns, .. } => {
             let list = exprs(columns.iter().map(|(_, expr)| expr), context);
             Node::new(format!("Compute: {}", list.join(", ")), "compute")
@@ -440,7 +440,7 @@ fn set_word(operation: SetOperation) -> &'static str {
     }
 }
 
-/// A scan: where it reads, by what, and which columns.
+/// A scan: where it reads, through which index, and which columns.
 fn describe_scan(table: &TableAccess, access: &Access, context: &Context<'_>) -> Node {
     let definition = context.table(table);
     let access = &*super::partitions::without_numbers(definition, access);

@@ -2,7 +2,7 @@
 
 use errors::Result;
 
-/// What there is of accounts.
+/// Facts about accounts.
 pub trait AccountInformation {
     /// All accounts that the session may see.
     fn accounts(&self) -> Vec<AccountView>;
@@ -52,7 +52,7 @@ pub struct AccountView {
     pub default_roles: Vec<RoleView>,
     /// Accounts that it may act for.
     pub proxies: Vec<ProxyView>,
-    /// `ANY`, `X509`, `SPECIFIED` or empty: what of TLS the account requires.
+    /// `ANY`, `X509`, `SPECIFIED` or empty: the account's TLS requirement.
     pub tls: &'static str,
     /// MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR, MAX_USER_CONNECTIONS.
     pub limits: [u64; 4],
@@ -68,7 +68,7 @@ pub struct AccountView {
     pub password_reuse_days: Option<u64>,
     /// PASSWORD REQUIRE CURRENT.
     pub password_require_current: Option<bool>,
-    /// What else is kept of it, a JSON text or empty: `mysql.user.User_attributes`.
+    /// Other stored attributes, a JSON text or empty: `mysql.user.User_attributes`.
     pub user_attributes: String,
     /// Earlier passwords; empty unless the session may read them.
     pub earlier_passwords: Vec<EarlierPasswordView>,

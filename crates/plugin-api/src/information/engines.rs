@@ -2,7 +2,7 @@
 
 use engine_api::{DeadlockView, LockReport};
 
-/// What there is of engines.
+/// Facts about engines.
 pub trait EngineInformation {
     /// Engines in name order.
     fn engines(&self) -> Vec<EngineView>;
@@ -40,7 +40,7 @@ pub struct EngineView {
 pub struct EngineStatView {
     /// Name of the engine.
     pub engine: String,
-    /// What the counter is about.
+    /// The subject of the counter.
     pub group: String,
     /// Name.
     pub name: String,

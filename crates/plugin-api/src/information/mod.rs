@@ -1,5 +1,5 @@
-//! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*; and what
-//! such tables may ask of the server, a trait for each subject.
+//! The slot for tables whose rows are facts about the server: information_schema, performance_schema, data_dictionary, mysql.*; and
+//! the questions that such tables may ask the server, a trait for each subject.
 
 mod accounts;
 mod engines;
@@ -41,8 +41,8 @@ pub struct InfoColumn {
     pub ty: DataType,
 }
 
-/// What a statement wants of a table: equality conditions that the WHERE clause has on look-up columns, which a table may use to
-/// produce fewer rows (the executor filters all the same), and the columns that it reads.
+/// A statement's request to a table: equality conditions that the WHERE clause has on look-up columns, which a table may use to
+/// produce fewer rows (the executor filters anyway), and the columns that it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfoFilter {
     /// `column = 'literal'` pairs, column names in lower case.
@@ -74,7 +74,7 @@ pub trait InformationTable: Send + Sync {
     /// Produces the rows.
     ///
     /// # Errors
-    /// What `emit` returns, and cancelled statements.
+    /// Errors that `emit` returns, and cancelled statements.
     fn rows(
         &self,
         ctx: &dyn InformationContext,
@@ -83,7 +83,7 @@ pub trait InformationTable: Send + Sync {
     ) -> Result<()>;
 }
 
-/// What information tables may ask of the server. Every answer is filtered by what the session's account may see.
+/// The questions that information tables may ask the server. Every answer is limited to objects that the session's account may see.
 pub trait InformationContext:
     SchemaInformation
     + ProgramInformation

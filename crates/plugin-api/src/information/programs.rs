@@ -2,7 +2,7 @@
 
 use types::DataType;
 
-/// What there is of stored programs.
+/// Facts about stored programs.
 pub trait ProgramInformation {
     /// The routines of a schema, procedures first, each in name order.
     fn routines(&self, _schema: &str) -> Vec<RoutineView> {
@@ -29,9 +29,9 @@ pub struct RoutineView {
     pub kind: &'static str,
     /// Parameters in order.
     pub parameters: Vec<ParameterView>,
-    /// What a function returns.
+    /// The type that a function returns.
     pub returns: Option<ParameterView>,
-    /// Text of the body, for who may see it.
+    /// Text of the body, if the account may see it.
     pub body: Option<String>,
     /// `user@host`.
     pub definer: String,

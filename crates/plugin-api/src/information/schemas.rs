@@ -13,14 +13,14 @@ pub struct SchemaView {
     pub collation: String,
 }
 
-/// What there is of schemas, tables and views.
+/// Facts about schemas, tables and views.
 pub trait SchemaInformation {
     /// Schemas in name order.
     fn schemas(&self) -> Vec<SchemaView>;
     /// Visits the tables of a schema in name order, information tables included. Pass `name` to get one.
     ///
     /// # Errors
-    /// Cancelled; what `visit` returns.
+    /// Cancelled; any error that `visit` returns.
     fn tables(
         &self,
         schema: &str,

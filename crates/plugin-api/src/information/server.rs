@@ -6,7 +6,7 @@ use errors::Result;
 
 use crate::PluginInfo;
 
-/// What there is of the server as a whole, and of its connections.
+/// Facts about the server as a whole and its connections.
 pub trait ServerInformation {
     /// Connections.
     fn processes(&self) -> Vec<ProcessView>;
@@ -20,7 +20,7 @@ pub trait ServerInformation {
     fn io_times(&self) -> Vec<IoBucket> {
         Vec::new()
     }
-    /// Plugins, and what each registered.
+    /// Plugins with their registrations.
     fn plugins(&self) -> Vec<PluginView>;
     /// Functions.
     fn functions(&self) -> Vec<FunctionView>;
@@ -54,13 +54,13 @@ pub struct ProcessView {
     pub command: &'static str,
     /// Seconds in the state.
     pub seconds: u64,
-    /// What it does, or empty.
+    /// The present step of its work, or empty.
     pub state: &'static str,
     /// Text of the running statement.
     pub info: Option<String>,
     /// `user@host` of the account that it logged in as.
     pub account: String,
-    /// What the client said of itself: names and values.
+    /// Attributes that the client sent: names and values.
     pub attributes: Arc<[(String, String)]>,
 }
 
@@ -82,11 +82,11 @@ pub struct IoBucket {
 pub struct PluginView {
     /// Name and description.
     pub info: PluginInfo,
-    /// What it registered.
+    /// The plugin's registrations.
     pub items: Vec<PluginItemView>,
 }
 
-/// What a plugin registered.
+/// A plugin's registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginItemView {
     /// `STORAGE ENGINE`, `AUTHENTICATION` and so on.

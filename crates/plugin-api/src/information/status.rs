@@ -1,6 +1,6 @@
 //! System variables, status counters and conditions, as information tables see them.
 
-/// Whose counters.
+/// The scope of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusScope {
     /// The whole server's.
@@ -9,7 +9,7 @@ pub enum StatusScope {
     Session,
 }
 
-/// What there is of variables, counters and conditions.
+/// Variables, counters and conditions.
 pub trait StatusInformation {
     /// All system variables in name order.
     fn variables(&self) -> Vec<VariableView>;

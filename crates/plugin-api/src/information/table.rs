@@ -2,14 +2,14 @@
 
 use types::{DataType, Value};
 
-/// How much of a table is asked for. Each has what those before it have; what is not asked for may be missing.
+/// The level of detail requested for a table. Each level includes the previous ones; facts of higher levels may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableDetail {
     /// Schema, name and type.
     Name,
-    /// What its definition says.
+    /// Facts from its definition.
     Definition,
-    /// What its engine has counted, and the CREATE statement, which shows some of it.
+    /// Its engine's counts, and the CREATE statement, which shows some of them.
     Statistics,
 }
 
@@ -165,18 +165,18 @@ pub struct IndexPartView {
     pub distinct: u64,
 }
 
-/// What a constraint demands.
+/// The requirement of a constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstraintKind {
     /// PRIMARY KEY over these columns.
     Primary(Vec<String>),
-    /// UNIQUE over these columns; `None` stands for an expression.
+    /// UNIQUE over these columns; `None` is an expression.
     Unique(Vec<Option<String>>),
     /// FOREIGN KEY.
     Foreign {
         /// Own columns.
         columns: Vec<String>,
-        /// What they refer to.
+        /// The columns that they refer to.
         referenced: ReferencedView,
         /// Name of the referenced unique key.
         unique_name: String,
@@ -210,6 +210,6 @@ pub struct ReferencedView {
 pub struct ConstraintView {
     /// Name.
     pub name: String,
-    /// What it demands.
+    /// The requirement.
     pub kind: ConstraintKind,
 }

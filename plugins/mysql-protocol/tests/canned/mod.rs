@@ -18,7 +18,7 @@ use sys::disk::{Disk as _, File, OpenMode, RealDisk, SyncPolicy};
 use sys::mem::AlignedBytes;
 use types::{CollationId, DataType, TypeKind, Value};
 
-/// Settings, and what the sessions saw.
+/// Settings, and the calls that the sessions saw.
 pub struct Canned {
     pub accounts: HashMap<String, (Arc<dyn Authenticator>, Vec<u8>)>,
     pub default_method: String,
@@ -72,7 +72,7 @@ impl BlockLog {
     const BLOCK_BYTES: usize = 4096;
     const BLOCKS: u64 = 16_384;
 
-    /// Makes the file anew; its blocks are written once, so that none is allocated later.
+    /// Creates the file again; its blocks are written once, so that none is allocated later.
     ///
     /// # Errors
     /// I/O.
@@ -95,7 +95,7 @@ impl BlockLog {
     }
 }
 
-/// A log whose progress the test decides.
+/// A log whose progress the test controls.
 #[derive(Default)]
 pub struct Commits {
     state: Mutex<(bool, Vec<Wake>)>,
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// What a query by a key gives.
+    /// The result of a query by a key.
     fn point(&self, sink: &mut dyn ResultSink) -> Result<CommandOutcome> {
         sink.shared_columns(&self.point)?;
         sink.row(&ValueRow(&self.point_row))?;

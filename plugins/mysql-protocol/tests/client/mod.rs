@@ -1,4 +1,4 @@
-//! A blocking client on `wire`, small enough to send what it should not.
+//! A blocking client on `wire`, small enough to send invalid data.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 #![allow(dead_code)]
 
@@ -31,7 +31,7 @@ pub const BASE: Capabilities = Capabilities(
         | Capabilities::LOCAL_FILES.0,
 );
 
-/// What a result looks like from outside.
+/// The public view of a result.
 #[derive(Debug, Default, PartialEq)]
 pub struct ResultSet {
     pub names: Vec<String>,

@@ -24,7 +24,7 @@ pub struct Load<'a> {
     pub workers: u32,
 }
 
-/// What became of a load.
+/// The outcome of a load.
 #[derive(Debug, Default)]
 pub struct Figures {
     pub served: u64,
@@ -85,7 +85,7 @@ pub fn run(load: &Load<'_>) -> Figures {
     }
 }
 
-/// What attackers met with.
+/// The results that attackers got.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cuts {
     pub opened: u64,
@@ -152,7 +152,7 @@ fn attack(address: SocketAddr, count: usize, stop: &AtomicBool) -> Cuts {
     while !stop.load(Ordering::Relaxed) {
         let round = Instant::now();
         for (number, place) in attackers.iter_mut().enumerate() {
-            // Spread over the round: more at once than may be half open would push out whoever logs in meanwhile.
+            // Spread over the round: more at once than may be half open would evict clients that log in at the same time.
             let due = round + ROUND.mul_f64(number as f64 / count as f64);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             if let Some(attacker) = place {

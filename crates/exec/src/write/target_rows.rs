@@ -9,10 +9,10 @@ use crate::query::drive;
 use crate::run::Run;
 
 /// A query for rows to write.
-pub(crate) struct Feed {
+pub(crate) struct TargetRows {
     pub(crate) root: Node,
     pub(crate) limit: Option<Code>,
-    /// All rows are found before the first is written: the query would meet what is written.
+    /// All rows are found before the first is written, because the query would otherwise read the written rows.
     pub(crate) buffered: bool,
     /// Registers that writing a row needs.
     pub(crate) kept: Vec<usize>,
@@ -20,7 +20,7 @@ pub(crate) struct Feed {
     pub(crate) may_repeat: bool,
 }
 
-impl Feed {
+impl TargetRows {
     /// Gives each row to `write`, up to the limit.
     pub(crate) fn each<'r>(
         &'r self,
@@ -61,9 +61,9 @@ pub(crate) struct VisitedRows {
 }
 
 impl VisitedRows {
-    pub(crate) fn new(feed: &Feed, targets: usize) -> VisitedRows {
+    pub(crate) fn new(target_rows: &TargetRows, targets: usize) -> VisitedRows {
         let seen = || (0..targets).map(|_| Seen::default()).collect();
-        VisitedRows { targets: feed.may_repeat.then(seen) }
+        VisitedRows { targets: target_rows.may_repeat.then(seen) }
     }
 
     /// Whether the target's row comes for the first time.

@@ -1,14 +1,14 @@
-//! What an account must hold to do something, and how a refusal words it.
+//! The privileges that an account needs for an action, and the errors without them.
 
 use catalog::{AccountName, EffectivePrivileges, PrivilegeSet, RoutineKind, system_schema};
 use errors::{Result, bail, err};
 
-/// Checks of privileges for whoever acts as an account: a session, or a statement that it runs.
+/// Checks of privileges for a session that acts as an account, or for a statement that it runs.
 pub trait PrivilegeChecks {
     /// The account.
     fn account(&self) -> &AccountName;
 
-    /// What it and its active roles hold.
+    /// The privileges of the account and its active roles.
     fn privileges(&self) -> &EffectivePrivileges;
 
     /// The host of the client, which refusals name instead of the account's pattern.

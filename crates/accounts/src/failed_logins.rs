@@ -10,7 +10,7 @@ const DAY_MICROS: i64 = 86_400 * 1_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 struct Failures {
     count: u16,
-    /// When the count reached what the account allows.
+    /// When the count reached the limit of the account.
     locked_micros: Option<i64>,
 }
 
@@ -57,7 +57,7 @@ impl FailedLogins {
         Ok(())
     }
 
-    /// Begins anew with an account.
+    /// Restarts the count of an account.
     pub fn forget(&self, name: &AccountName) {
         self.0.lock().remove(name);
     }
@@ -123,7 +123,7 @@ mod tests {
         let error = logins.pass(&account, "h", DAY_MICROS + 5).expect_err("locked");
         assert!(error.message().contains("for 2 day(s) (1 day(s) remaining) due to 2"));
         assert!(logins.pass(&account, "h", 2 * DAY_MICROS + 5).is_ok());
-        // The count began anew.
+        // The count restarted.
         assert!(logins.count(&account, "h", 2 * DAY_MICROS + 6).is_none());
     }
 

@@ -71,7 +71,7 @@ impl AccountStatement<'_> {
         Err(err!(SPECIFIC_ACCESS_DENIED_ERROR, "WITH ADMIN, ROLE_ADMIN, SUPER"))
     }
 
-    /// The right to say who acts for an account: it is one's own, or a PROXY that may be handed on.
+    /// Requires the right to grant PROXY on an account: it is the session's own, or a PROXY WITH GRANT OPTION is held.
     fn require_proxy_admin(&self, accounts: &Accounts, proxied: &AccountName) -> Result<()> {
         if accounts.get(self.own).is_some_and(|account| account.may_grant_proxy(proxied)) {
             return Ok(());
@@ -158,7 +158,7 @@ impl AccountStatement<'_> {
         Err(err!(PROCACCESS_DENIED_ERROR, "grant", user, host, format!("{schema}.{name}")))
     }
 
-    /// Only who holds privileges with GRANT OPTION may hand them on.
+    /// Only an account that holds privileges with GRANT OPTION may grant them.
     fn require_grantable(&self, held: PrivilegeSet, wanted: PrivilegeSet) -> Result<()> {
         if held.contains(wanted | PrivilegeSet::GRANT_OPTION) {
             return Ok(());
@@ -265,7 +265,7 @@ impl AccountStatement<'_> {
         }
     }
 
-    /// What is not there cannot be revoked: a warning under IF EXISTS.
+    /// The error of a REVOKE of a grant that does not exist; a warning under IF EXISTS.
     fn miss(&mut self, missing: Error, if_exists: bool) -> Result<()> {
         if !if_exists {
             return Err(missing);
@@ -343,7 +343,7 @@ impl AccountStatement<'_> {
     }
 }
 
-/// On what privileges are granted.
+/// The object that privileges are granted on.
 enum Level {
     Global,
     Schema(Box<str>),

@@ -1,4 +1,4 @@
-//! Accounts: the statements that change users, roles and grants, who may log in, and what an account may do and how often.
+//! Accounts: the statements that change users, roles and grants, log-ins, privileges and hourly limits.
 //!
 //! A statement is computed from an immutable version of the catalog and gives a list of edits (`AccountChange`); the session commits
 //! them. Must not know sessions, transactions, or how accounts are shown.

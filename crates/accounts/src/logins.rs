@@ -1,4 +1,4 @@
-//! Who may log in: the account that a client matches, the secret that it must know, and what is refused before there is a session.
+//! Log-ins: the account that a client matches, the secret that it must know, and refusals before a session exists.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ pub const DEFAULT_METHOD: &str = "caching_sha2_password";
 /// The method that trusts the operating system's user; only over the UNIX socket.
 pub const SOCKET_METHOD: &str = "auth_socket";
 
-/// What the server knows of log-ins besides the accounts themselves.
+/// The server's state about log-ins besides the accounts themselves.
 #[derive(Debug)]
 pub struct Logins {
     /// Secret that no password matches, for logins of unknown users.
     decoy: Vec<u8>,
     /// Every login over loopback as root succeeds without a password.
     insecure_root: bool,
-    /// OS user who is root@localhost through the UNIX socket without a password.
+    /// OS user that is root@localhost through the UNIX socket without a password.
     owner: Option<String>,
-    /// What accounts with hourly limits used.
+    /// The use of accounts with hourly limits.
     pub usages: Usages,
     /// Log-ins that failed, of accounts that they lock.
     pub failed: FailedLogins,
 }
 
 impl Logins {
-    /// Nobody has logged in yet. `owner`: the user of the operating system who is root@localhost over the UNIX socket.
+    /// State before any log-in. `owner`: the user of the operating system that is root@localhost over the UNIX socket.
     pub fn new(registry: &Registry, insecure_root: RootLogin, owner: Option<String>) -> Logins {
         Logins {
             decoy: decoy_secret(registry),
@@ -43,7 +43,7 @@ impl Logins {
         }
     }
 
-    /// The method and the secret by which a client is to show who it is. An unknown user gets a secret that no password matches.
+    /// The method and the secret that authenticate a client. An unknown user gets a secret that no password matches.
     ///
     /// # Errors
     /// 1524.
@@ -79,7 +79,7 @@ impl Logins {
         Ok((chosen, AccountSecret { authentication_string, second }))
     }
 
-    /// Counts a log-in that was refused; the error that the client is told instead of 1045.
+    /// Counts a refused log-in; returns the error that the client gets instead of 1045.
     pub fn refused(
         &self,
         accounts: &Accounts,
@@ -94,7 +94,7 @@ impl Logins {
     /// The account of a session that is opened.
     ///
     /// # Errors
-    /// 1045 when the account vanished meanwhile, 3118 and 3955 when it is locked.
+    /// 1045 when the account was dropped in the meantime, 3118 and 3955 when it is locked.
     pub fn account(
         &self,
         accounts: &Accounts,
@@ -153,7 +153,7 @@ pub fn is_insecure(request: &AuthRequest, kind: &ConnectionKind) -> bool {
 fn match_account(accounts: &Accounts, user: &str, kind: &ConnectionKind) -> Option<Arc<Account>> {
     let (hosts, is_local) = hosts_of(kind);
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    // An account of the operating system's users is none over TCP.
+    // An account for users of the operating system cannot be used over TCP.
     accounts
         .find_login(user, &hosts, |account| is_local || *account.plugin != *SOCKET_METHOD)
         .cloned()
@@ -182,7 +182,7 @@ fn shown_host(kind: &ConnectionKind) -> String {
 /// The stored form of a password; empty for an empty one.
 ///
 /// # Errors
-/// 1524; what the method refuses.
+/// 1524; errors of the method.
 pub fn hash_password(registry: &Registry, method: &str, password: &str) -> Result<Vec<u8>> {
     let Some(method) = registry.authenticator(method) else {
         bail!(PLUGIN_IS_NOT_LOADED, method);

@@ -1,4 +1,4 @@
-//! Passwords of accounts: how they are set, and what the options of an account ask of them.
+//! Passwords of accounts: how they are set, and the rules that the options of an account make for them.
 
 use catalog::{Account, AccountName, EarlierPassword, Edit, LockTime, PrivilegeSet};
 use errors::{Error, Result, bail, err};
@@ -154,7 +154,7 @@ impl AccountStatement<'_> {
             }
             self.put_password(account, hash.to_vec(), None)?;
         }
-        // As the reference does, only now: what history forbids is said first.
+        // As the reference does, only now: errors of the password history come first.
         self.check_current_password(&present, auth.replace.as_deref())?;
         self.update_second_password(account, present.authentication_string, auth.retain_current)?;
         Ok(made)
@@ -279,7 +279,7 @@ impl AccountStatement<'_> {
         while password.len() < length {
             let mut noise = [0_u8; 64];
             sys::entropy::fill(&mut noise).map_err(|error| Error::internal(error.to_string()))?;
-            // Seven bits each; what is no printable character is drawn again, so that all are as likely.
+            // Seven bits each; characters that are not printable are drawn again, so that all are equally likely.
             let letters = noise.iter().map(|byte| char::from(byte & 0x7f));
             let room = length - password.len();
             password.extend(letters.filter(char::is_ascii_graphic).take(room));

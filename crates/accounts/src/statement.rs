@@ -1,4 +1,4 @@
-//! A statement about accounts: what it may know, and what it changes.
+//! A statement about accounts: its inputs, and the changes that it makes.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ const USER_CHARS_MAX: usize = 32;
 /// Longest host name, characters.
 const HOST_CHARS_MAX: usize = 255;
 
-/// What a statement about accounts may know of the session that runs it.
+/// The facts about the running session that a statement about accounts needs.
 pub struct AccountStatement<'a> {
     /// The session's account.
     pub own: &'a AccountName,
-    /// What the account and its active roles hold.
+    /// The privileges of the account and its active roles.
     pub privileges: &'a EffectivePrivileges,
     /// The catalog as the statement sees it.
     pub view: &'a CatalogView,
@@ -37,16 +37,16 @@ pub struct AccountStatement<'a> {
     pub diagnostics: &'a mut Diagnostics,
 }
 
-/// What a statement about accounts changes.
+/// The changes of a statement about accounts.
 #[derive(Debug, Default)]
 pub struct AccountChange {
     /// Changes of the catalog.
     pub edits: Vec<Edit>,
-    /// Passwords that were made, which the client is told.
+    /// Generated passwords, which are sent to the client.
     pub passwords: Vec<(AccountName, String)>,
     /// The session's own account has a new password.
     pub own_password: bool,
-    /// Accounts whose failed log-ins are forgotten.
+    /// Accounts whose count of failed log-ins restarts.
     pub forgotten: Vec<AccountName>,
     /// Accounts that have a new name: the old one and the new one.
     pub renamed: Vec<(AccountName, AccountName)>,
@@ -73,10 +73,10 @@ impl PrivilegeChecks for AccountStatement<'_> {
 }
 
 impl AccountStatement<'_> {
-    /// Computes what a statement changes.
+    /// Computes the changes of a statement.
     ///
     /// # Errors
-    /// Missing privileges, accounts that are there or not, passwords that are refused; 1235 for statements about something else.
+    /// Missing privileges, accounts that exist or do not exist, passwords that are refused; 1235 for statements about something else.
     pub fn run(&mut self, statement: &Statement) -> Result<AccountChange> {
         match statement {
             Statement::CreateUser(create) => self.create_users(create),

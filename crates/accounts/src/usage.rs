@@ -1,4 +1,4 @@
-//! Hourly limits of accounts: what each account that has one used so far. Accounts without limits never come here.
+//! Hourly limits of accounts: the use so far of each account that has a limit. Accounts without limits never come here.
 
 use std::sync::Arc;
 
@@ -45,11 +45,11 @@ struct Used {
     counts: [u64; 3],
 }
 
-/// What one account used in the present hour.
+/// The use of one account in the current hour.
 #[derive(Debug, Default)]
 pub struct Usage(Mutex<Used>);
 
-/// What a session's account may use.
+/// The hourly limits of a session's account.
 #[derive(Debug)]
 pub struct Quota {
     user: Box<str>,
@@ -79,7 +79,7 @@ impl Quota {
     }
 }
 
-/// What keeps a session from running statements of its account.
+/// Reasons that keep a session from running statements.
 #[derive(Debug, Default)]
 pub struct AccountLimits {
     /// Set when the account has hourly limits.
@@ -89,7 +89,7 @@ pub struct AccountLimits {
 }
 
 impl AccountLimits {
-    /// Counts a use of what the account may use so often in an hour. `now_micros` is asked only of accounts with limits.
+    /// Counts a use of a resource that has an hourly limit. Calls `now_micros` only for accounts with limits.
     ///
     /// # Errors
     /// 1226.

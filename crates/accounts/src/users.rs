@@ -188,7 +188,7 @@ impl AccountStatement<'_> {
         if !refused.is_empty() {
             return Err(failed(operation, &refused));
         }
-        // Whoever had a dropped role has it no more.
+        // A dropped role is revoked from all accounts.
         for account in accounts.iter() {
             let has = account.roles.iter().any(|grant| gone.contains(&grant.role));
             if has && !gone.contains(&account.name) {

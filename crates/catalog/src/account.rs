@@ -1,4 +1,4 @@
-//! Accounts and roles, who may do what. Immutable: a change makes a new `Accounts`.
+//! Accounts, roles and their privileges. Immutable: a change makes a new `Accounts`.
 //!
 //! Must not know how passwords are checked; the stored secret is opaque here.
 
@@ -48,7 +48,7 @@ impl TableGrant {
     }
 }
 
-/// What privileges on a routine are kept by: its schema, kind, and name in lower case.
+/// The key of privileges on a routine: its schema, kind, and name in lower case.
 pub type RoutineGrantKey = (Box<str>, RoutineKind, Box<str>);
 
 /// The key of a routine's privileges.
@@ -82,11 +82,11 @@ pub enum TlsRequirement {
 /// A user or a role.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Account {
-    /// Who.
+    /// User and host.
     pub name: AccountName,
     /// Authentication method.
     pub plugin: Box<str>,
-    /// What the method stored.
+    /// The value stored by the authentication method.
     pub authentication_string: Vec<u8>,
     /// ACCOUNT LOCK. Roles are locked.
     pub locked: bool,
@@ -108,7 +108,7 @@ pub struct Account {
     pub roles: Vec<RoleGrant>,
     /// Roles active after login.
     pub default_roles: Vec<AccountName>,
-    /// Accounts that it may act for (PROXY), and whether it may hand that on. No name stands for any.
+    /// Accounts that it may act for (PROXY), and whether it may grant that to others. An empty name means any account.
     pub proxies: BTreeMap<AccountName, bool>,
     /// COMMENT or ATTRIBUTE, a JSON text; empty for none.
     pub attribute: Box<str>,
@@ -116,11 +116,11 @@ pub struct Account {
     pub limits: [u64; 4],
     /// Last change of the password, microseconds since 1970 UTC.
     pub password_changed_micros: i64,
-    /// What is asked of its passwords.
+    /// Rules for its passwords.
     pub password_policy: PasswordPolicy,
     /// The password before, kept by RETAIN CURRENT PASSWORD, as the method stored it; empty for none.
     pub second_secret: Vec<u8>,
-    /// What a new password is compared with, newest first; the present one is the first, unless no policy asks for them.
+    /// Passwords that a new one is compared with, newest first; the current one is the first, unless no policy needs them.
     pub earlier_passwords: Vec<EarlierPassword>,
     /// Made by CREATE ROLE.
     pub is_role: bool,
@@ -144,7 +144,7 @@ impl Account {
         self.name == *name || self.proxies.iter().any(|(proxied, grant)| *grant && covers(proxied))
     }
 
-    /// Whom it may act for, the most specific host first.
+    /// The accounts that it may act for, the most specific host first.
     pub fn proxies_by_specificity(&self) -> Vec<(&AccountName, bool)> {
         let mut proxies: Vec<_> =
             self.proxies.iter().map(|(proxied, grant)| (proxied, *grant)).collect();
@@ -177,7 +177,7 @@ impl Accounts {
         self.by_name.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -215,7 +215,7 @@ impl Accounts {
             .sort_by_key(|account| (host_rank(&account.name.host), account.name.user.is_empty()));
     }
 
-    /// What `name` may do with `active` roles.
+    /// The privileges of `name` with `active` roles.
     pub fn effective(&self, name: &AccountName, active: &[AccountName]) -> EffectivePrivileges {
         let mut effective = EffectivePrivileges::default();
         let mut seen = BTreeSet::new();
@@ -277,7 +277,7 @@ fn network_matches(network: &str, mask: &str, host: &str) -> bool {
 
 /// `LIKE` with `\` as escape, byte by byte: enough for host names and schema patterns.
 fn like(pattern: &[u8], text: &[u8]) -> bool {
-    // Positions to return to when a later literal does not match: behind the last `%`, and the text it stood at.
+    // Positions to return to when a later literal does not match: after the last `%`, and the text position where it was tried.
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -308,7 +308,7 @@ fn like(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'%')
 }
 
-/// What a session may do: its account and its active roles together.
+/// The privileges of a session: those of its account and its active roles together.
 #[derive(Clone, Debug, Default)]
 pub struct EffectivePrivileges {
     global: PrivilegeSet,
@@ -351,7 +351,7 @@ impl EffectivePrivileges {
         self.global
     }
 
-    /// Whether a dynamic privilege (upper case) is held; SUPER stands for the administrative ones.
+    /// Whether a dynamic privilege (upper case) is held; SUPER implies the administrative ones.
     pub fn has_dynamic(&self, name: &str) -> bool {
         self.dynamic.contains_key(name) || self.global.contains(PrivilegeSet::SUPER)
     }

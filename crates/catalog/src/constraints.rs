@@ -1,5 +1,5 @@
-//! Names of constraints: those that the server makes (`t_ibfk_1`, `t_chk_1`), the order that names give, and what a table's new name
-//! does to them. Foreign keys share one space of names in a schema, CHECK constraints another; case does not count.
+//! Names of constraints: those that the server makes (`t_ibfk_1`, `t_chk_1`), the order that names give, and how a table's new name
+//! changes them. Foreign keys share one namespace in a schema, CHECK constraints another; case does not count.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum ConstraintKind {
 }
 
 impl ConstraintKind {
-    /// What stands between table and number in a made name.
+    /// The word between table and number in a generated name.
     fn word(self) -> &'static str {
         match self {
             ConstraintKind::ForeignKey => "ibfk",
@@ -54,7 +54,7 @@ impl Table {
         keys.chain(self.checks.iter().map(|check| (ConstraintKind::Check, &check.name)))
     }
 
-    /// Behind the numbers in the names that the server made.
+    /// The number after those in the names that the server generated.
     pub fn next_made_number(&self, kind: ConstraintKind) -> u64 {
         let names = self.constraint_names().filter(|(known, _)| *known == kind);
         let numbers = names.filter_map(|(_, name)| kind.made_number(&self.name, name));

@@ -1,4 +1,4 @@
-//! Changes of the catalog, one object at a time, and what each does to a snapshot.
+//! Changes of the catalog, one object at a time, and the effect of each on a snapshot.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub enum Edit {
     CreateTable(Arc<Table>),
     /// ALTER, RENAME and TRUNCATE TABLE: `old` gives way to a table that may have another id and another name.
     ReplaceTable { old: TableId, new: Arc<Table> },
-    /// The same definition as a version of its own, so that plans of the one before are made anew. Nothing when the table has gone.
+    /// A new version of the same definition, so that plans of the previous version are made again. No effect when the table has been dropped.
     RenewTable(TableId),
-    /// ANALYZE TABLE .. HISTOGRAM: columns by name, and what they have now. A column that has gone is left out.
+    /// ANALYZE TABLE .. HISTOGRAM: columns by name, and their new histograms. A column that has been dropped is skipped.
     PutHistograms { table: TableId, columns: Vec<(Arc<str>, Option<Arc<Histogram>>)> },
     /// DROP TABLE.
     DropTable(TableId),
@@ -43,7 +43,7 @@ pub enum Edit {
     PutRoutine(Arc<Routine>),
     /// DROP PROCEDURE.
     DropRoutine { schema: Arc<str>, kind: RoutineKind, name: Arc<str> },
-    /// CREATE TRIGGER, and what follows its table: replaces a trigger of the same name.
+    /// CREATE TRIGGER, and changes of triggers that follow their table: replaces a trigger of the same name.
     PutTrigger(Arc<Trigger>),
     /// DROP TRIGGER.
     DropTrigger { schema: Arc<str>, name: Arc<str> },

@@ -1,4 +1,4 @@
-//! Events: what the catalog keeps of them. Their text is kept as written and read again by who runs them.
+//! Events as the catalog keeps them. Their text is kept as written; the session that runs them parses it again.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum EventStep {
     Seconds(u64),
 }
 
-/// When an event runs. Moments are microseconds since 1970 UTC.
+/// When an event runs. Times are microseconds since 1970 UTC.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventSchedule {
     /// Once.
@@ -38,7 +38,7 @@ pub enum EventSchedule {
         step: EventStep,
         /// The unit that it was written in.
         unit: Arc<str>,
-        /// The first moment.
+        /// The first time.
         starts: i64,
         /// The last one possible.
         ends: Option<i64>,
@@ -89,7 +89,7 @@ pub(crate) fn event_key(name: &str) -> Arc<str> {
 
 /// An event: schema 1, name 2, at 3, months 4, seconds 5, unit 6, starts 7, ends 8, status 9 (1 disabled, 2 on replicas), preserve 10,
 /// comment 11, body 12, definer 13, SQL mode 14, time zone 15, created 16, altered 17, executed 18, character set of the client 19,
-/// collation of the connection 20, collation of the schema 21. Moments that may be missing are written one larger.
+/// collation of the connection 20, collation of the schema 21. Times that may be missing are written one larger.
 pub(crate) fn write_event(event: &Event) -> Vec<u8> {
     let mut out = FieldWriter::object();
     out.text(1, &event.schema);

@@ -19,7 +19,7 @@ pub struct Histogram {
     pub nulls: f64,
     /// `WITH n BUCKETS`.
     pub buckets_max: u32,
-    /// AUTO UPDATE: made anew by every ANALYZE TABLE.
+    /// AUTO UPDATE: rebuilt by every ANALYZE TABLE.
     pub auto_update: bool,
     /// Microseconds since 1970 UTC.
     pub updated_micros: i64,

@@ -1,8 +1,8 @@
 //! Metadata locks: a table's definition does not change while a statement or transaction uses it.
 //!
-//! Statements write only to their own session's slot. Whoever changes a definition announces it, then looks through the slots and
+//! Statements write only to their own session's slot. A session that changes a definition announces it, then scans the slots and
 //! waits until none holds the table; a statement that enters its table in its slot looks for announcements afterwards. Both
-//! orders are covered because each side first writes its own mark and then, behind a full fence, reads the other's.
+//! orders are covered because each side first writes its own mark and then, after a full fence, reads the other's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Usage {
     Write,
 }
 
-/// What an announcement forbids to all other sessions.
+/// The uses that an announcement forbids to all other sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// Other changes of the definition: long work on it that others may use the table during.
@@ -80,7 +80,7 @@ impl MetadataSlot {
         self.held.lock().truncate(mark);
     }
 
-    /// Adds what a statement uses; the place before it.
+    /// Adds the tables that a statement uses; returns the position before them.
     fn enter(&self, tables: &[(TableId, Usage)]) -> usize {
         if tables.iter().any(|(_, usage)| *usage == Usage::Write) {
             self.rests.store(false, Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl MetadataSlot {
         mark
     }
 
-    /// A statement is over. What the transaction used stays.
+    /// Ends a statement. The tables that the transaction used stay entered.
     pub fn rest(&self) {
         self.rests.store(true, Ordering::Relaxed);
     }
@@ -150,9 +150,9 @@ impl MetadataLocks {
         self.put_prepared(&mut self.slots.lock(), tables)
     }
 
-    /// Hands what a session's transaction uses over to a slot of its own.
+    /// Moves the tables that a session's transaction uses to a separate slot.
     pub fn detach(&self, from: &MetadataSlot) -> Arc<MetadataSlot> {
-        // Whoever looks through the slots sees the tables in one of the two.
+        // A scan of the slots sees the tables in one of the two.
         let mut slots = self.slots.lock();
         let tables = std::mem::take(&mut *from.held.lock());
         self.put_prepared(&mut slots, tables)
@@ -172,8 +172,8 @@ impl MetadataLocks {
         slot
     }
 
-    /// Before session `owner` commits what it or a prepared transaction wrote: waits while another locks all tables. From here on who wants
-    /// to do that waits for `slot`.
+    /// Before session `owner` commits its own or a prepared transaction's changes: waits while another session locks all tables. From here on, a
+    /// session that wants to lock all tables waits for `slot`.
     ///
     /// # Errors
     /// 1205 after `timeout`, cancelled; the slot rests again.
@@ -269,12 +269,12 @@ impl MetadataLocks {
         }
     }
 
-    /// Whether another session's announcement forbids the use: `true` when that session waits for this one, and what this one waits for.
+    /// Whether another session's announcement forbids the use: `true` when that session waits for this one, and the wait of this one.
     fn conflict(&self, slot: &MetadataSlot, tables: &[(TableId, Usage)]) -> Option<(bool, Wait)> {
         let announcements = self.announcements.lock();
         let held = slot.held.lock();
         let earlier = &held[..held.len().saturating_sub(tables.len())];
-        // Who announced waits for a table that this transaction has used before: using it again changes nothing.
+        // The announcer waits for a table that this transaction has used before: using it again changes nothing.
         let is_new = |table: &TableId, usage: &Usage| {
             !earlier.iter().any(|(known, before)| known == table && before >= usage)
         };
@@ -290,7 +290,7 @@ impl MetadataLocks {
                 })
         })?;
         let owner = hit.owner;
-        // Who wants all tables waits for statements only.
+        // A session that wants all tables waits for statements only.
         let circular = announcements.iter().any(|announcement| {
             announcement.owner == owner
                 && announcement.waiting
@@ -344,7 +344,7 @@ impl MetadataLocks {
         loop {
             if !self.is_blocked(owner, tables) {
                 self.set_waiting(owner, false);
-                // Who rested may have gone on before it could see that: one of the two gives way. Pairs with the fence in `wake`.
+                // A session that rested may have continued before it could see that: one of the two gives way. Pairs with the fence in `wake`.
                 fence(Ordering::SeqCst);
                 let looks = is_global && !breaks("look again behind the lock");
                 if !looks || !self.is_blocked(owner, tables) {
@@ -455,7 +455,7 @@ impl MetadataLocks {
     }
 }
 
-/// What a session waits for that wants `table` where another has announced `other`; `None` stands for all tables.
+/// The wait of a session that wants `table` where another has announced `other`; `None` means all tables.
 fn wait_for(table: Option<TableId>, other: Option<TableId>) -> Wait {
     let is_global = table.is_none() || other.is_none();
     if is_global { Wait::GlobalReadLock } else { Wait::MetadataLock }
@@ -502,7 +502,7 @@ impl MetadataGuard {
         let mut announcements = self.locks.announcements.lock();
         for (table, mode) in &mut self.tables {
             change(&mut announcements, self.owner, *table, (LockMode::Definition, false));
-            // Statements need not look at what forbids them nothing.
+            // Statements need not check announcements that forbid them nothing.
             if *mode != LockMode::Definition {
                 self.locks.announced.fetch_sub(1, Ordering::Relaxed);
             }
@@ -510,7 +510,7 @@ impl MetadataGuard {
         }
     }
 
-    /// Keeps everybody away again, and waits until nobody uses the tables. What failed holds nobody away.
+    /// Excludes all other sessions again, and waits until none uses the tables. After a failure nobody is excluded.
     ///
     /// # Errors
     /// 1205 after `timeout`, cancelled.

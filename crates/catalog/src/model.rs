@@ -1,4 +1,4 @@
-//! What the catalog knows: immutable descriptions of schemas, tables, views. A change makes a new version; a statement keeps the
+//! Contents of the catalog: immutable descriptions of schemas, tables, views. A change makes a new version; a statement keeps the
 //! version that it was bound with.
 
 use std::sync::Arc;
@@ -30,14 +30,14 @@ pub struct Schema {
     pub(crate) events: SharedMap<Arc<str>, Arc<crate::Event>>,
 }
 
-/// What the catalog keeps under a name in a schema.
+/// The object that the catalog keeps under a name in a schema.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredRelation {
     Table(Arc<StoredTable>),
     View(Arc<View>),
 }
 
-/// What a name in a schema stands for.
+/// The object that a name in a schema denotes.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A stored table.
@@ -63,7 +63,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Primary first.
     pub indexes: Vec<Index>,
-    /// FULLTEXT indexes. Nothing but MATCH uses them, so they are none of `indexes`.
+    /// FULLTEXT indexes. Only MATCH uses them, so they are not in `indexes`.
     pub fulltext: Vec<FulltextIndex>,
     /// Foreign keys of this table.
     pub foreign_keys: Vec<ForeignKey>,
@@ -79,7 +79,7 @@ pub struct Table {
     pub partitioning: Option<Arc<crate::Partitioning>>,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,
-    /// What the engine was told; `columns[i].stored` indexes into it.
+    /// The definition given to the engine; `columns[i].stored` indexes into it.
     pub definition: TableDef,
 }
 
@@ -117,7 +117,7 @@ pub struct Generated {
     pub expression: Arc<str>,
     /// STORED, not VIRTUAL.
     pub stored: bool,
-    /// The hidden column behind a functional index part: not in `SELECT *`, not in SHOW.
+    /// The hidden column of a functional index part: not in `SELECT *`, not in SHOW.
     pub hidden: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct FulltextIndex {
     pub comment: String,
 }
 
-/// What a foreign key does.
+/// The action of a foreign key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceAction {
     /// No clause given: shown as nothing, acts as RESTRICT.
@@ -263,7 +263,7 @@ impl Table {
         self.indexes.iter().find(|index| same_name(&index.name, name))
     }
 
-    /// What the engine has to be told of the table: itself, and the entries of its FULLTEXT indexes.
+    /// The definitions that the engine needs for the table: its own, and those of its FULLTEXT indexes' entries.
     pub fn engine_tables(&self) -> Vec<TableDef> {
         let entries = self.fulltext.iter().map(|index| index.definition(&self.definition.name));
         std::iter::once(self.definition.clone()).chain(entries).collect()

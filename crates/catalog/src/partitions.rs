@@ -32,7 +32,7 @@ pub enum PartitionKind {
     Key,
 }
 
-/// How rows are dealt out.
+/// How rows are distributed among partitions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionMethod {
     /// The method.
@@ -89,7 +89,7 @@ pub struct Partitioning {
 }
 
 impl Partitioning {
-    /// Subpartitions of each partition, 1 when there are none.
+    /// Subpartitions of each partition, 1 without subpartitioning.
     pub fn subpartitions(&self) -> u16 {
         self.partitions.first().map_or(1, |first| first.subpartitions.len().max(1) as u16)
     }
@@ -99,7 +99,7 @@ impl Partitioning {
         self.partitions.len() * usize::from(self.subpartitions())
     }
 
-    /// Numbers of what a name stands for: a partition with all its subpartitions, or one subpartition.
+    /// Numbers of the partitions that a name denotes: a partition with all its subpartitions, or one subpartition.
     pub fn named(&self, name: &str) -> Option<Vec<u16>> {
         let count = self.subpartitions();
         for partition in &self.partitions {
@@ -153,7 +153,7 @@ impl Partitioning {
         let by_value = matches!(self.method.kind, PartitionKind::Range | PartitionKind::List);
         let known = |own: &Partition| old.partitions.iter().find(|was| was.number == own.number);
         let last = old.partitions.iter().map(|own| own.number).max();
-        // What is new must not take rows that another has.
+        // A new partition must not take rows that another has.
         let is_new = |own: &Partition| by_value && Some(own.number) > last;
         self.method == old.method
             && self.sub == old.sub

@@ -1,9 +1,9 @@
-//! What an account asks of its passwords. Must not know how they are checked.
+//! An account's rules for its passwords. Must not know how they are checked.
 
 /// How long an account stays locked after failed log-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockTime {
-    /// So many days; 0 for not at all.
+    /// A number of days; 0: never.
     Days(u16),
     /// Until it is unlocked.
     Unbounded,
@@ -20,7 +20,7 @@ impl Default for LockTime {
 pub struct PasswordPolicy {
     /// EXPIRE INTERVAL; 0 for NEVER.
     pub lifetime_days: Option<u16>,
-    /// HISTORY: so many earlier passwords may not be used again.
+    /// HISTORY: the number of earlier passwords that may not be used again.
     pub history: Option<u32>,
     /// REUSE INTERVAL: so old a password must be to be used again.
     pub reuse_days: Option<u32>,

@@ -1,4 +1,4 @@
-//! Privileges as a bit set. Knows names, not who has them.
+//! Privileges as a bit set. Knows their names, not their holders.
 
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
@@ -58,7 +58,7 @@ impl PrivilegeSet {
     pub const NONE: PrivilegeSet = PrivilegeSet(0);
     /// Everything that `GRANT ALL ON *.*` gives; GRANT OPTION is apart.
     pub const ALL_GLOBAL: PrivilegeSet = PrivilegeSet((1 << 30) - 1);
-    /// What `GRANT ALL ON db.*` gives.
+    /// The privileges that `GRANT ALL ON db.*` gives.
     pub const ALL_SCHEMA: PrivilegeSet = PrivilegeSet(
         Self::ALL_TABLE.0
             | Self::CREATE_TEMPORARY_TABLES.0
@@ -68,7 +68,7 @@ impl PrivilegeSet {
             | Self::ALTER_ROUTINE.0
             | Self::EVENT.0,
     );
-    /// What `GRANT ALL ON db.t` gives.
+    /// The privileges that `GRANT ALL ON db.t` gives.
     pub const ALL_TABLE: PrivilegeSet = PrivilegeSet(
         Self::SELECT.0
             | Self::INSERT.0
@@ -83,9 +83,9 @@ impl PrivilegeSet {
             | Self::SHOW_VIEW.0
             | Self::TRIGGER.0,
     );
-    /// What `GRANT ALL ON PROCEDURE db.p` gives.
+    /// The privileges that `GRANT ALL ON PROCEDURE db.p` gives.
     pub const ALL_ROUTINE: PrivilegeSet = PrivilegeSet(Self::EXECUTE.0 | Self::ALTER_ROUTINE.0);
-    /// What may be granted on columns.
+    /// The privileges that may be granted on columns.
     pub const ALL_COLUMN: PrivilegeSet =
         PrivilegeSet(Self::SELECT.0 | Self::INSERT.0 | Self::UPDATE.0 | Self::REFERENCES.0);
 

@@ -1,4 +1,4 @@
-//! Stored procedures: what the catalog keeps of them. Their text is kept as written and read again by who runs them.
+//! Stored procedures as the catalog keeps them. Their text is kept as written; the session that runs them parses it again.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ pub struct Routine {
     pub database_collation: CollationId,
 }
 
-/// What a routine is found by in its schema.
+/// The key of a routine in its schema.
 pub(crate) type RoutineKey = (RoutineKind, Arc<str>);
 
 /// The key of a routine's name.

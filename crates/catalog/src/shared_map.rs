@@ -1,4 +1,4 @@
-//! An ordered map whose copies share what did not change: a new version of a large catalog costs as much as its change.
+//! An ordered map whose copies share their unchanged parts: a new version of a large catalog costs as much as its change.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<K, V> SharedMap<K, V> {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
-    /// Whether there is no entry.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }

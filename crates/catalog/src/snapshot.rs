@@ -1,4 +1,4 @@
-//! One version of everything the catalog knows, and what a statement sees of it.
+//! One version of the whole catalog, and a statement's view of it.
 //!
 //! A snapshot never changes. Statements hold an `Arc` of the one that they were bound with.
 
@@ -36,7 +36,7 @@ pub struct CatalogSnapshot {
 /// Kind, schema and name (in lower case) of a constraint.
 pub(crate) type ConstraintKey = (ConstraintKind, Arc<str>, Box<str>);
 
-/// What a name in a schema stands for.
+/// The kind of object that a name in a schema denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationKind {
     /// A stored table.
@@ -81,7 +81,7 @@ impl CatalogSnapshot {
         self.stored(schema, name).map(|stored| self.read(stored))
     }
 
-    /// What a name stands for, without reading it.
+    /// The kind of object that a name denotes, without reading it.
     pub fn kind(&self, schema: &str, name: &str) -> Option<RelationKind> {
         self.stored(schema, name).map(RelationKind::of)
     }
@@ -124,7 +124,7 @@ impl CatalogSnapshot {
         found
     }
 
-    /// The names in a schema in order, and what each stands for.
+    /// The names in a schema in order, and the kind of each.
     pub fn names(&self, schema: &str) -> impl Iterator<Item = (&Arc<str>, RelationKind)> {
         let known = self.schemas.get(schema).into_iter();
         known
@@ -132,7 +132,7 @@ impl CatalogSnapshot {
             .map(|(name, stored)| (name, RelationKind::of(stored)))
     }
 
-    /// A table or view to look at among many: it is not kept.
+    /// A table or view for a scan over many: it is not kept in memory.
     pub fn look(&self, schema: &str, name: &str) -> Option<Relation> {
         Some(match self.stored(schema, name)? {
             StoredRelation::Table(table) => Relation::Table(table.look()),
@@ -158,7 +158,7 @@ impl CatalogSnapshot {
         self.tables.contains_key(&id)
     }
 
-    /// Whether `table` is as it is in this version, and what others get.
+    /// Whether `table` is the one of this version, which others get too.
     pub fn is_current(&self, table: &Arc<Table>) -> bool {
         self.tables.get(&table.id).is_some_and(|stored| stored.is(table))
     }
@@ -212,7 +212,7 @@ impl CatalogSnapshot {
     }
 }
 
-/// What a statement sees: a snapshot under the session's temporary tables.
+/// A statement's view of the catalog: the session's temporary tables over a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogView {
     /// The committed catalog.

@@ -62,7 +62,7 @@ const ID_COUNTER: u64 = 1;
 /// How many ids a process reserves at a time.
 const ID_BLOCK: u64 = 1000;
 
-/// What the writer must remember beyond the snapshot: which row holds which named object.
+/// State of the writer beyond the snapshot: which row holds which named object.
 #[derive(Default)]
 struct Writer {
     rows: HashMap<(Kind, String), u64>,
@@ -81,7 +81,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Loads the dictionary of `engine`, making it when there is none.
+    /// Loads the dictionary of `engine`, creating it when it does not exist.
     ///
     /// # Errors
     /// I/O, a damaged dictionary.
@@ -139,7 +139,7 @@ impl Catalog {
     /// Writes the changes in `txn`, commits it and makes them the current version. On an error `txn` is rolled back.
     ///
     /// # Errors
-    /// What the edits say of names, engine errors.
+    /// Errors of the edits about names, engine errors.
     pub fn commit(
         &self,
         txn: &mut dyn Transaction,
@@ -172,8 +172,8 @@ impl Catalog {
         }
         let next = Arc::new(next);
         writer.newest = next.clone();
-        // Who only adds lets others go on meanwhile and share a flush of the log. Changes of what there is are published one after
-        // another: their authors look at the current version.
+        // A change that only adds tables lets others continue and share a flush of the log. Changes of existing objects are published one after
+        // another: they depend on the current version.
         let adds = edits.iter().all(|edit| matches!(edit, Edit::CreateTable(_)));
         let others = if adds {
             drop(writer);
@@ -181,7 +181,7 @@ impl Catalog {
         } else {
             Some(writer)
         };
-        // The new version is published when the log has it: before that, snapshots of others do not see what it describes.
+        // The new version is published when the log has it: before that, snapshots of others do not see the objects that it describes.
         if !handle.is_durable() {
             sys::blocking::blocking(|| handle.wait()).map_err(word)?;
         }
@@ -309,7 +309,7 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Reads all rows into the first snapshot: schemas first, then what lives in them (rows come in order of kind).
+    /// Reads all rows into the first snapshot: schemas first, then the objects in them (rows come in order of kind).
     fn load(&mut self, txn: &mut dyn Transaction, cancel: &CancelToken) -> Result<()> {
         let mut snapshot = CatalogSnapshot::default();
         let writer = Writer::default();
@@ -350,7 +350,7 @@ impl Rows<'_> {
         insert_row(self.txn, kind, id, bytes, self.cancel)
     }
 
-    /// Deletes the row of a named object. Does nothing when there is none.
+    /// Deletes the row of a named object, if it exists.
     fn drop(&mut self, kind: Kind, name: String) -> Result<()> {
         let key = (kind, name);
         let Some(id) = self.id_of(&key) else { return Ok(()) };

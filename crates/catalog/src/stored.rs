@@ -1,5 +1,5 @@
-//! A table as the catalog keeps it: the bytes of its dictionary entry, read when somebody asks for the table. Tables that were read
-//! lately stay read, up to a limit; who holds one keeps it.
+//! A table as the catalog keeps it: the bytes of its dictionary entry, decoded when a session asks for the table. Tables that were
+//! used recently stay decoded, up to a limit; a reference to one keeps it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,7 +40,7 @@ impl StoredTable {
         }
     }
 
-    /// A table from the dictionary, and what it is.
+    /// A table from the dictionary, as stored and decoded.
     ///
     /// # Errors
     /// A damaged entry.
@@ -54,7 +54,7 @@ impl StoredTable {
         self.read.load().upgrade()
     }
 
-    /// The table, without making it stay: for those who look at many.
+    /// The table, without keeping it in memory: for scans over many tables.
     pub(crate) fn look(&self) -> Arc<Table> {
         self.present().unwrap_or_else(|| Arc::new(self.decode()))
     }
@@ -63,7 +63,7 @@ impl StoredTable {
         codec::read_table(&self.encoded).expect("the entry was read or written before")
     }
 
-    /// Whether `table` is what everybody gets now.
+    /// Whether `table` is the object that other callers get now.
     pub(crate) fn is(&self, table: &Arc<Table>) -> bool {
         std::ptr::eq(self.read.load().as_ptr(), Arc::as_ptr(table))
     }
@@ -115,7 +115,7 @@ impl ReadTables {
         while recent.len() > self.limit.load(Ordering::Relaxed) {
             let Some((stored, table)) = recent.pop_front() else { return };
             if Arc::strong_count(&table) == 1 {
-                // So that the memory behind the last reference goes too. A user who comes in between has a table of his own.
+                // So that the memory of the last reference is freed too. A caller that comes in between has a separate table.
                 stored.read.store(Weak::new());
             }
         }
@@ -157,7 +157,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));
         read.set_limit(0);
         assert!(stored[0].is(&held) && stored[1].present().is_none());
-        // Whoever looks does not keep.
+        // `look` does not keep the table.
         let looked = stored[1].look();
         assert!(read.count() == 0 && !stored[1].is(&looked));
         drop(held);

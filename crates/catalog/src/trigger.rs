@@ -1,4 +1,4 @@
-//! Triggers: what the catalog keeps of them. Their text is kept as written and read again by who runs them.
+//! Triggers as the catalog keeps them. Their text is kept as written; the session that runs them parses it again.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use types::CollationId;
 
 use crate::fields::{FieldWriter, object_fields};
 
-/// What fires a trigger.
+/// The event that fires a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TriggerEvent {
     /// A new row.
@@ -38,7 +38,7 @@ pub struct Trigger {
     pub name: Arc<str>,
     /// The table.
     pub table: Arc<str>,
-    /// What fires it.
+    /// The event that fires it.
     pub event: TriggerEvent,
     /// BEFORE, else AFTER.
     pub before: bool,

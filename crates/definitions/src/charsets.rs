@@ -1,4 +1,4 @@
-//! Character sets that are declared but not stored: what stands for them, and the warnings.
+//! Character sets that are declared but not stored: their substitutes, and the warnings.
 
 use charset::Collation;
 use errors::{Condition, Diagnostics, ErrorCode, Level};
@@ -9,11 +9,11 @@ use crate::column_type::{find_charset, find_collation};
 /// SQLSTATE of warnings.
 const WARNING_STATE: [u8; 5] = *b"HY000";
 
-/// Whether columns are what they are declared as: the others are stored in utf8mb4.
+/// Whether columns are stored in the declared character set: the others are stored in utf8mb4.
 fn is_stored(declared: &Collation) -> bool {
     match declared.charset.name {
         "utf8mb4" | "binary" => true,
-        // Not in a collation that others only stand in for.
+        // Not in a collation that has only substitutes.
         "utf8mb3" => declared.tailored || declared.is_bin(),
         _ => false,
     }

@@ -15,7 +15,7 @@ use crate::charsets::stored_collation;
 const CHAR_LENGTH_MAX: u64 = 255;
 /// Most bytes of VARCHAR and VARBINARY.
 const VARCHAR_BYTES_MAX: u64 = 65_535;
-/// Most members of an ENUM when `enum_max_values` is 0: what three bytes count.
+/// Maximum number of ENUM members when `enum_max_values` is 0: the largest number in three bytes.
 const ENUM_MEMBERS_MAX: usize = (1 << 24) - 1;
 /// Most members of a SET.
 const SET_MEMBERS_MAX: usize = 64;
@@ -25,7 +25,7 @@ const MEMBER_LENGTH_MAX: usize = 255;
 const VECTOR_DEFAULT: u64 = 2048;
 const VECTOR_MAX: u64 = 16_383;
 
-/// What the type of a column depends on besides its text.
+/// The settings that the type of a column depends on besides its text.
 pub struct TypeContext<'a> {
     /// Collation that the table is declared in.
     pub table_collation: CollationId,
@@ -211,7 +211,7 @@ fn text_collation(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<&'st
     declared_collation(written, ctx).map(stored_collation)
 }
 
-/// The collation that is written, explicitly or by what stands around it.
+/// The declared collation, explicit or from its surroundings.
 fn declared_collation(
     written: &ast::DataType,
     ctx: &TypeContext<'_>,
@@ -306,7 +306,7 @@ fn text(written: &ast::DataType, ctx: &TypeContext<'_>) -> Result<DataType> {
     }
 }
 
-/// The smallest TEXT that holds so many bytes.
+/// The smallest TEXT type that holds `bytes` bytes.
 fn sized_text(bytes: u64, typed: impl Fn(TypeKind, u64) -> DataType) -> DataType {
     match bytes {
         0..=255 => typed(TypeKind::TinyText, 255),
@@ -316,7 +316,7 @@ fn sized_text(bytes: u64, typed: impl Fn(TypeKind, u64) -> DataType) -> DataType
     }
 }
 
-/// What a text column becomes in another collation: as many characters must find room.
+/// The type of a text column after conversion to another collation: the same number of characters must fit.
 ///
 /// # Errors
 /// 1074.
@@ -460,7 +460,7 @@ fn geometry(name: TypeName) -> DataType {
     ty
 }
 
-/// `COLUMN_TYPE` of the information schema, and what SHOW CREATE TABLE prints before the attributes.
+/// The text of `COLUMN_TYPE` in the information schema, which SHOW CREATE TABLE prints before the attributes.
 pub fn type_text(ty: &DataType) -> String {
     let mut text = base_text(ty);
     if ty.unsigned && ty.kind != TypeKind::Year && ty.kind != TypeKind::Bit {

@@ -17,7 +17,7 @@ use crate::expressions::{bind_over_columns, expression_text};
 use crate::foreign_keys::foreign_key;
 use crate::names::{check_column_name, is_too_long};
 
-/// What a column definition says besides the column itself.
+/// A built column, and the other parts of its definition.
 pub struct BuiltColumn {
     pub(crate) column: DraftColumn,
     pub(crate) primary: bool,
@@ -26,7 +26,7 @@ pub struct BuiltColumn {
     pub(crate) references: Option<ast::References>,
 }
 
-/// What is said of FLOAT(m, d) and DOUBLE(m, d).
+/// The warning about FLOAT(m, d) and DOUBLE(m, d).
 const FIXED_FLOAT: &str = "Specifying number of digits for floating point data types is deprecated \
                            and will be removed in a future release.";
 
@@ -39,7 +39,7 @@ pub(crate) fn note_fixed_float(conditions: &mut Diagnostics, ty: &DataType) {
     }
 }
 
-/// Warnings about what is on its way out of column types.
+/// Warns of deprecated parts of a column type.
 fn warn_of_type(conditions: &mut Diagnostics, written: &ast::DataType) {
     use ast::TypeName::*;
     let is_integer = matches!(written.name, TinyInt | SmallInt | MediumInt | Int | BigInt);
@@ -322,7 +322,7 @@ fn convert_default(
     Ok(converted)
 }
 
-/// Adds a built column and what it brings to a draft.
+/// Adds a built column, with its indexes and constraints, to a draft.
 pub fn add_built_column(
     ctx: &mut dyn Context,
     draft: &mut Draft,

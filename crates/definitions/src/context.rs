@@ -1,4 +1,4 @@
-//! What the making of a definition asks of the session whose statement it is.
+//! The facts about the session that the building of a definition needs.
 
 use std::sync::Arc;
 

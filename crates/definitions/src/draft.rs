@@ -93,7 +93,7 @@ pub struct Draft {
     pub checks: Vec<(Option<Arc<str>>, Check)>,
     /// The collation that columns get that name none.
     pub collation: CollationId,
-    /// What it is declared in: another one where that only stands for it.
+    /// The declared collation: it differs from the stored one where that is a substitute.
     pub declared_collation: CollationId,
     /// Comment.
     pub comment: String,
@@ -103,7 +103,7 @@ pub struct Draft {
     pub auto_increment: Option<u64>,
     /// When the table was made, microseconds since 1970 UTC.
     pub created_micros: i64,
-    /// PARTITION BY. The hidden column of it is none of `columns`.
+    /// PARTITION BY. Its hidden column is not in `columns`.
     pub partitioning: Option<Partitioning>,
     /// Position of that column in the table before ALTER TABLE.
     pub partition_origin: Option<usize>,

@@ -1,4 +1,4 @@
-//! What an ENGINE clause means: there is one engine for tables, and many names that stand for it.
+//! Meaning of an ENGINE clause: there is one engine for tables, and many names that select it.
 
 use errors::{ErrorCode, Level, Result, err};
 use plugin_api::Registry;
@@ -6,9 +6,9 @@ use types::SqlMode;
 
 use crate::context::Context;
 
-/// Names of the reference's engines that stand for the server's own.
+/// Names of engines that select the server's own.
 const MEANS_DEFAULT: &[&str] = &["INNODB", "SQUALL"];
-/// Names that stand for it with a warning.
+/// Names that select it with a warning.
 const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
     "MYISAM",
     "ARIA",
@@ -24,7 +24,7 @@ const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
     "MERGE",
 ];
 
-/// What an ENGINE clause means.
+/// Meaning of an ENGINE clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
     /// The default engine, asked for by a name that everybody takes for it.
@@ -44,7 +44,7 @@ pub struct Engines<'a> {
     pub registry: &'a Registry,
 }
 
-/// What an engine name means.
+/// Returns the meaning of an engine name.
 ///
 /// # Errors
 /// 1286.

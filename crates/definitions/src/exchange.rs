@@ -3,7 +3,7 @@
 use catalog::{Column, Index, PARTITION_COLUMN, Partition, Table, same_name};
 use errors::{Result, bail};
 
-/// Options that are no more than `TABLE OPTION` to error 1731.
+/// Options that error 1731 calls just `TABLE OPTION`.
 const OTHER_OPTIONS: &[&str] = &["CHECKSUM", "DELAY_KEY_WRITE", "PACK_KEYS", "STATS_PERSISTENT"];
 
 /// Whether the partition of `table` and `other` may exchange their rows.

@@ -1,4 +1,4 @@
-//! Expressions of a table definition: their stored text, their types, and whether they may stand where they do.
+//! Expressions of a table definition: their stored text, their types, and whether they are allowed in their place.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ pub fn check_expressions(ctx: &dyn Context, draft: &Draft) -> Result<()> {
     Ok(())
 }
 
-/// Errors of an expression that contains what it may not: for a function with a name, for a variable, for all else.
+/// Errors of an expression with a forbidden part: for a function with a name, for a variable, for all else.
 type NotAllowed = (ErrorCode, ErrorCode, ErrorCode);
 
 const OF_GENERATED: NotAllowed = (

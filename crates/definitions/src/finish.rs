@@ -543,7 +543,7 @@ impl Draft {
                 .origin
                 .and_then(|origin| before?.columns.get(origin)?.stored)
                 .and_then(|place| before?.definition.columns.get(place)?.instant_default.clone());
-            // Whoever assigns knows what geometries a column takes; an engine keeps bytes.
+            // The assignment checks which geometries a column takes; an engine keeps bytes.
             let mut ty = column.ty.clone();
             ty.spatial = SpatialType::default();
             stored.push((
@@ -590,7 +590,7 @@ impl Draft {
     }
 }
 
-/// The reference's order of indexes behind the primary key: unique ones first, of these NOT NULL ones, then those of whole columns; plain columns
+/// The reference's order of indexes after the primary key: unique ones first, of these NOT NULL ones, then those of whole columns; plain columns
 /// before virtual ones.
 fn listing_rank(columns: &[DraftColumn], index: &DraftIndex) -> (u8, bool, bool) {
     let (mut nullable, mut prefix, mut is_virtual) = (false, false, false);
@@ -613,7 +613,7 @@ fn listing_rank(columns: &[DraftColumn], index: &DraftIndex) -> (u8, bool, bool)
     }
 }
 
-/// What a histogram tells of a column is over when the column has another type, or an index that knows each value.
+/// Drops the histograms of columns that have another type now, or an index that knows each value.
 fn drop_outdated_histograms(table: &mut Table, before: Option<&Table>) {
     for at in 0..table.columns.len() {
         if table.columns[at].histogram.is_none() {
@@ -665,7 +665,7 @@ fn part_bytes(ty: &DataType, prefix: Option<u32>) -> u64 {
 /// Bytes that a column counts for the limit on rows. A character counts one: the engine has no such limit, and a definition that the
 /// reference takes in some character set is taken in the one that it is stored in, also when it is dumped and loaded again.
 fn row_bytes(ty: &DataType) -> u64 {
-    /// What a value outside the row leaves in it, besides its length.
+    /// Bytes that a value stored outside the row takes in it, besides its length.
     const POINTER: u64 = 8;
     let fraction = u64::from(ty.decimals).div_ceil(2);
     let length = u64::from(ty.length);

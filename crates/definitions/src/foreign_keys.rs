@@ -53,7 +53,7 @@ pub fn check_foreign_keys(
     Ok(())
 }
 
-/// Whether ALTER TABLE leaves the columns and indexes that foreign keys stand on: those of the table that were there before
+/// Checks that ALTER TABLE keeps the columns and indexes that foreign keys need: the existing keys of the table
 /// (`existing`), and those of other tables to it. `origins`: the columns of `old` that those of `new` were.
 ///
 /// # Errors

@@ -68,7 +68,7 @@ pub fn add_query_columns(
     Ok(())
 }
 
-/// The catalog's column behind a result column.
+/// The catalog's column that a result column comes from.
 fn source_column(view: &CatalogView, meta: &ColumnMeta) -> Option<Column> {
     match view.relation(&meta.schema, &meta.org_table)? {
         Relation::Table(table) => {
@@ -78,7 +78,7 @@ fn source_column(view: &CatalogView, meta: &ColumnMeta) -> Option<Column> {
     }
 }
 
-/// What a computed NOT NULL column gets for a default, as the reference shows it.
+/// The default of a computed NOT NULL column, as the reference shows it.
 fn zero_default(ty: &DataType) -> ColumnDefault {
     if ty.is_integer() {
         let zero = if ty.unsigned { Value::UInt(0) } else { Value::Int(0) };

@@ -133,7 +133,7 @@ pub fn note_repeated_indexes(conditions: &mut Diagnostics, made: &Table, before:
     }
 }
 
-/// The hidden generated column behind a functional part.
+/// The hidden generated column of a functional part.
 fn hidden_column(
     ctx: &mut dyn Context,
     draft: &mut Draft,

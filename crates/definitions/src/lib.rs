@@ -1,8 +1,8 @@
 //! Definitions of tables: from the syntax tree of CREATE TABLE, CREATE INDEX and ALTER TABLE to the catalog's `Table`, with all checks
 //! and warnings on the way, and the choice of the algorithm by which an ALTER TABLE is carried out.
 //!
-//! Nothing here runs: no session, no transaction, no executor, no row. What the statement's session must answer (settings, the value of a
-//! constant, the type of an expression, the catalog) comes through `Context`; the result is a value that the caller makes true.
+//! Nothing here runs: no session, no transaction, no executor, no row. Facts of the statement's session (settings, the value of a
+//! constant, the type of an expression, the catalog) come through `Context`; the result is a value that the caller carries out.
 
 pub mod alter;
 mod charsets;

@@ -111,7 +111,7 @@ fn partition_text(partitioning: &Partitioning, partition: &Partition) -> String 
     text
 }
 
-/// What stands behind the options of CREATE TABLE.
+/// The text after the options of CREATE TABLE.
 pub fn partitioning_text(partitioning: &Partitioning) -> String {
     let method = &partitioning.method;
     let by_value = matches!(method.kind, PartitionKind::Range | PartitionKind::List);

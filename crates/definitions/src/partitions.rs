@@ -40,7 +40,7 @@ pub(crate) fn word(kind: PartitionKind) -> &'static str {
     }
 }
 
-/// What PARTITION BY says about the columns of a draft.
+/// Builds the partitioning of a draft from its PARTITION BY clause.
 pub fn build_partitioning(
     ctx: &mut dyn Context,
     draft: &Draft,
@@ -180,11 +180,11 @@ fn partition_expression(
         Err(error) => return Err(in_place(&error, "partition function")),
         Ok(bound) => bound,
     };
-    let on_moment = matches!(
+    let on_timestamp = matches!(
         &bound.disallowed,
         Some(Disallowed::Function(function)) if function.is(FunctionRole::UnixTimestamp)
     );
-    if bound.columns.is_empty() || bound.disallowed.is_some() && !on_moment {
+    if bound.columns.is_empty() || bound.disallowed.is_some() && !on_timestamp {
         bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
     }
     check_function(&bound.expr, false)?;
@@ -434,7 +434,7 @@ fn renewed_tuple(
     typed_tuple(ctx, draft, method, values, partition)
 }
 
-/// 1503, 1506, 1562: what a partitioned table may not have.
+/// 1503, 1506, 1562: features that a partitioned table may not have.
 pub fn check_partitioned(ctx: &dyn Context, draft: &Draft) -> Result<()> {
     let Some(partitioning) = &draft.partitioning else { return Ok(()) };
     if draft.temporary {
@@ -527,19 +527,19 @@ fn integer_value(
     Ok(PartitionValue { value: Some(value), text: text.into() })
 }
 
-/// 1486 and 1564 for what a partition expression may not contain. A TIMESTAMP may be read by UNIX_TIMESTAMP only: every other
+/// 1486 and 1564 for functions that a partition expression may not contain. A TIMESTAMP may be read by UNIX_TIMESTAMP only: every other
 /// function would depend on the time zone.
-fn check_function(expr: &Expr, in_moment: bool) -> Result<()> {
+fn check_function(expr: &Expr, in_timestamp: bool) -> Result<()> {
     let each = |args: &[&Expr]| args.iter().try_for_each(|arg| check_function(arg, false));
     match expr {
         Expr::Column { .. } | Expr::Literal { .. } => Ok(()),
         Expr::Cast { operand, kind: CastKind::TimestampToLocal, .. } => {
-            if !in_moment {
+            if !in_timestamp {
                 bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
             }
             check_function(operand, false)
         }
-        Expr::Cast { operand, .. } => check_function(operand, in_moment),
+        Expr::Cast { operand, .. } => check_function(operand, in_timestamp),
         Expr::Unary { op: UnaryOp::Negate, operand, .. } => each(&[operand]),
         Expr::Binary {
             op:
@@ -555,17 +555,17 @@ fn check_function(expr: &Expr, in_moment: bool) -> Result<()> {
         Expr::Function { function, args, .. }
             if function.traits.partition != PartitionUse::Refused =>
         {
-            let in_moment = function.traits.partition == PartitionUse::Timestamp;
+            let in_timestamp = function.traits.partition == PartitionUse::Timestamp;
             if !takes(function.traits.partition, args) {
                 bail!(WRONG_EXPR_IN_PARTITION_FUNC_ERROR);
             }
-            args.iter().try_for_each(|arg| check_function(arg, in_moment))
+            args.iter().try_for_each(|arg| check_function(arg, in_timestamp))
         }
         _ => Err(err!(PARTITION_FUNCTION_IS_NOT_ALLOWED)),
     }
 }
 
-/// Whether a function of time reads columns that have what it asks for: a text, or a date without a time, would be converted by the
+/// Whether a function of time reads columns of the types that it needs: a text, or a date without a time, would be converted by the
 /// rules of the session.
 fn takes(partition: PartitionUse, args: &[Expr]) -> bool {
     let unit = args.iter().find_map(|arg| match arg {

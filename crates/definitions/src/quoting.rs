@@ -5,7 +5,7 @@ pub fn quote(name: &str) -> String {
     unparse::quote_ident(name)
 }
 
-/// Whether a name cannot stand without quotes.
+/// Whether a name must be quoted.
 pub fn needs_quotes(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
     !name.chars().all(is_plain)

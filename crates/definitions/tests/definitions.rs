@@ -1,4 +1,4 @@
-//! Definitions from their statements: what CREATE TABLE makes, what it refuses, in which order ALTER TABLE acts, and by which algorithm.
+//! Definitions from their statements: results and errors of CREATE TABLE, the order of ALTER TABLE's actions, and its algorithm.
 
 use std::sync::Arc;
 

@@ -205,7 +205,7 @@ fn earlier_password(earlier: &EarlierPassword) -> EarlierPasswordView {
     EarlierPasswordView { since_micros: earlier.since_micros, secret }
 }
 
-/// What is kept of an account beside columns, in the order in which JSON keeps the names.
+/// The attributes of an account that have no column, in the order in which JSON keeps the names.
 fn user_attributes(account: &Account, with_secret: bool) -> String {
     let mut parts = Vec::new();
     if !account.attribute.is_empty() {

@@ -8,7 +8,7 @@ use types::{DataType, TypeKind, Value, ZoneRules};
 use crate::histogram::shown_histogram;
 use crate::show_create::constant_text;
 
-/// `PRI`, `UNI`, `MUL` or nothing: what keys a column is in.
+/// `PRI`, `UNI`, `MUL` or nothing: the keys that a column is in.
 pub fn key_of(table: &Table, position: usize) -> &'static str {
     let in_primary =
         table.primary().is_some_and(|index| index.parts.iter().any(|part| part.column == position));

@@ -1,4 +1,4 @@
-//! What describing asks of the server and of the connection.
+//! Facts about the server and the connection that descriptions need.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub trait ServerFacts {
     fn globals(&self) -> &Globals;
     /// Name of the engine of tables.
     fn default_engine(&self) -> &str;
-    /// An engine's name, as clients are told it.
+    /// An engine's name as clients see it.
     fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str;
     /// Rules of a time zone.
     fn zone(&self, name: &str) -> Option<Arc<dyn ZoneRules>>;

@@ -7,7 +7,7 @@ use catalog::{
 };
 use definitions::{literal, quote};
 
-/// An account with what its roles, and theirs, bring.
+/// An account with the privileges of its roles, and of their roles.
 pub fn with_roles(accounts: &Accounts, account: &Account, roles: &[AccountName]) -> Account {
     let mut merged = account.clone();
     let mut seen: Vec<AccountName> = Vec::new();
@@ -198,7 +198,7 @@ pub fn create_user_statement(account: &Account) -> String {
     )
 }
 
-/// What SHOW CREATE USER says of passwords: EXPIRE, and what follows ACCOUNT.
+/// The password options of SHOW CREATE USER: EXPIRE, and those after ACCOUNT.
 fn password_options(account: &Account) -> (String, String) {
     let policy = &account.password_policy;
     let expire = match policy.lifetime_days {

@@ -19,7 +19,7 @@ pub struct Information<'a> {
     pub connection: &'a dyn ConnectionFacts,
     /// Session variables.
     pub values: Arc<SessionValues>,
-    /// What the account may do.
+    /// The privileges of the account.
     pub privileges: &'a EffectivePrivileges,
     /// Conditions of the statement before.
     pub diagnostics: &'a Diagnostics,

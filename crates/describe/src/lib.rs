@@ -1,4 +1,4 @@
-//! What information tables may ask of the server, and the texts of SHOW CREATE and SHOW GRANTS. Answers are filtered by what the
+//! Data of the information tables, and the texts of SHOW CREATE and SHOW GRANTS. Results are limited to what the
 //! session's account may see.
 //!
 //! Reads and changes nothing. Knows the server and the session through `ServerFacts` and `ConnectionFacts`.

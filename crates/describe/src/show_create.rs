@@ -11,11 +11,11 @@ use definitions::{
 /// How a session wants to see definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Names stand in double quotes.
+    /// Names are in double quotes.
     pub(crate) ansi_quotes: bool,
     /// Names that need quotes have them, others do not.
     pub(crate) spare_quotes: bool,
-    /// What only this server understands is left out.
+    /// Clauses that only this server understands are omitted.
     pub(crate) portable: bool,
 }
 
@@ -30,7 +30,7 @@ impl Style {
         }
     }
 
-    /// A text whose names stand in backticks.
+    /// Converts a text whose names are in backticks.
     fn requoted(self, text: &str) -> String {
         if !self.ansi_quotes && !self.spare_quotes {
             return text.to_owned();
@@ -53,7 +53,7 @@ impl Style {
     }
 }
 
-/// Bytes of the quoted text that `text` begins with, quotes included. A doubled quote does not end it, nor one behind a backslash
+/// Bytes of the quoted text that `text` begins with, quotes included. A doubled quote does not end it, nor one after a backslash
 /// in a literal.
 fn quoted_length(text: &str) -> usize {
     let bytes = text.as_bytes();
@@ -125,7 +125,7 @@ fn options_text(table: &Table, next: Option<u64>) -> String {
     }
     let collation = charset::collation_or_binary(table.collation);
     text.push_str(&format!(" DEFAULT CHARSET={}", collation.charset.name));
-    // The default collation goes without saying, but for utf8mb4, whose default has changed over time.
+    // The default collation is omitted, except for utf8mb4, whose default has changed over time.
     if !collation.is_default || collation.charset.name == "utf8mb4" {
         text.push_str(&format!(" COLLATE={}", collation.name));
     }
@@ -221,7 +221,7 @@ fn now_text(digits: u8) -> String {
     }
 }
 
-/// What stands behind DEFAULT; `None` for nothing.
+/// The text after DEFAULT; `None` without a default.
 fn default_text(column: &Column, zone: &dyn ZoneRules) -> Option<String> {
     match &column.default {
         ColumnDefault::None => None,
@@ -373,7 +373,7 @@ fn query_at_home(view: &View) -> Option<String> {
     }
 }
 
-/// CREATE VIEW text, as whoever is in schema `current` sees it.
+/// CREATE VIEW text, as seen from schema `current`.
 pub(crate) fn create_view(view: &View, current: Option<&str>, style: Style) -> String {
     let is_home = current == Some(&*view.schema);
     let name = match is_home {

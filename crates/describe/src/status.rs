@@ -68,7 +68,7 @@ impl StatusInformation for Information<'_> {
 }
 
 impl Information<'_> {
-    /// What is no counter.
+    /// Status values that are not counters.
     fn fixed_status(&self, scope: StatusScope) -> Vec<(String, String)> {
         let server = self.server;
         let uptime = uptime_seconds(server).to_string();

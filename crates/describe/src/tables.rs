@@ -1,4 +1,4 @@
-//! Tables of the catalog: what their definitions say and what their engine has counted.
+//! Tables of the catalog: their definitions and the statistics of their engine.
 
 use catalog::{CatalogView, Column, Index, IndexPart, ReferenceAction, Table, same_name};
 use definitions::is_hidden;
@@ -16,7 +16,7 @@ pub(crate) const BASE_TABLE: &str = "BASE TABLE";
 pub(crate) const VIEW: &str = "VIEW";
 
 impl Information<'_> {
-    /// What only the engine knows, and what shows it.
+    /// Adds the statistics that only the engine has.
     fn add_statistics(&self, view: &mut TableView, table: &Table) {
         let engine = self.server.registry().engine(&table.engine);
         let stats = engine.and_then(|engine| engine.table_stats(table.id).ok()).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Information<'_> {
     }
 }
 
-/// The options, and whether the table is partitioned: the reference looks at the text of the expression, which KEY () has not.
+/// The options, and whether the table is partitioned: the reference checks the text of the expression, which KEY () does not have.
 fn with_partitioned(mut options: Vec<String>, partitions: &[PartitionView]) -> Vec<String> {
     if partitions.first().is_some_and(|first| first.expression.is_some()) {
         options.push("partitioned".into());

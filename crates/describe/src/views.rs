@@ -1,4 +1,4 @@
-//! Views as information tables see them: what binding their SELECT tells.
+//! Views as information tables see them: the result of binding their SELECT.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Information<'_> {
         self.with_binder(view, |binder| binder.is_updatable(view))
     }
 
-    /// Columns of a view; none when what it refers to is gone.
+    /// Columns of a view; empty when an object that it refers to is gone.
     fn view_columns(&self, view: &View) -> Vec<ColumnView> {
         let parsed = syntax::parse_one(&view.definition, &syntax::ParseOptions::default());
         let Ok((statement, _)) = parsed else { return Vec::new() };
@@ -92,7 +92,7 @@ impl Information<'_> {
     }
 }
 
-/// What a view's text was written under, as far as its columns depend on it.
+/// The settings a view's text was written under, as far as its columns depend on them.
 fn view_context() -> BindContext {
     BindContext {
         sql_mode: SqlMode::DEFAULT,

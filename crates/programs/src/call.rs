@@ -17,7 +17,7 @@ use crate::running::{Origin, Running};
 /// CALL.
 ///
 /// # Errors
-/// 1305, 1318, 1370, 1414, 1456; what the body fails with.
+/// 1305, 1318, 1370, 1414, 1456; errors of the body.
 pub fn run_call<H: ProgramHost + ?Sized>(
     host: &mut H,
     call: &Call,
@@ -90,7 +90,7 @@ fn new_frame<H: ProgramHost + ?Sized>(
     Ok(frame)
 }
 
-/// OUT and INOUT parameters to the caller: to its variables, or to whoever sent the parameters of a prepared statement.
+/// Returns OUT and INOUT parameters to the caller: to its variables, or to the client that sent the parameters of a prepared statement.
 fn hand_out<H: ProgramHost + ?Sized>(
     host: &mut H,
     routine: &Routine,

@@ -1,4 +1,4 @@
-//! Conditions within programs: which handler takes one, and what is in force while it runs.
+//! Conditions within programs: which handler takes one, and which handlers are in force while it runs.
 
 use errors::{Condition, Error, ErrorCode, Level, Result};
 use syntax::ast::{ConditionValue, HandlerKind};
@@ -17,13 +17,13 @@ fn exactness(value: &ConditionValue, condition: &Condition) -> Option<u32> {
         ConditionValue::NotFound => (class == b"02", 2),
         ConditionValue::SqlWarning => (class == b"01" || !is_error, 1),
         ConditionValue::SqlException => (is_error && !matches!(class, b"00" | b"01" | b"02"), 1),
-        // Names were read as what they stand for.
+        // Names have been resolved when the program was parsed.
         ConditionValue::Name(_) => (false, 0),
     };
     matches.then_some(exact)
 }
 
-/// What ends a program whatever it says.
+/// Whether an error ends a program regardless of its handlers.
 fn is_fatal(error: &Error) -> bool {
     matches!(
         error.code(),
@@ -91,7 +91,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         }
     }
 
-    /// Runs a handler: those of its own block and of blocks within are not in force meanwhile.
+    /// Runs a handler. While it runs, the handlers of its own block and of inner blocks are not in force.
     fn run_handler(&mut self, at: usize) -> Result<Flow> {
         let conditions = self.host.conditions().last.conditions().to_vec();
         let frame = self.host.state_mut().frame_mut()?;

@@ -15,10 +15,10 @@ const ERRNO_MAX: u64 = 65_535;
 /// Longest MESSAGE_TEXT, characters.
 const MESSAGE_CHARS_MAX: usize = 128;
 
-/// GET DIAGNOSTICS: reads the conditions of the statement before, and leaves them.
+/// GET DIAGNOSTICS: reads the conditions of the previous statement, and keeps them.
 ///
 /// # Errors
-/// 3028 outside a handler, what assigning fails with.
+/// 3028 outside a handler, errors of the assignment.
 pub fn get_diagnostics<H: ProgramHost + ?Sized>(
     host: &mut H,
     get: &GetDiagnostics,
@@ -122,7 +122,7 @@ pub fn run_signal<H: ProgramHost + ?Sized>(
     };
     let mut message = errors::fill_template(code, &[]);
     if let Some(handled) = handled {
-        // What is not said anew stays.
+        // Items that are not set again keep their values.
         (code, message) = (handled.code, handled.message);
     }
     for (item, value) in &signal.items {

@@ -18,7 +18,7 @@ use crate::load::{Made, load_routine, loaded};
 use crate::routine::{NAME_CHARS_MAX, definer_text, require_over_definer};
 use crate::run::run_body;
 use crate::running::Running;
-use crate::schedule::{MOMENT_MAX, UNITS, read_step, step_text};
+use crate::schedule::{SCHEDULE_TIME_MAX, UNITS, read_step, step_text};
 use crate::show::{create_columns, send_row};
 
 fn status_text(status: EventStatus) -> &'static str {
@@ -37,7 +37,7 @@ fn status_of(status: ast::EventStatus) -> EventStatus {
     }
 }
 
-/// A moment to whole seconds, as the event's zone shows it.
+/// A time in whole seconds, as the event's zone shows it.
 fn shown(micros: i64, zone: &dyn ZoneRules) -> DateTime {
     zone.utc_to_local(micros - micros.rem_euclid(MICROS_PER_SECOND))
 }
@@ -45,16 +45,16 @@ fn shown(micros: i64, zone: &dyn ZoneRules) -> DateTime {
 /// The text of SHOW CREATE EVENT.
 fn create_text(event: &Event, zone: &dyn ZoneRules) -> String {
     let definer = accounts::parse_account(&event.definer);
-    let moment = |micros| {
+    let time_text = |micros| {
         let mut text = Vec::new();
         types::to_text(&Value::DateTime(shown(micros, zone)), &DataType::datetime(0), &mut text);
         format!("'{}'", String::from_utf8_lossy(&text))
     };
     let schedule = match &event.schedule {
-        EventSchedule::At(at) => format!("AT {}", moment(*at)),
+        EventSchedule::At(at) => format!("AT {}", time_text(*at)),
         EventSchedule::Every { step, unit, starts, ends } => {
-            let ends = ends.map_or_else(String::new, |ends| format!(" ENDS {}", moment(ends)));
-            format!("EVERY {} {unit} STARTS {}{ends}", step_text(*step, unit), moment(*starts))
+            let ends = ends.map_or_else(String::new, |ends| format!(" ENDS {}", time_text(ends)));
+            format!("EVERY {} {unit} STARTS {}{ends}", step_text(*step, unit), time_text(*starts))
         }
     };
     let comment = match event.comment.is_empty() {
@@ -138,7 +138,7 @@ fn procedure_of(event: &Event) -> Arc<Routine> {
 /// CREATE EVENT.
 ///
 /// # Errors
-/// 1537, missing privileges, schedules that are none.
+/// 1537, missing privileges, invalid schedules.
 pub fn create_event<H: DefinitionHost + ?Sized>(
     host: &mut H,
     create: &CreateEvent,
@@ -180,7 +180,7 @@ pub fn create_event<H: DefinitionHost + ?Sized>(
         charset_client: facts.charset_client,
         collation_connection: host.settings().collation_connection.name.into(),
     };
-    // What cannot be run is not kept.
+    // An event that cannot run is not stored.
     load_routine(&|name| host.has_variable(name), &procedure_of(&event))?;
     if is_past(host, &event.schedule) {
         if !event.preserve {
@@ -197,7 +197,7 @@ pub fn create_event<H: DefinitionHost + ?Sized>(
 /// ALTER EVENT.
 ///
 /// # Errors
-/// 1539, missing privileges, schedules that are none.
+/// 1539, missing privileges, invalid schedules.
 pub fn alter_event<H: DefinitionHost + ?Sized>(
     host: &mut H,
     alter: &AlterEvent,
@@ -218,7 +218,7 @@ pub fn alter_event<H: DefinitionHost + ?Sized>(
     if let Some(schedule) = &alter.schedule {
         event.schedule = event_schedule(host, schedule, running)?;
         event.time_zone = host.facts().time_zone;
-        // A recurring event goes on from its last run, so that one that alters itself does not run without end.
+        // A recurring event continues from its last run, so that one that alters itself does not run without end.
         if matches!(event.schedule, EventSchedule::At(_)) {
             event.executed_micros = None;
         }
@@ -332,7 +332,7 @@ fn event_schedule<H: DefinitionHost + ?Sized>(
 ) -> Result<EventSchedule> {
     let (amount, unit, starts, ends) = match schedule {
         ast::Schedule::At(at) => {
-            return Ok(EventSchedule::At(event_moment(host, at, "AT", running)?));
+            return Ok(EventSchedule::At(event_time(host, at, "AT", running)?));
         }
         ast::Schedule::Every { amount, unit, starts, ends } => (amount, unit, starts, ends),
     };
@@ -344,13 +344,12 @@ fn event_schedule<H: DefinitionHost + ?Sized>(
     value.write_plain_text(&mut text);
     let step = read_step(&String::from_utf8_lossy(&text), unit)?;
     let starts = match starts {
-        Some(starts) => event_moment(host, starts, "STARTS", running)?,
+        Some(starts) => event_time(host, starts, "STARTS", running)?,
         None => this_second(host),
     };
     let ends = match ends {
         Some(ends) => Some(
-            event_moment(host, ends, "ENDS", running)
-                .map_err(|_| err!(EVENT_ENDS_BEFORE_STARTS))?,
+            event_time(host, ends, "ENDS", running).map_err(|_| err!(EVENT_ENDS_BEFORE_STARTS))?,
         ),
         None => None,
     };
@@ -360,8 +359,8 @@ fn event_schedule<H: DefinitionHost + ?Sized>(
     Ok(EventSchedule::Every { step, unit: unit.name.into(), starts, ends })
 }
 
-/// A moment of a schedule in the session's time zone.
-fn event_moment<H: DefinitionHost + ?Sized>(
+/// A time of a schedule in the session's time zone.
+fn event_time<H: DefinitionHost + ?Sized>(
     host: &mut H,
     expr: &Expr,
     word: &str,
@@ -375,11 +374,11 @@ fn event_moment<H: DefinitionHost + ?Sized>(
     if value.is_null() {
         bail!(WRONG_VALUE, word, "NULL");
     }
-    let moment = host.convert(word, &value, &ty, &DataType::datetime(0));
-    match moment.map_err(|_| bad())? {
-        Value::DateTime(moment) if !moment.is_zero() => {
-            let micros = host.settings().time_zone.local_to_utc(moment);
-            micros.filter(|micros| (1..=MOMENT_MAX).contains(micros)).ok_or_else(bad)
+    let time = host.convert(word, &value, &ty, &DataType::datetime(0));
+    match time.map_err(|_| bad())? {
+        Value::DateTime(time) if !time.is_zero() => {
+            let micros = host.settings().time_zone.local_to_utc(time);
+            micros.filter(|micros| (1..=SCHEDULE_TIME_MAX).contains(micros)).ok_or_else(bad)
         }
         _ => Err(bad()),
     }
@@ -419,7 +418,7 @@ pub fn show_create_event<H: DefinitionHost + ?Sized>(
 /// Runs an event's body, as its definer.
 ///
 /// # Errors
-/// What the body fails with.
+/// Errors of the body.
 pub fn run_event_body<H: ProgramHost + ?Sized>(host: &mut H, event: &Event) -> Result<()> {
     let loaded = loaded(host, Made::Routine(procedure_of(event)))?;
     host.finish_scope()?;

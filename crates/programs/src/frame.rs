@@ -1,4 +1,4 @@
-//! What a running program holds: its variables, open cursors, and the handlers in force.
+//! State of a running program: its variables, open cursors, and the handlers in force.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(crate) struct ActiveHandler {
     pub(crate) block: u32,
     pub(crate) action: HandlerKind,
     pub(crate) conditions: Arc<[ConditionValue]>,
-    /// What it does.
+    /// Its statement.
     pub(crate) body: Arc<syntax::ast::ProgramStatement>,
 }
 
-/// A cursor: what it reads, and when it is open its rows.
+/// A cursor: its query, and its rows while it is open.
 #[derive(Default)]
 pub(crate) struct Cursor {
     pub(crate) query: Option<Arc<Statement>>,
@@ -38,16 +38,16 @@ struct Rows {
 /// One running program.
 pub struct Frame {
     pub(crate) loaded: Arc<Loaded>,
-    /// Values of the variables by number; those behind them are of the statement at hand.
+    /// Values of the variables by number; those after them belong to the current statement.
     pub(crate) values: Arc<Vec<Value>>,
     pub(crate) types: Arc<[DataType]>,
     pub(crate) cursors: Vec<Cursor>,
     pub(crate) handlers: Vec<ActiveHandler>,
-    /// What the handlers that run were called for, the latest last.
+    /// The conditions that the running handlers were called for, the latest last.
     pub handled: Vec<Vec<Condition>>,
     /// Blocks entered so far.
     pub(crate) blocks: u32,
-    /// What RETURN said.
+    /// The value of RETURN.
     pub(crate) returned: Option<(Value, DataType)>,
 }
 
@@ -65,7 +65,7 @@ impl Frame {
         }
     }
 
-    /// The types of `values`, as one object that tells them from others.
+    /// The types of `values`, as one shared object whose address identifies them.
     pub(crate) fn types_shared(&self) -> &Arc<[DataType]> {
         &self.types
     }
@@ -171,7 +171,7 @@ pub(crate) fn fetch_cursor<H: ProgramHost + ?Sized>(
     Ok(())
 }
 
-/// Results of a program's statements: rows go to the client, what only says OK stays inside.
+/// Results of a program's statements: rows go to the client, a plain OK does not.
 pub(crate) struct ProgramSink<'a> {
     pub(crate) inner: &'a mut dyn ResultSink,
     pub(crate) affected_rows: u64,

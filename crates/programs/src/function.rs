@@ -12,10 +12,10 @@ use crate::host::ProgramHost;
 use crate::load::{Loaded, Made, loaded};
 use crate::run::run_body;
 
-/// A function ready to run, for an account that may.
+/// Loads a function ready to run, if the account may run it.
 ///
 /// # Errors
-/// 1370; what its text is refused for.
+/// 1370; errors in its text.
 pub fn callable<H: ProgramHost + ?Sized>(
     host: &mut H,
     routine: &Arc<Routine>,
@@ -25,10 +25,10 @@ pub fn callable<H: ProgramHost + ?Sized>(
     loaded(host, Made::Routine(routine.clone()))
 }
 
-/// Calls a function with values of some types. `caption`: what errors about its value name.
+/// Calls a function with values of some types. `caption`: the name that errors about its value use.
 ///
 /// # Errors
-/// What its body fails with; its value does not fit.
+/// Errors of its body; its value does not fit.
 pub fn call_function<H: ProgramHost + ?Sized>(
     host: &mut H,
     loaded: &Arc<Loaded>,
@@ -74,7 +74,7 @@ pub(crate) fn begin_conditions<H: ProgramHost + ?Sized>(host: &mut H) {
 
 /// Functions return values, not result sets, and triggers nothing.
 pub(crate) struct FunctionSink {
-    /// What runs.
+    /// The kind of program that runs.
     pub(crate) word: &'static str,
 }
 

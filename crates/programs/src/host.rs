@@ -1,4 +1,4 @@
-//! What stored programs need of whoever runs them.
+//! The interface between stored programs and the session that runs them.
 
 use std::sync::Arc;
 
@@ -30,9 +30,9 @@ pub struct Conditions<'a> {
 pub trait ProgramHost: PrivilegeChecks {
     /// A statement or expression that was planned and can be run again.
     type Plan: Clone;
-    /// What a plan was made under.
+    /// The context that a plan was made in.
     type Context: PartialEq;
-    /// What `enter` puts aside.
+    /// The state that `enter` saves.
     type Outside;
 
     /// The programs that run, and those that were read.
@@ -50,7 +50,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// The conditions.
     fn conditions(&mut self) -> Conditions<'_>;
 
-    /// Whether the statement may go on.
+    /// Checks whether the statement may continue.
     ///
     /// # Errors
     /// 1317, 3024, 1053.
@@ -62,7 +62,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// How many stored functions and triggers run within each other.
     fn function_depth(&self) -> u32;
 
-    /// Before what is a statement of its own in the transaction.
+    /// Call before a separate statement of the transaction.
     fn begin_scope(&mut self);
 
     /// After it did its work: commits unless a transaction is open.
@@ -97,36 +97,36 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Plans a query with its tables locked.
     ///
     /// # Errors
-    /// What binding and planning refuse.
+    /// Errors of binding and planning.
     fn plan_query(&mut self, query: &Statement, running: &Running<'_>) -> Result<Self::Plan>;
 
     /// Plans an expression.
     ///
     /// # Errors
-    /// What binding and planning refuse.
+    /// Errors of binding and planning.
     fn plan_value(&mut self, expr: &Expr, running: &Running<'_>) -> Result<Self::Plan>;
 
-    /// The value that the plan of an expression gives.
+    /// Computes the value of an expression's plan.
     ///
     /// # Errors
-    /// What goes wrong while it is computed.
+    /// Errors of the computation.
     fn value_of_plan(
         &mut self,
         plan: &Self::Plan,
         running: &Running<'_>,
     ) -> Result<(Value, DataType)>;
 
-    /// All rows that the plan of a query gives, and the types of its columns.
+    /// Returns all rows of a query's plan, and the types of its columns.
     ///
     /// # Errors
-    /// What goes wrong while it runs.
+    /// Errors of the execution.
     fn rows_of_plan(
         &mut self,
         plan: &Self::Plan,
         parameters: &[Value],
     ) -> Result<(Vec<Vec<Value>>, Vec<DataType>)>;
 
-    /// What a plan that is made now is made under.
+    /// The context of a plan that is made now.
     fn plan_context(&self) -> Self::Context;
 
     /// Whether a plan may be used again.
@@ -138,7 +138,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Missing privileges, waiting too long.
     fn lock_kept(&mut self, plan: &Self::Plan) -> Result<bool>;
 
-    /// Makes of a value what a variable of another type holds.
+    /// Converts a value to the type of a variable.
     ///
     /// # Errors
     /// It does not fit, in strict mode.
@@ -153,10 +153,10 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Sets a user variable.
     fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType);
 
-    /// What ROW_COUNT() returns.
+    /// The result of ROW_COUNT().
     fn row_count(&self) -> i64;
 
-    /// Sets what ROW_COUNT() returns.
+    /// Sets the result of ROW_COUNT().
     fn set_row_count(&mut self, count: i64);
 
     /// Goes into a program's schema and SQL mode, and into the hands of its definer.
@@ -183,7 +183,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// 1046.
     fn qualify(&self, name: &ObjectName) -> Result<(Arc<str>, Arc<str>)>;
 
-    /// What goes with an end of result now.
+    /// The state that an end of result carries now.
     fn state_info(&mut self) -> OkInfo;
 
     /// Sends an OK.
@@ -192,17 +192,17 @@ pub trait ProgramHost: PrivilegeChecks {
     /// The client is gone.
     fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()>;
 
-    /// The value of an expression that stands in a statement.
+    /// Computes the value of an expression that is part of a statement.
     ///
     /// # Errors
-    /// What binding, planning and running refuse.
+    /// Errors of binding, planning and execution.
     fn evaluate(&mut self, expr: &Expr, running: &Running<'_>) -> Result<(Value, DataType)> {
         let plan = self.plan_value(expr, running)?;
         self.value_of_plan(&plan, running)
     }
 }
 
-/// What a new program keeps of the session that makes it.
+/// The settings of the creating session that a new program keeps.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The time that the statement goes by, microseconds since 1970 UTC.
@@ -215,7 +215,7 @@ pub struct Facts {
 
 /// Changes the definitions of programs.
 pub trait DefinitionHost: ProgramHost {
-    /// What a new program keeps of the session that makes it.
+    /// The settings of the creating session that a new program keeps.
     fn facts(&self) -> Facts;
 
     /// The catalog, temporary tables included.
@@ -245,7 +245,7 @@ pub trait DefinitionHost: ProgramHost {
     /// `automatic_sp_privileges` is on.
     fn grants_to_makers(&self) -> bool;
 
-    /// Who runs events.
+    /// The event scheduler.
     fn events(&self) -> Arc<EventScheduler>;
 
     /// The zone in which an event's times are understood.

@@ -1,7 +1,7 @@
-//! Stored programs: procedures, functions, triggers and events. Their definitions, how they are read from their text, how their
+//! Stored programs: procedures, functions, triggers and events. Their definitions, how they are parsed from their text, how their
 //! statements run one after another, and when events run.
 //!
-//! Whoever runs a program is its `ProgramHost`: it has the transactions, runs the statements that are not only of programs, and computes
+//! The session that runs a program is its `ProgramHost`: it has the transactions, runs the statements that exist outside programs too, and computes
 //! expressions. Must not know sessions, plans or engines.
 
 mod call;

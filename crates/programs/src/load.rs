@@ -1,4 +1,4 @@
-//! From a stored text to what runs: the text is parsed once a session, the types of its variables are known by their numbers.
+//! From a stored text to a program that can run: the text is parsed once a session, its variables are found by number.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Variable {
     pub(crate) ty: DataType,
 }
 
-/// What a program was made from.
+/// The definition that a program was made from.
 #[derive(Clone, Debug)]
 pub enum Made {
     /// A procedure, a function, or the body of an event.
@@ -45,13 +45,13 @@ pub(crate) struct RowSlot {
 /// A program ready to run.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What it was made from.
+    /// The definition that it was made from.
     pub made: Made,
     /// Where its unqualified names are.
     pub schema: Arc<str>,
     /// `user@host`.
     pub definer: Arc<str>,
-    /// It runs with the rights of who calls it.
+    /// It runs with the caller's privileges.
     pub invoker: bool,
     /// The SQL mode that it was made in.
     pub sql_mode: u64,
@@ -67,7 +67,7 @@ pub struct Loaded {
 }
 
 impl Made {
-    /// The address of the definition, by which a session finds what it has read of it.
+    /// The address of the definition, by which a session finds the program that it has loaded from it.
     pub(crate) fn address(&self) -> usize {
         match self {
             Made::Routine(routine) => Arc::as_ptr(routine) as usize,
@@ -87,7 +87,7 @@ impl Loaded {
         }
     }
 
-    /// Whether it was made from what `other` says.
+    /// Whether it was made from `other`.
     pub(crate) fn is_made_from(&self, other: &Made) -> bool {
         match (&self.made, other) {
             (Made::Routine(own), Made::Routine(other)) => Arc::ptr_eq(own, other),
@@ -111,10 +111,10 @@ fn routine_source(routine: &Routine) -> String {
     )
 }
 
-/// A program ready to run, parsed now unless it was before.
+/// Returns a program ready to run; parses it unless that is already done.
 ///
 /// # Errors
-/// What its text is refused for.
+/// Errors in its text.
 pub fn loaded<H: ProgramHost + ?Sized>(host: &mut H, made: Made) -> Result<Arc<Loaded>> {
     if let Some(known) = host.state().known(&made) {
         return Ok(known);
@@ -131,7 +131,7 @@ pub fn loaded<H: ProgramHost + ?Sized>(host: &mut H, made: Made) -> Result<Arc<L
 /// Parses a trigger and finds the columns that it names.
 ///
 /// # Errors
-/// What its text is refused for; 1054.
+/// Errors in its text; 1054.
 pub(crate) fn load_trigger(
     is_variable: &dyn Fn(&str) -> bool,
     trigger: &Arc<Trigger>,
@@ -162,7 +162,7 @@ pub(crate) fn load_trigger(
         let slot = named.slot as usize;
         known[slot] = Variable { name: (*column.name).into(), ty: variable_of(column.ty.clone()) };
         let (is_new, assigned) = (named.is_new, named.assigned);
-        // What is computed is computed again.
+        // A generated column is computed again.
         let assigned = assigned && column.generated.is_none();
         row.push(RowSlot { is_new, position, slot, assigned, ty: column.ty.clone() });
     }
@@ -188,7 +188,7 @@ pub(crate) fn load_trigger(
 /// Parses a routine.
 ///
 /// # Errors
-/// What its text and its types are refused for.
+/// Errors in its text and its types.
 pub(crate) fn load_routine(
     is_variable: &dyn Fn(&str) -> bool,
     routine: &Arc<Routine>,
@@ -247,7 +247,7 @@ pub(crate) fn routine_parameters(
     create.params.iter().map(parameter).collect()
 }
 
-/// What a function returns.
+/// The return type of a function.
 pub(crate) fn routine_returns(
     mode: SqlMode,
     create: &CreateRoutine,
@@ -260,7 +260,7 @@ pub(crate) fn routine_returns(
     Ok(Some((text.into(), ty)))
 }
 
-/// The type of a variable: a column's, but that moments are kept as they are read.
+/// The type of a variable: that of a column, except that timestamps are kept as they are read.
 fn variable_type(
     written: &ast::DataType,
     name: &str,
@@ -276,7 +276,7 @@ fn variable_type(
     };
     Ok(variable_of(column_type(written, &ctx)?))
 }
-/// What a variable for values of a column's type holds.
+/// The type of a variable for values of a column's type.
 fn variable_of(ty: DataType) -> DataType {
     let mut ty = ty.with_nullable(true);
     if ty.kind == TypeKind::Timestamp {
@@ -351,7 +351,7 @@ impl Types<'_> {
         }
     }
 
-    /// What SET names is a variable of the program or of the system.
+    /// Checks that SET names a variable of the program or of the system.
     fn set_item(&self, item: &SetItem) -> Result<()> {
         if let SetItem::Variable { component: None, name, .. } = item
             && !(self.is_variable)(&name.text)

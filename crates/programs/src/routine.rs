@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP of procedures and functions, and who may define programs for whom.
+//! CREATE, ALTER and DROP of procedures and functions, and the right to define programs for another account.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub fn create_routine<H: DefinitionHost + ?Sized>(
     if kind == RoutineKind::Function && host.has_native_function(&routine.name) {
         host.conditions().working.note(ErrorCode::NATIVE_FCT_NAME_COLLISION, &[&routine.name]);
     }
-    // What cannot be run is not kept: types that do not exist are found now.
+    // A routine that cannot run is not stored: types that do not exist are found now.
     load_routine(&|name| host.has_variable(name), &Arc::new(routine.clone()))?;
     let grant = grant_to_maker(host, &routine.schema, kind, &routine.name);
     let edits: Vec<_> = [Edit::PutRoutine(Arc::new(routine))].into_iter().chain(grant).collect();
@@ -192,7 +192,7 @@ pub fn drop_routine<H: DefinitionHost + ?Sized>(
     host.commit(&edits, sink)
 }
 
-/// What lets the maker of a routine run and change it (`automatic_sp_privileges`), when the account may not anyway.
+/// The grants that let the creator of a routine run and change it (`automatic_sp_privileges`), unless the account may already.
 fn grant_to_maker<H: DefinitionHost + ?Sized>(
     host: &H,
     schema: &str,
@@ -211,7 +211,7 @@ fn grant_to_maker<H: DefinitionHost + ?Sized>(
     Some(Edit::PutAccount(account))
 }
 
-/// What takes everybody's privileges on a routine that goes away (`automatic_sp_privileges`).
+/// The edits that revoke all accounts' privileges on a dropped routine (`automatic_sp_privileges`).
 fn revoke_of_dropped<H: DefinitionHost + ?Sized>(
     host: &H,
     schema: &str,
@@ -232,7 +232,7 @@ fn revoke_of_dropped<H: DefinitionHost + ?Sized>(
     holders.map(without).collect()
 }
 
-/// 1227 unless the account may change what a SYSTEM_USER has made.
+/// 1227 unless the account may change an object made by a SYSTEM_USER.
 pub(crate) fn require_over_definer<H: DefinitionHost + ?Sized>(
     host: &H,
     definer: &str,

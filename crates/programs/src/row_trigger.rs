@@ -12,10 +12,10 @@ use crate::host::ProgramHost;
 use crate::load::{Loaded, Made};
 use crate::run::run_body;
 
-/// Runs a trigger for a row; what a BEFORE trigger leaves in `new` is written.
+/// Runs a trigger for a row; the values that a BEFORE trigger leaves in `new` are written.
 ///
 /// # Errors
-/// What its body fails with; 1142.
+/// Errors of its body; 1142.
 pub fn fire_trigger<H: ProgramHost + ?Sized>(
     host: &mut H,
     loaded: &Arc<Loaded>,
@@ -62,10 +62,10 @@ pub fn fire_trigger<H: ProgramHost + ?Sized>(
 /// A TIMESTAMP, which is stored as UTC, as programs read it.
 fn read_timestamp(value: Value, kind: TypeKind, zone: &dyn ZoneRules) -> Value {
     match (kind, value) {
-        (TypeKind::Timestamp, Value::DateTime(moment)) => {
-            Value::DateTime(match moment.to_unix_micros().filter(|_| !moment.is_zero()) {
+        (TypeKind::Timestamp, Value::DateTime(time)) => {
+            Value::DateTime(match time.to_unix_micros().filter(|_| !time.is_zero()) {
                 Some(micros) => zone.utc_to_local(micros),
-                None => moment,
+                None => time,
             })
         }
         (_, value) => value,

@@ -19,22 +19,22 @@ use crate::load::Loaded;
 use crate::running::{Origin, Running};
 use crate::state::{keep_plan, kept_plan};
 
-/// Where a program goes on after a statement.
+/// Where a program continues after a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Flow {
     /// With the next one.
     Next,
-    /// Behind the statement with this label.
+    /// After the statement with this label.
     Leave(Box<str>),
     /// With the next round of the loop with this label.
     Iterate(Box<str>),
-    /// Behind the block with this number: its EXIT handler has run.
+    /// After the block with this number: its EXIT handler has run.
     Exit(u32),
-    /// Behind the function.
+    /// After the function.
     Return,
 }
 
-/// What a loop does after a round.
+/// How a loop continues after an iteration.
 enum Round {
     Again,
     Done(Flow),
@@ -43,7 +43,7 @@ enum Round {
 /// Runs the body of the program whose frame is the last.
 ///
 /// # Errors
-/// What no handler takes.
+/// Errors that no handler takes.
 pub(crate) fn run_body<H: ProgramHost + ?Sized>(
     host: &mut H,
     loaded: &Loaded,
@@ -62,7 +62,7 @@ pub(crate) struct Interpreter<'p, H: ProgramHost + ?Sized> {
 }
 
 impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
-    /// Runs statements one after another; what fails goes to a handler when there is one.
+    /// Runs statements one after another; an error goes to a handler if one exists.
     pub(super) fn run_list(&mut self, statements: &[ProgramStatement]) -> Result<Flow> {
         for statement in statements {
             self.host.check_running()?;
@@ -138,7 +138,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         }
     }
 
-    /// SET of several: each sees what those before it have set.
+    /// SET of several variables: each sees the values set by those before it.
     fn run_assignments(&mut self, items: &[SetItem], span: Span) -> Result<Flow> {
         for item in items {
             if let SetItem::Local { variable, value } = item {
@@ -257,7 +257,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         }
     }
 
-    /// Whether the operand of CASE, computed once, equals a WHEN: as a variable behind the program's own.
+    /// Whether the operand of CASE, computed once, equals a WHEN: as a variable after the program's own.
     fn equals(&mut self, value: &Value, ty: &DataType, when: &Expr) -> Result<bool> {
         let frame = self.host.state_mut().frame_mut()?;
         let (values, types) = (frame.values.clone(), frame.types.clone());
@@ -281,7 +281,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         result
     }
 
-    /// The value of an expression that stands in the program, so that its plan may be kept.
+    /// Computes the value of an expression that is part of the program, so that its plan may be kept.
     pub(super) fn value_of(&mut self, expr: &Expr) -> Result<(Value, DataType)> {
         let frame = self.host.state_mut().frame_mut()?;
         if let ExprKind::Param(slot) = expr.kind {
@@ -312,7 +312,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         found.ok_or_else(|| errors::Error::internal("an expression gave no value"))
     }
 
-    /// The value of an expression made for the moment.
+    /// Computes the value of an expression made for this one use.
     fn value_once(&mut self, expr: &Expr) -> Result<(Value, DataType)> {
         let values = self.host.state_mut().frame_mut()?.values.clone();
         let running = Running {
@@ -344,7 +344,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
         types::convert::to_bool(value, ty, &mut ctx)
     }
 
-    /// What reads or writes rows within a program is a statement of its own.
+    /// Runs `body` as a separate statement of the transaction, as a program's statements that read or write rows are.
     fn under_scope(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<Flow> {
         self.host.begin_scope();
         match body(self) {
@@ -365,7 +365,7 @@ impl<H: ProgramHost + ?Sized> Interpreter<'_, H> {
             bail!(COMMIT_NOT_ALLOWED_IN_SF_OR_TRG);
         }
         let values = self.host.state_mut().frame_mut()?.values.clone();
-        // What is rewritten from its text gets only its own.
+        // A statement that is rewritten from its text gets only its own text.
         let source = match &statement.statement {
             Statement::Show(_) | Statement::Describe(_) | Statement::Help(_) => {
                 statement.span.of(&self.loaded.source)

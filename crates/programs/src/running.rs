@@ -2,7 +2,7 @@
 
 use types::Value;
 
-/// Where a statement came from, which decides what it may be.
+/// Where a statement came from, which decides which statements are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// COM_QUERY.
@@ -13,7 +13,7 @@ pub enum Origin {
     Program,
 }
 
-/// What the dispatcher knows of the running statement.
+/// The dispatcher's facts about the running statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Running<'a> {
     /// The text that spans refer to.

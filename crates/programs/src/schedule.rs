@@ -9,16 +9,16 @@ use types::temporal::MICROS_PER_SECOND;
 /// Longest interval, in months or in seconds: the reference's.
 const STEP_MAX: u64 = 1_000_000_000;
 
-/// The last moment of a schedule, 3001-01-18 23:59:59 UTC: the reference's.
-pub(crate) const MOMENT_MAX: i64 = 32_536_771_199 * MICROS_PER_SECOND;
+/// The latest time of a schedule, 3001-01-18 23:59:59 UTC, as in the reference.
+pub(crate) const SCHEDULE_TIME_MAX: i64 = 32_536_771_199 * MICROS_PER_SECOND;
 
 /// A unit of intervals.
 pub(crate) struct Unit {
     pub(crate) unit: IntervalUnit,
     pub(crate) name: &'static str,
-    /// What each part of a value counts, in months or in seconds.
+    /// The length of each part of a value, in months or in seconds.
     parts: &'static [u64],
-    /// What stands between them.
+    /// The separators between them.
     separators: &'static str,
 }
 
@@ -76,7 +76,7 @@ fn counts_months(unit: IntervalUnit) -> bool {
     matches!(unit, Year | Quarter | Month | YearMonth)
 }
 
-/// The step that `text` says in a unit; 1542 when it is none.
+/// Parses the interval `text` in a unit; 1542 when it is invalid.
 pub(crate) fn read_step(text: &str, unit: &Unit) -> Result<EventStep> {
     let bad = || err!(EVENT_INTERVAL_NOT_POSITIVE_OR_TOO_BIG);
     let text = text.trim();
@@ -126,7 +126,7 @@ pub(crate) fn step_text(step: EventStep, name: &str) -> String {
     if unit.parts.len() > 1 { format!("'{text}'") } else { text }
 }
 
-/// The next moment at which an event that is enabled runs; `since`: what was before that is missed. `None`: never again.
+/// The next time at which an enabled event runs; runs before `since` are missed. `None`: never again.
 pub(crate) fn next_run(event: &Event, zone: &dyn ZoneRules, since_micros: i64) -> Option<i64> {
     let (step, starts, ends) = match &event.schedule {
         EventSchedule::At(at) => return event.executed_micros.is_none().then_some(*at),
@@ -154,9 +154,9 @@ fn next_by_months(starts: i64, step: i64, least: i64, zone: &dyn ZoneRules) -> O
     let mut count = ((months(wanted) - months(first)) / step).max(0);
     loop {
         // Beyond the calendar it never runs again.
-        let moment = zone.local_to_utc(first.add_months(count * step)?)?;
-        if moment >= least {
-            return Some(moment);
+        let time = zone.local_to_utc(first.add_months(count * step)?)?;
+        if time >= least {
+            return Some(time);
         }
         count += 1;
     }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(next(None, 0), Some(DAY));
         assert_eq!(next(Some(DAY), 0), Some(2 * DAY));
         assert_eq!(next(Some(DAY + 5), 0), Some(2 * DAY));
-        // What was missed is not made up for.
+        // Missed runs are not made up for.
         assert_eq!(next(Some(DAY), 10 * DAY + 5 * MICROS_PER_SECOND), Some(11 * DAY));
         let ends = Some(3 * DAY);
         let ending = |executed| next_run(&every(step, DAY, ends, executed), &Utc, 0);

@@ -20,9 +20,9 @@ use crate::schedule::next_run;
 const RUNNING_MAX: usize = 64;
 /// The clock may be set: it is looked at this often at least while an event is waited for.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// When what is due cannot begin, it is tried again after this time.
+/// When a due event cannot begin, it is tried again after this time.
 const RETRY_MICROS: i64 = MICROS_PER_SECOND / 4;
-/// How long a stopping server waits for events that were told to stop.
+/// How long a stopping server waits for events that were asked to stop.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 /// Sessions of events have numbers beyond those of connections, which have 32 bits.
 const FIRST_SESSION: u64 = 1 << 32;
@@ -39,7 +39,7 @@ struct State {
     sessions: u64,
 }
 
-/// What the scheduler shares with those who wake and stop it.
+/// State that the scheduler shares with the threads that wake and stop it.
 #[derive(Default)]
 pub struct EventScheduler {
     state: Mutex<State>,
@@ -49,7 +49,7 @@ pub struct EventScheduler {
 }
 
 impl EventScheduler {
-    /// Until the guard is dropped nobody else changes events. Whoever waits for it waits for a commit at most.
+    /// Until the guard is dropped no other thread changes events. A waiter waits for a commit at most.
     pub fn changing(&self) -> MutexGuard<'_, ()> {
         sys::blocking::blocking(|| self.definitions.lock())
     }
@@ -71,7 +71,7 @@ impl EventScheduler {
         }
     }
 
-    /// A number for a session that runs an event, and what stops it; `None` when no more may run now.
+    /// A number for a session that runs an event, and the token that stops it; `None` when no more may run now.
     fn begin(&self) -> Option<(u64, CancelToken)> {
         let mut state = self.state.lock();
         if state.stopping || state.running.len() >= RUNNING_MAX {
@@ -107,10 +107,10 @@ pub trait EventHost: Send + Sync {
     /// The zone in which an event's times are understood.
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
 
-    /// Runs an event in a session of its own with this number, which `cancel` stops.
+    /// Runs an event in a separate session with this number, which `cancel` stops.
     ///
     /// # Errors
-    /// What the event fails with.
+    /// Errors of the event.
     fn run_event(&self, event: &Event, session: u64, cancel: CancelToken) -> Result<()>;
 }
 
@@ -124,7 +124,7 @@ pub fn schedule_events(scheduler: Arc<EventScheduler>, host: Arc<dyn EventHost>)
     started.map(drop).map_err(|error| errors::Error::internal(error.to_string()))
 }
 
-/// What the scheduler's thread works with.
+/// State of the scheduler's thread.
 struct Scheduling {
     scheduler: Arc<EventScheduler>,
     host: Arc<dyn EventHost>,
@@ -160,7 +160,7 @@ impl Scheduling {
         }
     }
 
-    /// Begins what is due; returns when the next one is.
+    /// Begins the due events; returns the time of the next one.
     fn run_due_events(&self, since: i64, now: i64) -> Option<i64> {
         let snapshot = self.host.catalog().snapshot();
         let mut next: Option<i64> = None;
@@ -181,7 +181,7 @@ impl Scheduling {
         next
     }
 
-    /// Writes that an event runs and gives it a thread; returns when it is to be looked at again.
+    /// Records that an event runs and gives it a thread; returns when it is to be checked again.
     fn begin_event(
         &self,
         event: &Arc<Event>,

@@ -18,7 +18,7 @@ const PLANS_MAX: usize = 1024;
 /// Programs that may call each other.
 const CALLS_MAX: usize = 24;
 
-/// The programs of a session. `P`: a plan, `C`: what it was made under.
+/// The programs of a session. `P`: a plan, `C`: the context that it was made in.
 pub struct ProgramState<P, C> {
     /// Those that run, the innermost last.
     pub(crate) frames: Vec<Frame>,
@@ -30,10 +30,10 @@ pub struct ProgramState<P, C> {
     plans: HashMap<usize, KeptPlan<P, C>>,
 }
 
-/// A plan of a statement of a program, and what it was made under.
+/// A plan of a statement of a program, and the context that it was made in.
 struct KeptPlan<P, C> {
     plan: P,
-    /// So that the address stays what it is.
+    /// Keeps the address valid.
     _loaded: Arc<Loaded>,
     types: Arc<[DataType]>,
     context: C,
@@ -92,7 +92,7 @@ impl<P, C> ProgramState<P, C> {
         Ok(())
     }
 
-    /// A program that was read before from what `made` says.
+    /// The program that was loaded from `made` earlier.
     pub(crate) fn known(&self, made: &Made) -> Option<Arc<Loaded>> {
         self.loaded.get(&made.address()).filter(|known| known.is_made_from(made)).cloned()
     }

@@ -17,7 +17,7 @@ pub fn parse_options_of(mode: SqlMode, ignore_space: bool) -> ParseOptions<'stat
     }
 }
 
-/// The error of a text that is no statement.
+/// The error of a text that is not a statement.
 pub fn parse_error(error: &ParseError) -> Error {
     match &error.kind {
         ParseErrorKind::Syntax { near, line } => err!(PARSE_ERROR, near, line),

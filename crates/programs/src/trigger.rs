@@ -1,4 +1,4 @@
-//! Triggers: CREATE, DROP and SHOW CREATE TRIGGER, and what becomes of them when their tables change.
+//! Triggers: CREATE, DROP and SHOW CREATE TRIGGER, and how they follow changes of their tables.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub fn trigger_view(trigger: &Trigger) -> TriggerView {
     }
 }
 
-/// What table definitions take along: triggers go with a table that is dropped and follow one that is renamed. `None`: nothing.
+/// Extends edits of tables to their triggers: these are dropped with a table and follow one that is renamed. `None`: no change.
 ///
 /// # Errors
 /// 1435 when a table with triggers would move to another schema.
@@ -78,7 +78,7 @@ pub fn follow_tables(snapshot: &CatalogSnapshot, edits: &[Edit]) -> Result<Optio
             snapshot.apply(&follow)?;
             all.push(follow);
         }
-        // What this edit is refused for is found when it is done.
+        // The error of this edit is reported when it is carried out.
         if snapshot.apply(edit).is_err() {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ pub fn create_trigger<H: DefinitionHost + ?Sized>(
     host.check_writable()?;
     let table = host.find_table(&table_schema, &table_name)?;
     let _guard = host.lock_for_ddl(&[table.id])?;
-    // Under the lock it is what it will be.
+    // Under the lock the definition is final.
     let table = host.find_table(&table_schema, &table_name)?;
     let snapshot = host.snapshot();
     if let Some(known) = snapshot.trigger(&schema, &name) {
@@ -175,14 +175,14 @@ pub fn create_trigger<H: DefinitionHost + ?Sized>(
     };
     let mut edits = place(&snapshot, &mut trigger, create.order.as_ref())?;
     let trigger = Arc::new(trigger);
-    // What cannot be run is not kept: columns that do not exist are found now.
+    // A trigger that cannot run is not stored: columns that do not exist are found now.
     load_trigger(&|name| host.has_variable(name), &trigger, &table)?;
     edits.push(Edit::PutTrigger(trigger));
     edits.push(Edit::RenewTable(table.id));
     host.commit(&edits, sink)
 }
 
-/// What a trigger may be called, and what it may be made for.
+/// Checks the name of a trigger and the table that it is made for.
 fn check_trigger_names<H: DefinitionHost + ?Sized>(
     host: &H,
     schema: &str,
@@ -288,12 +288,12 @@ pub fn show_create_trigger<H: DefinitionHost + ?Sized>(
     send_row(host, sink, &columns, &row)
 }
 
-/// Moments of creation are shown to hundredths of a second.
+/// Rounds a time of creation to hundredths of a second, as it is shown.
 fn hundredths(micros: i64) -> i64 {
     micros - micros.rem_euclid(10_000)
 }
 
-/// What comes behind a trigger that goes moves up.
+/// Moves the triggers after a dropped one up.
 fn close_gap(snapshot: &CatalogSnapshot, gone: &Trigger) -> Vec<Edit> {
     let mut others = snapshot.triggers_of(&gone.schema, &gone.table);
     others.retain(|other| other.goes_with(gone) && other.order > gone.order);
@@ -302,7 +302,7 @@ fn close_gap(snapshot: &CatalogSnapshot, gone: &Trigger) -> Vec<Edit> {
     moved.map(|trigger| Edit::PutTrigger(Arc::new(trigger))).collect()
 }
 
-/// Gives a new trigger its place; what comes behind it moves on.
+/// Gives a new trigger its position; the triggers after it move down.
 fn place(
     snapshot: &CatalogSnapshot,
     trigger: &mut Trigger,

@@ -27,7 +27,7 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) type BootResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Runs the server program; returns when it was told to stop.
+/// Runs the server program; returns when it has stopped.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     match options::parse(arguments) {
         Ok(Request::Help) => {
@@ -107,7 +107,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
         }
     };
     let port = server.global_text("port");
-    // Recovery and reading the dictionary needed more than what comes now.
+    // Recovery and reading the dictionary needed more memory than normal operation.
     sys::mem::give_back_freed();
     server.start_events()?;
     info!(port, socket = %options.socket.display(), version = VERSION, "ready for connections");
@@ -136,10 +136,11 @@ fn write_pid(path: &Path) -> std::io::Result<()> {
 }
 
 type Listeners = Vec<Box<dyn RunningListener>>;
-/// The engines, and when opening them took long the listeners that answered meanwhile.
+/// The engines, and if opening them took long, the gate and its listeners.
 type Opened = (Engines, Option<(Arc<RecoveryGate>, Listeners)>);
 
-/// Opens storage. When that takes longer than clients like to try again, connections are accepted and told how far it is. `None`: shutdown was requested.
+/// Opens storage. When that takes longer than clients like to retry, connections are accepted and may ask how far recovery is. `None`:
+/// shutdown was requested.
 fn open_engines(
     options: &Options,
     directory: &DataDirectory,
@@ -164,7 +165,7 @@ fn open_engines(
         io_uring: options.io_uring,
         io_times: directory.io_times.clone(),
     };
-    // A new directory has nothing to recover: whoever can connect can work.
+    // A new directory has nothing to recover: a client that can connect can work.
     let is_new = !files::exists(&storage.directory);
     let opening = Arc::new(Opening::default());
     let (result, told) = (opening.clone(), state.clone());
@@ -279,7 +280,7 @@ fn make_server(
     Ok(server)
 }
 
-/// Who administers a data directory that is new.
+/// The administrator account of a new data directory.
 fn root_account(
     options: &Options,
     directory: &DataDirectory,

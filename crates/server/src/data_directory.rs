@@ -38,7 +38,7 @@ impl DataDirectory {
         Ok(DataDirectory { path, io_times: Arc::default(), _lock: lock })
     }
 
-    /// The operating system's user who owns it, and so administers the server.
+    /// The operating system's user that owns it, and so administers the server.
     pub(crate) fn owner(&self) -> Option<String> {
         sys::process::owner_name(&self.path).ok().flatten()
     }

@@ -17,7 +17,7 @@ use crate::recovery::{RecoveryState, RecoveryView};
 
 /// Least memory for pages, bytes.
 const POOL_BYTES_MIN: usize = 5 << 20;
-/// Without an option, one part in so many of the memory that the process may use is for pages.
+/// Without an option, the buffer pool gets the memory that the process may use divided by this.
 const POOL_SHARE: u64 = 4;
 
 /// Memory for pages when no option says how much.
@@ -55,7 +55,7 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Opens all engines; the durable one recovers what a crash left.
+    /// Opens all engines; the durable one recovers from a crash.
     ///
     /// # Errors
     /// I/O, damaged files.
@@ -112,7 +112,7 @@ impl Engines {
         all
     }
 
-    /// What brings them into the registry.
+    /// The plugin that registers them.
     pub(crate) fn plugin(&self) -> Box<dyn Plugin> {
         Box::new(EnginePlugin(self.clone()))
     }

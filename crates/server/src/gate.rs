@@ -1,6 +1,6 @@
-//! Connections while storage is being recovered: they are accepted, may ask how far it is, and are sent away from everything else.
+//! Connections while storage is being recovered: they are accepted, may ask how far it is, and are refused everything else.
 //!
-//! Until storage is open the gate leads to a small server of its own, without accounts and tables, whose engine only tells of recovery.
+//! Until storage is open the gate leads to a small separate server, without accounts and tables, whose engine only reports recovery.
 //! Only the administrator is let in. Sessions opened then never reach storage: once it is open they are asked to connect again.
 
 use std::sync::{Arc, OnceLock};
@@ -17,10 +17,10 @@ use crate::recovery::RecoveryState;
 
 /// Statements that a session may run while storage is closed.
 const ALLOWED: [&str; 5] = ["SELECT", "SHOW", "SET", "DO", "SHUTDOWN"];
-/// What shows how far recovery is; answered also after it is over.
+/// The table that shows how far recovery is; it can be read also after recovery.
 const PROGRESS_TABLE: &str = "recovery_progress";
 
-/// Opens sessions of whichever server there is.
+/// Opens sessions of the recovered server, or before recovery ends of the waiting one.
 pub(crate) struct RecoveryGate {
     waiting: Arc<Server>,
     open: OnceLock<Arc<Server>>,
@@ -61,7 +61,7 @@ impl RecoveryGate {
     }
 }
 
-/// What listeners are given: the gate, and a way to hand itself to sessions.
+/// The session factory of the listeners: the gate, shared so that sessions can hold it too.
 pub(crate) struct Entrance(pub(crate) Arc<RecoveryGate>);
 
 impl SessionFactory for Entrance {
@@ -124,7 +124,7 @@ struct WaitingSession {
     inner: Box<dyn SessionHandle>,
 }
 
-/// The first word of a statement, behind comments and parentheses.
+/// The first word of a statement, after comments and parentheses.
 fn first_word(sql: &str) -> &str {
     let mut rest = sql;
     loop {
@@ -151,7 +151,7 @@ impl WaitingSession {
         ALLOWED.iter().any(|allowed| word.eq_ignore_ascii_case(allowed))
     }
 
-    /// A schema or table that is not found here may well be in storage.
+    /// Replaces the error of a schema or table that is not found: it may well be in storage.
     fn explain(&self, error: Error) -> Error {
         let missing = [ErrorCode::NO_SUCH_TABLE, ErrorCode::BAD_DB_ERROR, ErrorCode::NO_DB_ERROR];
         match missing.contains(&error.code()) {
@@ -253,7 +253,7 @@ impl SessionHandle for WaitingSession {
     }
 }
 
-/// Passes results on, and says why a table is not there.
+/// Forwards results, and says why a table is missing.
 struct Explaining<'s> {
     sink: &'s mut dyn ResultSink,
     refusal: Error,

@@ -1,6 +1,6 @@
 //! The error log: one line for each event with time, level, target, message and fields.
 //!
-//! Never writes what a client sent beyond what the event names itself.
+//! Never writes data sent by a client beyond the fields of the event.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use types::{FixedOffset, ZoneRules};
 
-/// Before what the process's mask takes away.
+/// Before the process's umask is applied.
 const FILE_MODE: u32 = 0o666;
 
 enum Output {

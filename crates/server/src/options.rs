@@ -1,6 +1,6 @@
 //! The command line and option files: `--name=value`, where `-` and `_` are the same in names.
 //!
-//! Every system variable that can be set at start is an option; what is not recognised here is passed on as one. Knows no
+//! Every system variable that can be set at start is an option; an option not recognised here is passed on as one. Knows no
 //! variable's type: the session layer converts and refuses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,11 +13,11 @@ use types::{DateTime, TemporalMode};
 /// Sections of an option file that are read.
 const SECTIONS: [&str; 3] = ["mysqld", "server", "squalld"];
 
-/// What the log takes without an option, as `log_error_verbosity`: notes, so that it tells what a start did.
+/// The default of `log_error_verbosity`: notes, so that the log shows the steps of a start.
 const VERBOSITY_DEFAULT: u8 = VERBOSITY_NOTES;
 const VERBOSITY_NOTES: u8 = 3;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub(crate) const HELP: &str = "\
 Usage: squalld [--NAME=VALUE]...
 
@@ -47,7 +47,7 @@ Usage: squalld [--NAME=VALUE]...
 Every system variable that can be set at start is also an option: --NAME=VALUE.
 ";
 
-/// What the command line asks for.
+/// The request of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Print help.
@@ -73,7 +73,7 @@ pub(crate) struct Options {
     pub(crate) in_memory: bool,
     /// Syncs do nothing.
     pub(crate) unsafe_no_sync: bool,
-    /// A damaged log is given up from the damage on.
+    /// A damaged log is discarded from the damage on.
     pub(crate) open_up_to_log_damage: bool,
     /// Memory for pages.
     pub(crate) pool_bytes: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Options {
     pub(crate) variables: Vec<(String, String)>,
 }
 
-/// What the data directory is made from.
+/// The source of a restored data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestoreOptions {
     pub(crate) backup: PathBuf,
@@ -110,13 +110,13 @@ impl RestoreOptions {
         Ok(Some(RestoreOptions {
             backup: PathBuf::from(backup),
             archive: archive.map(PathBuf::from),
-            until: until.map_or(Ok(RestoreUntil::End), moment)?,
+            until: until.map_or(Ok(RestoreUntil::End), restore_until)?,
         }))
     }
 }
 
 /// A position, or a time in UTC.
-fn moment(text: &str) -> Result<RestoreUntil, String> {
+fn restore_until(text: &str) -> Result<RestoreUntil, String> {
     if let Ok(position) = text.parse() {
         return Ok(RestoreUntil::Position(position));
     }
@@ -133,7 +133,7 @@ fn moment(text: &str) -> Result<RestoreUntil, String> {
     }
 }
 
-/// Reads the command line; the message says what is wrong with it.
+/// Parses the command line; the error message says what is wrong with it.
 pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Request, String> {
     let mut given: Vec<(String, String)> = Vec::new();
     let mut arguments = arguments.peekable();
@@ -294,7 +294,7 @@ impl Options {
     }
 }
 
-/// Options that are no system variables.
+/// Options that are not system variables.
 const OWN: [&str; 17] = [
     "restore_from",
     "restore_archive",
@@ -315,7 +315,7 @@ const OWN: [&str; 17] = [
     "pid_file",
 ];
 
-/// What is left for the session layer. Port and paths are told to it as they turn out.
+/// The options left for the session layer. It gets the port and paths once they are known.
 fn variables_of(given: &[(String, String)]) -> Vec<(String, String)> {
     let is_variable = |(name, _): &&(String, String)| {
         !OWN.contains(&name.as_str()) && name != "log_error_verbosity"

@@ -16,7 +16,7 @@ use tracing::info;
 /// The log has a line each time this has passed.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// What was told last.
+/// The latest state reported.
 pub(crate) struct RecoveryState {
     percent: AtomicU8,
     stats: Mutex<Vec<EngineStat>>,

@@ -1,6 +1,6 @@
-//! `--restore-from`: a new data directory from a backup, with the log that was archived since, up to a moment.
+//! `--restore-from`: a new data directory from a backup, with the log that was archived since, up to a point in time.
 //!
-//! The files are copied and the log is cut; then storage is opened and closed once, so that what the user is told to be there has been
+//! The files are copied and the log is cut; then storage is opened and closed once, so that the data reported as restored has been
 //! recovered and can be read.
 
 use std::path::Path;
@@ -77,7 +77,7 @@ fn copy(wanted: &RestoreOptions, storage: &Path, io_times: &Arc<IoTimes>) -> Boo
             }
         });
     if restored.is_err() && was_empty {
-        // So that another attempt finds room. The error tells more than one of the cleaning up.
+        // So that another attempt finds space. The first error says more than one of the cleanup.
         for name in target.list()? {
             let _ = target.remove(&name);
         }

@@ -1,4 +1,4 @@
-//! How the server is told to stop: signals and SHUTDOWN.
+//! Requests to stop the server: signals and SHUTDOWN.
 
 use std::io;
 use std::sync::Arc;

@@ -49,7 +49,7 @@ impl Session {
         self.send_ok(sink, OkInfo::default())
     }
 
-    /// Lends what statements about accounts may know of the session.
+    /// Lends the facts about the session that statements about accounts need.
     fn account_statement<T>(
         &mut self,
         run: impl FnOnce(&mut AccountStatement<'_>) -> Result<T>,
@@ -76,7 +76,7 @@ impl Session {
     }
 }
 
-/// How passwords that were made are told.
+/// The columns of the result with generated passwords.
 fn password_columns() -> [ColumnMeta; 4] {
     let text = |name: &str, chars| {
         let ty = DataType::varchar(chars, CollationId::UTF8MB4_0900_AI_CI);

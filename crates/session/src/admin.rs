@@ -186,7 +186,7 @@ pub(crate) fn run_rewritten(
     Ok(())
 }
 
-/// SHOW statements about accounts, which are no view on a table.
+/// SHOW statements about accounts, which are not views of a table.
 fn show_directly(
     session: &mut Session,
     kind: &ShowKind,
@@ -349,7 +349,7 @@ pub(crate) fn run_explain(
     session.run_planned_statement(&Statement::Explain(Box::new(formatted)), running, sink)
 }
 
-/// EXPLAIN FOR CONNECTION: the plan that this session would choose for what another one runs, in that one's schema.
+/// EXPLAIN FOR CONNECTION: the plan that this session would choose for another session's statement, in that session's schema.
 ///
 /// # Errors
 /// 1094, 1045, and 3012 when it runs nothing that has a plan.

@@ -1,5 +1,5 @@
-//! EXPLAIN FORMAT=JSON, and EXPLAIN ANALYZE: the statement runs with every operator measured, its rows go nowhere, and the plan
-//! is shown with what it did.
+//! EXPLAIN FORMAT=JSON, and EXPLAIN ANALYZE: the statement runs with every operator measured, its rows are discarded, and the plan
+//! is shown with the measurements.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::session::Session;
 use crate::sink::NoRows;
 use programs::Running;
 
-/// How often the plan is made anew because definitions changed under it.
+/// Maximum number of times that the plan is made again because definitions changed.
 const REPLAN_MAX: usize = 16;
 
-/// Runs the statement and describes what each operator did.
+/// Runs the statement and describes the work of each operator.
 pub(crate) fn explain_analyze(
     session: &mut Session,
     explain: &Explain,

@@ -1,5 +1,5 @@
-//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: what the engine writes goes to a directory that this statement makes, and that goes
-//! with it when it fails.
+//! BACKUP DATABASE TO and CLONE LOCAL DATA DIRECTORY: the engine writes to a directory that this statement creates, and that is
+//! removed when it fails.
 
 use ::accounts::PrivilegeChecks;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ const FILE_MODE: u32 = 0o600;
 /// Where a data directory has the files of the engine.
 const STORAGE: &str = "storage";
 
-/// What the copy is for.
+/// The purpose of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backup {
     /// BACKUP: to be restored from.
@@ -60,7 +60,7 @@ pub(crate) fn run_backup(
             target.sync().map_err(|error| file_error(3, "Error writing", &path, &error))
         });
         if ended.is_err() {
-            // The error of the copy tells more than one of the cleaning up.
+            // The error of the copy says more than one of the cleanup.
             let _ = files::remove_directory(&path);
         }
         ended

@@ -1,4 +1,4 @@
-//! The way of a text through the plan cache: normalise, look up, bind the lifted literals. Also what planning asks of statistics.
+//! A text's path through the plan cache: normalise, look up, bind the lifted literals. Also the statistics that planning needs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Session {
         self.temporary.is_empty() && !self.transactions.reads_lock(&self.settings)
     }
 
-    /// Runs the first statement of `text` by the plan cache; `None` when it must be parsed as it stands.
+    /// Runs the first statement of `text` by the plan cache; `None` when it must be parsed unchanged.
     pub(crate) fn run_cached(
         &mut self,
         text: &[u8],
@@ -105,7 +105,7 @@ impl Session {
         let lifting = ParseOptions { lift: Some(&lifted), ..options.clone() };
         let parsed = syntax::parse_bytes(text, &lifting);
         self.lifted.spans = lifted;
-        // Texts that are wrong, and literals that stand where no parameter may: the plain way knows what to say.
+        // Invalid texts, and literals where no parameter is allowed: the plain path reports the error.
         let Ok((statement, _)) = parsed else { return Ok(None) };
         let plannable = match &statement {
             Statement::Query(query) => crate::query::find_into(query).is_none(),

@@ -17,7 +17,7 @@ pub(crate) fn allowed_path(globals: &Globals, name: &str) -> Option<PathBuf> {
     if directory.as_os_str().is_empty() {
         return Some(path);
     }
-    // A link may lead out of the directory: what it leads to counts, or its folder while there is no such file.
+    // A link may lead out of the directory: its target counts, or the target's folder while no such file exists.
     let real = canonical(&path).or_else(|_| canonical(path.parent().unwrap_or(&path))).ok()?;
     canonical(&directory).is_ok_and(|directory| real.starts_with(directory)).then_some(path)
 }

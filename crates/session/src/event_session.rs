@@ -63,7 +63,7 @@ impl Session {
     /// Runs an event's body.
     ///
     /// # Errors
-    /// What the body fails with.
+    /// Errors of the body.
     pub(crate) fn run_event(&mut self, event: &Event) -> Result<()> {
         self.begin_command("Execute", event.body.as_bytes());
         self.begin_statement();

@@ -1,4 +1,4 @@
-//! What protocols ask of the server: log-ins, sessions, and a few facts.
+//! The server's services to protocols: log-ins, sessions, and a few facts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the server and a connection answer to who describes them.
+//! Facts about the server and a connection for the crate that describes them.
 
 use std::sync::Arc;
 

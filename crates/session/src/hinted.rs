@@ -115,7 +115,7 @@ impl Session {
     }
 }
 
-/// Sets one variable; what cannot be set is a warning.
+/// Sets one variable; a variable that cannot be set causes a warning.
 fn set_hinted(services: &mut Services, conditions: &mut Diagnostics, name: &str, value: &str) {
     let server = services.server.clone();
     let definitions = &server.globals.definitions;

@@ -23,7 +23,7 @@ const BUCKETS_MAX: u64 = 1024;
 /// Different values that are looked at one by one; neighbours become one beyond.
 const SPANS_MAX: usize = 32 * 1024;
 
-/// What UPDATE HISTOGRAM was asked for.
+/// The options of UPDATE HISTOGRAM.
 #[derive(Clone, Copy)]
 struct Wanted {
     buckets_max: u32,
@@ -77,7 +77,7 @@ pub(crate) fn change_histograms(
     send_rows(sink, &outcome_columns(), &rows, &state)
 }
 
-/// What to say of each column, or of the table.
+/// Changes histograms; returns the result messages for each column, or for the table.
 fn change_histograms_of(
     session: &mut Session,
     schema: &Arc<str>,
@@ -163,7 +163,7 @@ fn put_histograms(
     session.server.catalog.commit_alone(&[edit], &cancel).map(drop)
 }
 
-/// ANALYZE TABLE: what was asked to be kept up to date is made anew.
+/// ANALYZE TABLE: rebuilds the histograms with AUTO UPDATE.
 pub(crate) fn renew_histograms(session: &mut Session, table: &Table) -> Result<()> {
     let mut changes = Vec::new();
     for column in &table.columns {
@@ -290,7 +290,7 @@ fn joined(spans: Vec<Span>) -> Vec<Span> {
     out
 }
 
-/// How many buckets it takes when none, but for single spans, has more than `rows_max` rows.
+/// The number of buckets needed when none, except for single spans, has more than `rows_max` rows.
 fn buckets_needed(spans: &[Span], rows_max: u64) -> usize {
     let (mut buckets, mut rows) = (0, 0);
     for span in spans {

@@ -57,7 +57,7 @@ impl LiftedLiterals {
     }
 }
 
-/// What of a value's type decides a plan, in a few bits: texts by the power of two that holds them.
+/// The part of a value's type that affects a plan, in a few bits: texts by the power of two that holds them.
 fn type_class(value: &Value) -> u64 {
     match value {
         Value::Bytes(bytes) => 2 + u64::from((bytes.len().max(64) as u32).next_power_of_two()),

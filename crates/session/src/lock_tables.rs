@@ -26,7 +26,7 @@ pub(crate) struct LockedTables {
     pub(crate) global_read: Option<MetadataGuard>,
 }
 
-/// What LOCK TABLES locked under one name.
+/// A table that LOCK TABLES locked under one name.
 #[derive(Clone, Debug)]
 pub(crate) struct LockedTable {
     /// The table; `None` for a view.
@@ -38,7 +38,7 @@ pub(crate) struct LockedTable {
 }
 
 impl Session {
-    /// LOCK TABLES. What was locked before is released; the transaction was committed by the dispatcher.
+    /// LOCK TABLES. Earlier locks are released; the dispatcher has committed the transaction.
     pub(crate) fn lock_tables(
         &mut self,
         tables: &[LockTable],
@@ -54,7 +54,7 @@ impl Session {
         self.send_ok(sink, OkInfo::default())
     }
 
-    /// Locks tables; views stand for the tables that they read.
+    /// Locks tables; a view locks the tables that it reads.
     pub(crate) fn take_table_locks(&mut self, tables: &[LockTable]) -> Result<()> {
         let view = self.view();
         let (mut locked, mut behind): (Vec<LockedTable>, Vec<LockedTable>) = Default::default();
@@ -137,7 +137,7 @@ impl LockedTables {
         self.tables.is_some()
     }
 
-    /// Takes over what LOCK TABLES has locked.
+    /// Stores the locks of LOCK TABLES.
     fn put(&mut self, tables: Vec<LockedTable>, guard: MetadataGuard) {
         self.guards.push(guard);
         self.tables = Some(tables);
@@ -226,7 +226,7 @@ impl LockedTables {
         }
     }
 
-    /// After a definition changed: forgets what was locked of tables that are gone, learns new names, and locks what took the
+    /// After a definition changed: forgets locked tables that are gone, learns new names, and locks the table that took the
     /// place of a locked table.
     pub(crate) fn renew(
         &mut self,
@@ -266,7 +266,7 @@ impl LockedTables {
     }
 }
 
-/// What the names of a statement mean.
+/// Meaning of the names of a statement.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) view: &'a CatalogView,
@@ -312,7 +312,7 @@ impl LockedTable {
     }
 }
 
-/// The tables behind a view are locked as it is.
+/// The tables that a view reads are locked in the same mode as the view.
 fn tables_of_view(
     planner: &Planner<'_>,
     view: &catalog::View,

@@ -190,7 +190,7 @@ fn information_table(
     }
 }
 
-/// What is wrong with a table; nothing when all is well.
+/// Returns the faults of a table; empty when it is in order.
 fn maintain_one(
     session: &mut Session,
     kind: MaintenanceKind,
@@ -256,8 +256,8 @@ fn maintain_one(
     Ok(faults)
 }
 
-/// ANALYZE TABLE: statistics are made anew, and plans that were chosen by the old ones go: they are of a version of the table that
-/// is over.
+/// ANALYZE TABLE: statistics are rebuilt, and plans chosen by the old ones are discarded: they belong to a version of the table that
+/// is replaced.
 fn analyze_table(session: &mut Session, table: &Table) -> Result<()> {
     let cancel = session.shared.cancel.clone();
     let engine = session.transactions.engine(&table.engine)?;

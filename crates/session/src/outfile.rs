@@ -20,7 +20,7 @@ use programs::Running;
 /// Files are for the server's user and group.
 const FILE_MODE: u32 = 0o640;
 
-/// Runs a SELECT whose rows go to a file; without a format, one row as it is.
+/// Runs a SELECT whose rows go to a file; without a format, one row unformatted.
 pub(crate) fn select_into_file(
     session: &mut Session,
     statement: &Statement,

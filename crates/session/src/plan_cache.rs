@@ -1,7 +1,7 @@
 //! Compiled statements shared by all sessions, found by their normalised text and everything else that a plan depends on.
 //!
 //! A hit writes nothing shared: readers load a shard's map, and count in memory of their own session (`FrontCache`). Bounded in
-//! bytes; a clock hand evicts what nobody used since it came by last.
+//! bytes; a clock hand evicts entries that were not used since its last round.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const SHARDS: usize = 64;
 const LIMIT_STEP_BYTES: usize = 1 << 20;
 /// Entries of a session's own front.
 const FRONT_SLOTS: usize = 8;
-/// Hits that a front counts before it tells the shared entry.
+/// Hits that a front counts before it adds them to the shared entry.
 const FRONT_HITS: u32 = 64;
 
 /// Everything that a plan depends on besides the catalog version, which is checked apart.
@@ -49,7 +49,7 @@ pub(crate) struct PlanSettings {
     pub(crate) max_join_size: Option<u64>,
 }
 
-/// What a kept plan was made under.
+/// The context that a cached plan was made in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlanContext {
     pub(crate) database: Option<Arc<str>>,
@@ -85,7 +85,7 @@ impl PlanKey {
 /// A cached plan.
 pub(crate) struct Entry {
     key: PlanKey,
-    /// One of the texts that it stands for: digests may collide, so texts are compared before a plan is shared.
+    /// One of the texts that it serves: digests may collide, so texts are compared before a plan is shared.
     text: Box<[u8]>,
     literals: Box<[LiteralSpan]>,
     planned: Arc<Planned>,

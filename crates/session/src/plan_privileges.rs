@@ -1,4 +1,4 @@
-//! Whether an account may do what a plan does.
+//! Checks that an account has the privileges that a plan needs.
 
 use ::accounts::PrivilegeChecks;
 use binder::{PrivilegeKind, RequiredPrivilege};
@@ -9,7 +9,7 @@ use crate::planned::{Planned, privilege_of};
 use crate::session::Session;
 
 impl Session {
-    /// Whether the account may do what the plan does.
+    /// Checks that the account has the privileges that the plan needs.
     pub(crate) fn check_plan_privileges(&self, planned: &Planned) -> Result<()> {
         if self.privileges.global().contains(planned.privilege_mask)
             && planned.privileges.iter().all(|needed| needed.definer.is_none())
@@ -36,7 +36,7 @@ impl Session {
     }
 }
 
-/// Whether an account with these privileges may do what is needed; `session` words refusals.
+/// Checks that these privileges include the needed one; `session` words refusals.
 fn check_privilege(
     session: &impl PrivilegeChecks,
     view: &CatalogView,

@@ -1,4 +1,4 @@
-//! A statement that is ready to run, and what must hold before it may.
+//! A statement that is ready to run, and its preconditions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,10 +38,10 @@ pub(crate) struct Planned {
     pub(crate) access_counters: Vec<Counter>,
     /// Tables as they were when it was bound.
     pub(crate) tables: Vec<Arc<Table>>,
-    /// What the metadata locks are asked for.
+    /// Tables whose metadata locks it needs.
     pub(crate) uses: Vec<(TableId, Usage)>,
     pub(crate) privileges: Vec<RequiredPrivilege>,
-    /// All of `privileges` together: who holds them globally needs no closer look.
+    /// The union of `privileges`: an account that holds them globally needs no further check.
     pub(crate) privilege_mask: PrivilegeSet,
     pub(crate) parameters: Vec<DataType>,
     pub(crate) version: CatalogVersion,
@@ -50,7 +50,7 @@ pub(crate) struct Planned {
     pub(crate) wants_literals: bool,
     /// Programs that run while it runs.
     pub(crate) programs: Vec<binder::StoredProgram>,
-    /// Tables whose rows it changes itself.
+    /// Tables whose rows it changes directly.
     pub(crate) targets: Vec<TableId>,
     /// Warnings 1287 of each execution.
     pub(crate) deprecations: Vec<&'static str>,
@@ -68,13 +68,13 @@ pub(crate) struct Planned {
     pub(crate) text_bytes: usize,
 }
 
-/// Bytes that a small plan takes besides what depends on its text.
+/// Bytes that a small plan takes besides the part that depends on its text.
 const PLAN_BYTES_BASE: usize = 2048;
 /// Bytes of plan for each byte of text, roughly.
 const PLAN_BYTES_PER_TEXT: usize = 24;
 
 impl Planned {
-    /// What is said of a statement's text: with every execution, or when it is prepared.
+    /// Raises notices about a statement's text: with every execution, or when it is prepared.
     pub(crate) fn raise_notices(&self, diagnostics: &mut Diagnostics) {
         let deprecated = errors::ErrorCode::WARN_DEPRECATED_SYNTAX;
         let deprecations = self.deprecations.iter().map(|text| (deprecated, (*text).to_owned()));
@@ -111,7 +111,7 @@ fn is_program_current(program: &binder::StoredProgram, snapshot: &CatalogSnapsho
     }
 }
 
-/// The privilege behind a kind of use.
+/// The privilege that a kind of use needs.
 pub(crate) fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
     match kind {
         PrivilegeKind::Select => PrivilegeSet::SELECT,
@@ -121,7 +121,7 @@ pub(crate) fn privilege_of(kind: PrivilegeKind) -> PrivilegeSet {
     }
 }
 
-/// What binding finds out besides the plan.
+/// Results of binding besides the plan.
 pub(crate) struct BoundContext {
     pub(crate) uncacheable: bool,
     pub(crate) wants_literals: bool,
@@ -138,7 +138,7 @@ pub(crate) struct BoundContext {
     pub(crate) text_bytes: usize,
 }
 
-/// Puts a compiled statement together with what must hold before it runs.
+/// Combines a compiled statement with its preconditions.
 pub(crate) fn planned(
     statement: &Statement,
     plan: &Plan,

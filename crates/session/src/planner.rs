@@ -92,7 +92,7 @@ impl Session {
 }
 
 impl Planner<'_> {
-    /// By what the plans of a prepared text are found.
+    /// The key of a prepared text's plans.
     pub(crate) fn prepared_key(&self, text: &PreparedText, types: u64) -> PlanKey {
         PlanKey {
             digest: text.digest(self.server.digest_seed),
@@ -151,7 +151,7 @@ impl Planner<'_> {
         Ok(Arc::new(planned(statement, &plan, &flags, program, context)))
     }
 
-    /// Binds a statement: its logical plan, and what else is known of it.
+    /// Binds a statement; returns its logical plan and the other results of binding.
     pub(crate) fn bind_in_view(
         &self,
         view: &CatalogView,
@@ -195,7 +195,7 @@ impl Planner<'_> {
         Ok((bound.plan, context))
     }
 
-    /// What the names of a statement mean, as changes of its text.
+    /// The resolved names of a statement, as changes of its text.
     pub(crate) fn spelled_names(
         &self,
         statement: &Statement,

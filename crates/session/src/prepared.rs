@@ -28,7 +28,7 @@ const SLOT_BITS: u32 = 20;
 const SLOTS_MAX: usize = (1 << SLOT_BITS) - 1;
 /// Plans that a session keeps a reference to.
 const HOT_PLANS: usize = 32;
-/// Stands for the types of a statement that is only described.
+/// In place of the types of a statement that is only described.
 const DESCRIBED: u64 = u64::MAX;
 
 /// Rows of an open cursor.
@@ -45,7 +45,7 @@ struct Slot {
     generation: u32,
 }
 
-/// A plan that the session used not long ago, with what it was made for.
+/// A plan that the session used recently, with the key that it was made for.
 struct HotPlan {
     id: u32,
     types: Vec<DataType>,
@@ -143,7 +143,7 @@ impl PreparedStatements {
     }
 }
 
-/// Slot and generation of a statement id; the slot of id 0 is none.
+/// Slot and generation of a statement id; the slot of id 0 does not exist.
 fn place_of(id: u32) -> (usize, u32) {
     (((id & (SLOTS_MAX as u32)) as usize).wrapping_sub(1), id >> SLOT_BITS)
 }
@@ -155,7 +155,7 @@ impl Server {
         let count = self.prepared_count.load(Ordering::Relaxed);
         let limit_bytes = self.globals.integer("prepared_stmt_memory_limit");
         let used = self.prepared_texts.bytes() as u64 + count * size_of::<Slot>() as u64;
-        // Plans give way to texts; what is left when no plan is cached must be within the limit.
+        // Plans give way to texts; the use without any cached plan must be within the limit.
         if count >= limit || used + text.size_bytes() as u64 > limit_bytes {
             bail!(MAX_PREPARED_STMT_COUNT_REACHED, limit.min(count));
         }
@@ -222,7 +222,7 @@ impl Session {
             None
         };
         let (text, planned) = match known {
-            // Somebody has it already: what it looks like is likely in the cache.
+            // Another session has it already: its description is likely in the cache.
             Some(known) => {
                 let planned = self.find_described(&known)?;
                 (PreparedText::clone(&known), planned)
@@ -654,7 +654,7 @@ fn described_types(text: &PreparedText) -> u64 {
     if text.parameters == 0 { hash_of_types(&[]) } else { DESCRIBED }
 }
 
-/// All that tells types apart, in one number.
+/// A hash of everything that distinguishes types.
 fn hash_of_types(types: &[DataType]) -> u64 {
     types.iter().fold(types.len() as u64, |hash, ty| {
         let shape = u64::from(ty.length) << 32

@@ -10,7 +10,7 @@ use sys::sync::atomic::{AtomicUsize, Ordering};
 /// Shards, so that sessions that prepare at the same time seldom meet.
 const SHARDS: usize = 64;
 
-/// What is kept of a prepared statement: everything else can be made from it.
+/// The kept data of a prepared statement: everything else can be made from it.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedText {
     pub(crate) source: Box<[u8]>,
@@ -45,7 +45,7 @@ impl PreparedText {
 
     /// Bytes that it takes with its places in tables and allocations.
     pub(crate) fn size_bytes(&self) -> usize {
-        // Two counts before the value, a place in the table with room for growth, and what allocations round up to.
+        // Two counts before the value, a slot in the table with room for growth, and the rounding of allocations.
         let kept = if matches!(self.execution, PreparedExecution::Kept(_)) {
             size_of::<Statement>()
         } else {

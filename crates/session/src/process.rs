@@ -1,4 +1,4 @@
-//! What other sessions may know of a session: who it is, what it runs, how to stop it.
+//! A session as other sessions see it: its account, its running statement, and how to stop it.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::status::{Counter, NAMES, SessionCounters};
 
 /// Bytes of a running statement that the process list keeps.
 const INFO_BYTES_MAX: usize = 64 * 1024;
-/// A text buffer larger than this is given back when its statement ends.
+/// A text buffer larger than this is freed when its statement ends.
 const INFO_BYTES_KEPT: usize = 1024;
 /// Bytes of connection attributes that are kept: names and values.
 const ATTRIBUTE_BYTES_MAX: usize = 512;
 
-/// What a session does.
+/// The current activity of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     pub(crate) database: Option<Arc<str>>,
@@ -47,7 +47,7 @@ pub(crate) struct SessionShared {
 }
 
 impl SessionShared {
-    /// A command begins. What was to stop the one before is forgotten first: whoever sees this one run may stop it.
+    /// Begins a command. Clears a stop request for the previous one first: a session that sees this one run may stop it.
     pub(crate) fn begin(&self, command: &'static str, text: &[u8], now_micros: i64) {
         self.cancel.reset_statement();
         let mut activity = self.activity.lock();
@@ -85,7 +85,7 @@ fn wait_name(wait: Wait) -> &'static str {
     }
 }
 
-/// As many of a client's attributes as fit into what is kept of them; what did not fit is counted in one more, as the reference does.
+/// As many of a client's attributes as fit the limit; those that do not fit are counted in one more attribute, as in the reference.
 pub(crate) fn kept_attributes(attributes: &[(String, String)]) -> Arc<[(String, String)]> {
     let bytes = |(name, value): &(String, String)| name.len() + value.len();
     let mut left = ATTRIBUTE_BYTES_MAX;

@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::session::Session;
 use programs::Running;
 
-/// What a call puts aside and gets back.
+/// The state that a call saves and restores.
 pub(crate) struct Outside {
     sql_mode: SqlMode,
     database: Option<Arc<str>>,
@@ -73,7 +73,7 @@ impl ProgramSession<'_> {
         }
     }
 
-    /// The current schema, which may be gone meanwhile.
+    /// Sets the current schema, which may have been dropped in the meantime.
     fn move_to_schema(&mut self, schema: Option<Arc<str>>) {
         let snapshot = self.session.server.catalog.snapshot();
         let known = schema.as_deref().and_then(|name| snapshot.schema(name));

@@ -1,4 +1,4 @@
-//! Statements that have a plan: binding, planning, running, and reporting what they did.
+//! Statements that have a plan: binding, planning, running, and reporting their outcome.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use programs::Running;
 const LONG_PLAN_ROWS: u64 = 20_000;
 /// Bytes that one statement may hold.
 const STATEMENT_MEMORY_BYTES: usize = 1 << 30;
-/// How often a plan is made anew because definitions changed under it.
+/// Maximum number of times that a plan is made again because definitions changed.
 const REPLAN_MAX: usize = 16;
 
 impl Session {
@@ -69,7 +69,7 @@ impl Session {
         self.run_to_client(&planned, running.parameters, sink)
     }
 
-    /// Makes a plan whose tables are as it knows them, with their metadata locks taken.
+    /// Makes a plan from current definitions of its tables, with their metadata locks taken.
     pub(crate) fn plan_and_lock(
         &mut self,
         statement: &Statement,
@@ -288,7 +288,7 @@ impl Session {
         outcome
     }
 
-    /// Counts what was done, and takes back what held for one statement only.
+    /// Counts the work done, and resets settings that held for one statement only.
     fn after_program(&mut self, planned: &Planned) {
         if planned.lock_wait.is_some() {
             self.transactions.set_row_lock_timeout(self.settings.row_lock_timeout);

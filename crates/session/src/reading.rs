@@ -37,7 +37,7 @@ impl Reading<'_> {
 
     /// Reads a text that is to be prepared.
     pub(crate) fn prepare(&self, sql: &[u8]) -> Result<(PreparedText, Statement)> {
-        // What ends a statement may stand there many times; a comment behind it is the parser's.
+        // The end of a statement may be repeated; the parser handles a comment after it.
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
         let length = sql.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
         let sql = &sql[..length];

@@ -12,7 +12,7 @@ use types::DataType;
 use crate::planned::Planned;
 use crate::session::Session;
 
-/// The plan of the SELECT behind a SHOW. Its parameters are the statement's, in the same order: WHERE stands before LIMIT in both.
+/// The plan of the SELECT that a SHOW is rewritten to. Its parameters are the statement's, in the same order: WHERE precedes LIMIT in both.
 pub(crate) fn plan_rewritten(
     session: &mut Session,
     statement: &Statement,
@@ -33,7 +33,7 @@ fn rewrite(session: &mut Session, source: &[u8]) -> Result<Option<String>> {
         current_user: session.account.to_string(),
     };
     let text = String::from_utf8_lossy(source);
-    // The text may go on with further statements: a rewriter reads the first.
+    // The text may contain further statements: a rewriter reads the first.
     let information = information(session);
     for rewriter in session.server.registry.rewriters() {
         if let Some(sql) = rewriter.rewrite(&text, &context, &information)? {

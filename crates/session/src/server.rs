@@ -1,4 +1,4 @@
-//! What all sessions share.
+//! State that all sessions share.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,13 +26,13 @@ use variables::{Globals, Origin, SessionValues, Settings, VariableId};
 /// The administrator of a first start.
 #[derive(Clone, Debug)]
 pub struct RootAccount {
-    /// OS user who may log in as root through the UNIX socket.
+    /// OS user that may log in as root through the UNIX socket.
     pub os_user: Option<String>,
     /// Password over TCP; `None` for an account without a password (`--insecure-root`).
     pub password: Option<String>,
 }
 
-/// What a server is made of.
+/// The parts that a server is made from.
 pub struct ServerConfig {
     /// Version string.
     pub version: String,
@@ -50,7 +50,7 @@ pub struct ServerConfig {
     pub shutdown: Box<dyn Fn() + Send + Sync>,
     /// Variables set on the command line.
     pub options: Vec<(String, String)>,
-    /// Made when there is no account yet.
+    /// Created when no account exists yet.
     pub root: RootAccount,
     /// Every login over loopback as root succeeds without a password.
     pub insecure_root: bool,
@@ -80,7 +80,7 @@ pub struct Server {
     pub(crate) logins: Logins,
     pub(crate) plan_cache: PlanCache,
     pub(crate) prepared_texts: PreparedTexts,
-    /// Plans of prepared statements, in what the texts leave of `prepared_stmt_memory_limit`.
+    /// Plans of prepared statements, in the part of `prepared_stmt_memory_limit` that the texts leave.
     pub(crate) prepared_plans: PlanCache,
     /// Keeps digests from being guessed.
     pub(crate) digest_seed: u64,
@@ -91,7 +91,7 @@ pub struct Server {
     pub(crate) io_times: Arc<IoTimes>,
 }
 
-/// Global variables that engines are told of.
+/// Global variables that are passed to engines.
 pub(crate) const ENGINE_OPTIONS: &[&str] = &[
     "commit_delay_us",
     "innodb_deadlock_detect",
@@ -100,7 +100,7 @@ pub(crate) const ENGINE_OPTIONS: &[&str] = &[
 ];
 
 impl Server {
-    /// Opens the dictionary, makes what a first start needs, applies options and persisted variables.
+    /// Opens the dictionary, creates the objects of a first start, applies options and persisted variables.
     ///
     /// # Errors
     /// A damaged dictionary, unknown options, I/O.
@@ -169,7 +169,7 @@ impl Server {
         Ok(server)
     }
 
-    /// An engine's name, as clients are told it.
+    /// An engine's name as clients see it.
     pub(crate) fn shown_name<'e>(&self, engine: &'e dyn Engine) -> &'e str {
         match engine.name() == self.default_engine.name() {
             true => definitions::SHOWN_ENGINE,
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Writes the latest deadlock to the error log, with the statements of those who are still in it, if that is wanted.
+    /// Writes the latest deadlock to the error log, with the statements of the sessions that are still in it, if that is enabled.
     pub(crate) fn log_deadlock(&self) {
         if self.global_integer("innodb_print_all_deadlocks") == 0 {
             return;
@@ -265,7 +265,7 @@ impl Server {
         self.globals.text(name)
     }
 
-    /// Records what was found out at start: the port in use, the host's name.
+    /// Records a fact found at start: the port in use, the host's name.
     ///
     /// # Errors
     /// 1193, 1231.

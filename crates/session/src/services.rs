@@ -1,4 +1,4 @@
-//! What functions may ask of the session, and the session's values that they read and change.
+//! The session's services to functions, and the session's values that they read and change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::process::SessionShared;
 use crate::server::Server;
 use variables::{SessionValues, Source};
 
-/// How often a sleeping statement looks whether it was cancelled.
+/// How often a sleeping statement checks whether it was cancelled.
 const SLEEP_STEP: Duration = Duration::from_millis(50);
 
-/// Session values behind functions.
+/// Session values that functions use.
 pub(crate) struct Services {
     pub(crate) server: Arc<Server>,
     pub(crate) shared: Arc<SessionShared>,
@@ -50,7 +50,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// What a user variable keeps of a value: dates, times and JSON are texts there.
+    /// A value as a user variable keeps it: dates, times and JSON become texts.
     fn kept(&self, value: Value, ty: DataType) -> (Value, DataType) {
         let is_json = ty.kind == TypeKind::Json;
         if !is_json && !ty.is_temporal() {
@@ -87,7 +87,7 @@ impl Services {
         id.map_or_else(String::new, |id| variables::as_text(self.values.get(id)))
     }
 
-    /// Takes over what later statements may ask: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
+    /// Stores the values that later statements may read: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(). Returns the affected rows.
     pub(crate) fn note_outcome(
         &mut self,
         kind: PlannedKind,
@@ -119,7 +119,7 @@ impl Services {
         affected
     }
 
-    /// Stands in while a statement that runs programs has the session's own.
+    /// A substitute while a statement that runs programs has the session's own.
     pub(crate) fn stand_in(&self) -> Services {
         Services {
             server: self.server.clone(),
@@ -168,7 +168,7 @@ impl Services {
         }
     }
 
-    /// The two numbers behind RAND(), as the reference draws them.
+    /// The next value of RAND() from its two seeds, as the reference computes it.
     fn next_random(&mut self) -> f64 {
         const LIMIT: u64 = 0x3FFF_FFFF;
         let (one, two) = (u64::from(self.seeds.0), u64::from(self.seeds.1));

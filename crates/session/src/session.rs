@@ -27,7 +27,7 @@ use variables::{SessionValues, Settings};
 /// Temporary tables by schema and name.
 pub(crate) type TemporaryTables = Arc<BTreeMap<(Arc<str>, Arc<str>), Arc<Table>>>;
 
-/// What the client said of itself.
+/// The client's data about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) kind: ConnectionKind,
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     pub(crate) client: ClientInfo,
     pub(crate) account: AccountName,
     pub(crate) active_roles: Vec<AccountName>,
-    /// What its account may do no more: by hourly limits, or until it has a new password.
+    /// Limits of its account: by the hour, or until it has a new password.
     pub(crate) limits: AccountLimits,
     pub(crate) privileges: Arc<EffectivePrivileges>,
     /// The accounts that `privileges` was made from.
@@ -171,7 +171,7 @@ impl Session {
             programs: ProgramState::default(),
             server: server.clone(),
         };
-        // From here on `Drop` gives back what the session holds.
+        // From here on `Drop` releases the session's resources.
         server.sessions.add(shared);
         session
     }
@@ -257,7 +257,7 @@ impl Session {
         }
     }
 
-    /// What statements see of the catalog now.
+    /// The catalog as statements see it now.
     pub(crate) fn view(&self) -> CatalogView {
         CatalogView { snapshot: self.server.catalog.snapshot(), temporary: self.temporary.clone() }
     }
@@ -355,7 +355,7 @@ impl Session {
             Some(schema) => schema.name.clone(),
             None => match catalog::system_schema(name) {
                 Some(system) => system.into(),
-                // Who may not see schemas does not learn which there are.
+                // An account that may not see schemas does not learn which exist.
                 None if !self.privileges.sees_schema(name) => {
                     bail!(DBACCESS_DENIED_ERROR, self.account.user, self.account.host, name)
                 }
@@ -494,7 +494,7 @@ impl PrivilegeChecks for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The connection is gone: there is nobody to tell about a failed rollback.
+        // The connection is closed: no client can be informed of a failed rollback.
         let _ = self.transactions.rollback();
         self.prepared.clear(&self.server);
         drop_temporary_tables(&self.server, &mut self.temporary);

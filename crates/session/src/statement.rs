@@ -24,7 +24,7 @@ use accounts::Resource;
 /// EXECUTE of a PREPARE of an EXECUTE ...: deeper is refused.
 const NESTING_MAX: u32 = 8;
 
-/// The clock that tells when a statement ended may be late by less than this.
+/// The clock for the end of a statement may be late by less than this.
 const COARSE_CLOCK_MICROS: i64 = 100_000;
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
         result.map(|()| self.statement.outcome)
     }
 
-    /// Before a command: tells others what runs, and takes the time that its statement goes by.
+    /// Call before a command: shows other sessions what runs, and takes the current time of its statement.
     pub(crate) fn begin_command(&mut self, command: &'static str, text: &[u8]) {
         self.statement.started_micros = self.server.now_micros();
         self.shared.begin(command, text, self.statement.started_micros);
@@ -105,7 +105,7 @@ impl Session {
                     .map(|text| (*text).to_owned())
                     .or_else(|| panic.downcast_ref::<String>().cloned())
                     .unwrap_or_default();
-                // What the statement left half done in memory of the session is dropped; the transaction is undone whole.
+                // The statement's incomplete state in the session's memory is dropped; the whole transaction is rolled back.
                 self.scratch = Default::default();
                 let _ = self.transactions.rollback();
                 self.transactions.slot.release_to(0);
@@ -214,7 +214,7 @@ impl Session {
             self.under_hints(statement, |session| session.dispatch(statement, running, sink));
         self.statement.depth -= 1;
         if self.locked.is_in_force() && commits_implicitly(statement) {
-            // The statement was answered: a lock that cannot be had any more is one that others see as given back.
+            // The statement has been answered: a lock that cannot be taken again counts as released.
             let (view, session) = (self.view(), &self.shared);
             let timeout = self.settings.lock_wait_timeout;
             let _ = self.locked.renew(&view, |wanted| {
@@ -224,8 +224,8 @@ impl Session {
         result
     }
 
-    /// What comes before a statement of this kind: its counters and limits, what forbids it, the commit that it implies, and the
-    /// lock of definitions, which the statement holds.
+    /// The steps before a statement of this kind: its counters and limits, reasons to refuse it, its implicit commit, and the
+    /// lock on definitions, which the statement holds.
     fn before_dispatch(
         &mut self,
         statement: &Statement,

@@ -1,31 +1,31 @@
-//! Statements by kind, one row each: which counter counts one, what becomes of an open transaction before it, and how error 1235
-//! names one that is not built.
+//! Statements by kind, one row each: its counter, its effect on an open transaction, and its name in error 1235
+//! if it is not supported.
 //!
-//! The table names every statement, so that a new one does not compile until somebody has said what it is.
+//! The table names every statement, so that a new one does not compile until it has a row here.
 
 use syntax::Statement;
 use syntax::ast::{Grant, MaintenanceKind, RevokeKind, TableMaintenance, Xa};
 
 use crate::status::Counter;
 
-/// What becomes of an open transaction before a statement.
+/// The effect of a statement on an open transaction before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// It stays open.
     Stays,
     /// It is committed.
     Commits,
-    /// It is committed, and the statement changes definitions: what all sessions see, other than rows.
+    /// It is committed, and the statement changes definitions: objects that all sessions see, other than rows.
     CommitsToDefine,
 }
 
-/// What the dispatcher knows of a statement by its kind.
+/// The dispatcher's facts about a statement by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatementKind {
-    /// Its Com_ counter. `None` for what has a plan, which is counted when that runs, and for what the reference does not count.
+    /// Its Com_ counter. `None` for statements with a plan, which are counted when that runs, and for those that the reference does not count.
     pub(crate) counter: Option<Counter>,
     pub(crate) before: Before,
-    /// Its name in error 1235; `None` for what is built.
+    /// Its name in error 1235; `None` for supported statements.
     pub(crate) unsupported: Option<&'static str>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn kind_of(statement: &Statement) -> StatementKind {
         Statement::ResetPersist { .. } => counted(Counter::RESET),
         Statement::Shutdown => counted(Counter::SHUTDOWN),
         Statement::Backup { .. } | Statement::Clone(_) | Statement::KeyCache(_) => PLAIN,
-        // What is not built.
+        // Statements that are not supported.
         Statement::Reset(_) => {
             StatementKind { counter: Some(Counter::RESET), ..unsupported("RESET") }
         }

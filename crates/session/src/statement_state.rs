@@ -1,4 +1,4 @@
-//! What is about the running statement alone: its time, where it stands among others, what its reply says besides its result.
+//! State of the running statement alone: its time, its place among the statements of its text, the parts of its reply besides its result.
 
 use plugin_api::{CommandOutcome, StateChange};
 use types::temporal::MICROS_PER_SECOND;
@@ -13,11 +13,11 @@ pub(crate) struct StatementState {
     pub(crate) changes: Vec<StateChange>,
     /// Statement nesting: PREPARE and EXECUTE run statements.
     pub(crate) depth: u32,
-    /// What becomes of the connection after the command.
+    /// The fate of the connection after the command.
     pub(crate) outcome: CommandOutcome,
     /// More statements of the same text follow.
     pub(crate) more_results: bool,
-    /// It was prepared: what is said of its text was said then.
+    /// It was prepared: notices about its text were raised then.
     pub(crate) runs_prepared: bool,
     /// It reads the conditions of the one before and leaves them.
     pub(crate) keeps_diagnostics: bool,
@@ -56,7 +56,7 @@ pub(crate) struct LocalClock {
 }
 
 impl LocalClock {
-    /// `now_micros` in `zone`, which is always the same until the clock is made anew.
+    /// `now_micros` in `zone`, which is always the same until the clock is created again.
     pub(crate) fn read(&mut self, now_micros: i64, zone: &dyn ZoneRules) -> DateTime {
         let second = now_micros.div_euclid(MICROS_PER_SECOND);
         let micros = now_micros.rem_euclid(MICROS_PER_SECOND);

@@ -145,7 +145,7 @@ impl SessionCounters {
         }
     }
 
-    /// Adds what a statement did with rows; nothing is written for what it did not do.
+    /// Adds a statement's counts of row operations; counters whose count is zero are not written.
     pub(crate) fn add_rows(&self, counts: &ExecCounts) {
         let pairs = [
             (Counter::HANDLER_READ_KEY, counts.read_key),

@@ -31,14 +31,14 @@ struct NamedSavepoint {
     places: Vec<(&'static str, Savepoint)>,
 }
 
-/// What the next transactions are like.
+/// Characteristics of the next transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Characteristics {
     pub(crate) isolation: IsolationLevel,
     pub(crate) read_only: bool,
 }
 
-/// What a session's transactions share with those of others.
+/// State that a session's transactions share with those of other sessions.
 #[derive(Clone)]
 pub(crate) struct TransactionHome {
     pub(crate) registry: Arc<Registry>,
@@ -171,10 +171,10 @@ impl Transactions {
         failure.map_or(Ok(handle), Err)
     }
 
-    /// Ends all, keeping the changes in doubt: engines are told under `name` what becomes of them.
+    /// Ends all, leaving the changes in doubt: the engines get the decision later under `name`.
     ///
     /// # Errors
-    /// The first engine's error; what the others did is rolled back then.
+    /// The first engine's error; the changes in the others are rolled back then.
     pub(crate) fn prepare(&mut self, name: &[u8]) -> Result<CommitHandle> {
         let mut handle = CommitHandle::Durable;
         for part in self.parts.iter_mut().filter(|part| part.txn.is_started()) {
@@ -200,7 +200,7 @@ impl Transactions {
     /// Ends all, undoing the changes.
     ///
     /// # Errors
-    /// The first engine's error; all are ended all the same.
+    /// The first engine's error; all are ended anyway.
     pub(crate) fn rollback(&mut self) -> Result<()> {
         self.explicit = false;
         self.savepoints.clear();

@@ -31,7 +31,7 @@ impl Writable<'_> {
     }
 }
 
-/// What follows the end of a transaction.
+/// The action after the end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Afterwards {
     /// Nothing, or another transaction like it.
@@ -40,7 +40,7 @@ pub(crate) enum Afterwards {
     Release,
 }
 
-/// A commit that its reply must wait for. Also one without changes, when it read what is not yet durable.
+/// The commit that the reply must wait for. Also one without changes, when it read data that is not yet durable.
 pub(crate) fn to_wait_for(handle: CommitHandle) -> Option<CommitHandle> {
     (!handle.is_durable()).then_some(handle)
 }
@@ -57,7 +57,7 @@ impl Transactions {
         serializable && (self.explicit || !settings.autocommit)
     }
 
-    /// Whether plain reads of a statement lock: what a change is made of must stay as it was read, so that the change could be repeated.
+    /// Whether plain reads of a statement lock: the rows that a change is computed from must not change, so that it could be repeated.
     pub(crate) fn locks_reads(&self, kind: PlannedKind) -> bool {
         let isolation = self.characteristics.isolation;
         match kind {
@@ -83,7 +83,7 @@ impl Transactions {
         }
     }
 
-    /// What the next transaction is like.
+    /// The characteristics of the next transaction.
     pub(crate) fn next_characteristics(&self, settings: &Settings) -> Characteristics {
         self.next.unwrap_or(Characteristics {
             isolation: settings.isolation,
@@ -158,7 +158,7 @@ impl Transactions {
         allowed
     }
 
-    /// Before a statement that commits implicitly. One that only `starts` the next transaction leaves what that will be like.
+    /// Call before a statement that commits implicitly. One that only `starts` the next transaction keeps its characteristics.
     pub(crate) fn commit_implicitly(
         &mut self,
         starts: bool,
@@ -198,7 +198,7 @@ impl Transactions {
     /// COMMIT: the handle that the reply waits for.
     ///
     /// # Errors
-    /// What `check_commit` refuses; the engines' errors.
+    /// Errors of `check_commit`; the engines' errors.
     pub(crate) fn commit_explicitly(
         &mut self,
         settings: &Settings,
@@ -214,7 +214,7 @@ impl Transactions {
     /// ROLLBACK.
     ///
     /// # Errors
-    /// The engines' errors; it is ended all the same.
+    /// The engines' errors; it is ended anyway.
     pub(crate) fn roll_back_explicitly(&mut self) -> Result<()> {
         let rolled_back = self.rollback();
         self.slot.release_to(0);
@@ -222,7 +222,7 @@ impl Transactions {
         rolled_back
     }
 
-    /// AND CHAIN, RELEASE, or what `completion_type` says. `before`: what the transaction was like that ended.
+    /// Carries out AND CHAIN, RELEASE, or `completion_type`. `before`: the characteristics of the ended transaction.
     pub(crate) fn complete(
         &mut self,
         completion: Completion,

@@ -1,4 +1,4 @@
-//! Statements about transactions, and what a session adds where transactions end around other statements.
+//! Statements about transactions, and the session's part where transactions end around other statements.
 
 use ::accounts::PrivilegeChecks;
 use engine_api::CommitHandle;
@@ -19,7 +19,7 @@ impl Session {
         self.commit_for_reply(handle)
     }
 
-    /// After a statement that failed: a statement of its own is undone.
+    /// After a statement that failed: a single-statement transaction is rolled back.
     pub(crate) fn abort_transaction_scope(&mut self, error: &Error) {
         if error.code() == ErrorCode::LOCK_DEADLOCK {
             self.server.log_deadlock();

@@ -9,7 +9,7 @@ use sys::sync::{Condvar, Mutex};
 
 /// Longest name, characters.
 const NAME_CHARS_MAX: usize = 64;
-/// How often a waiter looks whether it was cancelled.
+/// How often a waiter checks whether it was cancelled.
 const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Held {
 #[derive(Debug, Default)]
 struct State {
     held: HashMap<String, Held>,
-    /// For what each waiting session waits.
+    /// The lock that each waiting session waits for.
     waits: HashMap<u64, String>,
 }
 
@@ -130,7 +130,7 @@ impl UserLocks {
         count
     }
 
-    /// Who holds a lock.
+    /// The session that holds a lock.
     pub(crate) fn holder(&self, name: &str) -> Option<u64> {
         let key = key(name).ok()?;
         self.state.lock().held.get(&key).map(|held| held.session)

@@ -1,10 +1,10 @@
 //! Statements with programs: triggers and stored functions that run while the statement does.
 //!
 //! A running statement uses its transactions, the session's values and its conditions. A program needs the same, and the whole
-//! session besides. So a statement that has programs is run by a `Lender`, which owns the session meanwhile: the executor reaches the
-//! transactions through it. What functions of the statement use of the session's values is in a cell that the statement and the lender
-//! share; the conditions and the executor's memory are the statement's own until it ends. When a program is to run, the values are put
-//! back into the session, and taken out again when it is done. Statements without programs know nothing of this.
+//! session besides. So a statement that has programs is run by a `Lender`, which owns the session while it runs: the executor reaches the
+//! transactions through it. The session's values that functions of the statement use are in a cell that the statement and the lender
+//! share; the conditions and the executor's memory are the statement's own until it ends. Before a program runs, the values are moved
+//! back into the session, and taken out again when it is done. Statements without programs do none of this.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -31,7 +31,7 @@ use crate::session::Session;
 /// A place to come back to when the statement fails; no user can write its name.
 const BEFORE: &str = "\0statement";
 
-/// What a statement with programs keeps for itself while it runs.
+/// State that a statement with programs keeps for itself while it runs.
 struct Kept {
     working: Diagnostics,
     scratch: ExecScratch,
@@ -113,7 +113,7 @@ impl Session {
         let (temporary, tls) = (self.temporary.clone(), self.client.tls.clone());
         let (active_roles, time_zone) =
             (self.active_roles.clone(), self.settings.time_zone.clone());
-        // The stand-in has copies of all that these ask of the values, but the current schema.
+        // The substitute has copies of all values that these need, except for the current schema.
         let settings = self.exec_settings(planned.kind);
         let now_micros = self.services.fixed_now_micros.unwrap_or(self.statement.started_micros);
         let now = self.statement.local_clock.read(now_micros, &*time_zone);

@@ -1,7 +1,7 @@
 //! XA: a transaction as a branch of a global one. A branch is begun, ended, then committed in one phase, rolled back or prepared. A prepared
 //! branch belongs to no session: it waits, across restarts, for any that commits it or rolls it back.
 //!
-//! A branch that the session is in is an explicit transaction to everything else; what may not be done within it is asked here.
+//! A branch that the session is in is an explicit transaction to everything else; the checks for statements forbidden within it are here.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ enum Standing {
     Prepared(Detached),
 }
 
-/// What a prepared branch has besides its changes.
+/// The state of a prepared branch besides its changes.
 #[derive(Clone, Debug)]
 struct Detached {
     /// Keeps the tables that it used as they are.
@@ -146,7 +146,7 @@ impl Taken {
         Ok(Taken { branches: branches.clone(), xid: xid.clone() })
     }
 
-    /// Leaves the branch to whoever decides.
+    /// Leaves the branch to the session that decides it.
     fn leave_prepared(self, detached: Detached) {
         self.branches.0.lock().insert(self.xid.clone(), Standing::Prepared(detached));
     }
@@ -165,7 +165,7 @@ impl Drop for Taken {
 enum State {
     Active,
     Idle,
-    /// It was undone, and the client has been told.
+    /// It was rolled back, and the client has been informed.
     RollbackOnly,
 }
 
@@ -198,7 +198,7 @@ impl Branch {
         self.taken.xid == *xid
     }
 
-    /// Whether a statement may run in it, as far as can be told before its tables are known.
+    /// Whether a statement may run in it, as far as that can be decided before its tables are known.
     fn check(&self, statement: &Statement) -> Result<()> {
         match statement {
             Statement::Commit(_) | Statement::Rollback(_) => Err(self.state.refusal()),
@@ -210,7 +210,7 @@ impl Branch {
         }
     }
 
-    /// Whether it still stands. What asks this tells the client that it does not, and only then may it be rolled back.
+    /// Checks that it is still open. The error informs the client that it is not, and only then may it be rolled back.
     fn check_stands(&mut self) -> Result<()> {
         let Some(reason) = self.undone else { return Ok(()) };
         self.state = State::RollbackOnly;
@@ -226,7 +226,7 @@ impl Branch {
     }
 }
 
-/// What XA statements may know of the session.
+/// The facts about the session that XA statements need.
 #[derive(Clone, Copy)]
 pub(crate) struct XaContext<'a> {
     pub(crate) settings: &'a Settings,
@@ -236,12 +236,12 @@ pub(crate) struct XaContext<'a> {
 }
 
 impl Transactions {
-    /// Before a statement: what a branch forbids.
+    /// Call before a statement: returns an error if the branch forbids it.
     pub(crate) fn check_branch(&self, statement: &Statement) -> Result<()> {
         self.branch.as_ref().map_or(Ok(()), |branch| branch.check(statement))
     }
 
-    /// As `check_branch`, for what a plan uses.
+    /// As `check_branch`, for the tables of a plan.
     pub(crate) fn check_branch_tables(&mut self, planned: &Planned) -> Result<()> {
         let Some(branch) = &mut self.branch else { return Ok(()) };
         if planned.tables.is_empty() {
@@ -258,7 +258,7 @@ impl Transactions {
         self.branch.as_ref().map_or(Ok(()), |branch| Err(branch.state.refusal()))
     }
 
-    /// The transaction was rolled back while the session is in a branch: it can only be given up.
+    /// The transaction was rolled back while the session is in a branch: it can only be rolled back.
     pub(crate) fn branch_rolled_back(&mut self, reason: ErrorCode) {
         if let Some(branch) = &mut self.branch {
             branch.undone = Some(reason);
@@ -266,10 +266,10 @@ impl Transactions {
         }
     }
 
-    /// XA statements but XA RECOVER: the commit that the reply waits for.
+    /// Runs XA statements except XA RECOVER; returns the commit that the reply waits for.
     ///
     /// # Errors
-    /// What the state of the branch refuses; the engines' errors.
+    /// Errors of the branch's state; the engines' errors.
     pub(crate) fn run_xa(
         &mut self,
         xa: &Xa,
@@ -305,7 +305,7 @@ impl Transactions {
             Some(branch) => return Err(branch.state.refusal()),
             None => {}
         }
-        // What calls a function is outside.
+        // The caller of a function is outside.
         let is_outside = self.function_depth > 0 || self.has_open_transaction();
         if is_outside || around.tables_locked {
             bail!(XAER_OUTSIDE);

@@ -206,7 +206,7 @@ fn show_create_table_is_the_references_text() {
   CONSTRAINT `t1_chk_1` CHECK ((`c` > 0))
 ) ENGINE=Squall AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='a table'";
     root.check(&[("SHOW CREATE TABLE t1", expected)]);
-    // What is shown makes the same table again.
+    // The shown text creates the same table again.
     let text = expected.strip_prefix("t1|").expect("a name");
     root.check(&[("DROP TABLE t1", "ok 0"), (text, "ok 0"), ("SHOW CREATE TABLE t1", expected)]);
 }

@@ -1,4 +1,4 @@
-//! What SET makes of a value, and what SHOW VARIABLES prints.
+//! Conversion of values that SET assigns and that SHOW VARIABLES prints.
 
 use errors::{Result, bail, err};
 use types::{SqlMode, Value};
@@ -10,7 +10,7 @@ use crate::definition::{Definition, Kind};
 pub struct Converted {
     /// The value to store.
     pub value: Value,
-    /// It is another one than what was asked for.
+    /// It differs from the requested value.
     pub truncated: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn number_with_unit(text: &str) -> Option<Value> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift).map(Value::UInt)
 }
 
-/// The value that SET stores. `current` is what the variable has now: switches change one by one.
+/// The value that SET stores. `current` is the present value: switches change one by one.
 ///
 /// # Errors
 /// 1231, 1232, 1115, 1273, 1298.
@@ -349,7 +349,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// What SHOW VARIABLES prints.
+/// The text that SHOW VARIABLES prints.
 pub fn display_text(definition: &Definition, value: &Value) -> String {
     match (definition.kind, value) {
         (_, Value::Null) => String::new(),

@@ -1,4 +1,4 @@
-//! What a system variable is: name, scope, type, range. Knows no session.
+//! Definition of a system variable: name, scope, type, range. Knows no session.
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! System variables: the table of all of them, conversion of what SET assigns, the values of the server and of a session, and
+//! System variables: the table of all of them, conversion of values that SET assigns, the values of the server and of a session, and
 //! `Settings`, which holds decoded those that every statement reads.
 //!
 //! A session shares the global values of its start and keeps only what it changed, so that an idle session costs little.
-//! Must not know statements, sessions or privileges: who may change what is decided by SET, in `session`.
+//! Must not know statements, sessions or privileges: SET, in `session`, checks the right to change a variable.
 
 mod convert;
 mod definition;
@@ -76,7 +76,7 @@ impl Definitions {
         self.sorted[usize::from(id.0)]
     }
 
-    /// The variable that an old name stands for; any other is itself.
+    /// The variable that an old name denotes; any other is itself.
     pub fn canonical(&self, id: VariableId) -> VariableId {
         let other = match self.get(id).name {
             "tx_isolation" => "transaction_isolation",
@@ -87,7 +87,8 @@ impl Definitions {
         self.find(other).unwrap_or(id)
     }
 
-    /// What a character set's collation becomes when it is set to `value`, or a collation's character set; `None` for other variables.
+    /// The new value of the paired variable when `id` is set to `value`: the collation of a character set, or the reverse; `None` for other
+    /// variables.
     ///
     /// # Errors
     /// 1115, 1273.
@@ -132,7 +133,7 @@ pub struct StartOption {
     pub default: &'static str,
     /// One sentence with the unit.
     pub description: &'static str,
-    /// ON or OFF: may stand without a value.
+    /// ON or OFF: may be given without a value.
     pub is_flag: bool,
 }
 
@@ -233,12 +234,12 @@ pub struct Globals {
     super_read_only: VariableId,
 }
 
-/// Who may not write.
+/// The accounts that may not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnly {
     /// Writes are allowed.
     Nobody,
-    /// `read_only`: who has not the privilege CONNECTION_ADMIN.
+    /// `read_only`: accounts without the privilege CONNECTION_ADMIN.
     Users,
     /// `super_read_only`.
     All,
@@ -288,7 +289,7 @@ impl Globals {
         self.current.load().values[usize::from(id.0)].clone()
     }
 
-    /// A global integer by name; 0 when there is none.
+    /// A global integer by name; 0 when it does not exist.
     pub fn integer(&self, name: &str) -> u64 {
         self.definitions.find(name).map_or(0, |id| as_u64(&self.get(id)))
     }

@@ -1,4 +1,4 @@
-//! The variables that every statement looks at, decoded. Rebuilt when a SET changes one of them.
+//! The variables that every statement reads, decoded. Rebuilt when a SET changes one of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use types::{SqlMode, Value, ZoneRules};
 
 use crate::{Globals, SessionValues, as_text, as_u64};
 
-/// What COMMIT and ROLLBACK do when they do not say.
+/// What COMMIT and ROLLBACK do without CHAIN or RELEASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionType {
     /// Nothing more.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub charset_client: &'static Charset,
     /// `None`: results go out as stored.
     pub charset_results: Option<&'static Charset>,
-    /// `collation_server`: what new schemas get.
+    /// `collation_server`: the collation of new schemas.
     pub collation_server: &'static Collation,
     /// `time_zone`.
     pub time_zone: Arc<dyn ZoneRules>,
@@ -173,7 +173,7 @@ impl Settings {
         }
     }
 
-    /// Whether replies tell of changes of a variable.
+    /// Whether replies report changes of a variable.
     pub fn tracks(&self, name: &str) -> bool {
         self.track_variables.iter().any(|tracked| tracked == "*" || tracked == name)
     }

@@ -1,4 +1,4 @@
-//! What each action of ALTER TABLE does to the draft of the new definition.
+//! The actions of ALTER TABLE on the draft of the new definition.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::expressions::bind_over_columns;
 use crate::options::{choose_collation, schema_collation};
 use crate::partitions::partition_reads;
 
-/// The error of DROP for what is not there.
+/// The error of DROP for an object that does not exist.
 const CANT_DROP: ErrorCode = ErrorCode::CANT_DROP_FIELD_OR_KEY;
 
 fn missing(conditions: &mut Diagnostics, name: &str, if_exists: bool) -> Result<()> {

@@ -35,7 +35,7 @@ impl AlgorithmClause {
     }
 }
 
-/// The LOCK clause: what others may do with the table meanwhile.
+/// The LOCK clause: the access that other sessions have to the table during the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LockClause {
     /// DEFAULT, or nothing was said.
@@ -80,12 +80,12 @@ pub enum Algorithm {
     Copy,
 }
 
-/// What is to be done.
+/// How the ALTER TABLE is carried out.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// The reference copies: it reports how many rows there were, and looks at their values.
+    /// The reference copies: it reports the number of rows, and checks their values.
     pub counts_rows: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct Facts {
 /// Chooses the algorithm, and gives new columns their instant default where it needs no copy.
 ///
 /// # Errors
-/// 1221, 1845, 1846 where ALGORITHM and LOCK ask for what cannot be.
+/// 1221, 1845, 1846 where ALGORITHM and LOCK request the impossible.
 pub fn choose(
     old: &Table,
     altered: &mut Altered,
@@ -145,7 +145,7 @@ pub fn not_instant() -> Error {
     err!(ALTER_OPERATION_NOT_SUPPORTED, "ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE")
 }
 
-/// What an in-place change does to indexes, or `None` when the rows must be written anew. Gives new columns their instant default.
+/// Returns the index changes of an in-place change, or `None` when the rows must be rewritten. Gives new columns their instant default.
 /// `origins` says which old column each new one was.
 fn in_place_changes(
     old: &Table,
@@ -240,7 +240,7 @@ fn check_fulltext(old: &Table, new: &Table, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Whether a column is that of the partitions' numbers, and they stay what they are.
+/// Whether a column is that of the partitions' numbers, and these do not change.
 fn keeps_partitions(old: &Table, new: &Table, column: &str) -> bool {
     match (&old.partitioning, &new.partitioning) {
         (Some(old), Some(new)) => column == catalog::PARTITION_COLUMN && new.keeps_numbers(old),
@@ -258,7 +258,7 @@ pub fn builds_online(old: &Table, new: &Table, changes: &IndexChanges) -> bool {
     })
 }
 
-/// 1221, 1845, 1846 where ALGORITHM and LOCK ask for what will not happen.
+/// 1221, 1845, 1846 where ALGORITHM and LOCK do not permit the chosen way.
 fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()> {
     const TYPE: &str = "Cannot change column type INPLACE";
     if request.algorithm == AlgorithmClause::Instant && request.lock != LockClause::Default {
@@ -278,7 +278,7 @@ fn check_demands(request: &Request, needs_copy: bool, copies: bool) -> Result<()
     Ok(())
 }
 
-/// Whether the reference makes a copy for what changed, and so reports the rows; other rebuilds report none.
+/// Whether the reference makes a copy for the change, and so reports the rows; other rebuilds report none.
 fn reference_copies(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
     let loses_primary = old.definition.primary().is_some() && new.definition.primary().is_none();
     loses_primary
@@ -312,7 +312,7 @@ fn length_bytes(ty: &types::DataType) -> u8 {
     if ty.length.saturating_mul(u32::from(widest)) > 255 { 2 } else { 1 }
 }
 
-/// What old rows have in a NOT NULL column without a default, as the reference fills it; `None` when that takes a copy.
+/// The value of old rows in a new NOT NULL column without a default, as the reference fills it; `None` when that takes a copy.
 fn implicit_default(ty: &types::DataType) -> Option<Value> {
     use types::TypeKind::*;
     Some(match ty.kind {
@@ -342,7 +342,7 @@ fn same_encoding(old: &types::DataType, new: &types::DataType) -> bool {
     if old == new {
         return true;
     }
-    // NULL becoming NOT NULL needs a look at the rows; the other way changes index keys.
+    // NULL becoming NOT NULL needs a check of the rows; the other way changes index keys.
     if old.nullable != new.nullable
         || old.collation != new.collation
         || old.unsigned != new.unsigned

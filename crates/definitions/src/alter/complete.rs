@@ -12,7 +12,7 @@ use crate::foreign_keys::{check_foreign_keys, check_kept_keys};
 use crate::indexes::note_repeated_indexes;
 use crate::partitions::{check_partitioned, renew_partition_values};
 
-/// The definition that an ALTER TABLE asks for, checked, and what is new in it.
+/// The definition that an ALTER TABLE requests, checked, and its new parts.
 #[derive(Debug)]
 pub struct Altered {
     /// The new definition, under the id of the old one.

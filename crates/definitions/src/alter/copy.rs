@@ -8,8 +8,8 @@ use types::{DataType, TypeKind, Value};
 
 use crate::draft::is_hidden;
 
-/// `INSERT INTO copy SELECT .. FROM old`. `origins`: each column's place in the old table; `partitions`: whose rows are copied, all without;
-/// `into`: the partitions that may take them, when not all do.
+/// `INSERT INTO copy SELECT .. FROM old`. `origins`: each column's position in the old table; `partitions`: those whose rows are copied,
+/// `None` for all; `into`: the partitions that may take them, when not all do.
 ///
 /// # Errors
 /// 1235 when no column of the old table stays and none of the new one may be NULL.
@@ -102,7 +102,7 @@ fn object(table: &Table) -> ast::ObjectName {
     }
 }
 
-/// Whether old rows get a date that stands in for a missing default.
+/// Whether old rows get a date in place of a missing default.
 pub fn fills_dates(copy: &Table, origins: &[Option<usize>]) -> bool {
     copy.columns
         .iter()
@@ -115,7 +115,7 @@ fn needs_value(column: &Column) -> bool {
     matches!(column.default, ColumnDefault::None) && !column.ty.nullable && !column.auto_increment
 }
 
-/// The value that stands in where there is no default, as a statement would write it.
+/// The value in place of a missing default, as a statement would write it.
 fn implicit_value(ty: &DataType) -> ast::Literal {
     let text = |text: &str| {
         let value = text.as_bytes().into();
@@ -126,7 +126,7 @@ fn implicit_value(ty: &DataType) -> ast::Literal {
         TypeKind::Date => text("0000-00-00"),
         TypeKind::DateTime | TypeKind::Timestamp => text("0000-00-00 00:00:00"),
         TypeKind::Json => text("null"),
-        // Nothing stands in for a geometry: where there are rows it is refused.
+        // A geometry has no implicit value: if the table has rows, the statement is refused.
         TypeKind::Geometry => ast::Literal::Null,
         _ if ty.is_string() => text(""),
         _ => ast::Literal::Integer(0),

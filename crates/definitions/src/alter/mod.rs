@@ -1,5 +1,5 @@
-//! ALTER TABLE: the actions edit a draft of the new definition (`edit`); the draft becomes a table (`complete`); what the new definition asks
-//! of the rows decides by which algorithm it is carried out (`choose`).
+//! ALTER TABLE: the actions edit a draft of the new definition (`edit`); the draft becomes a table (`complete`); the effect on the rows decides the
+//! algorithm by which it is carried out (`choose`).
 
 mod actions;
 mod algorithm;
@@ -34,7 +34,7 @@ use crate::names::{check_column_name, check_table_name};
 use crate::options::apply_table_options;
 use crate::partitions::build_partitioning;
 
-/// What the actions ask besides the new definition.
+/// Requests of the actions besides the new definition.
 #[derive(Debug, Default)]
 pub struct Request {
     /// ALGORITHM.
@@ -43,7 +43,7 @@ pub struct Request {
     pub lock: LockClause,
     /// RENAME: schema and name.
     pub rename: Option<(Arc<str>, Arc<str>)>,
-    /// FORCE, ENGINE=, ORDER BY: the rows are written anew.
+    /// FORCE, ENGINE=, ORDER BY: the rows are rewritten.
     pub rebuild: bool,
     /// ORDER BY: the reference copies, and says how many rows.
     pub orders: bool,
@@ -51,7 +51,7 @@ pub struct Request {
     pub repartitions: bool,
     /// Partitions whose rows stay; `None` for all of them.
     pub kept: Option<Vec<Ident>>,
-    /// Numbers of those whose rows go.
+    /// Numbers of the partitions whose rows are deleted.
     pub gone: Vec<u16>,
 }
 

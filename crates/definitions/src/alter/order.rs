@@ -1,5 +1,5 @@
-//! Several actions of one ALTER TABLE: all name the columns of the table as it was, what is dropped makes room for what comes, and columns
-//! find their places last, in the order of the statement.
+//! Several actions of one ALTER TABLE: all name the columns of the table as it was, drops make room for additions, and columns
+//! get their positions last, in the order of the statement.
 
 use errors::{Result, bail};
 use syntax::ast::{AlterAction, ColumnPosition, Ident};
@@ -8,7 +8,7 @@ use super::actions::{column_of, refuse_dependents, rename_column};
 use crate::context::Context;
 use crate::draft::Draft;
 
-/// The rank of what comes last.
+/// The rank of the last actions.
 const LAST: u8 = 4;
 
 /// Which actions come first. Indexes go before their columns, foreign keys before their indexes.
@@ -55,8 +55,8 @@ fn renamed(action: &mut AlterAction) -> Option<(&mut Ident, &Ident)> {
     }
 }
 
-/// The steps in the order in which they are taken. Columns that get another name have one meanwhile that
-/// nobody can write, so that names may be exchanged.
+/// Returns the steps in the order in which they are taken. A column that is renamed gets a temporary name that
+/// no statement can contain, so that names may be exchanged.
 pub(crate) fn ordered_actions(
     ctx: &dyn Context,
     draft: &mut Draft,

@@ -1,7 +1,7 @@
-//! What ALTER TABLE does to partitions: edits the draft's partitioning and says which partitions' rows stay.
+//! ALTER TABLE on partitions: edits the draft's partitioning and determines which partitions' rows stay.
 //!
-//! ADD of RANGE and LIST changes the definition only, DROP and TRUNCATE may delete what goes (`gone`); everything else writes the rows that
-//! stay anew.
+//! ADD of RANGE and LIST changes the definition only, DROP and TRUNCATE may delete the partitions in `gone`; everything else rewrites the rows
+//! that stay.
 
 use catalog::{Partition, PartitionKind, PartitionMethod, Partitioning, same_name};
 use errors::{Error, Result, bail, err};

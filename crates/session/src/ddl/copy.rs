@@ -15,7 +15,7 @@ use super::create::{draw_ids, run_on_new_table, set_next_auto_increment};
 use crate::session::Session;
 use programs::{Origin, Running};
 
-/// What a copy takes over.
+/// The rows and values that a copy takes over.
 pub(crate) struct Copied<'a> {
     /// Each new column's place in the old table.
     pub origins: &'a [Option<usize>],
@@ -23,7 +23,7 @@ pub(crate) struct Copied<'a> {
     pub next: Option<u64>,
     /// Partitions whose rows are copied; `None`: all.
     pub partitions: Option<&'a [ast::Ident]>,
-    /// Dates that the SQL mode forbids are errors even where they stay what they are.
+    /// Dates that the SQL mode forbids are errors even where they do not change.
     pub checks_dates: bool,
 }
 
@@ -45,13 +45,13 @@ pub(crate) fn alter_by_copy(
         session.server.default_engine.name()
     };
     let cancel = session.shared.cancel.clone();
-    // What others committed before the lock was granted must be in the copy's snapshot.
+    // Commits of other sessions before the lock was granted must be in the copy's snapshot.
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     let txn = session.transactions.transaction(engine)?;
     for part in new.engine_tables() {
         txn.create_table(&part).map_err(|error| error.into_error(&cancel))?;
     }
-    // While it is filled the copy has a name that no statement can write, and its foreign keys to itself look at the old table.
+    // While it is filled the copy has a name that no statement can contain, and its foreign keys to itself refer to the old table.
     let mut copy = new.clone();
     let (own_name, old_name) = ((&*new.schema, &*new.name), (&old.schema, &old.name));
     copy.redirect_foreign_keys(own_name, old_name);
@@ -84,7 +84,7 @@ pub(crate) fn alter_by_copy(
     Ok((copied, Some(commit)))
 }
 
-/// The AUTO_INCREMENT counter that the copy goes on with.
+/// The AUTO_INCREMENT counter that the copy continues with.
 fn copied_counter(session: &Session, old: &Table, new: &Table) -> Result<Option<u64>> {
     let both =
         [old, new].iter().all(|table| table.columns.iter().any(|column| column.auto_increment));
@@ -121,7 +121,7 @@ pub(crate) fn copy_rows(
         Arc::new(catalog::EffectivePrivileges::everything()),
     );
     let limit = session.settings.sql_select_limit.take();
-    // Nobody else can change the old table meanwhile: its rows need no locks, which reads of an INSERT take above this level.
+    // No other session can change the old table now: its rows need no locks, which reads of an INSERT take above this level.
     let own_level = &mut session.transactions.characteristics.isolation;
     let isolation = std::mem::replace(own_level, IsolationLevel::ReadCommitted);
     let result = run_on_new_table(session, copy, &statement, &running);

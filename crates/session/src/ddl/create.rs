@@ -213,7 +213,7 @@ fn create_temporary(
     session.send_ok(sink, OkInfo { affected_rows, info, commit, ..OkInfo::default() })
 }
 
-/// AUTO_INCREMENT = n of a table whose counter is where its rows have brought it.
+/// Applies AUTO_INCREMENT = n to a table whose counter already follows its rows.
 pub(crate) fn set_next_auto_increment(
     session: &mut Session,
     table: &Table,
@@ -311,7 +311,7 @@ fn query_columns(
     let types = session.parameter_types(running);
     let planned = session.planner().plan_statement(&statement, running.source, types.as_deref())?;
     if !planned.privileges.is_empty() {
-        // The rights on what it reads are checked as for the SELECT itself.
+        // The privileges on the tables that it reads are checked as for the SELECT itself.
         session.lock_plan(&planned)?;
     }
     Ok(planned.program.columns().to_vec())

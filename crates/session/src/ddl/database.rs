@@ -130,7 +130,7 @@ pub(crate) fn drop_database(
     }
     let mut dropped = drop_schema(session, &name);
     for _ in 0..RACES_MAX {
-        // Others made something in it meanwhile: what there is now is looked up anew.
+        // Other sessions created objects in it in the meantime: its contents are looked up again.
         if !dropped.as_ref().is_err_and(|error| error.code() == ErrorCode::LOCK_DEADLOCK) {
             break;
         }
@@ -175,7 +175,7 @@ fn drop_schema(session: &mut Session, name: &Arc<str>) -> Result<u64> {
     let _guard = session.lock_for_ddl(&ids)?;
     let server = session.server.clone();
     let _changing = server.events.changing();
-    // A table made meanwhile would be left behind: look again under the locks.
+    // A table created in the meantime would be left behind: look again under the locks.
     let snapshot = session.server.catalog.snapshot();
     snapshot.schema(name).ok_or_else(|| err!(DB_DROP_EXISTS, name))?;
     let mut edits: Vec<Edit> = Vec::new();

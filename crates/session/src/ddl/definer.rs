@@ -1,4 +1,4 @@
-//! What the session answers while a definition is made.
+//! The session's facts for the building of a definition.
 
 use std::sync::Arc;
 

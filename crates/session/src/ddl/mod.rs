@@ -1,6 +1,6 @@
 //! Statements that change definitions.
 //!
-//! Each builds what the catalog shall hold, takes metadata locks, changes the engine and the dictionary in one transaction, and
+//! Each builds the catalog's new objects, takes metadata locks, changes the engine and the dictionary in one transaction, and
 //! publishes the new version with the commit.
 
 mod alter;

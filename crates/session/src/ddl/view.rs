@@ -73,7 +73,7 @@ fn build_view(
     if !planned.parameters.is_empty() {
         bail!(VIEW_SELECT_VARIABLE);
     }
-    // A view that is made anew must not read itself, not through others either.
+    // A replaced view must not read itself, not through others either.
     let reads_itself = planned.privileges.iter().any(|needed| {
         catalog::same_name(&needed.schema, schema) && catalog::same_name(&needed.table, name)
     });
@@ -146,8 +146,8 @@ fn is_updatable(session: &Session, view: &View) -> bool {
     session.planner().with_binder(Some(&view.schema), |binder| binder.is_updatable(&view))
 }
 
-/// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: where it
-/// stands in the statement.
+/// A query in the reference's spelling, with its tables and columns qualified and its `*` written out. `span`: its place
+/// in the statement.
 pub(crate) fn understood_query(
     session: &Session,
     query: &ast::Query,

@@ -45,7 +45,7 @@ struct Counts {
     skipped: u64,
 }
 
-/// What one LOAD DATA works with.
+/// State of one LOAD DATA.
 struct Load<'a> {
     statement: &'a LoadData,
     targets: Vec<LoadColumn>,
@@ -55,12 +55,12 @@ struct Load<'a> {
     at_once: usize,
     /// Values of records that wait for others.
     waiting: Vec<Value>,
-    /// So many wait.
+    /// The number of records that wait.
     records_waiting: usize,
     ignore: bool,
     charset: &'static charset::Charset,
     counts: Counts,
-    /// Triggers run for each record: they look for those before.
+    /// Triggers run for each record: they may read the earlier ones.
     has_programs: bool,
 }
 
@@ -233,7 +233,7 @@ fn load_records(
             }
             continue;
         }
-        // What came before goes first.
+        // The waiting records are stored first.
         load_waiting(session, work, running)?;
         work.counts.records += 1;
         load_record(session, work, running, &record)?;
@@ -283,7 +283,7 @@ fn load_record(
     store_records(session, work, &planned, &values, 1)
 }
 
-/// Runs the INSERT of some records and counts them. The numbers of rows in what it raises are put right.
+/// Runs the INSERT of some records and counts them. Corrects the row numbers in its conditions.
 fn store_records(
     session: &mut Session,
     work: &mut Load<'_>,

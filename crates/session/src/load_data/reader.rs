@@ -65,7 +65,7 @@ impl Record {
         })
     }
 
-    /// What the field that is being read has so far.
+    /// The contents so far of the field that is being read.
     fn current(&self) -> &[u8] {
         &self.bytes[self.ends.last().map_or(0, |(end, _)| *end)..]
     }
@@ -79,7 +79,7 @@ impl Record {
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
     format: Rc<Format>,
-    /// Bytes with which a mark may begin; all others stand for themselves.
+    /// Bytes with which a mark may begin; all others are plain data.
     special: [bool; 256],
     buffer: Vec<u8>,
     position: usize,
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
             self.position += 1;
             return Ok(Some(end));
         }
-        // A line end may begin with what ends a field, or the other way round: the longer mark is looked for first.
+        // A line end may begin with a field end, or the reverse: the longer mark is tried first.
         let format = self.format.clone();
         let (line_end, terminated) = (&format.line_end, &format.terminated);
         let line_first = line_end.len() >= terminated.len() && line_end != terminated;
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
                 return Ok(End::Line);
             };
             if byte == quote {
-                // Doubled it stands for itself; before an end it closes the field; elsewhere it is a character.
+                // A doubled quote is one quote; before an end it closes the field; elsewhere it is a character.
                 if self.take(&[quote])? {
                     record.bytes.push(quote);
                     continue;
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands for an escape sequence, and whether it is the mark of NULL.
+    /// The byte that an escape sequence denotes, and whether it is the mark of NULL.
     fn escaped(&mut self, escape: u8) -> Result<(u8, bool)> {
         Ok(match self.next_byte()? {
             None => (escape, false),

@@ -1,4 +1,4 @@
-//! Checks what SET assigns, and computes the values.
+//! Checks the assignments of SET, and computes the values.
 
 use ::accounts::PrivilegeChecks;
 use errors::{ErrorCode, Result, bail, err};
@@ -11,7 +11,7 @@ use crate::server::Server;
 use crate::session::Session;
 use programs::Running;
 
-/// The variable that lets foreign keys refer to what is no whole unique key; it will be removed.
+/// The variable that lets foreign keys refer to columns that are not a whole unique key; it will be removed.
 const RESTRICT_KEYS: &str = "restrict_fk_on_non_standard_key";
 
 /// Variables that sessions show but only SET GLOBAL changes.
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
         self.push_partner()
     }
 
-    /// The value that the variable takes, with what is to be said of it.
+    /// The value that the variable takes; raises its warnings.
     fn converted(
         &mut self,
         id: VariableId,
@@ -240,7 +240,7 @@ fn check_scope(session: &Session, definition: &Definition, scope: Option<VarScop
     Ok(())
 }
 
-/// What only this server can tell of a value.
+/// Checks of a value that only this server can make.
 fn check_value(server: &Server, definition: &Definition, value: &Value) -> Result<()> {
     let text = as_text(value);
     match definition.name {
@@ -254,7 +254,7 @@ fn check_value(server: &Server, definition: &Definition, value: &Value) -> Resul
                 bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
             }
         }
-        // That is a choice of who starts the server.
+        // DISABLED can only be chosen at server start.
         "event_scheduler" if text == "DISABLED" => {
             bail!(WRONG_VALUE_FOR_VAR, definition.name, text);
         }

@@ -92,7 +92,7 @@ impl Harness {
 pub struct Client {
     pub id: u64,
     pub session: Box<dyn SessionHandle>,
-    /// What LOAD DATA LOCAL gets.
+    /// The file that LOAD DATA LOCAL gets.
     pub file: Vec<u8>,
 }
 
@@ -103,7 +103,7 @@ pub struct TextSink {
     pub columns: Vec<ColumnMeta>,
     rows: Vec<String>,
     pub last_ok: OkInfo,
-    /// What the session said last of the results to come.
+    /// Whether the session announced a further result last.
     next_is_result: bool,
     file: Vec<u8>,
 }
@@ -197,7 +197,7 @@ impl Client {
         number.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// Asserts what statements answer.
+    /// Asserts the results of statements.
     #[track_caller]
     pub fn check(&mut self, cases: &[(&str, &str)]) {
         for (sql, expected) in cases {

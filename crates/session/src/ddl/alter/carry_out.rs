@@ -44,7 +44,7 @@ pub(super) fn carry_out(
     if let Some(commit) = commit {
         return Ok((0, Some(commit)));
     }
-    // Where the reference rebuilds in place it looks at no value.
+    // Where the reference rebuilds in place it checks no value.
     let copied = Copied {
         origins: &altered.origins,
         next: altered.next,
@@ -84,7 +84,7 @@ fn change_in_place(
             bail!(DUP_ENTRY, entry.unwrap_or_default(), key);
         }
         Err(error) => {
-            // While the table is still locked: what is half done goes first.
+            // While the table is still locked: incomplete changes are rolled back first.
             session.transactions.rollback()?;
             return Err(error.into_error(&session.shared.cancel));
         }

@@ -1,8 +1,8 @@
 //! EXCHANGE PARTITION: the rows of a partition and those of a table that is defined like it change places.
 //!
-//! A partition is no engine table of its own, so rows move: the partition's are copied into a table that takes the other's place, and the
-//! other's are inserted where they were, all in one transaction. Each row is dealt out anew on its way, so WITHOUT VALIDATION too answers
-//! 1737 for one that belongs elsewhere: no condition on the partition column would find it.
+//! A partition is not a separate engine table, so rows move: the partition's are copied into a table that takes the other's place, and the
+//! other's are inserted where they were, all in one transaction. Each row is assigned to its partition again on its way, so WITHOUT
+//! VALIDATION too returns error 1737 for one that belongs elsewhere: no condition on the partition column would find it.
 
 use ::accounts::PrivilegeChecks;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::ddl::copy::copy_rows;
 use crate::ddl::create::{draw_ids, set_next_auto_increment};
 use crate::session::Session;
 
-/// What the statement needs on both tables.
+/// The privileges that the statement needs on both tables.
 const NEEDED: [PrivilegeSet; 4] =
     [PrivilegeSet::INSERT, PrivilegeSet::CREATE, PrivilegeSet::DROP, PrivilegeSet::ALTER];
 
@@ -41,7 +41,7 @@ pub(super) fn exchange_partition(
     let (table, other) = exchanged(session, &names)?;
     session.check_writable()?;
     let guard = session.lock_for_ddl(&[table.id, other.id])?;
-    // Under the locks the definitions stand still.
+    // Under the locks the definitions do not change.
     let (table, other) = exchanged(session, &names)?;
     let (definition, number) = leaf(&table, partition)?;
     check_alike(&table, definition, &other)?;
@@ -54,7 +54,7 @@ pub(super) fn exchange_partition(
     let commit = match exchanged {
         Ok(commit) => commit,
         Err(error) => {
-            // While the tables are still locked: what is half done goes first.
+            // While the tables are still locked: incomplete changes are rolled back first.
             session.transactions.rollback()?;
             return Err(error);
         }
@@ -113,7 +113,7 @@ fn exchanged(
     Ok((table, other))
 }
 
-/// Moves the rows and publishes the table that stands for `other` from now on.
+/// Moves the rows and publishes the table that replaces `other`.
 fn exchange_rows(
     session: &mut Session,
     table: &Arc<Table>,
@@ -123,7 +123,7 @@ fn exchange_rows(
     let partition = std::slice::from_ref(name);
     let cancel = session.shared.cancel.clone();
     let word = |error: engine_api::EngineError| error.into_error(&cancel);
-    // What others committed before the locks were granted must be seen.
+    // Commits of other sessions before the locks were granted must be visible.
     sys::blocking::blocking(|| session.server.catalog.wait_for_earlier_commits(&cancel))?;
     let counter =
         session.transactions.engine(&other.engine)?.auto_increment_next(other.id).map_err(word)?;
@@ -178,7 +178,7 @@ fn move_rows(
     })
 }
 
-/// The partition that a name stands for or belongs to, and its number; 1735, 1734.
+/// The partition that a name denotes or belongs to, and its number; 1735, 1734.
 fn leaf<'t>(table: &'t Table, name: &Ident) -> Result<(&'t Partition, u16)> {
     let unknown = || err!(UNKNOWN_PARTITION, name.text, table.name);
     let partitioning = table.partitioning.as_ref().ok_or_else(unknown)?;

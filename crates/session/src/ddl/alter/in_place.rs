@@ -1,4 +1,4 @@
-//! ALTER TABLE in place: indexes come and go, beside writers where that can be, and rows stay as they are.
+//! ALTER TABLE in place: indexes are created and dropped, concurrently with writers where possible, and rows are not changed.
 
 use catalog::{Index, MetadataGuard, Table};
 use definitions::alter::{IndexChanges, builds_online};
@@ -12,7 +12,7 @@ use types::Value;
 
 use crate::session::Session;
 
-/// `next`, or what follows the largest value of the AUTO_INCREMENT column. `None` for a table without one.
+/// `next`, or the value after the largest one of the AUTO_INCREMENT column. `None` for a table without one.
 pub(super) fn next_beyond_rows(
     session: &mut Session,
     old: &Table,
@@ -42,7 +42,7 @@ pub(super) fn next_beyond_rows(
     Ok(Some(next.max(largest.saturating_add(1))))
 }
 
-/// Changes the definition and its indexes without writing rows anew. New indexes are built while others use the table, if they can be.
+/// Changes the definition and its indexes without rewriting rows. New indexes are built while others use the table, if possible.
 pub(super) fn alter_in_place(
     session: &mut Session,
     table: &Table,

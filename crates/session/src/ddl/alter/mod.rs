@@ -65,7 +65,7 @@ pub(crate) fn alter_with(
     }
     let ids = if table.temporary { Vec::new() } else { vec![table.id] };
     let mut guard = session.lock_for_ddl(&ids)?;
-    // Under the lock the definition stands still.
+    // Under the lock the definition does not change.
     let table = session.find_table(&schema, &name)?;
     let (draft, request) = edit(&mut Definer::new(session, running), &table, alter)?;
     let (affected_rows, commit) = carry_out(session, &table, draft, &request, running, &mut guard)?;

@@ -14,7 +14,7 @@ use crate::session::Session;
 /// Rows that are looked for together.
 const FETCH_ROWS: usize = 256;
 
-/// Whether more rows go than stay, as far as the engine can tell without counting.
+/// Whether more rows are deleted than stay, by the engine's estimate.
 pub(super) fn most_rows_go(session: &mut Session, table: &Table, gone: &[u16]) -> Result<bool> {
     if gone.is_empty() {
         return Ok(false);
@@ -43,7 +43,7 @@ pub(super) fn empty_partitions(
     }
     let cancel = session.shared.cancel.clone();
     sys::blocking::blocking(|| {
-        // What others committed before the lock was granted must be seen.
+        // Commits of other sessions before the lock was granted must be visible.
         session.server.catalog.wait_for_earlier_commits(&cancel)?;
         let txn = session.transactions.transaction(&table.engine)?;
         for number in gone {

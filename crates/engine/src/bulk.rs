@@ -12,7 +12,7 @@ use engine_api::{EngineError, EngineResult, TableId};
 use errors::Error;
 use locks::Mode;
 use page::PageNo;
-use txn::Core;
+use txn::TxnState;
 
 use crate::entry::{Entry, check_length, entry_value};
 use crate::error::io_error;
@@ -64,7 +64,7 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     /// Adds a row whose value is in the scratch memory. What fails spoils all.
-    fn push(&mut self, shared: &Shared, core: &Core, record: &[u8]) -> EngineResult<()> {
+    fn push(&mut self, shared: &Shared, core: &TxnState, record: &[u8]) -> EngineResult<()> {
         let pool = &*shared.system.pool;
         self.entries.clear();
         for index in &self.table.indexes {
@@ -91,7 +91,13 @@ impl Bulk {
 
 impl Shared {
     /// Logs pages of a tree that is being built.
-    pub(crate) fn log_tree_pages(&self, core: &Core, tree: Tree, mtr: Mtr<'_>, pages: &[PageNo]) {
+    pub(crate) fn log_tree_pages(
+        &self,
+        core: &TxnState,
+        tree: Tree,
+        mtr: Mtr<'_>,
+        pages: &[PageNo],
+    ) {
         self.system.start_change(core);
         let pages: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
         let payload = UndoEntry::TreePages { tree: tree.id, pages: &pages }.encode();
@@ -217,7 +223,7 @@ impl Txn {
     #[cold]
     fn begin_bulk(&mut self, table: &Arc<Table>) -> EngineResult<()> {
         self.expected = Expected::Nothing;
-        self.make_put_off()?;
+        self.make_deferred()?;
         self.wait_for_losers(table.id)?;
         let (owner, core, shared) = (self.owner(), self.core(), self.shared.clone());
         // From here on nobody gets a row in; whoever locks a span later is waited for at the end.
@@ -252,7 +258,7 @@ impl Txn {
     }
 
     /// Takes over the rows of the table; false when one of them is not a new row of this transaction.
-    fn adopt_rows(&mut self, bulk: &mut Bulk, core: &Core) -> EngineResult<bool> {
+    fn adopt_rows(&mut self, bulk: &mut Bulk, core: &TxnState) -> EngineResult<bool> {
         let shared = self.shared.clone();
         let (mut rows, mut all_own) = (0, true);
         shared.each_row(bulk.table.clustered, |_, value| {

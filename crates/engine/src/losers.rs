@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine_api::{EngineResult, TableId};
 use locks::Owner;
 use sys::sync::Mutex;
-use txn::{Core, Progress, Recovery, RecoveryPhase};
+use txn::{Progress, Recovery, RecoveryPhase, TxnState};
 
 use crate::error::damaged;
 use crate::row::UndoEntry;
@@ -21,7 +21,7 @@ mod rollback;
 const STEP: u64 = 64;
 
 struct Loser {
-    core: Arc<Core>,
+    core: Arc<TxnState>,
     /// Tables that it changed.
     tables: BTreeSet<u64>,
     /// How much of its undo is left, as far as was told.
@@ -37,7 +37,7 @@ pub(crate) struct Losers {
 }
 
 /// What the undo of a transaction is about. Its subjects say so at once, however long it is (X16); entries of an earlier version are read.
-pub(crate) fn subjects_of(core: &Core) -> EngineResult<BTreeSet<u64>> {
+pub(crate) fn subjects_of(core: &TxnState) -> EngineResult<BTreeSet<u64>> {
     if let Some(subjects) = core.subjects() {
         return Ok(subjects.into_iter().collect());
     }
@@ -73,7 +73,7 @@ impl Losers {
     }
 
     /// Counts what was undone since the last call.
-    fn note_left(&self, core: &Core) {
+    fn note_left(&self, core: &TxnState) {
         let now = core.last_undo().0;
         let mut left = self.left.lock();
         let Some(loser) = left.iter_mut().find(|loser| loser.core.id == core.id) else { return };

@@ -6,7 +6,7 @@ use sys::sync::atomic::Ordering;
 use btree::{Mtr, Seek, Tree, empty_tree, merge_if_small};
 use engine_api::{EngineResult, TableId};
 use page::{Kind, PageNo};
-use txn::{Core, KIND_PAGES, PurgeLane, UndoPointer};
+use txn::{KIND_PAGES, PurgeLane, TxnState, UndoPointer};
 
 use crate::dictionary::definition_key;
 use crate::entry::Entry;
@@ -111,7 +111,7 @@ impl Shared {
         outcome.map(|()| settled.len())
     }
 
-    fn purge_core(&self, core: &Arc<Core>, horizon: u64) -> EngineResult<Purged> {
+    fn purge_core(&self, core: &Arc<TxnState>, horizon: u64) -> EngineResult<Purged> {
         if core.committed().is_none() || !core.has_garbage() {
             return Ok(Purged::Whole);
         }
@@ -137,7 +137,7 @@ impl Shared {
 
     fn purge_entry(
         &self,
-        core: &Arc<Core>,
+        core: &Arc<TxnState>,
         pointer: UndoPointer,
         horizon: u64,
     ) -> EngineResult<()> {
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     /// Asks for the pages that purging changes will need: where rows and their entries lie far apart, they are read side by side.
-    fn ask_for_purge(&self, core: &Core, entries: &[UndoPointer]) -> EngineResult<()> {
+    fn ask_for_purge(&self, core: &TxnState, entries: &[UndoPointer]) -> EngineResult<()> {
         let pool = &*self.system.pool;
         if entries.is_empty() || !pool.reads_ahead() {
             return Ok(());
@@ -214,7 +214,7 @@ impl Shared {
 
     fn purge_change(
         &self,
-        core: &Core,
+        core: &TxnState,
         pointer: UndoPointer,
         table: &Table,
         key: &[u8],
@@ -323,7 +323,7 @@ impl Shared {
 
     fn purge_tree(
         &self,
-        core: &Core,
+        core: &TxnState,
         pointer: UndoPointer,
         tree: Tree,
         has_blobs: bool,
@@ -361,7 +361,7 @@ impl Shared {
 
     fn purge_definition(
         &self,
-        core: &Core,
+        core: &TxnState,
         pointer: UndoPointer,
         table: TableId,
         before: &[u8],

@@ -83,7 +83,7 @@ fn walk_back(
     snapshot: &Snapshot,
     own: u64,
     mut header: Header,
-    mut core: std::sync::Arc<txn::Core>,
+    mut core: std::sync::Arc<txn::TxnState>,
     value: &mut Vec<u8>,
 ) -> EngineResult<bool> {
     let (mut payload, mut older) = (Vec::new(), Vec::new());

@@ -13,17 +13,17 @@ use errors::{Error, ErrorCode};
 use locks::{Mode, Owner, OwnerNumbers, lock_name};
 use stdx::LocalArc;
 use sys::blocking::blocking;
-use txn::{Core, Snapshot};
+use txn::{Snapshot, TxnState};
 use wal::Log;
 
 use crate::bulk::Expected;
 use crate::cursor::Cursor;
+use crate::deferred_entries::DeferredEntries;
 use crate::dictionary::RecentTables;
 use crate::entry_reader::EntryReader;
 use crate::error::io_error;
 use crate::error::name_table;
 use crate::obstacle::Locked;
-use crate::put_off::PutOff;
 use crate::read::{View, visible};
 use crate::row::{Header, append_record};
 use crate::shared::Shared;
@@ -54,7 +54,7 @@ pub(crate) struct Txn {
     snapshot: Option<Snapshot>,
     pub(crate) owner: Option<Arc<Owner>>,
     pub(crate) owner_numbers: OwnerNumbers,
-    pub(crate) core: Option<Arc<Core>>,
+    pub(crate) core: Option<Arc<TxnState>>,
     /// E9. It outlives the transaction: the next one's snapshot must not be older.
     pub(crate) seen: u64,
     /// Changes of the object's life.
@@ -71,7 +71,7 @@ pub(crate) struct Txn {
     /// Rows to come.
     pub(crate) expected: Expected,
     /// Changes of entries to come (E20).
-    pub(crate) put_off: PutOff,
+    pub(crate) deferred: DeferredEntries,
     /// The table whose indexes this transaction builds.
     pub(crate) building: Option<TableId>,
     /// It made an index public that older snapshots cannot use: the commit is durable, and seen, before it returns.
@@ -167,7 +167,7 @@ impl Txn {
             pending: Vec::new(),
             inserted: Vec::new(),
             expected: Expected::Nothing,
-            put_off: PutOff::default(),
+            deferred: DeferredEntries::default(),
             building: None,
             made_public: false,
             leaves: Vec::new(),
@@ -268,7 +268,7 @@ impl Txn {
         if self.drop_bulk_behind(mark) {
             return Ok(());
         }
-        self.undo_put_off(mark)?;
+        self.undo_deferred(mark)?;
         let Some(core) = self.core.clone() else { return Ok(()) };
         let keep = if keep_locks { KeepLocks::Yes } else { KeepLocks::No };
         self.shared.undo_to(&core, mark, keep)?;
@@ -293,7 +293,7 @@ impl Txn {
 
     pub(crate) fn end(&mut self) {
         self.expected = Expected::Nothing;
-        self.put_off = PutOff::default();
+        self.deferred = DeferredEntries::default();
         if let Some(owner) = self.owner.take() {
             self.shared.system.locks.release_all(&owner);
         }
@@ -580,7 +580,7 @@ impl Transaction for Txn {
     }
 
     fn commit(&mut self) -> EngineResult<CommitHandle> {
-        if let Err(error) = self.end_bulk().and_then(|()| self.end_putting_off()) {
+        if let Err(error) = self.end_bulk().and_then(|()| self.end_deferring()) {
             self.roll_back_all()?;
             return Err(error);
         }
@@ -628,7 +628,7 @@ impl Transaction for Txn {
                 self.get_locked(&table, key, mode, wait, out)
             }
             _ => {
-                self.make_put_off_of(table, index)?;
+                self.make_deferred_of(table, index)?;
                 let table = self.table(table)?;
                 self.get_secondary(table, index, key, lock, wait, out)
             }
@@ -663,7 +663,7 @@ impl Transaction for Txn {
 
     fn open_cursor(&mut self, spec: &ScanSpec) -> EngineResult<CursorId> {
         self.end_bulk_of(spec.table)?;
-        self.make_put_off_of(spec.table, spec.index)?;
+        self.make_deferred_of(spec.table, spec.index)?;
         let table = self.table(spec.table)?;
         if spec.lock == RowLock::None {
             match spec.index {
@@ -700,7 +700,7 @@ impl Transaction for Txn {
     ) -> EngineResult<usize> {
         let slot = self.cursors.get_mut(cursor.0 as usize);
         let Some(mut open) = slot.and_then(Option::take) else { return Ok(0) };
-        let outcome = self.make_put_off_before(open.table(), open.index());
+        let outcome = self.make_deferred_before(open.table(), open.index());
         let outcome = outcome.and_then(|()| self.fetch_from(&mut open, limit, batch));
         let outcome = outcome.map_err(|error| self.name_table(open.table_id(), error));
         // A deadlock has ended the transaction and with it every cursor.
@@ -730,7 +730,7 @@ impl Transaction for Txn {
         content: KeyContent,
     ) -> EngineResult<Option<Box<dyn SnapshotReader + '_>>> {
         self.end_bulk_of(table)?;
-        self.make_put_off_of(table, index)?;
+        self.make_deferred_of(table, index)?;
         let found = self.table(table)?;
         let at = found.index_at(index)?;
         self.check_usable(&found, at)?;
@@ -783,11 +783,11 @@ impl Transaction for Txn {
     }
 
     fn expect_changes(&mut self) -> EngineResult<()> {
-        self.begin_putting_off()
+        self.begin_deferring()
     }
 
     fn changes_are_over(&mut self) -> EngineResult<()> {
-        self.end_putting_off()
+        self.end_deferring()
     }
 
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()> {

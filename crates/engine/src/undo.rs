@@ -6,7 +6,7 @@ use locks::lock_name;
 use page::{Kind, PageNo, PageRef};
 use stdx::bytes::Reader;
 use sys::model::breaks;
-use txn::{Core, UndoPointer};
+use txn::{TxnState, UndoPointer};
 
 use crate::dictionary::definition_key;
 use crate::entry::Entry;
@@ -42,14 +42,14 @@ pub(crate) enum EntryUndo {
 
 impl Shared {
     /// Undoes every entry of `core` above `mark`.
-    pub(crate) fn undo_to(&self, core: &Core, mark: u64, keep: KeepLocks) -> EngineResult<()> {
+    pub(crate) fn undo_to(&self, core: &TxnState, mark: u64, keep: KeepLocks) -> EngineResult<()> {
         self.undo_while(core, mark, keep, &mut || true)
     }
 
     /// Undoes the newest entry of `core`. What it did to secondary entries is undone already when it lies in `window`.
     pub(crate) fn undo_last(
         &self,
-        core: &Core,
+        core: &TxnState,
         keep: KeepLocks,
         window: Option<&mut Window>,
     ) -> EngineResult<()> {
@@ -63,7 +63,7 @@ impl Shared {
 
     fn undo_one(
         &self,
-        core: &Core,
+        core: &TxnState,
         entry: UndoEntry<'_>,
         left: UndoPointer,
         keep: KeepLocks,
@@ -104,7 +104,7 @@ impl Shared {
     /// `marked`: entries are undone, and these were left marked.
     fn undo_row(
         &self,
-        core: &Core,
+        core: &TxnState,
         (table, key): (u64, &[u8]),
         entry: UndoEntry<'_>,
         left: UndoPointer,
@@ -262,7 +262,7 @@ impl Shared {
 
     fn restore_row(
         &self,
-        core: &Core,
+        core: &TxnState,
         table: &Table,
         key: &[u8],
         before: Option<&[u8]>,
@@ -301,7 +301,7 @@ impl Shared {
     /// Frees those of a change's pages that are still what it made them.
     fn free_pages(
         &self,
-        core: &Core,
+        core: &TxnState,
         pages: &[u8],
         left: UndoPointer,
         is_own: impl Fn(PageRef<'_>) -> bool,
@@ -342,7 +342,7 @@ impl Shared {
 
     fn undo_define(
         &self,
-        core: &Core,
+        core: &TxnState,
         table: TableId,
         before: &[u8],
         left: UndoPointer,

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 
 use btree::Tree;
 use engine_api::{EngineResult, TableId};
-use txn::{Core, UndoPointer};
+use txn::{TxnState, UndoPointer};
 
+use crate::deferred_entries::each_batch;
 use crate::entry::Entry;
 use crate::entry_tree::{RemoveEntry, mark_entry, put_entry, remove_entry};
 use crate::error::damaged;
 use crate::error::io_error;
-use crate::put_off::each_batch;
 use crate::row::{Header, UndoEntry};
 use crate::shared::Shared;
 use crate::sorter::Sorter;
@@ -96,7 +96,7 @@ impl Shared {
     /// Undoes every change of `core` above `mark`, newest first, until `goes_on`, asked behind each, says no.
     pub(crate) fn undo_while(
         &self,
-        core: &Core,
+        core: &TxnState,
         mark: u64,
         keep: KeepLocks,
         goes_on: &mut dyn FnMut() -> bool,
@@ -135,7 +135,7 @@ impl Shared {
     }
 
     /// Asks for the rows of the next changes.
-    fn ask_ahead(&self, core: &Core, mark: u64, last: u64, ahead: &mut Ahead) {
+    fn ask_ahead(&self, core: &TxnState, mark: u64, last: u64, ahead: &mut Ahead) {
         if last > ahead.when || !self.system.pool.reads_ahead() {
             return;
         }
@@ -169,7 +169,7 @@ impl Shared {
     /// Undoes what the newest changes above `mark` did to entries. `None`: `goes_on` said no, and nothing is lost by that.
     fn open_window(
         &self,
-        core: &Core,
+        core: &TxnState,
         mark: u64,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> EngineResult<Option<Window>> {
@@ -202,7 +202,7 @@ impl Shared {
     /// Adds what undoing a change means for entries. False: it cannot be told yet.
     fn look_at(
         &self,
-        core: &Core,
+        core: &TxnState,
         at: UndoPointer,
         entry: UndoEntry<'_>,
         current: &mut Vec<u8>,

@@ -10,7 +10,7 @@ use engine_api::{EngineError, EngineResult, IndexId, WaitPolicy};
 use errors::{Error, ErrorCode};
 use locks::Mode;
 use page::PageNo;
-use txn::Core;
+use txn::TxnState;
 
 use crate::difference::write_difference;
 use crate::entries::entries_of;
@@ -103,7 +103,7 @@ enum Leaves {
 }
 
 impl Txn {
-    pub(crate) fn core(&mut self) -> Arc<Core> {
+    pub(crate) fn core(&mut self) -> Arc<TxnState> {
         if let Some(core) = &self.core {
             return core.clone();
         }

@@ -1,4 +1,4 @@
-//! Taking a checkpoint: where redo starts, and the undo of everybody who is not settled.
+//! Taking a checkpoint: where redo starts, and the undo of all transactions that are not settled.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,18 +15,18 @@ use crate::subjects::Subjects;
 use crate::system::TxnSystem;
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
-/// Name of the straddle file of a checkpoint.
-pub(crate) fn straddle_name(number: u64) -> String {
+/// Name of a checkpoint's file of unsettled transactions.
+pub(crate) fn unsettled_file_name(number: u64) -> String {
     format!("straddle-{number}")
 }
 
-/// What stands in a straddle file in the form of a transaction without an id: what the undo of active ones is about (X16).
+/// Kind of an entry without an id in the file of unsettled transactions: the subjects of the undo of active ones (X16).
 const SUBJECTS: u64 = 0;
-/// The same, names of those that are prepared (X17).
+/// The same for the names of prepared transactions (X17).
 const NAMES: u64 = 1;
 
-/// A core as it stands in a straddle file.
-pub(crate) struct Straddler {
+/// A transaction that is not settled, as the checkpoint's file stores it.
+pub(crate) struct UnsettledTxn {
     pub id: u64,
     pub commit: u64,
     pub purged: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Straddler {
 /// Stores a checkpoint after number `previous`.
 ///
 /// # Errors
-/// I/O; the checkpoint before still counts.
+/// I/O; the previous checkpoint remains valid.
 pub fn take_checkpoint(
     system: &TxnSystem,
     disk: &dyn Disk,
@@ -47,13 +47,13 @@ pub fn take_checkpoint(
 ) -> io::Result<Checkpoint> {
     let pins = system.checkpointing.lock();
     let number = previous + 1;
-    // In this order: a change with a ticket below `ceiling` has marked its page, and pushed its undo, before the looks below.
+    // In this order: a change with a ticket below `ceiling` has marked its page, and pushed its undo, before the reads below.
     let ceiling = system.log.next_ticket();
     let redo_from = system.pool.oldest_change(ceiling);
-    // Files of transactions settled before the image is made: no checkpoint from this one on names them.
+    // Files of transactions settled before the image is built: no checkpoint from this one on names them.
     let unused = match *pins {
         0 => std::mem::take(&mut *system.unused_files.lock()),
-        // Somebody reads what an earlier checkpoint names.
+        // A reader uses files that an earlier checkpoint names.
         _ => Vec::new(),
     };
     let stored = store(system, disk, file, number, redo_from);
@@ -62,7 +62,7 @@ pub fn take_checkpoint(
         return stored;
     }
     if *pins == 0 {
-        remove_straddles_except(disk, number)?;
+        remove_unsettled_except(disk, number)?;
     }
     for name in &unused {
         disk.remove(name)?;
@@ -77,13 +77,13 @@ fn store(
     number: u64,
     redo_from: u64,
 ) -> io::Result<Checkpoint> {
-    let (image, undo_files) = straddle_image(system);
+    let (image, undo_files) = unsettled_image(system);
     // Before `sync_dir`, which makes their names durable too.
     undo_files.iter().try_for_each(|undo_file| undo_file.sync())?;
-    let straddle = disk.open(&straddle_name(number), OpenMode::OrCreate)?;
-    straddle.set_size(0)?;
-    straddle.write_at(&image, 0)?;
-    straddle.sync()?;
+    let unsettled = disk.open(&unsettled_file_name(number), OpenMode::OrCreate)?;
+    unsettled.set_size(0)?;
+    unsettled.write_at(&image, 0)?;
+    unsettled.sync()?;
     disk.sync_dir()?;
     let next_ticket = system.log.next_ticket();
     system.log.flush_to(next_ticket - 1)?; // X7
@@ -107,11 +107,11 @@ fn store(
     Ok(checkpoint)
 }
 
-/// Keeps the files that a checkpoint names, those taken from now on included, from being removed. Ends with the value.
+/// Keeps the files that a checkpoint names from being removed, also for checkpoints taken from now on, until it is dropped.
 pub struct FilePin(Arc<TxnSystem>);
 
 impl FilePin {
-    /// For a checkpoint that is taken afterwards.
+    /// Pins the files of a checkpoint that is taken afterwards.
     pub fn new(system: &Arc<TxnSystem>) -> FilePin {
         *system.checkpointing.lock() += 1;
         FilePin(system.clone())
@@ -129,15 +129,15 @@ impl Drop for FilePin {
 /// # Errors
 /// I/O.
 pub fn files_beside(disk: &dyn Disk, checkpoint: u64) -> io::Result<Vec<String>> {
-    let straddle = straddle_name(checkpoint);
+    let unsettled = unsettled_file_name(checkpoint);
     let mut names = disk.list()?;
-    names.retain(|name| *name == straddle || name.starts_with(FILE_PREFIX));
+    names.retain(|name| *name == unsettled || name.starts_with(FILE_PREFIX));
     names.sort_unstable();
     Ok(names)
 }
 
-pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Result<()> {
-    let kept = straddle_name(number);
+pub(crate) fn remove_unsettled_except(disk: &dyn Disk, number: u64) -> io::Result<()> {
+    let kept = unsettled_file_name(number);
     for name in disk.list()? {
         if name.starts_with("straddle-") && name != kept {
             disk.remove(&name)?;
@@ -146,10 +146,10 @@ pub(crate) fn remove_straddles_except(disk: &dyn Disk, number: u64) -> io::Resul
     Ok(())
 }
 
-/// Bytes: checksum:32, then for each core id, commit, purged, last, bytes of its undo in a file, number of that file when others share
-/// it, where it begins there, and the rest of its undo. At the end in the same form some without an id, whose "commit" says what their
-/// "undo" is, see `docs/format/wal.md`. Also the files that must be synced.
-fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
+/// Builds the bytes of the file: checksum:32, then for each transaction id, commit, purged, last, bytes of its undo in a file, number of that file when others share
+/// it, where it begins there, and the rest of its undo. At the end entries of the same form without an id, whose "commit" gives the kind of their
+/// "undo", see `docs/format/wal.md`. Also returns the files that must be synced.
+fn unsettled_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     /// Words of a transaction and the length of its undo.
     const HEAD_BYTES: usize = 7 * 8 + 4;
     let (mut out, mut files) = (vec![0; 4], Vec::new());
@@ -157,7 +157,7 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     let (mut subjects, mut names) = (Vec::new(), Vec::new());
     let cores = system.all_cores();
     let undo: usize = cores.iter().map(|core| core.undo_bytes().0).sum();
-    // All of it, with room for those that begin meanwhile: growing would take twice the memory.
+    // Room for all of it, and for transactions that begin in the meantime: growing would take twice the memory.
     out.reserve(undo + undo / 8 + (cores.len() + system.purge_backlog()) * HEAD_BYTES);
     for core in cores {
         // X2: the mutex makes undo and commit one state.
@@ -188,7 +188,7 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
             None => files.extend(undo.file.clone()),
         }
     }
-    // After the live ones: who is filed in between is in the image twice, with the same undo.
+    // After the live ones: a transaction filed in between is in the image twice, with the same undo.
     system.each_filed(|id, filed| {
         let words =
             [id, filed.commit, filed.purged, filed.last, filed.length, filed.file.number, filed.at];
@@ -197,7 +197,7 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
         shared_files.insert(filed.file.number, filed.file.file.clone());
     });
     files.extend(shared_files.into_values());
-    // Subjects are the last: earlier versions look for them there.
+    // Subjects come last: earlier versions expect them there.
     for (kind, bytes) in [(NAMES, names), (SUBJECTS, subjects)] {
         if !bytes.is_empty() {
             [0, kind, 0, 0, 0, 0, 0].into_iter().for_each(|word| put_u64(&mut out, word));
@@ -209,12 +209,14 @@ fn straddle_image(system: &TxnSystem) -> (Vec<u8>, Vec<Arc<dyn File>>) {
     (out, files)
 }
 
-pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<Straddler>> {
-    let file = space.disk.open(&straddle_name(number), OpenMode::Existing)?;
+pub(crate) fn read_unsettled(space: &UndoSpace, number: u64) -> io::Result<Vec<UnsettledTxn>> {
+    let file = space.disk.open(&unsettled_file_name(number), OpenMode::Existing)?;
     let mut bytes = vec![0; file.size_bytes()? as usize];
     let count = file.read_at(&mut bytes, 0)?;
     bytes.truncate(count);
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "straddle file is damaged");
+    let damaged = || {
+        io::Error::new(io::ErrorKind::InvalidData, "the file of unsettled transactions is damaged")
+    };
     let mut cores = parse(&bytes).ok_or_else(damaged)?;
     let (mut subjects, mut names) = (HashMap::new(), HashMap::new());
     while let Some(about) = cores.pop_if(|core| core.id == 0) {
@@ -245,7 +247,7 @@ pub(crate) fn read_straddle(space: &UndoSpace, number: u64) -> io::Result<Vec<St
                     UndoLog::shared(id, last, base, (file, at))
                 }
             };
-            Ok(Straddler { id, commit, purged, undo, name: names.remove(&id) })
+            Ok(UnsettledTxn { id, commit, purged, undo, name: names.remove(&id) })
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use locks::Owner;
 use sys::disk::{Disk, File, OpenMode};
 
-use crate::core::Core;
+use crate::txn_state::TxnState;
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
 /// Size at which a shared file is closed and another begun.
@@ -59,10 +59,10 @@ pub(crate) struct Filed {
 }
 
 impl Filed {
-    /// A core for a look at the undo. What changes in it does not last.
-    pub fn core(&self, id: u64, owner: &Arc<Owner>) -> Core {
+    /// A temporary state for reading the undo. Changes of it are not kept.
+    pub fn core(&self, id: u64, owner: &Arc<Owner>) -> TxnState {
         let undo = UndoLog::shared(id, self.last, self.length, (self.file.clone(), self.at));
-        let core = Core::new(id, owner.clone(), undo);
+        let core = TxnState::new(id, owner.clone(), undo);
         core.commit.store(self.commit, Ordering::Release);
         core.ended.store(self.ended, Ordering::Release);
         core.purged.store(self.purged, Ordering::Release);

@@ -4,7 +4,6 @@
 
 mod checkpoint;
 mod commits;
-mod core;
 mod filed;
 mod purge_queue;
 mod recovery;
@@ -13,16 +12,17 @@ mod redo_line;
 mod snapshot;
 mod subjects;
 mod system;
+mod txn_state;
 mod undo_log;
 
 pub use checkpoint::{FilePin, files_beside, take_checkpoint};
 pub use commits::each_commit;
-pub use core::{ABORTED, Core, UndoPointer};
 pub use purge_queue::PurgeLane;
 pub use recovery::{Progress, RecoverConfig, Recovered, Recovery, RecoveryPhase, recover};
 pub use redo::RedoCrew;
 pub use snapshot::{Snapshot, SnapshotSlots, Visibility};
 pub use system::{KIND_PAGES, TxnSystem};
+pub use txn_state::{ABORTED, TxnState, UndoPointer};
 
 #[cfg(all(test, loom))]
 mod model_tests;

@@ -16,13 +16,13 @@ use wal::{
     ReplayEnd,
 };
 
-use crate::checkpoint::{Straddler, read_straddle, remove_straddles_except, take_checkpoint};
-use crate::core::Core;
+use crate::checkpoint::{UnsettledTxn, read_unsettled, remove_unsettled_except, take_checkpoint};
 use crate::redo::{RedoCrew, replay};
 use crate::system::{
     KIND_ABORTED, KIND_CHANGE, KIND_COMMIT, KIND_PREPARED, KIND_PURGED, KIND_SETTLED, KIND_UNDONE,
     NO_PAGES, TxnSystem,
 };
+use crate::txn_state::TxnState;
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
 /// What recovery did.
@@ -149,9 +149,9 @@ pub struct Recovered {
     /// The last checkpoint.
     pub checkpoint: Checkpoint,
     /// Transactions that were active and must be rolled back, newest first.
-    pub losers: Vec<Arc<Core>>,
+    pub losers: Vec<Arc<TxnState>>,
     /// Transactions that are prepared, in no order.
-    pub prepared: Vec<Arc<Core>>,
+    pub prepared: Vec<Arc<TxnState>>,
     /// What was done.
     pub report: Recovery,
     /// What was given up.
@@ -209,7 +209,7 @@ pub fn recover(
     };
     progress.tell(&mut report, RecoveryPhase::Redo, 0, 1);
     let pool = Arc::new(Pool::new(pool_config, file, doublewrite)?);
-    let mut found = Found::new(read_straddle(&space, checkpoint.number)?, space);
+    let mut found = Found::new(read_unsettled(&space, checkpoint.number)?, space);
     let started = progress.clock.monotonic();
     let place = (&checkpoint, &log_config);
     let telling = (&mut report, &mut *progress);
@@ -286,17 +286,17 @@ fn restart(
     let system = Arc::new(TxnSystem::new(pool, log, space));
     system.set_redo_rate(report.redo_rate);
     let (mut losers, mut prepared, mut kept_files) = (Vec::new(), Vec::new(), Vec::new());
-    for (id, straddler) in found.cores {
-        if let Some((shared, _)) = &straddler.undo.shared {
+    for (id, unsettled) in found.cores {
+        if let Some((shared, _)) = &unsettled.undo.shared {
             shared.enter();
         }
-        kept_files.extend(straddler.undo.file_name());
-        let core = Arc::new(Core::new(id, system.locks.new_owner(), straddler.undo));
-        core.commit.store(straddler.commit, Ordering::Release);
-        core.purged.store(straddler.purged, Ordering::Release);
+        kept_files.extend(unsettled.undo.file_name());
+        let core = Arc::new(TxnState::new(id, system.locks.new_owner(), unsettled.undo));
+        core.commit.store(unsettled.commit, Ordering::Release);
+        core.purged.store(unsettled.purged, Ordering::Release);
         if core.is_active() {
-            let is_prepared = straddler.name.is_some();
-            *core.name.lock() = straddler.name;
+            let is_prepared = unsettled.name.is_some();
+            *core.name.lock() = unsettled.name;
             if is_prepared { &mut prepared } else { &mut losers }.push(core.clone());
         }
         system.adopt(core);
@@ -304,7 +304,7 @@ fn restart(
     losers.sort_by_key(|core| std::cmp::Reverse(core.id));
     report.losers = losers.len();
     let taken = take_checkpoint(&system, &*disk, &checkpoints, checkpoint.number)?;
-    remove_straddles_except(&*disk, taken.number)?;
+    remove_unsettled_except(&*disk, taken.number)?;
     for name in disk.list()? {
         if name.starts_with(FILE_PREFIX) && !kept_files.contains(&name) {
             disk.remove(&name)?;
@@ -335,7 +335,7 @@ impl Hasher for IdHasher {
 /// Transactions that are not settled, as far as the log was read (X13).
 pub(crate) struct Found {
     space: UndoSpace,
-    cores: HashMap<u64, Straddler, BuildHasherDefault<IdHasher>>,
+    cores: HashMap<u64, UnsettledTxn, BuildHasherDefault<IdHasher>>,
     /// Memory of those that are settled, for those that come.
     spare: Vec<Vec<u8>>,
 }
@@ -344,8 +344,8 @@ pub(crate) struct Found {
 const SPARE_MAX: usize = 16;
 
 impl Found {
-    fn new(straddlers: Vec<Straddler>, space: UndoSpace) -> Found {
-        let cores = straddlers.into_iter().map(|core| (core.id, core)).collect();
+    fn new(unsettled: Vec<UnsettledTxn>, space: UndoSpace) -> Found {
+        let cores = unsettled.into_iter().map(|core| (core.id, core)).collect();
         Found { space, cores, spare: Vec::new() }
     }
 
@@ -358,9 +358,9 @@ impl Found {
         }
     }
 
-    /// A transaction that is neither in the straddle file nor begins in the log read here was settled before the checkpoint: the
+    /// A transaction that is neither in the file of unsettled transactions nor begins in the log read here was settled before the checkpoint: the
     /// records of it that remain need nothing.
-    fn core(&mut self, id: u64) -> Option<&mut Straddler> {
+    fn core(&mut self, id: u64) -> Option<&mut UnsettledTxn> {
         self.cores.get_mut(&id)
     }
 
@@ -374,7 +374,7 @@ impl Found {
                     let new = || {
                         let mut undo = UndoLog::new(id);
                         undo.bytes = self.spare.pop().unwrap_or_default();
-                        Straddler { id, commit: 0, purged: 0, undo, name: None }
+                        UnsettledTxn { id, commit: 0, purged: 0, undo, name: None }
                     };
                     self.cores.entry(id).or_insert_with(new);
                 }

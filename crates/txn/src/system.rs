@@ -12,10 +12,10 @@ use sys::model::{breaks, sized};
 use sys::sync::{Mutex, MutexGuard};
 use wal::Log;
 
-use crate::core::{ABORTED, Core, UndoPointer};
 use crate::filed::{Filed, Filer, shared_name};
 use crate::purge_queue::{Ended, PurgeLane, PurgeQueue};
 use crate::snapshot::{Snapshot, SnapshotSlots, Visibility};
+use crate::txn_state::{ABORTED, TxnState, UndoPointer};
 use crate::undo_log::{UndoLog, UndoSpace};
 
 /// Record that only changes pages.
@@ -47,7 +47,7 @@ struct Mark(Mutex<()>);
 
 /// A writing transaction that is not settled.
 pub(crate) enum Slot {
-    Live(Arc<Core>),
+    Live(Arc<TxnState>),
     Filed(Filed),
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Slot {
 struct Part {
     slots: HashMap<u64, Slot, foldhash::fast::RandomState>,
     /// Those of the table that some snapshot may not see: new ones, until `advance_low` finds that they are seen.
-    unseen: Vec<Arc<Core>>,
+    unseen: Vec<Arc<TxnState>>,
 }
 
 /// On cache lines of its own: transactions of two connections meet in it only when their ids do.
@@ -133,26 +133,26 @@ impl TxnSystem {
     }
 
     /// Puts a transaction into the table.
-    fn insert(&self, core: &Arc<Core>) {
+    fn insert(&self, core: &Arc<TxnState>) {
         let mut part = self.shard(core.id).lock();
         part.unseen.push(core.clone());
         part.slots.insert(core.id, Slot::Live(core.clone()));
     }
 
     /// A transaction's first write.
-    pub fn begin_write(&self, owner: Arc<Owner>) -> Arc<Core> {
-        // X1: the mark is at or below the id, and stays until the core is in the table.
+    pub fn begin_write(&self, owner: Arc<Owner>) -> Arc<TxnState> {
+        // X1: the mark is at or below the id, and stays until the transaction is in the table.
         let mark = &self.beginning[sys::threads::number() & (SHARDS - 1)].0;
         let guard = mark.lock();
         let id = self.log.draw();
-        let core = Arc::new(Core::fresh(id, owner, UndoLog::new(id)));
+        let core = Arc::new(TxnState::fresh(id, owner, UndoLog::new(id)));
         self.insert(&core);
         drop(guard);
         core
     }
 
     /// Puts a transaction that recovery found into the table.
-    pub(crate) fn adopt(&self, core: Arc<Core>) {
+    pub(crate) fn adopt(&self, core: Arc<TxnState>) {
         self.low.fetch_min(core.id, Ordering::AcqRel);
         self.insert(&core);
         if !core.is_active() {
@@ -168,14 +168,14 @@ impl TxnSystem {
     }
 
     /// The transaction that wrote a row, unless it is settled.
-    pub fn find(&self, id: u64) -> Option<Arc<Core>> {
+    pub fn find(&self, id: u64) -> Option<Arc<TxnState>> {
         match self.shard(id).lock().slots.get(&id)? {
             Slot::Live(core) => Some(core.clone()),
             Slot::Filed(filed) => Some(Arc::new(filed.core(id, &self.nobody))),
         }
     }
 
-    fn enqueue(&self, core: &Core) {
+    fn enqueue(&self, core: &TxnState) {
         self.queue.push(ended(core));
     }
 
@@ -187,7 +187,7 @@ impl TxnSystem {
 
     /// Whether a row version of transaction `id` is seen. The common case touches no shared memory but the snapshot's own numbers.
     #[inline]
-    pub fn visibility(&self, snapshot: &Snapshot, id: u64, own: u64) -> Visibility<Arc<Core>> {
+    pub fn visibility(&self, snapshot: &Snapshot, id: u64, own: u64) -> Visibility<Arc<TxnState>> {
         if id < snapshot.low || id == own {
             return Visibility::Visible;
         }
@@ -200,12 +200,12 @@ impl TxnSystem {
     }
 
     /// The newest undo entry of a transaction before a change begins: entries beyond the limit go to a file now, while no latch is held.
-    pub fn start_change(&self, core: &Core) -> UndoPointer {
+    pub fn start_change(&self, core: &TxnState) -> UndoPointer {
         core.start_change(&self.undo_space)
     }
 
     /// Logs a row change: the page edits in `mtr`, and the undo entry, which lands where `next_undo` said.
-    pub fn log_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
+    pub fn log_change(&self, core: &TxnState, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         if !core.garbage.load(Ordering::Relaxed) {
             // Whoever purges has seen the commit, which comes after.
             core.garbage.store(true, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl TxnSystem {
     }
 
     /// As `log_change`, for a change that leaves nothing to purge.
-    pub fn log_clean_change(&self, core: &Core, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
+    pub fn log_clean_change(&self, core: &TxnState, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         let mut undo = core.undo.lock();
         let previous = undo.last;
         let pointer = undo.push(payload, &self.undo_space);
@@ -227,14 +227,14 @@ impl TxnSystem {
     }
 
     /// Logs a step of a rollback: entries above `left` are undone (X8).
-    pub fn log_undone(&self, core: &Core, mtr: Mtr<'_>, left: UndoPointer) {
+    pub fn log_undone(&self, core: &TxnState, mtr: Mtr<'_>, left: UndoPointer) {
         let mut undo = core.undo.lock();
         undo.last = left.0;
         mtr.commit(KIND_UNDONE, &pair(core.id, left.0));
     }
 
     /// Logs a step of purge: entries up to `done` need no more work, in one record with the pages it frees.
-    pub fn log_purged(&self, core: &Core, mtr: Mtr<'_>, done: UndoPointer) {
+    pub fn log_purged(&self, core: &TxnState, mtr: Mtr<'_>, done: UndoPointer) {
         core.purged.store(done.0, Ordering::Release);
         // A filed one is only a copy: the checkpoint looks into the table.
         if let Some(Slot::Filed(filed)) = self.shard(core.id).lock().slots.get_mut(&core.id) {
@@ -244,20 +244,20 @@ impl TxnSystem {
     }
 
     /// Prepares a transaction: once the ticket returned is durable, a crash does not roll it back (X17).
-    pub fn prepare(&self, core: &Core, name: &[u8]) -> u64 {
+    pub fn prepare(&self, core: &TxnState, name: &[u8]) -> u64 {
         let _undo = core.undo.lock();
         let publish = |_| *core.name.lock() = Some(name.into());
         self.log.append(KIND_PREPARED, &[&NO_PAGES, &core.id.to_le_bytes(), name], publish)
     }
 
     /// A prepared transaction is to be rolled back, by its caller or the next start: it is as if it had never been prepared.
-    pub fn unprepare(&self, core: &Core) {
+    pub fn unprepare(&self, core: &TxnState) {
         let _undo = core.undo.lock();
         *core.name.lock() = None;
     }
 
     /// Decides a commit and returns its ticket (X3). Locks are the caller's to release afterwards.
-    pub fn commit(&self, core: &Arc<Core>) -> u64 {
+    pub fn commit(&self, core: &Arc<TxnState>) -> u64 {
         let ticket = {
             let _undo = core.undo.lock();
             let publish = |ticket| {
@@ -276,7 +276,7 @@ impl TxnSystem {
     }
 
     /// Ends a transaction whose entries are all undone.
-    pub fn finish_rollback(&self, core: &Arc<Core>) {
+    pub fn finish_rollback(&self, core: &Arc<TxnState>) {
         {
             let _undo = core.undo.lock();
             let publish = |ticket| {
@@ -329,17 +329,17 @@ impl TxnSystem {
     }
 
     /// Takes the oldest ended transaction of a lane that everybody sees. After its index work the caller calls `retire`.
-    pub fn next_to_purge(&self, lane: &PurgeLane<'_>, horizon: u64) -> Option<Arc<Core>> {
+    pub fn next_to_purge(&self, lane: &PurgeLane<'_>, horizon: u64) -> Option<Arc<TxnState>> {
         self.find(lane.take(horizon)?)
     }
 
     /// Puts a transaction back whose purge failed.
-    pub fn requeue(&self, lane: &PurgeLane<'_>, core: &Core) {
+    pub fn requeue(&self, lane: &PurgeLane<'_>, core: &TxnState) {
         lane.put_back(ended(core));
     }
 
     /// Forgets a transaction: its rows are settled (X4).
-    pub fn retire(&self, core: &Core) {
+    pub fn retire(&self, core: &TxnState) {
         self.shard(core.id).lock().slots.remove(&core.id);
         let undo = core.undo.lock();
         let unused = match &undo.shared {
@@ -449,7 +449,7 @@ impl TxnSystem {
     pub fn advance_low(&self) {
         let visible = self.log.visible();
         let mut low = self.log.next_ticket();
-        // X1: whoever drew an id below `low` held its mark then; passing the mark, its core is in the table.
+        // X1: a thread that drew an id below `low` held its mark then; once the mark is passed, its transaction is in the table.
         if !breaks("X1") {
             self.beginning.iter().for_each(|mark| drop(mark.0.lock()));
         }
@@ -470,7 +470,7 @@ impl TxnSystem {
         self.low.store(low, Ordering::Release);
     }
 
-    pub(crate) fn all_cores(&self) -> Vec<Arc<Core>> {
+    pub(crate) fn all_cores(&self) -> Vec<Arc<TxnState>> {
         self.cores
             .iter()
             .flat_map(|shard| {
@@ -532,7 +532,7 @@ impl TxnSystem {
     }
 }
 
-fn ended(core: &Core) -> Ended {
+fn ended(core: &TxnState) -> Ended {
     let bytes = {
         let mut undo = core.undo.lock();
         undo.trim();

@@ -30,11 +30,11 @@ fn open(disk: &SimDisk) -> Recovered {
     recover(&disk, config, btree::format_space, progress).unwrap()
 }
 
-fn change(system: &TxnSystem, core: &Core, payload: &[u8]) -> u64 {
+fn change(system: &TxnSystem, core: &TxnState, payload: &[u8]) -> u64 {
     system.log_change(core, Mtr::new(&system.pool), payload)
 }
 
-fn next_to_purge(system: &TxnSystem) -> Option<Arc<Core>> {
+fn next_to_purge(system: &TxnSystem) -> Option<Arc<TxnState>> {
     system.purge_lanes().find_map(|lane| system.next_to_purge(&lane, system.horizon()))
 }
 
@@ -60,7 +60,7 @@ fn a_snapshot_sees_what_was_committed_before() {
 }
 
 #[test]
-fn undo_survives_in_log_and_straddle_file() {
+fn undo_survives_in_log_and_file_of_unsettled_transactions() {
     let disk = SimDisk::new();
     let opened = open(&disk);
     let system = &opened.system;
@@ -100,7 +100,7 @@ fn undo_survives_in_log_and_straddle_file() {
 }
 
 #[test]
-fn a_straddle_file_without_subjects_leaves_them_unknown() {
+fn a_file_of_unsettled_transactions_without_subjects_leaves_them_unknown() {
     let disk = SimDisk::new();
     let opened = open(&disk);
     let system = &opened.system;
@@ -111,7 +111,7 @@ fn a_straddle_file_without_subjects_leaves_them_unknown() {
     let disk = disk.after_crash(1);
     assert_eq!(open(&disk.after_crash(2)).losers[0].subjects(), Some(vec![u64::from(b'o')]));
     // As written before there were subjects: without the last record, of one number for one transaction.
-    let name = crate::checkpoint::straddle_name(taken.number);
+    let name = crate::checkpoint::unsettled_file_name(taken.number);
     let file = disk.open(&name, sys::disk::OpenMode::Existing).unwrap();
     let mut bytes = vec![0; file.size_bytes().unwrap() as usize - (7 * 8 + 4 + 3 * 8)];
     file.read_at(&mut bytes, 0).unwrap();
@@ -141,13 +141,13 @@ fn entries_come_oldest_first_however_few_are_known_at_a_time() {
     }
     system.commit(&core);
     for at_once in [1, 2, 3, 15, 16, 17, 100] {
-        let entries = crate::core::UndoEntries::new(&core, at_once);
+        let entries = crate::txn_state::UndoEntries::new(&core, at_once);
         assert_eq!(entries.collect::<Vec<_>>(), pointers, "{at_once} at a time");
     }
     let done = pointers[6];
     system.log_purged(&core, Mtr::new(&system.pool), done);
     for at_once in [1, 4, 9, 10] {
-        let entries = crate::core::UndoEntries::new(&core, at_once);
+        let entries = crate::txn_state::UndoEntries::new(&core, at_once);
         assert_eq!(entries.collect::<Vec<_>>(), pointers[7..], "{at_once} at a time");
     }
 }

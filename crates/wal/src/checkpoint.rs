@@ -18,7 +18,7 @@ const _: () = assert!(BLOCK_BYTES == 4096);
 /// A point from which recovery can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Counts checkpoints; the larger one of the two blocks counts. Names the straddle file.
+    /// Counts checkpoints; the larger one of the two blocks counts. Names the file `straddle-<n>` of unsettled transactions.
     pub number: u64,
     /// No page lacks a change below it.
     pub redo_from: u64,

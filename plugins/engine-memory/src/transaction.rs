@@ -306,8 +306,8 @@ impl MemoryTransaction {
         }
     }
 
-    /// Makes the effects that wait for the commit, and collects the rows with history.
-    fn settle(&mut self, stamp: u64) {
+    /// Applies the effects that wait for the commit, and queues the rows with older versions for purge.
+    fn apply_commit_effects(&mut self, stamp: u64) {
         let mut rows = Vec::new();
         for undo in self.undo.drain(..) {
             match undo {
@@ -397,7 +397,7 @@ impl Transaction for MemoryTransaction {
         if !self.undo.is_empty() {
             let status = self.status();
             let stamp = self.shared.clock.commit(&status);
-            self.settle(stamp);
+            self.apply_commit_effects(stamp);
         }
         self.end();
         self.shared.purge.run(&self.shared.clock);

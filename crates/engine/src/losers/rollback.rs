@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sys::sync::atomic::Ordering;
 
 use engine_api::{EngineResult, TableId};
-use txn::{Core, RecoveryPhase};
+use txn::{RecoveryPhase, TxnState};
 
 use super::{Loser, STEP, subjects_of};
 use crate::entry::unique_space;
@@ -15,7 +15,7 @@ use crate::undo::KeepLocks;
 
 impl Shared {
     /// Looks at every loser before anybody else is let in: undoes changes of definitions, and locks what a row's id does not lock.
-    pub(crate) fn take_losers(&self, cores: Vec<Arc<Core>>) -> EngineResult<()> {
+    pub(crate) fn take_losers(&self, cores: Vec<Arc<TxnState>>) -> EngineResult<()> {
         let count = cores.len() as u64;
         for (core, at) in cores.into_iter().zip(0..) {
             self.losers.tell(RecoveryPhase::Analysis, |_| (at, count));
@@ -36,7 +36,7 @@ impl Shared {
 
     /// E5 asks for locks on the unique keys that a writer took away: all keys of those indexes, as which ones they were would have to be
     /// computed from every row.
-    fn lock_unique_keys(&self, core: &Core, tables: &BTreeSet<u64>) {
+    fn lock_unique_keys(&self, core: &TxnState, tables: &BTreeSet<u64>) {
         let tables = tables.iter().filter_map(|id| self.dictionary.get(TableId(*id)).ok());
         for table in tables {
             for index in table.indexes.iter().filter(|index| index.def.unique) {
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    fn end_loser(&self, core: &Arc<Core>) {
+    fn end_loser(&self, core: &Arc<TxnState>) {
         self.system.finish_rollback(core);
         self.system.locks.release_all(&core.owner);
         self.losers.told.lock().0.losers_done += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine_api::{CommitHandle, EngineResult, PreparedTransaction, TableId, Transaction as _};
 use errors::Error;
 use locks::{Mode, lock_name};
-use txn::Core;
+use txn::TxnState;
 
 use crate::entry::{Entry, unique_space};
 use crate::error::damaged;
@@ -27,7 +27,7 @@ impl Txn {
         if !self.may_be_prepared || !self.pending.is_empty() {
             return Err(Error::internal("this transaction was not to be prepared").into());
         }
-        if let Err(error) = self.end_putting_off() {
+        if let Err(error) = self.end_deferring() {
             self.roll_back_all()?;
             return Err(error);
         }
@@ -37,7 +37,7 @@ impl Txn {
         core.owner.detach();
         let ticket = self.shared.system.prepare(&core, name);
         self.shared.prepared.0.lock().insert(name.into(), core);
-        // The locks are the core's from now on.
+        // The locks belong to the transaction's `TxnState` from now on.
         self.owner = None;
         self.end();
         self.shared.system.log.publish_relaxed();
@@ -47,7 +47,7 @@ impl Txn {
 
 impl Shared {
     /// Takes over what a crash or a stop left prepared, before anybody else is let in.
-    pub(crate) fn take_prepared(&self, cores: Vec<Arc<Core>>) -> EngineResult<()> {
+    pub(crate) fn take_prepared(&self, cores: Vec<Arc<TxnState>>) -> EngineResult<()> {
         for core in cores {
             let Some(name) = core.prepared_name() else { continue };
             self.lock_freed_keys(&core)?;
@@ -58,7 +58,7 @@ impl Shared {
 
     /// E5: the unique keys that the transaction took away from rows are locked until its end. Rows, and the keys that it gave them, say
     /// themselves who wrote them (E6).
-    fn lock_freed_keys(&self, core: &Core) -> EngineResult<()> {
+    fn lock_freed_keys(&self, core: &TxnState) -> EngineResult<()> {
         let mut payload = Vec::new();
         for pointer in core.undo_entries() {
             core.read_undo(pointer, &mut payload).ok_or_else(damaged)?;
@@ -92,7 +92,7 @@ impl Shared {
         Ok(())
     }
 
-    fn lock_freed_key(&self, core: &Core, space: u64, sql: &[u8]) {
+    fn lock_freed_key(&self, core: &TxnState, space: u64, sql: &[u8]) {
         let mut name = Vec::new();
         lock_name(space, sql, &mut name);
         // Nobody else is here yet.

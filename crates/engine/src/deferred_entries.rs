@@ -1,8 +1,8 @@
-//! Changes of secondary entries that a statement of many rows puts off, to make them in the order of the index (E20).
+//! Changes of secondary entries that a statement of many rows defers, to make them in the order of the index (E20).
 //!
-//! Rows that follow one another often have their entries on leaves far apart. Where those leaves do not fit the pool, each row would cost a
+//! Consecutive rows often have their entries on leaves far apart. If those leaves do not fit the pool, each row would cost a
 //! read and a write of such a leaf; in order, each leaf is read and written once for all of its entries. Unique indexes are left out: their
-//! entries decide whether a row may be there. Knows nothing of how rows are found.
+//! entries decide whether a row is allowed. Independent of how rows are found.
 
 use btree::Tree;
 use bufpool::Pool;
@@ -19,29 +19,29 @@ use crate::transaction::Txn;
 
 /// Memory for the changes of one index; more go to a file.
 const MEMORY_BYTES: usize = 8 << 20;
-/// Changes whose leaves are asked for together, before those of the batch in front of them are made.
+/// Changes whose leaves are read ahead together, before those of the previous batch are made.
 const BATCH: usize = 256;
-/// In a tag: the entry is marked. Otherwise it is put, and the tag is the length of its columns, which is less than this.
+/// In a tag: the entry is marked. Otherwise it is inserted, and the tag is the length of its columns, which is less than this.
 const MARK: u16 = 1 << 15;
 
-/// What a statement has put off.
+/// The changes of entries that a statement has deferred.
 #[derive(Default)]
-pub(crate) struct PutOff {
-    /// The place in the undo behind which its changes begin, while a statement of perhaps many is under way.
+pub(crate) struct DeferredEntries {
+    /// The place in the undo after which the changes of a statement that may change many rows begin, while it runs.
     since: Option<u64>,
     /// Changes of entries so far.
     changes: u64,
-    /// For each tree.
+    /// The deferred changes of each tree.
     sorters: Vec<(Tree, Sorter)>,
-    /// Some were not made: the changes of the rows cannot stay either.
-    is_spoilt: bool,
+    /// Some changes were lost: the changes of the rows must be undone too.
+    is_incomplete: bool,
 }
 
 /// Changes in the order of their keys.
 #[derive(Default)]
 pub(crate) struct Batch {
     keys: Vec<u8>,
-    /// Where each key ends, and its tag.
+    /// The end of each key, and its tag.
     items: Vec<(usize, u16)>,
 }
 
@@ -66,7 +66,7 @@ impl Batch {
     }
 }
 
-/// Hands all keys over in order, in batches: the leaves of a batch are being read while the one before it is worked on.
+/// Calls `work` for all keys in order, in batches: the leaves of a batch are read while the previous batch is processed.
 pub(crate) fn each_batch(
     pool: &Pool,
     tree: Tree,
@@ -94,7 +94,7 @@ pub(crate) fn each_batch(
 }
 
 impl Shared {
-    /// For changes of entries of `tree` by the transaction `writer`; `what` they are for names the file.
+    /// Returns a sorter for changes of entries of `tree` by the transaction `writer`; the purpose `what` is part of the file's name.
     pub(crate) fn change_sorter(&self, tree: Tree, writer: u64, what: &str) -> Sorter {
         let memory = MEMORY_BYTES.min(self.config.pool_bytes / 8);
         Sorter::new(self.disk.clone(), format!("{what}-{writer}-{}", tree.id), memory)
@@ -103,30 +103,31 @@ impl Shared {
 
 impl Txn {
     /// See `Transaction::expect_changes`.
-    pub(crate) fn begin_putting_off(&mut self) -> EngineResult<()> {
-        self.make_put_off()?;
-        self.put_off = PutOff { since: Some(self.undo_mark()), ..PutOff::default() };
+    pub(crate) fn begin_deferring(&mut self) -> EngineResult<()> {
+        self.make_deferred()?;
+        self.deferred =
+            DeferredEntries { since: Some(self.undo_mark()), ..DeferredEntries::default() };
         Ok(())
     }
 
     /// See `Transaction::changes_are_over`.
-    pub(crate) fn end_putting_off(&mut self) -> EngineResult<()> {
-        let made = self.make_put_off();
+    pub(crate) fn end_deferring(&mut self) -> EngineResult<()> {
+        let made = self.make_deferred();
         if made.is_ok() {
-            self.put_off = PutOff::default();
+            self.deferred = DeferredEntries::default();
         }
         made
     }
 
-    /// Whether changes of the entries of `index` are put off now.
-    fn puts_off(&self, index: &Index) -> bool {
-        self.put_off.since.is_some()
-            && self.put_off.changes > self.shared.config.direct_changes
+    /// Whether changes of the entries of `index` are deferred now.
+    fn defers(&self, index: &Index) -> bool {
+        self.deferred.since.is_some()
+            && self.deferred.changes > self.shared.config.direct_changes
             && !index.def.unique
     }
 
     fn sorter_of(&mut self, tree: Tree) -> &mut Sorter {
-        let sorters = &mut self.put_off.sorters;
+        let sorters = &mut self.deferred.sorters;
         let at = sorters.iter().position(|(known, _)| known.id == tree.id);
         let at = at.unwrap_or_else(|| {
             let writer = self.core.as_ref().map_or(0, |core| core.id);
@@ -136,83 +137,83 @@ impl Txn {
         &mut sorters[at].1
     }
 
-    /// Puts the entry of a new version, now or later.
+    /// Inserts the entry of a new version, now or deferred.
     pub(crate) fn put_entry_of(&mut self, index: &Index, entry: &Entry) -> EngineResult<()> {
-        self.put_off.changes += 1;
-        if !self.puts_off(index) {
+        self.deferred.changes += 1;
+        if !self.defers(index) {
             return self.put_entry_waiting(index.tree, entry);
         }
         let put = self.sorter_of(index.tree).add(&entry.key, entry.sql as u16);
-        put.map_err(|error| self.spoil(io_error(error)))
+        put.map_err(|error| self.discard_deferred(io_error(error)))
     }
 
-    /// Marks the entry of the version before, now or later.
+    /// Marks the entry of the previous version, now or deferred.
     pub(crate) fn mark_entry_of(&mut self, index: &Index, entry: &Entry) -> EngineResult<()> {
-        self.put_off.changes += 1;
-        if !self.puts_off(index) {
+        self.deferred.changes += 1;
+        if !self.defers(index) {
             let (pool, writer) = (&self.shared.system.pool, self.own_id());
             return mark_entry(pool, index.tree, &entry.key, writer).map_err(io_error);
         }
         let marked = self.sorter_of(index.tree).add(&entry.key, MARK);
-        marked.map_err(|error| self.spoil(io_error(error)))
+        marked.map_err(|error| self.discard_deferred(io_error(error)))
     }
 
-    /// What was put off is lost, or some of it.
-    fn spoil(&mut self, error: EngineError) -> EngineError {
+    /// Discards the deferred changes after an error, and passes the error on.
+    fn discard_deferred(&mut self, error: EngineError) -> EngineError {
         // A deadlock has ended the transaction and all of this with it.
         if self.started {
-            self.put_off.sorters.clear();
-            self.put_off.is_spoilt = true;
+            self.deferred.sorters.clear();
+            self.deferred.is_incomplete = true;
         }
         error
     }
 
-    /// Makes all that was put off.
-    pub(crate) fn make_put_off(&mut self) -> EngineResult<()> {
-        while let Some((tree, sorter)) = self.put_off.sorters.pop() {
+    /// Makes all deferred changes.
+    pub(crate) fn make_deferred(&mut self) -> EngineResult<()> {
+        while let Some((tree, sorter)) = self.deferred.sorters.pop() {
             let made = self.make_sorted(tree, sorter);
-            made.map_err(|error| self.spoil(error))?;
+            made.map_err(|error| self.discard_deferred(error))?;
         }
-        match self.put_off.is_spoilt {
-            true => Err(Error::internal("changes of an index were put off and lost").into()),
+        match self.deferred.is_incomplete {
+            true => Err(Error::internal("deferred changes of an index were lost").into()),
             false => Ok(()),
         }
     }
 
-    /// As `make_put_off`, before entries of an index are read by this transaction.
+    /// Like `make_deferred`, for one index, before this transaction reads its entries.
     #[inline]
-    pub(crate) fn make_put_off_of(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {
-        if self.put_off.sorters.is_empty() || index == IndexId::CLUSTERED {
+    pub(crate) fn make_deferred_of(&mut self, table: TableId, index: IndexId) -> EngineResult<()> {
+        if self.deferred.sorters.is_empty() || index == IndexId::CLUSTERED {
             return Ok(());
         }
         let table = self.table(table)?;
         let tree = table.indexes[table.index_at(index)?].tree;
-        self.make_put_off_in(tree)
+        self.make_deferred_in(tree)
     }
 
-    /// As `make_put_off_of`, for what a cursor reads.
+    /// Like `make_deferred_of`, for the index that a cursor reads.
     #[inline]
-    pub(crate) fn make_put_off_before(
+    pub(crate) fn make_deferred_before(
         &mut self,
         table: &Table,
         index: Option<usize>,
     ) -> EngineResult<()> {
         match index {
-            Some(at) if !self.put_off.sorters.is_empty() => {
-                self.make_put_off_in(table.indexes[at].tree)
+            Some(at) if !self.deferred.sorters.is_empty() => {
+                self.make_deferred_in(table.indexes[at].tree)
             }
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn make_put_off_in(&mut self, tree: Tree) -> EngineResult<()> {
-        let sorters = &mut self.put_off.sorters;
+    fn make_deferred_in(&mut self, tree: Tree) -> EngineResult<()> {
+        let sorters = &mut self.deferred.sorters;
         let Some(at) = sorters.iter().position(|(known, _)| known.id == tree.id) else {
             return Ok(());
         };
         let (tree, sorter) = sorters.swap_remove(at);
-        self.make_sorted(tree, sorter).map_err(|error| self.spoil(error))
+        self.make_sorted(tree, sorter).map_err(|error| self.discard_deferred(error))
     }
 
     fn make_sorted(&mut self, tree: Tree, sorter: Sorter) -> EngineResult<()> {
@@ -238,15 +239,15 @@ impl Txn {
         })
     }
 
-    /// Before undo up to `mark`: what was put off since is not made at all, what was put off before is made first.
-    pub(crate) fn undo_put_off(&mut self, mark: u64) -> EngineResult<()> {
-        match self.put_off.since {
+    /// Before undo down to `mark`: discards the deferred changes if all were deferred after it, else makes them first.
+    pub(crate) fn undo_deferred(&mut self, mark: u64) -> EngineResult<()> {
+        match self.deferred.since {
             Some(since) if mark <= since => {
-                self.put_off.sorters.clear();
-                self.put_off.is_spoilt = false;
+                self.deferred.sorters.clear();
+                self.deferred.is_incomplete = false;
                 Ok(())
             }
-            Some(_) if self.undo_mark() > mark => self.make_put_off(),
+            Some(_) if self.undo_mark() > mark => self.make_deferred(),
             Some(_) | None => Ok(()),
         }
     }

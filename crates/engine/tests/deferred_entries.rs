@@ -96,7 +96,7 @@ fn snapshots_and_the_transaction_itself_see_what_they_should() {
 }
 
 #[test]
-fn an_open_cursor_meets_what_was_put_off() {
+fn an_open_cursor_reads_entries_that_were_deferred() {
     let engine = filled(&SimDisk::new());
     let mut txn = begin(&engine);
     txn.expect_changes().unwrap();

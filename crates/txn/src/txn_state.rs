@@ -1,4 +1,4 @@
-//! What one writing transaction shows to others: its id, its commit time, its undo.
+//! The state of one writing transaction that others read: its id, its commit time, its undo.
 
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,18 +13,18 @@ const ACTIVE: u64 = 0;
 /// Commit time of a transaction that was rolled back.
 pub const ABORTED: u64 = u64::MAX;
 
-/// Offset of an undo entry plus one; 0 is none.
+/// Offset of an undo entry plus one; 0 means no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UndoPointer(pub u64);
 
-/// A writing transaction.
-pub struct Core {
+/// The shared state of a writing transaction.
+pub struct TxnState {
     /// Ticket of its first write.
     pub id: u64,
     /// Its locks.
     pub owner: Arc<Owner>,
     pub(crate) commit: AtomicU64,
-    /// First ticket at which nobody can have copied a row of it before its rollback ended.
+    /// First ticket at which no reader can still have a row copied before its rollback ended.
     pub(crate) ended: AtomicU64,
     pub(crate) undo: Mutex<UndoLog>,
     /// How far purge got: entries up to this pointer need no more work.
@@ -35,9 +35,9 @@ pub struct Core {
     pub(crate) name: Mutex<Option<Arc<[u8]>>>,
 }
 
-impl Core {
-    pub(crate) fn new(id: u64, owner: Arc<Owner>, undo: UndoLog) -> Core {
-        Core {
+impl TxnState {
+    pub(crate) fn new(id: u64, owner: Arc<Owner>, undo: UndoLog) -> TxnState {
+        TxnState {
             id,
             owner,
             commit: AtomicU64::new(ACTIVE),
@@ -49,9 +49,9 @@ impl Core {
         }
     }
 
-    /// As `new`, for a transaction whose every change goes through `TxnSystem`.
-    pub(crate) fn fresh(id: u64, owner: Arc<Owner>, undo: UndoLog) -> Core {
-        Core { garbage: AtomicBool::new(false), ..Core::new(id, owner, undo) }
+    /// Like `new`, for a transaction whose changes all go through `TxnSystem`.
+    pub(crate) fn fresh(id: u64, owner: Arc<Owner>, undo: UndoLog) -> TxnState {
+        TxnState { garbage: AtomicBool::new(false), ..TxnState::new(id, owner, undo) }
     }
 
     /// Whether any change may have left something to purge.
@@ -87,7 +87,7 @@ impl Core {
         UndoPointer(self.undo.lock().last)
     }
 
-    /// Replaces `out` with the payload of an entry and returns the entry before it; `None` when there is none.
+    /// Replaces `out` with the payload of an entry and returns the previous entry; `None` if no such entry exists.
     pub fn read_undo(&self, pointer: UndoPointer, out: &mut Vec<u8>) -> Option<UndoPointer> {
         self.undo.lock().read(pointer.0, out).map(UndoPointer)
     }
@@ -109,7 +109,7 @@ impl Core {
         UndoPointer(undo.last)
     }
 
-    /// What its undo entries are about (X16), those undone included; `None` when only they can say, as an earlier version wrote them.
+    /// The subjects of its undo entries (X16), undone ones included; `None` if an earlier version wrote the entries, so that only they can say.
     pub fn subjects(&self) -> Option<Vec<u64>> {
         let undo = self.undo.lock();
         undo.subjects.as_ref().map(|subjects| subjects.iter().collect())
@@ -122,23 +122,23 @@ impl Core {
     }
 }
 
-/// Entries that are known at a time.
+/// Entries held in memory at a time.
 const ENTRIES_AT_ONCE: usize = 4096;
 
-/// Entries from the oldest on, although each knows only the one before it: a first pass backward notes one entry of many, then the entries between two
-/// notes are looked up again, so that memory does not grow with the transaction.
-pub struct UndoEntries<'c> {
-    core: &'c Core,
+/// Iterates over entries from the oldest on, although each names only the previous one: a first pass backward notes one entry in many, then the entries
+/// between two notes are read again, so that memory does not grow with the transaction.
+pub struct UndoEntries<'t> {
+    core: &'t TxnState,
     at_once: usize,
-    /// The newest entries of the parts that are left, newest part first, and the entry before the oldest part.
+    /// The newest entries of the remaining parts, newest part first, and the entry before the oldest part.
     parts: Vec<u64>,
     before: u64,
-    /// Of the part under way, newest first.
+    /// Entries of the current part, newest first.
     entries: Vec<u64>,
 }
 
-impl<'c> UndoEntries<'c> {
-    pub(crate) fn new(core: &'c Core, at_once: usize) -> UndoEntries<'c> {
+impl<'t> UndoEntries<'t> {
+    pub(crate) fn new(core: &'t TxnState, at_once: usize) -> UndoEntries<'t> {
         let before = core.purged().0;
         let mut undo = core.undo.lock();
         let (mut parts, mut at, mut count) = (Vec::new(), undo.last, 0);

@@ -70,7 +70,7 @@ fn start(txn: &mut dyn Transaction) -> EngineResult<()> {
     Ok(())
 }
 
-/// Processor time of this thread in nanoseconds; 0 where the system does not tell.
+/// Processor time of this thread in nanoseconds; 0 if the system does not report it.
 fn processor_time() -> i64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0)
@@ -95,7 +95,7 @@ fn stat(engine: &DurableEngine, group: &str, name: &str) -> u64 {
     found.and_then(|stat| stat.value.parse().ok()).unwrap_or(0)
 }
 
-/// One transaction over every row, rolled back and then committed, and what it needed.
+/// One transaction over every row, rolled back and then committed, and its cost.
 fn run_large(engine: &DurableEngine, rows: i64) -> EngineResult<()> {
     let mut txn = engine.new_transaction();
     let txn = &mut *txn;

@@ -1,9 +1,9 @@
 //! The archive of the log: a directory that gets every batch soon after it is durable, so that a backup can be rolled forward to any later
-//! moment (E13).
+//! point in time (E13).
 //!
-//! Its files are named like the log's and hold the same bytes at the same places, without what is not durable. A segment of the log is given up
-//! only when it is in the archive. The archive is always a beginning of the log: what a crash left is archived before recovery removes
-//! files, and as far as recovery will believe it.
+//! Its files are named like the log's and hold the same bytes at the same places, except bytes that are not durable. A segment of the log is released
+//! only when it is in the archive. The archive is always a prefix of the log: the log that a crash left is archived before recovery removes
+//! files, as far as recovery will accept it.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use wal::{
 use crate::backup::manifest::MANIFEST;
 use crate::identity;
 
-/// How often the archive gets what is new.
+/// Time between two updates of the archive.
 pub(crate) const ROUND: Duration = Duration::from_millis(500);
 /// Log that is kept for an archive that cannot be written, when nobody says otherwise.
 const BACKLOG_MAX_BYTES: u64 = 10 << 30;
@@ -42,7 +42,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// Copies what there is up to `end`, and makes it durable. What fails counts as not begun.
+    /// Copies the log up to `end`, and makes the copy durable. A failed copy counts as not begun.
     fn go_on(&mut self, end: Option<LogPlace>) -> io::Result<()> {
         let before = self.follower.clone();
         let outcome = self.copy(end);
@@ -60,7 +60,7 @@ impl Copy {
             if self.output.as_ref().is_none_or(|(open, _)| *open != segment) {
                 self.output.take().map_or(Ok(()), |(_, whole)| whole.sync())?;
                 let file = self.archive.open(&segment_name(segment), OpenMode::OrCreate)?;
-                // What a crash left behind the last whole batch.
+                // Bytes that a crash left after the last whole batch.
                 file.set_size(offset)?;
                 self.output = Some((segment, file));
                 is_new = true;
@@ -86,7 +86,7 @@ pub(crate) struct Archiver {
     gaps: AtomicU64,
 }
 
-/// What an archive shows of itself.
+/// Counters of an archive.
 pub(crate) struct ArchiveStats {
     pub segment: u64,
     pub backlog_bytes: u64,
@@ -114,7 +114,7 @@ fn end_of(archive: &Arc<dyn Disk>, block_bytes: usize) -> io::Result<Option<Foll
 }
 
 impl Archiver {
-    /// Copies what a crash or a stop left. Before recovery, which removes files that no checkpoint needs.
+    /// Copies the log that a crash or a stop left. Runs before recovery, which removes files that no checkpoint needs.
     ///
     /// # Errors
     /// The archive belongs to another log; I/O.
@@ -163,7 +163,7 @@ impl Archiver {
         })
     }
 
-    /// From now on the running log keeps what is not archived.
+    /// From now on the running log keeps segments that are not archived.
     pub fn attach(&self, log: &Arc<Log>) {
         let segment = self.copy.lock().follower.place().segment;
         *self.pin.lock() = Some(log.pin(segment));
@@ -173,7 +173,7 @@ impl Archiver {
         self.backlog_max_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Archives what is durable.
+    /// Archives the durable part of the log.
     pub fn round(&self, log: &Arc<Log>, disk: &Arc<dyn Disk>, config: &LogConfig) {
         let end = log.durable_end();
         let mut copy = self.copy.lock();
@@ -235,7 +235,7 @@ fn warn_of_gap(why: &str) {
     ));
 }
 
-/// A follower at the archive's end, when the log of the data directory goes on from there; `None` when what lies between is gone.
+/// Returns a follower at the archive's end, if the log of the data directory continues from there; `None` if the log between them is lost.
 fn meet(
     end: Follower,
     disk: &Arc<dyn Disk>,

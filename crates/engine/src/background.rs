@@ -1,4 +1,4 @@
-//! The threads that purge, write pages, take checkpoints and flush the log for those who do not wait.
+//! The threads that purge, write pages, take checkpoints and flush the log for commits that no thread waits for.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// Pause between rounds when there is little to do.
 const ROUND: Duration = Duration::from_millis(10);
-/// Pause of the page writer: each look costs a pass over what is dirty.
+/// Pause of the page writer: each round scans all dirty pages.
 const WRITE_ROUND: Duration = Duration::from_millis(50);
 /// Threads that read pages ahead of scans.
 const READERS_AHEAD: usize = 4;
@@ -59,11 +59,11 @@ fn pause(shared: &Shared, time: Duration) {
 
 fn purge_rounds(shared: &Shared) {
     while !is_over(shared) {
-        // What fails stays queued; a disk that fails for good ends the process through the log.
+        // Failed purges stay queued; a disk that fails for good ends the process through the log.
         match shared.purge(256) {
             Ok(256..) => {}
             _ => {
-                // What stays open after a failure is tried again.
+                // Work left after a failure is tried again.
                 let _ = shared.dictionary.close_some();
                 pause(shared, ROUND);
             }
@@ -72,13 +72,13 @@ fn purge_rounds(shared: &Shared) {
 }
 
 /// Ends the process when page files cannot be trusted or cannot be written for long. Until then pages stay dirty, the checkpoint stays
-/// where it is and commits go on.
+/// where it is and commits continue.
 fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
     let policy = shared.config.log.failure;
     if policy != FailurePolicy::Abort {
         return;
     }
-    // After a failed sync restart repairs from the doublewrite file and the log what was written to an unknown extent.
+    // After a failed sync a restart repairs partly written pages from the doublewrite file and the log.
     if SyncFailed::is(failure) || failures >= WRITE_FAILURES_MAX {
         sys::process::abort(&format!("data pages cannot be written: {failure}"));
     }
@@ -87,7 +87,7 @@ fn give_up_after(shared: &Shared, failure: &io::Error, failures: u32) {
     }
 }
 
-/// Writes pages and takes checkpoints, so that what a restart would have to do stays within its time.
+/// Writes pages and takes checkpoints, so that a restart stays within its target time.
 fn write_rounds(shared: &Shared) {
     let clock = RealClock::new();
     let mut checkpointer = Checkpointer::new(shared, clock.monotonic());
@@ -100,7 +100,7 @@ fn write_rounds(shared: &Shared) {
             failure = Some(error);
             Round::Rest
         });
-        // Without a spare segment a commit would have to make one; it is made next time when there is no room now.
+        // Without a spare segment a commit would have to make one; if the disk is full now, the next round makes it.
         let _ = shared.system.log.prepare_segment();
         if shared.config.log.durability == Durability::Relaxed && now - synced >= RELAXED_SYNC {
             let log = &shared.system.log;
@@ -128,7 +128,7 @@ fn archive_rounds(shared: &Shared) {
     }
 }
 
-/// Undoes what a crash left. What fails is tried again.
+/// Undoes losers. A failed step is tried again.
 fn roll_back_rounds(shared: &Shared) {
     while let Err(error) = shared.roll_back_losers() {
         if is_over(shared) {

@@ -28,13 +28,13 @@ const ROWS_FIRST: u64 = 256;
 /// Rows between two waits for the page writer.
 const BRAKE_EVERY: u64 = 256;
 
-/// What is known about the rows that a statement inserts.
+/// The state of the bulk insert of a statement.
 #[derive(Default)]
 pub(crate) enum Expected {
     /// Nothing.
     #[default]
     Nothing,
-    /// The table was empty; so many rows were inserted since.
+    /// The table was empty; this many rows were inserted since.
     Rows(TableId, u64),
     /// The trees are being made.
     Bulk(Box<Bulk>),
@@ -63,7 +63,7 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    /// Adds a row whose value is in the scratch memory. What fails spoils all.
+    /// Adds a row whose value is in the scratch memory. A failure spoils the whole bulk insert.
     fn push(&mut self, shared: &Shared, core: &TxnState, record: &[u8]) -> EngineResult<()> {
         let pool = &*shared.system.pool;
         self.entries.clear();
@@ -226,7 +226,7 @@ impl Txn {
         self.make_deferred()?;
         self.wait_for_losers(table.id)?;
         let (owner, core, shared) = (self.owner(), self.core(), self.shared.clone());
-        // From here on nobody gets a row in; whoever locks a span later is waited for at the end.
+        // From here on no other transaction can insert a row; the end waits for transactions that lock a span later.
         if !shared.system.locks.lock_space_alone(&owner, table.clustered.id) {
             return Ok(());
         }
@@ -309,7 +309,7 @@ impl Txn {
         let (core, shared) = (self.core(), self.shared.clone());
         let pool = &*shared.system.pool;
         let log = |mtr: Mtr<'_>, pages: &[PageNo]| shared.log_tree_pages(&core, tree, mtr, pages);
-        // Who cannot see this transaction looks at the rows (E15).
+        // Readers that cannot see this transaction read the rows (E15).
         let mut builder = TreeBuilder::new(pool, tree).written_by(core.id);
         let each = |key: &[u8], sql| {
             builder.push(pool, (key, &entry_value(usize::from(sql))), log).map(drop)
@@ -324,7 +324,7 @@ impl Txn {
     /// Gives a tree a new root instead of the few rows of this transaction that it has.
     fn replace_tree(&mut self, tree: Tree, root: &Root) -> EngineResult<()> {
         self.wait_for_space(tree)?;
-        // What is undone after this finds rows that are gone, which is what it wants.
+        // Later undo finds these rows gone already, which is its goal.
         empty_tree(&self.shared.system.pool, tree, |_| Ok(())).map_err(io_error)?;
         self.fill_root(tree, root)
     }

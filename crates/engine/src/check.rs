@@ -1,4 +1,4 @@
-//! Verifying a table, and that no page is lost. For moments without writers; purge may go on beside it.
+//! Verifying a table, and that no page is lost. Runs while no transaction writes; purge may run concurrently.
 
 use std::collections::HashSet;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) fn for_each(
     let (mut start, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         leaf.load(pool, tree, Seek::At(&start)).map_err(io_error)?;
-        // Purge may have merged the leaf that begins at `start` with the one before, whose records were visited.
+        // Purge may have merged the leaf that begins at `start` with the previous one, which was already visited.
         for slot in leaf.page().search(&start).0..leaf.page().count() {
             key.clear();
             value.clear();
@@ -53,7 +53,7 @@ pub(crate) fn check_table(shared: &Shared, table: &Table) -> EngineResult<Vec<St
     }
 }
 
-/// Things wrong with one table that are told; more of them say nothing new.
+/// Faults reported for one table at most; more of them say nothing new.
 const WRONG_MAX: usize = 1000;
 
 fn find_wrong(shared: &Shared, table: &Table) -> EngineResult<Vec<String>> {

@@ -1,8 +1,8 @@
-//! When pages are written and checkpoints taken: a restart after a crash shall not take longer than its target (E11).
+//! When pages are written and checkpoints taken: a restart after a crash must not take longer than its target (E11).
 //!
-//! What a restart does is reading and replaying the log behind the last checkpoint, and reading the pages that it changes. Both are bounded here. Nothing
+//! A restart reads and replays the log after the last checkpoint, and reads the pages that this log changes. Both are bounded here. Nothing
 //! stops for a checkpoint: the oldest changes are written a few pages at a time, as fast as the log grows. When that is not fast enough,
-//! changes are slowed down by a little each, instead of stopping them all at once.
+//! each change is slowed down a little, instead of stopping all changes at once.
 
 use std::io;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::shared::Shared;
 
 /// Bytes of log that a restart replays in a second, before a recovery on this machine measured it. Pessimistic.
 const RATE_DEFAULT: u64 = 100 << 20;
-/// Time that a page costs a restart: read ahead of its use, beside others.
+/// Time that a page costs a restart: it is read ahead of its use, in parallel with others.
 const PAGE_TIME: Duration = Duration::from_micros(20);
-/// Pages written between two looks, at least, and the share of the pool that is more when the pool is large: each look passes all that are dirty.
+/// Pages written between two scans, at least, and the share of the pool if that is more: each scan visits all dirty pages.
 const CHUNK_PAGES_MIN: u64 = 256;
 const CHUNK_SHARE: u64 = 64;
 /// Least time between two checkpoints: each syncs a few small files.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(250);
-/// A checkpoint is worth taking when it spares a restart this share of what it may replay.
+/// A checkpoint is worth taking when it saves a restart this share of the log that it may replay.
 const GAIN_SHARE: u64 = 16;
 /// The longest that one change is slowed down.
 const BRAKE_MICROS_MAX: u64 = 20_000;
 
-/// What the page writer does next.
+/// The page writer's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
     /// There is more to write.
@@ -33,7 +33,7 @@ pub(crate) enum Round {
     Rest,
 }
 
-/// What a restart may have to do.
+/// Bounds of the work of a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     /// Log to replay.
@@ -43,7 +43,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For a time, when `rate` bytes of log are replayed in a second and a segment is the least that can be given up.
+    /// The bounds for a target time, if `rate` bytes of log are replayed in a second and a segment is the least that can be released.
     pub fn new(target: Duration, rate: u64, segment_bytes: u64) -> Budget {
         let rate = if rate == 0 { RATE_DEFAULT } else { rate };
         // Half of the time each, so that both together stay within it.
@@ -62,7 +62,7 @@ pub(crate) struct Checkpointer<'s> {
     /// Where redo of the last checkpoint starts.
     redo_from: u64,
     checkpointed: Duration,
-    /// The last ticket seen, and since when nothing came behind it.
+    /// The last ticket seen, and the time since which no later one was drawn.
     ticket: u64,
     quiet_since: Duration,
     /// Every change before this ticket was on disk when it was last looked at.
@@ -98,14 +98,14 @@ impl<'s> Checkpointer<'s> {
         }
         let is_quiet = now - self.quiet_since >= self.shared.config.checkpoint_interval;
         let (dirty, frames) = (pool.dirty_frames() as u64, pool.usable_frames() as u64);
-        // Changes older than half of what may be replayed are on their way out.
+        // Changes older than half of the log that may be replayed are being written.
         let below = match is_quiet || dirty * 4 > frames || dirty > budget.pages {
             true => u64::MAX,
             false => log.ticket_before(budget.log_bytes / 2),
         };
         let chunk = CHUNK_PAGES_MIN.max(frames / CHUNK_SHARE) as usize;
         let written = if dirty > 0 { pool.flush(chunk, below)? } else { 0 };
-        // Nothing changes without drawing a ticket: then there is no need to look at all frames again.
+        // Every change draws a ticket: without a new one all frames need not be read again.
         let oldest = match self.clean_before {
             Some(ticket) if ticket == ceiling => ceiling,
             Some(_) | None => pool.oldest_change(ceiling),
@@ -121,7 +121,7 @@ impl<'s> Checkpointer<'s> {
                 .checkpoint()
                 .map_err(|error| io::Error::other(format!("checkpoint: {error:?}")))?;
             self.checkpointed = now;
-            // What the checkpoint itself draws must not make the next one due.
+            // Tickets drawn by the checkpoint itself must not make the next one due.
             self.ticket = log.next_ticket();
             self.redo_from = if oldest == ceiling { self.ticket } else { oldest };
         }

@@ -47,7 +47,7 @@ const KINDS: [TypeKind; 31] = [
     TypeKind::Json,
     TypeKind::Vector,
 ];
-/// `Geometry` has the tag behind the list.
+/// The tag of `Geometry` comes after the list.
 const GEOMETRY: u8 = 31;
 
 fn put_type(out: &mut Vec<u8>, ty: &DataType) {

@@ -11,7 +11,7 @@ use wal::LogConfig;
 /// Settings fixed at open.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Size of a page; must be what the files were made with.
+    /// Size of a page; must be the size that the files were created with.
     pub page_bytes: usize,
     /// Memory for pages.
     pub pool_bytes: usize,
@@ -19,7 +19,7 @@ pub struct EngineConfig {
     pub pages_max: usize,
     /// Undo that one transaction keeps in memory; more goes to a file.
     pub undo_memory_bytes: usize,
-    /// Changes of secondary entries that a statement of perhaps many makes one by one, before it puts off the rest.
+    /// Changes of secondary entries that a statement makes one by one before it defers the rest.
     pub direct_changes: u64,
     /// The log.
     pub log: LogConfig,
@@ -27,15 +27,15 @@ pub struct EngineConfig {
     pub background: bool,
     /// After this long without a change everything is written and a checkpoint taken.
     pub checkpoint_interval: Duration,
-    /// Who replays the log after a crash.
+    /// The workers that replay the log after a crash.
     pub redo: RedoCrew,
     /// Where the log is archived.
     pub archive: Option<ArchiveDisk>,
-    /// Opens files whose log is damaged, with what lies before the damage.
+    /// Opens files with a damaged log, using the part before the damage.
     pub open_up_to_log_damage: bool,
 }
 
-/// A disk that gets what is durable of the log.
+/// A disk that receives the durable part of the log.
 #[derive(Clone)]
 pub struct ArchiveDisk(pub Arc<dyn Disk>);
 

@@ -22,14 +22,14 @@ use crate::transaction::Txn;
 /// Bytes after which a fetch returns early.
 const FETCH_BYTES_MAX: usize = 1 << 20;
 
-/// An open scan. What is left is always a span: forward scans move its start, backward scans its end.
+/// An open scan. The remaining range is always a span: forward scans move its start, backward scans its end.
 pub(crate) struct Cursor {
     table: LocalArc<Table>,
     /// `None`: the clustered index.
     index: Option<usize>,
     /// `None`: the range can hold nothing.
     range: Option<Span>,
-    /// What is left of `range`.
+    /// The remaining part of `range`.
     left: Option<Span>,
     backward: bool,
     lock: Option<Mode>,
@@ -43,9 +43,9 @@ pub(crate) struct Cursor {
     pub(crate) peeked: Option<Vec<u8>>,
     /// The range begins and ends with the same key.
     is_point: bool,
-    /// It is for one row of a unique key: its caller locks the range if there is none.
+    /// The cursor is for one row of a unique key: its caller locks the range if no such row exists.
     is_unique: bool,
-    /// The next row is waited for, whatever `wait` says.
+    /// The cursor waits for the next row even if `wait` says otherwise.
     insists: bool,
     sql_key: Vec<u8>,
     entry_key: Vec<u8>,
@@ -113,7 +113,7 @@ impl Cursor {
         &self.table
     }
 
-    /// The secondary index whose entries it reads.
+    /// The secondary index that it reads.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
@@ -144,7 +144,7 @@ impl Cursor {
         self.wait == WaitPolicy::Peek && self.index.is_none() && !self.insists && !is_point
     }
 
-    /// Begins anew.
+    /// Starts again from the beginning.
     pub fn restart(&mut self) {
         self.left = self.range.clone();
         self.leaf = None;
@@ -178,7 +178,7 @@ impl Cursor {
         self.close_if_empty();
     }
 
-    /// Moves past a leaf whose fence in the scan's direction is given.
+    /// Moves past a leaf with the given fence in the scan's direction.
     fn pass_leaf(&mut self, fence: Option<&[u8]>) {
         let (Some(left), Some(fence)) = (&mut self.left, fence) else {
             self.left = None;
@@ -208,7 +208,7 @@ impl Cursor {
     }
 }
 
-/// Where the scan stands in a leaf.
+/// The scan's place in a leaf.
 fn slots_of(page: page::PageRef<'_>, left: &Span) -> std::ops::Range<usize> {
     let first = page.search(&left.start).0;
     let last = match &left.end {
@@ -223,7 +223,7 @@ fn slots_of(page: page::PageRef<'_>, left: &Span) -> std::ops::Range<usize> {
     first..last.max(first)
 }
 
-/// The slots of a leaf that a scan has to look at, in its direction.
+/// The slots of a leaf that a scan has to read, in its direction.
 struct Slots {
     start: usize,
     count: usize,
@@ -245,7 +245,7 @@ impl Slots {
         }
     }
 
-    /// Where the scan goes on when it has `passed` some; the key or fence is put into `key`.
+    /// The place where the scan continues after `passed` slots; the key or fence is stored in `key`.
     fn next(&self, page: page::PageRef<'_>, passed: usize, key: &mut Vec<u8>) -> Next {
         key.clear();
         if passed == self.count {
@@ -262,10 +262,10 @@ impl Slots {
     }
 }
 
-/// Where a scan goes on.
+/// The place where a scan continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Behind a key.
+    /// After a key.
     Key,
     /// At a leaf's fence.
     Leaf,
@@ -305,7 +305,7 @@ impl Txn {
         Ok(leaf)
     }
 
-    /// The copy at hand, when it is still what the tree holds and covers the place.
+    /// The current copy, if it is still up to date and covers the place.
     fn held_leaf(&mut self, cursor: &mut Cursor) -> EngineResult<Option<LeafCopy>> {
         if let (Some(leaf), Some(left)) = (&cursor.leaf, &cursor.left) {
             let covers = !cursor.backward && leaf.page().covers(&left.start);
@@ -472,7 +472,7 @@ impl Txn {
         let Some(left) = cursor.left.clone() else { return Ok(0) };
         self.relieve_locks();
         let mut leaf = self.load_leaf(cursor)?;
-        // The part that this leaf covers now; it may be split meanwhile, the part stays.
+        // The part that this leaf covers now; the part stays the same even if the leaf is split.
         let mut fence = Vec::new();
         let more = match cursor.backward {
             false => leaf.page().upper_fence(&mut fence),
@@ -499,7 +499,7 @@ impl Txn {
             false => slots.collect(),
             true => slots.rev().collect(),
         };
-        // Split in between, the leaf holds less than the part; merged, more than was locked and looked at. Only what both cover is passed.
+        // After a split in between, the leaf holds less than the part; after a merge, more than was locked. Only their overlap is passed.
         let mut again = Vec::new();
         let more = match cursor.backward {
             false => page.upper_fence(&mut again),
@@ -652,7 +652,7 @@ impl<'p> HeldLeaf<'p> {
     }
 }
 
-/// What came of one entry.
+/// The outcome for one entry.
 enum Step {
     Row,
     /// A row that is not locked.

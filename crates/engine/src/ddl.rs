@@ -122,7 +122,7 @@ impl Txn {
     }
 }
 
-/// Whether no stored byte depends on the difference: names, wider texts, new columns behind the others with a default or NULL.
+/// Whether no stored byte depends on the difference: names, wider texts, new last columns with a default or NULL.
 fn is_instant(old: &TableDef, new: &TableDef) -> bool {
     let columns = old.columns.len() <= new.columns.len()
         && old.columns.iter().zip(&new.columns).all(|(old, new)| same_encoding(&old.ty, &new.ty))

@@ -166,7 +166,7 @@ impl Dictionary {
         }
     }
 
-    /// Makes the map agree with what is stored: after a rollback, at open.
+    /// Makes the map agree with the stored definitions: after a rollback, at open.
     pub fn reload(&self, pool: &Pool, id: TableId) -> EngineResult<()> {
         let mut value = Vec::new();
         if !self.tree.get(pool, &definition_key(id), &mut value).map_err(io_error)? {
@@ -248,7 +248,7 @@ impl Dictionary {
     }
 
     /// Closes tables that nobody uses when the open ones have their memory, and that nobody asked for since the last time before others.
-    /// What cannot be read back from the files stays.
+    /// Definitions that cannot be read back from the files stay in memory.
     pub fn close_some(&self) -> EngineResult<()> {
         let _one = self.opening.lock();
         self.close_some_alone()

@@ -1,4 +1,4 @@
-//! What makes one version of a row's body of a later one: `docs/format/wal.md`, differences.
+//! Differences that turn a later version of a row's body into an earlier one: `docs/format/wal.md`, differences.
 
 use stdx::bytes::{Reader, put_short_blob, put_varint};
 
@@ -27,7 +27,7 @@ fn equal_back(one: &[u8], other: &[u8]) -> usize {
     end + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// Where the run of different bytes that starts at `at` ends; `None` when it goes on to the end of one of the two.
+/// The end of the run of different bytes that starts at `at`; `None` if it extends to the end of one of the two.
 #[inline]
 fn run_end(old: &[u8], new: &[u8], at: usize) -> Option<usize> {
     let mut windows = at;
@@ -43,7 +43,7 @@ fn run_end(old: &[u8], new: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Appends what makes `old` of `new`.
+/// Appends the difference that turns `new` into `old`.
 pub(crate) fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) {
     let front = equal_front(old, new);
     let back = equal_back(&old[front..], &new[front..]);
@@ -61,7 +61,7 @@ pub(crate) fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `difference` makes of `new`. `None` when it is damaged.
+/// Applies `difference` to `new` and appends the result. `None` when it is damaged.
 pub(crate) fn apply_difference(difference: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (mut reader, mut rest) = (Reader::new(difference), new);
     while !reader.is_empty() {

@@ -1,4 +1,4 @@
-//! The engine: what all transactions share, opening, and the contract's methods.
+//! The engine: the state that all transactions share, opening, and the contract's methods.
 
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,8 +37,8 @@ pub struct DurableEngine {
 }
 
 impl DurableEngine {
-    /// Opens the files on `disk`, recovering what a crash left, or sets them up. `progress` hears of recovery's work; what was not
-    /// committed is undone while the engine is in use already.
+    /// Opens the files on `disk`, recovering them after a crash, or creates them. `progress` is called during recovery; changes that were not
+    /// committed are undone while the engine is already in use.
     ///
     /// # Errors
     /// I/O, damaged files.
@@ -53,7 +53,7 @@ impl DurableEngine {
             pages_max: config.pages_max,
         };
         for name in disk.list().map_err(io_error)? {
-            // A backup that is opened where it lies is none any more.
+            // A backup that is opened in place is no longer a backup.
             if name.starts_with(FILE_PREFIX) || name == MANIFEST {
                 disk.remove(&name).map_err(io_error)?;
             }
@@ -117,17 +117,17 @@ impl DurableEngine {
         &self.shared
     }
 
-    /// What recovery did, and how far it is.
+    /// The work and the progress of recovery.
     pub fn recovery(&self) -> Recovery {
         self.shared.losers.report()
     }
 
-    /// What was given up at the start because the log is damaged.
+    /// The part of a damaged log that was discarded at the start.
     pub fn log_damage(&self) -> Option<String> {
         self.shared.log_damage.as_ref().map(LogDamage::to_string)
     }
 
-    /// Undoes what a crash left, purges and writes some pages: what the background threads do.
+    /// Undoes losers, purges and writes some pages, as the background threads do.
     ///
     /// # Errors
     /// I/O.
@@ -161,7 +161,7 @@ impl DurableEngine {
         crate::check::lost_pages(&self.shared)
     }
 
-    /// Deleted rows and marked entries of a table: what purge has yet to remove.
+    /// Deleted rows and marked entries of a table that purge has yet to remove.
     ///
     /// # Errors
     /// I/O.
@@ -196,7 +196,7 @@ fn open_tables_bytes(config: &EngineConfig) -> usize {
     config.pool_bytes / POOL_SHARE
 }
 
-/// What a failed start says: damage is described by who found it.
+/// The error of a failed start: the finder of damage describes it.
 fn open_error(error: std::io::Error) -> EngineError {
     match error.kind() {
         std::io::ErrorKind::InvalidData => {
@@ -220,7 +220,7 @@ fn aligned(next: u64, increment: u64, offset: u64) -> Option<u64> {
 }
 
 impl DurableEngine {
-    /// Sets the next value and stores a bound above it when the stored one is reached. What a crash may skip is `STEP` values.
+    /// Sets the next value and stores a bound above it when the stored one is reached. A crash may skip `STEP` values.
     fn move_auto_increment(
         &self,
         id: TableId,
@@ -334,7 +334,7 @@ impl Engine for DurableEngine {
     }
 
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>> {
-        // What a crash left half done is no damage.
+        // Work that a crash left half done is not damage.
         self.shared.roll_back_losers()?;
         crate::check::check_table(&self.shared, &*self.shared.dictionary.get(table)?)
     }
@@ -378,7 +378,7 @@ impl Engine for DurableEngine {
     fn shutdown(&self) -> EngineResult<()> {
         self.stop_threads();
         let shared = &self.shared;
-        // Also what nobody waited for becomes visible, so that purge gets at it.
+        // Commits that no thread waited for become visible too, so that purge reaches them.
         shared.system.log.flush_to(shared.system.log.next_ticket() - 1).map_err(io_error)?;
         while shared.purge(usize::MAX)? > 0 {}
         for table in shared.dictionary.all_open() {

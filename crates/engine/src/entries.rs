@@ -41,8 +41,8 @@ impl Txn {
         }
     }
 
-    /// Locks the name of a unique key and refuses a live entry with it whose locator is not `own` (E5). The row in the way is then locked
-    /// in `mode`, and in the way still.
+    /// Locks the name of a unique key and refuses a live entry with it whose locator is not `own` (E5). The conflicting row is then locked
+    /// in `mode`, and still conflicts.
     pub(crate) fn claim_unique(
         &mut self,
         table: &Table,

@@ -37,7 +37,7 @@ impl Entry {
     }
 }
 
-/// The value of a live entry whose columns take `sql` bytes.
+/// The value of a live entry with columns of `sql` bytes.
 pub(crate) fn entry_value(sql: usize) -> [u8; 8] {
     ((sql as u64) << 16).to_le_bytes()
 }

@@ -23,7 +23,7 @@ pub(crate) struct EntryReader {
     content: KeyContent,
 }
 
-/// Memory for looks at rows.
+/// Reused memory for reading rows.
 #[derive(Default)]
 struct Scratch {
     key: Vec<u8>,

@@ -44,7 +44,7 @@ pub(crate) fn put_entry(
     }
 }
 
-/// E15: the leaf says who changed its entries last.
+/// E15: the leaf names the transaction that changed its entries last.
 fn note_writer(mtr: &mut Mtr<'_>, place: usize, writer: u64) {
     if mtr.page(place).max_txn() < writer {
         mtr.edit(place).set_max_txn(writer);

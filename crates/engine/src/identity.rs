@@ -1,5 +1,5 @@
-//! What tells one data directory's log from another's: a random number in a file of its own. A backup names it and does not hold it, so
-//! what is restored or copied from a backup goes on under a new one.
+//! The identity that distinguishes one data directory's log from another's: a random number in its own file. A backup names it but does not hold the file, so
+//! a directory restored or copied from a backup gets a new one.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use sys::disk::{Disk, OpenMode};
 const FILE_NAME: &str = "identity";
 const NOISE_BYTES: usize = 16;
 
-/// Reads a file's identity; `None` when there is none, or no whole one.
+/// Reads a file's identity; `None` if the file is missing or incomplete.
 pub(crate) fn read(disk: &dyn Disk) -> io::Result<Option<String>> {
     let file = match disk.open(FILE_NAME, OpenMode::Existing) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,9 +1,9 @@
 //! Building indexes while others change the table.
 //!
-//! From `begin` on every writer notes in a side log what each change means for the index's entries. The newest versions of all rows are
-//! read, sorted and put into a tree bottom up; what is read may already hold changes that are noted too. Then the noted changes are
-//! applied in their order: an entry that was noted ends as the last note says, one that was not is as it was read. Only for the last
-//! notes must the table be quiet. Equal keys of a unique index are suspects until then: one of them may have gone meanwhile.
+//! From `begin` on every writer records in a side log how each change affects the index's entries. The newest versions of all rows are
+//! read, sorted and built into a tree bottom up; these rows may already contain changes that are in the side log too. Then the records of the side log are
+//! applied in order: an entry with records ends as its last record says, any other stays as it was read. Only for the last
+//! records must the table have no writers. Equal keys of a unique index are suspects until then: one of them may have been deleted in the meantime.
 
 mod build;
 
@@ -18,11 +18,11 @@ use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::side_log::{Change, SideLog};
 
-/// Flag beside the length of an entry's columns while it is sorted.
+/// Flag next to the length of an entry's columns while it is sorted.
 const HAS_NULL: u16 = 1 << 15;
 /// Equal keys of a unique index that are looked at again in the end; more are duplicates at once.
 const SUSPECTS_MAX: usize = 1000;
-/// Keys between two looks whether the build was cancelled.
+/// Keys between two checks for cancellation.
 const CANCEL_EVERY: u64 = 4096;
 /// Bytes of notes that may be left for the time when the table is quiet.
 const QUIET_BYTES_MAX: u64 = 64 << 10;
@@ -36,7 +36,7 @@ pub(crate) struct IndexBuild {
     tree: Tree,
     page_bytes: usize,
     log: SideLog,
-    /// What a writer ran into: it ends the build, not the writer.
+    /// An error of a writer's note: it ends the build, not the writer.
     failed: Mutex<Option<EngineError>>,
     suspects: Mutex<Vec<Vec<u8>>>,
     /// Entries read, and put into the tree.
@@ -45,13 +45,13 @@ pub(crate) struct IndexBuild {
 }
 
 impl IndexBuild {
-    /// Notes what a change of a row, from one record to another, means for the index.
+    /// Notes how a change of a row, from one record to another, affects the index.
     pub fn note_row(&self, old: Option<&[u8]>, new: Option<&[u8]>, locator: &[u8]) {
         let noted = self.try_note(old, new, locator, |_| Ok(Change::Mark));
         noted.unwrap_or_else(|error| self.fail(error));
     }
 
-    /// Notes that a change is undone. `has_version` tells whether an older version has the key of the entry that goes.
+    /// Notes that a change is undone. `has_version` says whether an older version has the key of the removed entry.
     pub fn note_undo(
         &self,
         gone: Option<&[u8]>,

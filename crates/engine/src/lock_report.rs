@@ -63,7 +63,7 @@ impl Names {
         }
     }
 
-    /// A key in words: an index's columns, and the primary key's behind them.
+    /// A key as text: the index's columns, then the primary key's.
     fn words(&self, space: u64, key: &[u8]) -> String {
         let Some(known) = self.0.get(&space) else { return hex(key) };
         let primary = known.table.def.primary();
@@ -189,7 +189,7 @@ impl Names {
     }
 }
 
-/// What `Engine::locks` tells.
+/// The result of `Engine::locks`.
 pub(crate) fn lock_report(shared: &Shared, limit: usize) -> LockReport {
     let system = &shared.system;
     let report = system.locks.report(limit, system.active_owners(limit).into_iter());
@@ -210,7 +210,7 @@ pub(crate) fn lock_report(shared: &Shared, limit: usize) -> LockReport {
     }
 }
 
-/// What `Engine::latest_deadlock` tells.
+/// The result of `Engine::latest_deadlock`.
 pub(crate) fn latest_deadlock(shared: &Shared) -> Option<DeadlockView> {
     let deadlock = shared.system.locks.latest_deadlock()?;
     let names = Names::new(shared);

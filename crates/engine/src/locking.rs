@@ -45,14 +45,14 @@ impl Txn {
         self.try_lock_name(space, key, mode)
     }
 
-    /// As `try_lock_row` when there is no row, so that none comes.
+    /// Like `try_lock_row` for a row that does not exist, so that none is inserted.
     fn try_lock_name(&mut self, space: u64, key: &[u8], mode: Mode) -> bool {
         let owner = self.owner();
         lock_name(space, key, &mut self.name);
         self.shared.system.locks.try_lock(&owner, &self.name, mode)
     }
 
-    /// Makes the implicit lock of an active writer explicit; remembers what a committed one wrote (E9).
+    /// Makes the implicit lock of an active writer explicit; remembers the ticket of a committed one (E9).
     fn note_writer(&mut self, id: u64, name: &[u8]) {
         if self.shared.system.is_seen_by_all(id) {
             return;
@@ -124,7 +124,7 @@ impl Txn {
         }
     }
 
-    /// Waits for what is in the way. The caller holds no latch.
+    /// Waits for the obstacle. The caller holds no latch.
     pub(crate) fn wait_for(&mut self, obstacle: Obstacle, mode: Mode) -> EngineResult<()> {
         let owner = self.owner();
         let cancel = self.cancel.clone();
@@ -141,7 +141,7 @@ impl Txn {
         };
         drop(waiting);
         match outcome {
-            // Whoever had the lock may let it go right after KILL: the statement was told to end all the same.
+            // The holder may release the lock right after KILL: the statement must end anyway.
             Ok(()) if cancel.is_cancelled() => Err(EngineError::Cancelled),
             Ok(()) => Ok(()),
             Err(WaitError::Timeout) => Err(EngineError::LockWaitTimeout),
@@ -180,7 +180,7 @@ impl Txn {
         self.lock_wanted(table, key, (mode, Absent::Left), wait)
     }
 
-    /// As `lock_current`; `wanted` says too what of a row that is not there.
+    /// Like `lock_current`; `wanted` also says how to treat a row that does not exist.
     pub(crate) fn lock_wanted(
         &mut self,
         table: &Table,

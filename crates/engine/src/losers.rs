@@ -1,8 +1,8 @@
-//! What a crash left undone: transactions without an end. Those that changed definitions are undone before the engine opens, the others while it
+//! Losers: transactions that a crash left without an end. Those that changed definitions are undone before the engine opens, the others while it
 //! is in use (E10).
 //!
-//! Until a loser is undone its id in a row locks that row like a live writer's. Nothing here is needed for a second crash: the log
-//! tells how far each rollback got (X8).
+//! Until a loser is undone its id in a row locks that row like a live writer's. A second crash needs nothing from here: the log
+//! records the progress of each rollback (X8).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::row::UndoEntry;
 
 mod rollback;
 
-/// Undo entries between two looks at the progress.
+/// Undo entries between two updates of the progress.
 const STEP: u64 = 64;
 
 struct Loser {
     core: Arc<TxnState>,
     /// Tables that it changed.
     tables: BTreeSet<u64>,
-    /// How much of its undo is left, as far as was told.
+    /// The amount of its undo that is left, as last counted.
     left_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Losers {
     told: Mutex<(Recovery, Progress)>,
 }
 
-/// What the undo of a transaction is about. Its subjects say so at once, however long it is (X16); entries of an earlier version are read.
+/// Returns the subjects of a transaction's undo. They are known without reading it (X16), except for undo of an earlier version, which is read.
 pub(crate) fn subjects_of(core: &TxnState) -> EngineResult<BTreeSet<u64>> {
     if let Some(subjects) = core.subjects() {
         return Ok(subjects.into_iter().collect());
@@ -72,7 +72,7 @@ impl Losers {
         progress.tell(report, phase, done, total);
     }
 
-    /// Counts what was undone since the last call.
+    /// Counts the entries undone since the last call.
     fn note_left(&self, core: &TxnState) {
         let now = core.last_undo().0;
         let mut left = self.left.lock();

@@ -1,5 +1,5 @@
-//! Tables that snapshots still in use know nothing of: whoever read one from such a snapshot would find it empty, though the table that
-//! it stands for (before TRUNCATE, or an ALTER that copied it) was not.
+//! Tables that are newer than snapshots still in use: a read from such a snapshot would find the table empty, though the table that
+//! it replaces (before TRUNCATE, or an ALTER that copied it) was not.
 
 use std::collections::HashMap;
 use sys::sync::Mutex;
@@ -26,7 +26,7 @@ struct Created {
 }
 
 impl NewTables {
-    /// A commit has created a table, and nobody else knows of it yet. `horizon`: commits below what it returns are seen by everybody.
+    /// Adds a table that a commit has created and no other transaction knows yet. All snapshots see commits below the result of `horizon`.
     pub fn add(&self, table: TableId, ticket: u64, horizon: impl FnOnce() -> u64) {
         let mut created = self.created.lock();
         if created.tickets.len() >= created.sweep_at.max(FIRST_SWEEP) {

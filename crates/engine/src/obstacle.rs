@@ -14,7 +14,7 @@ pub(crate) enum Obstacle {
     Insert(Vec<Arc<Owner>>, Vec<u8>),
 }
 
-/// What a locking read does about a row that is not there.
+/// What a locking read does if the row does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Nothing: if need be, its caller locks the range.
@@ -28,7 +28,7 @@ pub(crate) enum Absent {
 pub(crate) enum Locked {
     /// It is locked; its value is in the scratch buffer.
     Found,
-    /// There is no live row.
+    /// No live row exists.
     Missing,
     /// It is locked by another and the policy is to leave it out.
     Skipped,

@@ -1,8 +1,8 @@
-//! Checking an engine's files while no server uses them: every page, every table as CHECK TABLE does it, who holds which page, the log and the
+//! Checking an engine's files while no server uses them: every page, every table as CHECK TABLE does it, the owner of each page, the log and the
 //! small files.
 //!
-//! What a crash left is recovered first, on a disk that keeps the changes to itself; so also a directory after a crash and a backup can be checked, by the
-//! code that a server uses.
+//! Files left by a crash are recovered first, on a disk that does not pass the changes on; so a directory after a crash and a backup can be checked too, with the
+//! same code that a server uses.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,12 +27,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Where a page names its tree (docs/format/page.md).
 const TREE: std::ops::Range<usize> = 56..64;
 
-/// What the check tells while it runs.
+/// Messages of the check while it runs.
 #[derive(Debug)]
 pub enum CheckNews<'a> {
     /// How far a step is.
     Progress {
-        /// What is being done.
+        /// The current step.
         step: &'static str,
         /// Units done.
         done: u64,
@@ -43,14 +43,14 @@ pub enum CheckNews<'a> {
     Finding {
         /// The table or file.
         place: &'a str,
-        /// What is wrong; it names the page.
+        /// A fault; the text names the page.
         text: &'a str,
     },
-    /// Something to know that is no damage.
+    /// A remark that is not damage.
     Note(&'a str),
 }
 
-/// What was looked at.
+/// The figures of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Pages.
@@ -91,11 +91,11 @@ impl Marks {
     }
 }
 
-/// Checks the files on `disk`, which is written to: it should be a copy, or keep what is written to itself. `config` says how much memory there
-/// is.
+/// Checks the files on `disk`, which is written to: it should be a copy, or a disk that does not pass writes on. `config` gives the memory
+/// to use.
 ///
 /// # Errors
-/// The files cannot be read at all. What is wrong with them is told and counted.
+/// The files cannot be read at all. Faults in them are reported and counted.
 pub fn check_files(
     disk: Arc<dyn Disk>,
     config: &EngineConfig,
@@ -138,7 +138,7 @@ impl Check<'_> {
                 return self.check_pages(page_bytes, &HashMap::new());
             }
         };
-        // Rolls back, purges and writes everything, so that the file is what is checked.
+        // Rolls back, purges and writes everything, so that the check reads the file's final state.
         if let Err(error) = engine.tick().and_then(|()| engine.shutdown()) {
             self.find("recovery", &text_of(error));
         }
@@ -165,7 +165,7 @@ impl Check<'_> {
         Ok(checkpoint)
     }
 
-    /// Whoever stored a checkpoint had the log on disk up to its `next_ticket` before (X7).
+    /// Before a checkpoint was stored, the log was on disk up to its `next_ticket` (X7).
     fn check_log(&mut self, checkpoint: &Checkpoint, config: &EngineConfig) -> io::Result<()> {
         let total = replay_bytes(&*self.disk, checkpoint.position)?;
         let block_bytes = config.log.block_bytes;
@@ -211,7 +211,7 @@ impl Check<'_> {
             let wrong = crate::check::check_table(shared, table)
                 .unwrap_or_else(|error| vec![text_of(error)]);
             wrong.iter().for_each(|text| self.find(&name, text));
-            // Of a table that cannot be walked nobody knows what it holds.
+            // The pages of a table that cannot be walked are unknown.
             if wrong.is_empty() {
                 let mut twice = Vec::new();
                 let held = hold(shared, table, &mut |no| {

@@ -1,4 +1,4 @@
-//! Purge: what committed changes left behind and nobody sees any more.
+//! Purge: removes what committed changes left behind and no snapshot sees any more.
 
 use std::sync::Arc;
 use sys::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ use crate::row::{BlobRef, Gone, Header, UndoEntry, append_record, body};
 use crate::shared::Shared;
 use crate::table::{Index, Table};
 
-/// Changes of one transaction that are purged once the engine stops. More are left to its next run: where each needs pages read, so many
-/// take a second.
+/// Changes of one transaction that are purged once the engine stops. The others are left to its next run: if each needs pages read, this
+/// number takes a second.
 const CHANGES_AT_STOP: usize = 4096;
 
 /// How far the purge of a transaction came.
@@ -41,10 +41,10 @@ pub(crate) fn gone_of<'t>(
     })
 }
 
-/// Changes whose pages are asked for together.
+/// Changes whose pages are read ahead together.
 const AHEAD: usize = 256;
 
-/// Below what purge works, looked for anew now and then.
+/// The horizon below which purge works, recomputed now and then.
 #[derive(Default)]
 struct Horizon {
     at: u64,
@@ -64,7 +64,7 @@ impl Horizon {
 }
 
 impl Shared {
-    /// Purges up to `limit` transactions; returns how many. What others purge meanwhile is left to them.
+    /// Purges up to `limit` transactions; returns how many. Lanes that other threads are purging are left to them.
     pub(crate) fn purge(&self, limit: usize) -> EngineResult<usize> {
         let (mut count, mut horizon) = (0, Horizon::default());
         for lane in self.system.purge_lanes() {
@@ -74,7 +74,7 @@ impl Shared {
             }
         }
         self.system.advance_low();
-        // What an old snapshot keeps from being purged does not stay in memory. A full device leaves it there.
+        // Undo that an old snapshot keeps from being purged moves out of memory, unless the device is full.
         let _ = self.system.file_ended();
         Ok(count)
     }
@@ -126,7 +126,7 @@ impl Shared {
                 self.purge_entry(core, pointer, horizon)?;
             }
             at_stop += usize::from(self.stopping.load(Ordering::Acquire));
-            // Nobody waits for the end of a large transaction's purge to stop the engine. What is done stays done.
+            // Stopping the engine does not wait for the end of a large transaction's purge. Finished parts stay done.
             if !ready.is_empty() && at_stop > CHANGES_AT_STOP / AHEAD {
                 self.system.log_purged(core, Mtr::new(&self.system.pool), last);
                 return Ok(Purged::InPart);

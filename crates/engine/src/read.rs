@@ -8,7 +8,7 @@ use crate::error::io_error;
 use crate::keys::IndexKeys;
 use crate::row::{Header, UndoEntry, append_record};
 
-/// What a reader sees.
+/// The versions that a reader sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// `None`: the newest version, committed or not.
@@ -18,7 +18,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Whether every entry of a secondary leaf that `max_txn` changed last is what this reader sees: live ones have a row, and that
+    /// Whether this reader may trust every entry of a secondary leaf that `max_txn` changed last: live ones have a row, and that
     /// row has no other entry (E15).
     pub fn sees_entries(&self, max_txn: u64) -> bool {
         self.snapshot.is_some_and(|snapshot| max_txn < snapshot.low)
@@ -39,7 +39,7 @@ pub(crate) fn sees_inline(system: &TxnSystem, view: &View, header: Header) -> bo
     matches!(system.visibility(snapshot, header.id(), view.own), Visibility::Visible)
 }
 
-/// Replaces `value`, the newest version, with the one that `view` sees. False: there is none, or it is deleted.
+/// Replaces `value`, the newest version, with the one that `view` sees. False if it sees none, or the row is deleted.
 #[inline]
 pub(crate) fn visible(system: &TxnSystem, view: &View, value: &mut Vec<u8>) -> EngineResult<bool> {
     let header = Header::of(value);
@@ -70,7 +70,7 @@ pub(crate) fn committed_version(
     }
 }
 
-/// Replaces `value` with the version before it, as its undo entry says. False: there is none.
+/// Replaces `value` with the previous version, from its undo entry. False if none exists.
 fn step_back(entry: &[u8], value: &mut Vec<u8>, older: &mut Vec<u8>) -> EngineResult<bool> {
     let entry = UndoEntry::decode(entry).ok_or_else(damaged)?;
     let is_there = entry.before(value, older).ok_or_else(damaged)?;

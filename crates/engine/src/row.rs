@@ -17,7 +17,7 @@ const ID: u64 = DELETED - 1;
 /// Bytes in front of the body: id and flags, undo pointer.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// What stands in front of a row's body.
+/// The header before a row's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     word: u64,
@@ -35,7 +35,7 @@ impl Header {
         Header { word: id | flags, undo }
     }
 
-    /// The header whose first two words are given.
+    /// The header with the given first two words.
     pub fn from_words(word: u64, undo: u64) -> Header {
         Header { word, undo }
     }
@@ -168,7 +168,7 @@ pub(crate) enum UndoEntry<'a> {
     Insert { table: u64, key: &'a [u8] },
     /// A row that was there as `before`, deleted or not.
     Change { table: u64, key: &'a [u8], before: &'a [u8] },
-    /// A row that was and is in place: what makes the version before of the one that the change made.
+    /// A row stored inline before and after the change: the difference that turns the new version into the previous one.
     Update { table: u64, key: &'a [u8], before: Header, difference: &'a [u8], gone: Gone<'a> },
     /// Pages of a value out of line, the first in the chain last.
     Blob { pages: &'a [u8] },
@@ -180,7 +180,7 @@ pub(crate) enum UndoEntry<'a> {
     TreePages { tree: u64, pages: &'a [u8] },
     /// A tree that was empty before.
     TreeFilled { root: u32, tree: u64 },
-    /// The stored definition of a table; empty when there was none.
+    /// The stored definition of a table; empty if none existed.
     Define { table: u64, before: &'a [u8] },
 }
 
@@ -263,7 +263,7 @@ impl<'a> UndoEntry<'a> {
         }
     }
 
-    /// Replaces `out` with the version before `version`, which the change made. False: there was none. `None`: the entry is damaged.
+    /// Replaces `out` with the version before `version`, which the change made. False if none existed; `None` if the entry is damaged.
     pub fn before(self, version: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         match self {
             UndoEntry::Change { before, .. } => {
@@ -285,7 +285,7 @@ impl<'a> UndoEntry<'a> {
         Some(true)
     }
 
-    /// What an entry with these bytes is about: a table, `DEFINITIONS`, or 0 when that need not be known (E10).
+    /// The subject of an entry with these bytes: a table, `DEFINITIONS`, or 0 if it need not be known (E10).
     pub fn subject(bytes: &[u8]) -> u64 {
         match UndoEntry::decode(bytes) {
             Some(
@@ -294,7 +294,7 @@ impl<'a> UndoEntry<'a> {
                 | UndoEntry::Update { table, .. },
             ) => table,
             Some(UndoEntry::Blob { .. }) => 0,
-            // What cannot be read is met, and answered for, before the engine opens.
+            // Entries that cannot be read cause an error before the engine opens.
             None => DEFINITIONS,
             Some(
                 UndoEntry::CreateTree { .. }

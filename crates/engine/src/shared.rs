@@ -1,4 +1,4 @@
-//! What all transactions and threads of an engine share.
+//! The state that all transactions and threads of an engine share.
 
 use std::sync::Arc;
 use sys::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::prepared::Prepared;
 use crate::side_log::SideLog;
 use crate::sorter::{FILE_PREFIX, Sorter};
 
-/// What transactions share.
+/// The state that transactions share.
 pub(crate) struct Shared {
     pub system: Arc<TxnSystem>,
     pub dictionary: Dictionary,
@@ -39,11 +39,11 @@ pub(crate) struct Shared {
     pub prepared: Prepared,
     pub log_damage: Option<LogDamage>,
     pub settings: Settings,
-    /// Microseconds that a change waits because the log outgrew what recovery may take.
+    /// Microseconds that a change waits because the log outgrew the recovery target.
     pub brake_micros: AtomicU64,
 }
 
-/// Ended transactions of one lane above which those who fill it purge themselves.
+/// Ended transactions of one lane above which the threads that fill it purge it themselves.
 const PURGE_BACKLOG_MAX: usize = 512;
 
 impl Shared {
@@ -67,7 +67,7 @@ impl Shared {
         )
     }
 
-    /// Brings the log's archive up to date. What fails is shown by the counters and tried again.
+    /// Brings the log's archive up to date. Failures are counted and tried again.
     pub(crate) fn archive_log(&self) {
         if let Some(archive) = &self.archive {
             archive.round(&self.system.log, &self.disk, &self.config.log);
@@ -78,7 +78,7 @@ impl Shared {
         SideLog::new(self.disk.clone(), format!("{FILE_PREFIX}{id}-changes"))
     }
 
-    /// Waits a little when the log outgrew what a restart may replay (E11). Called without latches.
+    /// Waits a little when the log is larger than a restart may replay (E11). Called without latches.
     #[inline]
     pub(crate) fn brake(&self) {
         let micros = self.brake_micros.load(Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::entry::Entry;
 /// Bytes in memory beyond which they go to the file.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
 
-/// What happened to an entry.
+/// A change of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It is live.
@@ -101,7 +101,7 @@ impl SideLog {
         Ok(())
     }
 
-    /// Replaces `out` with the oldest changes that were not taken; none are left behind it when `out` stays empty.
+    /// Replaces `out` with the oldest changes that were not taken yet; if `out` stays empty, none are left.
     ///
     /// # Errors
     /// I/O.
@@ -144,7 +144,7 @@ impl Drop for SideLog {
     }
 }
 
-/// The next change in what `SideLog::take` gave; `None` when the bytes are damaged.
+/// Returns the next change in the bytes that `SideLog::take` returned; `None` when the bytes are damaged.
 pub(crate) fn read_change(reader: &mut Reader<'_>) -> Option<(Change, Entry)> {
     let change = Change::of(reader.u8()?)?;
     let has_null = reader.u8()? != 0;

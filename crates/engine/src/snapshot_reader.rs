@@ -24,7 +24,7 @@ pub(crate) struct Reader {
     cancel: CancelToken,
 }
 
-/// What was read of a leaf besides its bytes.
+/// Facts read from a leaf besides its bytes.
 pub(crate) struct Leaf {
     pub slots: std::ops::Range<usize>,
     /// Where the next leaf begins.
@@ -34,7 +34,7 @@ pub(crate) struct Leaf {
 /// Records out of line fill a block up to here and one more.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// A look at a leaf that changes all the time is given up for a latch.
+/// Optimistic reads of a leaf that keeps changing, before it is latched.
 const LOOKS_MAX: usize = 4;
 
 impl Reader {
@@ -117,7 +117,7 @@ impl Reader {
 }
 
 impl Leaf {
-    /// Makes `range` what lies behind the leaf; false when nothing does.
+    /// Moves the start of `range` to after the leaf; false when nothing is left.
     pub fn pass(self, left: &Span, range: &mut KeyRange) -> bool {
         let ended = self.next.as_ref().is_none_or(|next| left.ends_before(next));
         if let Some(next) = self.next {

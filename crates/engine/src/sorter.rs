@@ -114,7 +114,7 @@ impl Sorter {
     /// Hands all keys over in order, equal ones in the order in which they came.
     ///
     /// # Errors
-    /// I/O, and what `each` returns.
+    /// I/O, and errors of `each`.
     pub fn finish<E: From<io::Error>>(
         mut self,
         mut each: impl FnMut(&[u8], u16) -> Result<(), E>,
@@ -176,7 +176,7 @@ struct RunReader {
 }
 
 impl RunReader {
-    /// Makes `length` bytes stand at `at`; false at the end of the run.
+    /// Makes `length` bytes available at `at`; false at the end of the run.
     fn fill(&mut self, length: usize) -> io::Result<bool> {
         if self.window.len() - self.at >= length {
             return Ok(true);

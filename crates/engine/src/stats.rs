@@ -19,7 +19,7 @@ const SAMPLE_LEAVES: usize = 20;
 /// Records taken of each, where the table has more.
 const LEAF_RECORDS: usize = 2;
 
-/// Made anew when a tenth of the rows came or went.
+/// Made again when a tenth of the rows were inserted or deleted.
 pub(crate) fn table_stats(shared: &Shared, table: &Table) -> EngineResult<TableStats> {
     let changes = &table.counters.row_changes;
     let mut cached = table.counters.stats.lock();
@@ -194,7 +194,7 @@ fn count_in_leaf(shared: &Shared, tree: Tree, span: &Span) -> EngineResult<Optio
     Ok(Some(last.saturating_sub(first) as u64))
 }
 
-/// Builds of indexes, as counters of the group `index_build`: table, index and what is counted, with slashes between.
+/// Builds of indexes, as counters of the group `index_build`: table, index and the counter's name, separated by slashes.
 pub fn build_stats(shared: &Shared) -> Vec<EngineStat> {
     let mut stats = Vec::new();
     for table in shared.dictionary.all_open() {
@@ -208,7 +208,7 @@ pub fn build_stats(shared: &Shared) -> Vec<EngineStat> {
     stats
 }
 
-/// What recovery did or is doing, as counters of the group `recovery`.
+/// The work of recovery, done or under way, as counters of the group `recovery`.
 pub fn recovery_stats(recovery: &Recovery) -> Vec<EngineStat> {
     let text =
         |name: &str, value: String| EngineStat { group: "recovery", name: name.to_owned(), value };

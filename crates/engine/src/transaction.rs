@@ -40,12 +40,12 @@ pub(crate) enum Pending {
 
 /// See `engine_api::Transaction`.
 pub(crate) struct Txn {
-    /// Of this object alone: what methods clone is a count that no other transaction touches.
+    /// A reference count of this object alone: clones by methods touch no count that other transactions use.
     pub(crate) shared: LocalArc<Shared>,
     slot: Option<usize>,
     pub(crate) started: bool,
     pub(crate) isolation: IsolationLevel,
-    /// Whose it is, for reports.
+    /// The session that owns it, for reports.
     pub(crate) session: u64,
     read_only: bool,
     pub(crate) may_be_prepared: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Txn {
     tables: RecentTables,
     /// Locks of this statement start at this place of the owner's list.
     pub(crate) statement_locks: usize,
-    /// With the undo mark behind which each stands.
+    /// Each with its undo mark.
     pub(crate) pending: Vec<(u64, Pending)>,
     /// Locator of the row inserted last.
     pub(crate) inserted: Vec<u8>,
@@ -95,7 +95,7 @@ pub(crate) struct Txn {
 }
 
 struct LogWait {
-    /// The transaction's own, so that those who commit do not meet in a count.
+    /// The transaction's own, so that committing threads do not contend for a count.
     shared: LocalArc<Shared>,
     ticket: u64,
 }
@@ -106,7 +106,7 @@ impl LogWait {
     }
 }
 
-/// For whoever waits until everything up to a ticket is durable.
+/// For a thread that waits until everything up to a ticket is durable.
 pub(crate) fn commit_handle(shared: &LocalArc<Shared>, ticket: u64) -> CommitHandle {
     match shared.system.log.is_acknowledged(ticket) {
         true => CommitHandle::Durable,
@@ -509,7 +509,7 @@ impl Txn {
     }
 }
 
-/// Error 1412: what the snapshot holds of the table cannot be read any more.
+/// Error 1412: the snapshot's version of the table cannot be read any more.
 #[cold]
 fn definition_changed() -> EngineError {
     Error::with(ErrorCode::TABLE_DEF_CHANGED, &[]).into()
@@ -517,7 +517,7 @@ fn definition_changed() -> EngineError {
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        // What cannot be undone now is undone at the next start.
+        // Changes that cannot be undone now are undone at the next start.
         let _ = self.rollback();
         if let Some(slot) = self.slot {
             self.shared.system.slots.give_back(slot);
@@ -771,7 +771,7 @@ impl Transaction for Txn {
     fn expect_rows(&mut self, table: TableId) -> EngineResult<()> {
         self.check_writable()?;
         if self.may_be_prepared {
-            // What keeps others from undoing such trees is in memory only (E14).
+            // The lock that protects such trees is in memory only (E14).
             return Ok(());
         }
         let found = self.table(table)?;

@@ -29,7 +29,7 @@ pub(crate) enum KeepLocks {
     No,
 }
 
-/// What undoing a change does to a secondary entry.
+/// The effect of undoing a change on a secondary entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryUndo {
     /// An older version may have it.
@@ -46,7 +46,7 @@ impl Shared {
         self.undo_while(core, mark, keep, &mut || true)
     }
 
-    /// Undoes the newest entry of `core`. What it did to secondary entries is undone already when it lies in `window`.
+    /// Undoes the newest entry of `core`. Its effects on secondary entries are undone already if it lies in `window`.
     pub(crate) fn undo_last(
         &self,
         core: &TxnState,
@@ -141,7 +141,7 @@ impl Shared {
         marked.try_for_each(|(at, entry)| self.remove_if_passed(&table, key, at, &entry))
     }
 
-    /// Takes back what a change did to secondary entries. Returns those that it left marked, because an older version may have them.
+    /// Undoes a change's effects on secondary entries. Returns the entries left marked, because an older version may have them.
     fn undo_entries(
         &self,
         writer: u64,
@@ -171,7 +171,7 @@ impl Shared {
         Ok(marked)
     }
 
-    /// Shows what undoing a change means for secondary entries, each with the place of its index.
+    /// Calls back for each secondary entry that undoing a change affects, with the place of its index.
     pub(crate) fn each_entry_undone(
         &self,
         table: &Table,
@@ -298,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Frees those of a change's pages that are still what it made them.
+    /// Frees those of a change's pages that still have the content and owner it gave them.
     fn free_pages(
         &self,
         core: &TxnState,

@@ -1,4 +1,4 @@
-//! Undoing many changes: what they did to secondary entries first, in the order of the indexes, then the rows (E21).
+//! Undoing many changes: first their effects on secondary entries, in the order of the indexes, then the rows (E21).
 //!
 //! Row by row, each change would cost a read and a write of a leaf of each index, where those do not fit the pool. A window is as much of a
 //! transaction's undo as can be looked at without undoing any of it: up to a row that it changed before. Leaves are read ahead in
@@ -23,23 +23,23 @@ use crate::undo::{EntryUndo, KeepLocks};
 
 /// Changes of one window: their entries take some hundred megabytes of a file.
 const CHANGES_MAX: usize = 4 << 20;
-/// Entries that are left marked and looked at again behind their rows; a window ends when there are so many.
+/// Entries that are left marked and checked again after their rows; a window ends at this number.
 const MARKED_MAX: usize = 4096;
-/// A window of fewer changes is not worth its trouble: as many go one by one before the next is tried.
+/// A window of fewer changes is not worth its cost: this many are undone one by one before the next window is tried.
 const CHANGES_MIN: usize = 16;
 /// Bytes of undo that a change takes at least; for the settings, which count changes.
 const CHANGE_BYTES: u64 = 64;
-/// Changes whose rows are asked for together.
+/// Changes whose rows are read ahead together.
 const AHEAD: usize = 256;
 /// Changes between two waits: rolling back writes log too, and a restart must not have too much of it to replay (E11).
 const BRAKE_EVERY: usize = 256;
 
-/// What a tag says besides the length of the columns of an entry that is put.
+/// Flags of a tag. Without them the tag is the length of the columns of an entry to insert.
 const MARK: u16 = 1 << 15;
 const REMOVE: u16 = 1 << 14;
 const _: () = assert!(REMOVE as usize > 32_768 / 4, "the columns of an entry on the largest page");
 
-/// The changes above `end`: what they did to entries is undone.
+/// The changes above `end`: their effects on entries are undone.
 pub(crate) struct Window {
     end: u64,
     changes: usize,
@@ -80,7 +80,7 @@ impl Sorters<'_> {
 
 /// Rows that are asked for before they are needed.
 struct Ahead {
-    /// Where to go on.
+    /// The place to continue at.
     next: UndoPointer,
     /// When undo comes to this place it is time to.
     when: u64,
@@ -93,7 +93,7 @@ impl Ahead {
 }
 
 impl Shared {
-    /// Undoes every change of `core` above `mark`, newest first, until `goes_on`, asked behind each, says no.
+    /// Undoes every change of `core` above `mark`, newest first, until `goes_on`, called after each, returns false.
     pub(crate) fn undo_while(
         &self,
         core: &TxnState,
@@ -129,7 +129,7 @@ impl Shared {
         }
     }
 
-    /// Whether so much undo is worth a window.
+    /// Whether this much undo is worth a window.
     fn is_long(&self, undo_bytes: u64) -> bool {
         undo_bytes > self.config.direct_changes * CHANGE_BYTES
     }
@@ -146,7 +146,7 @@ impl Shared {
             if ahead.next.0 <= mark {
                 break;
             }
-            // Whoever undoes it meets what is wrong with it.
+            // Undoing it reports the damage.
             let Some(before) = core.read_undo(ahead.next, &mut payload) else { break };
             ahead.next = before;
             if let Some((id, key)) = UndoEntry::decode(&payload).and_then(|entry| entry.row()) {
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Undoes what the newest changes above `mark` did to entries. `None`: `goes_on` said no, and nothing is lost by that.
+    /// Undoes the effects of the newest changes above `mark` on entries. `None` if `goes_on` returned false; that loses nothing.
     fn open_window(
         &self,
         core: &TxnState,
@@ -199,7 +199,7 @@ impl Shared {
         Ok(Some(window))
     }
 
-    /// Adds what undoing a change means for entries. False: it cannot be told yet.
+    /// Adds the changes of entries that undoing a change needs. False if they are not known yet.
     fn look_at(
         &self,
         core: &TxnState,

@@ -22,7 +22,7 @@ use crate::row::{self, BlobRef, Gone, HEADER_BYTES, Header, Place, UndoEntry, ap
 use crate::table::{Index, Table};
 use crate::transaction::Txn;
 
-/// What one attempt at a write came to.
+/// The outcome of one attempt at a write.
 enum Attempt {
     Done,
     /// The leaf has no room.
@@ -30,7 +30,7 @@ enum Attempt {
     Blocked(Obstacle),
     /// There is a live row with the key.
     Duplicate,
-    /// There is no live row with the key.
+    /// No live row has the key.
     Missing,
     /// Names of unique keys must be locked first.
     Claim(Vec<u8>),
@@ -89,13 +89,13 @@ struct RowChange<'a> {
     locator: &'a [u8],
     /// `None` deletes it.
     record: Option<&'a [u8]>,
-    /// What goes into the row's value.
+    /// The parts of the row's value.
     place: Place,
     body: &'a [u8],
     replaces: Replaces,
 }
 
-/// What a change leaves to purge.
+/// The work that a change leaves to purge.
 enum Leaves {
     /// The old version's entries are the new one's, and nothing of it is elsewhere.
     Nothing,
@@ -193,7 +193,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Takes back what a failed change did, and passes the error on: a wait for a secondary entry may fail after the row was written.
+    /// Undoes a failed change, and passes the error on: a wait for a secondary entry may fail after the row was written.
     fn fail_after(&mut self, mark: u64, error: EngineError) -> EngineResult<()> {
         if self.started && self.undo_mark() > mark {
             self.undo_to(mark, true)?;
@@ -223,7 +223,7 @@ impl Txn {
         self.lock_duplicate_row(table, locator, mode)
     }
 
-    /// As `refuse_duplicate_row`, when there was a live row a moment ago.
+    /// Like `refuse_duplicate_row`, when a live row was seen just before.
     fn lock_duplicate_row(
         &mut self,
         table: &Table,
@@ -402,7 +402,7 @@ impl Txn {
     ) -> EngineResult<bool> {
         let Some((place, header)) = self.read.take() else { return Ok(false) };
         if let Some(record) = record {
-            // What is stored out of line is stored before the row is looked at.
+            // Out-of-line values are stored before the row is read.
             if key.len() + HEADER_BYTES + record.len() > self.record_bytes_max() {
                 return Ok(false);
             }
@@ -603,7 +603,7 @@ impl Txn {
     fn note_before(&mut self, change: RowChange<'_>, entries: &ChangedEntries) -> Leaves {
         let RowChange { table, locator, record, place, body, .. } = change;
         let before = Header::of(&self.before);
-        // What is elsewhere is for purge to free, and an index that is being built may have entries of any version.
+        // Purge frees out-of-line values, and an index that is being built may have entries of any version.
         let is_plain =
             place == Place::Inline && !before.is_out_of_line() && table.builds.is_empty();
         if record.is_none() || !is_plain {

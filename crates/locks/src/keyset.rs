@@ -1,7 +1,7 @@
 //! A set of keys in little memory: sorted, beginnings that neighbours share left out, and beyond a size as ranges that hold more than
 //! was put in. Knows nothing of locks.
 
-/// Entries from one full key to the next: a search decodes at most so many.
+/// Entries from one full key to the next: a search decodes at most this many.
 const BLOCK_ENTRIES: usize = 64;
 /// Neighbours that become one range when a set has to shrink.
 const COARSE_ENTRIES: usize = 8;

@@ -7,15 +7,15 @@ use sys::sync::{Arc, Condvar, Mutex};
 
 use crate::report::Tag;
 
-/// What a transaction holds and who waits for its end.
+/// The locks that a transaction holds and the waiters for its end.
 #[derive(Default)]
 pub(crate) struct Held {
     pub ended: bool,
-    /// Names of locked records; empty ones are no names.
+    /// Names of locked records; an empty string marks a removed one.
     pub names: Vec<Box<[u8]>>,
     /// Empty names.
     pub empty: usize,
-    /// Place behind the name forgotten last.
+    /// Place after the name forgotten last.
     pub next_written: usize,
     /// Spaces in which it holds spans.
     pub spaces: Vec<u64>,
@@ -35,11 +35,11 @@ impl Held {
         (older, place)
     }
 
-    /// Takes a name out of the list. Rows are mostly written in the order in which they were locked, so the search goes on behind
-    /// the last find. Places of others stay until half of the list is empty; then they move to the front.
+    /// Takes a name out of the list. Rows are mostly written in the order in which they were locked, so the search continues after
+    /// the last find. Places of other names stay until half of the list is empty; then they move to the front.
     pub fn forget(&mut self, name: &[u8]) -> bool {
         const EMPTY_MIN: usize = 1024;
-        /// Names looked at on each side: a row written far from where it was locked keeps its entry.
+        /// Names searched on each side: a row written far from where it was locked keeps its entry.
         const NEAR: usize = 256;
         let middle = self.next_written.min(self.names.len());
         let behind = middle..(middle + NEAR).min(self.names.len());
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// Numbers of owners to come, drawn many at a time, so that callers who make an owner for each transaction do not meet in the counter.
+/// Numbers for future owners, drawn many at a time, so that callers that create an owner for each transaction do not contend for the counter.
 #[derive(Debug, Default)]
 pub struct OwnerNumbers {
     next: u64,
@@ -78,7 +78,7 @@ impl OwnerNumbers {
     }
 }
 
-/// How a wait stands.
+/// The state of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitState {
     Running,
@@ -118,12 +118,12 @@ impl Owner {
         }
     }
 
-    /// Its session goes on without it.
+    /// Its session has detached from it.
     pub fn detach(&self) {
         self.detached.store(true, Ordering::Relaxed);
     }
 
-    /// As `LockTable::new_owner_for` was told, without the session when it is detached.
+    /// The values given to `LockTable::new_owner_for`, without the session when it is detached.
     pub(crate) fn tag(&self) -> Tag {
         match self.detached.load(Ordering::Relaxed) {
             true => Tag { session: 0, ..self.tag },

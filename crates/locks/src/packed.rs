@@ -58,7 +58,7 @@ impl Packed {
         &self.shards[stdx::mix(space) as usize & (SHARDS - 1)]
     }
 
-    /// Whether nobody else has any. Who finds a name without an entry has seen what was packed before that entry went.
+    /// Whether no other owner has a packed lock. A thread that finds a name without an entry sees every lock packed before that entry was removed.
     pub fn has_only(&self, owner: Option<&Owner>) -> bool {
         let own = owner.map_or(0, |owner| owner.packed_sets.load(Ordering::Relaxed));
         self.count.load(Ordering::Acquire) == own
@@ -89,7 +89,7 @@ impl Packed {
         }
     }
 
-    /// Who holds a packed lock on a name.
+    /// The holders of a packed lock on a name.
     pub fn find(&self, name: &[u8]) -> Vec<Hit> {
         let (space, key) = split(name);
         let spaces = self.shard(space).spaces.lock();

@@ -11,13 +11,13 @@ use crate::owner::Owner;
 /// A power of two.
 const SHARDS: usize = 64;
 
-/// Spans of a transaction in a space, about; with more, neighbours become one and what lies between them is locked too.
+/// Approximate limit of a transaction's spans in a space; beyond it neighbours are merged, which also locks the keys between them.
 const OWN_SPANS_MAX: usize = sized(1024, 4);
 
 struct Span {
     owner: Arc<Owner>,
     start: Vec<u8>,
-    /// Exclusive; `None` is no limit.
+    /// Exclusive; `None` means no limit.
     end: Option<Vec<u8>>,
 }
 
@@ -75,7 +75,7 @@ impl Ranges {
         list.push(span);
         // Published before the scan latches a page; pairs with the load of an inserter that holds the page.
         shard.count.fetch_add(1, Ordering::SeqCst);
-        // A list that grows comes by here now and then, whoever makes it grow.
+        // A growing list gets here now and then, whatever makes it grow.
         if list.len().is_multiple_of(OWN_SPANS_MAX) {
             let gone = thin_out(list, owner);
             shard.count.fetch_sub(gone, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! The locks there are, as a copy for people. The table goes on meanwhile: shards are copied one after another, so a lock that moves between
-//! two looks may be missing or be there twice.
+//! A copy of all locks for reports. Locking continues during the copy: shards are copied one after another, so a lock that moves between
+//! two shards may be missing or appear twice.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub enum Place {
         space: u64,
         /// First key.
         start: Vec<u8>,
-        /// First key behind it; `None` is no limit.
+        /// First key after it; `None` means no limit.
         end: Option<Vec<u8>>,
     },
     /// Many records of a space, packed.
@@ -68,10 +68,10 @@ pub struct OwnerView {
     pub waits_since: Option<Duration>,
 }
 
-/// What the table's user wants to know of a holder again.
+/// The caller's facts about a holder, for its own reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// On whose behalf.
+    /// The session that it acts for.
     pub session: u64,
     /// A small number that means something to the user.
     pub kind: u8,
@@ -80,9 +80,9 @@ pub struct Tag {
 /// A copy of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Those who hold or want something, in order of their numbers.
+    /// The holders and waiters, in order of their numbers.
     pub owners: Vec<OwnerView>,
-    /// What they hold and want.
+    /// The locks that they hold and want.
     pub locks: Vec<LockView>,
     /// Which request waits for which lock or earlier request: positions in `locks`.
     pub waits: Vec<(usize, usize)>,
@@ -93,9 +93,9 @@ pub struct Report {
 pub struct Deadlock {
     /// When, since 1970.
     pub at: Duration,
-    /// Who waited for the next one, and for what; the last for the first.
+    /// The members and what they waited for: each waited for the next one, the last for the first.
     pub members: Vec<(OwnerView, Place)>,
-    /// Which of them had to give up.
+    /// The member that was rolled back.
     pub victim: u64,
 }
 
@@ -118,7 +118,7 @@ impl Collector {
 }
 
 impl LockTable {
-    /// All locks, as far as they are explicit, up to about `limit` of them; and their holders, and these `others`, who may hold none.
+    /// All explicit locks, up to about `limit` of them; their holders, and the owners in `others`, which may hold none.
     pub fn report(&self, limit: usize, others: impl Iterator<Item = Arc<Owner>>) -> Report {
         let owners = others.map(|owner| (owner.id, owner)).collect();
         let mut out = Collector { report: Report::default(), owners, limit };
@@ -173,7 +173,7 @@ impl LockTable {
     }
 }
 
-/// Adds the request of one who waits for the end of others, and whose spans are in its way.
+/// Adds the request of a transaction that waits for the end of others, and the spans that block it.
 fn report_insert(waiter: &Waiting, out: &mut Collector) {
     let Some((name, others)) = waiter.insert() else { return };
     let (space, key) = crate::packed::split(name);

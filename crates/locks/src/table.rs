@@ -49,7 +49,7 @@ pub enum WaitError {
 pub struct Patience<'a> {
     /// How long.
     pub timeout: Duration,
-    /// Asked now and then whether to give up.
+    /// Asked now and then whether to abandon the wait.
     pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -73,12 +73,12 @@ pub fn lock_name(space: u64, key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(key);
 }
 
-/// Whether a lock may be given back before its transaction ends.
+/// Whether a lock may be released before its transaction ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// It was granted to a waiter who has not looked at the record again.
+    /// It was granted to a waiter that has not read the record again yet.
     NotYet,
-    /// Asked for once: whoever did may give it back.
+    /// Requested once: the requester may release it.
     Once,
     /// It stays: more than one asked for it, or the transaction has written the record.
     Always,
@@ -88,7 +88,7 @@ enum Asked {
 pub(crate) struct Grant {
     pub(crate) owner: Arc<Owner>,
     pub(crate) mode: Mode,
-    /// Who counts on it.
+    /// Its requests so far.
     asked: Asked,
 }
 
@@ -113,8 +113,8 @@ impl Entry {
                 && before.any(|(_, wanted)| wanted.conflicts(mode)))
     }
 
-    /// Whom a waiter waits for: all of them, as any of those between may be about to leave. Notes in `covered` other waiters who wait
-    /// for nobody else than this one.
+    /// The transactions that a waiter waits for: all of them, as any of those between may be about to leave. Adds to `covered` other waiters that wait
+    /// for no transaction that this one does not wait for.
     fn awaited_by(&self, id: u64, covered: &mut HashSet<u64>) -> Vec<u64> {
         let Some(at) = self.waiting.iter().rposition(|(waiter, _)| waiter.id == id) else {
             return Vec::new();
@@ -170,7 +170,7 @@ impl Entry {
         }
     }
 
-    /// Counts that a holder asked for its lock. Whoever waited asks once more when it has been granted.
+    /// Counts a holder's request for its lock. A waiter requests it once more after the grant.
     fn note_asked(&mut self, owner: &Owner) {
         if let Some(grant) = self.granted.iter_mut().find(|grant| grant.owner.id == owner.id) {
             grant.asked = match grant.asked {
@@ -187,7 +187,7 @@ impl Entry {
         }
     }
 
-    /// Grants what has become possible, in order.
+    /// Grants the requests that have become possible, in order.
     fn promote(&mut self, name: &[u8]) {
         let mut index = 0;
         while index < self.waiting.len() {
@@ -204,7 +204,7 @@ impl Entry {
         }
     }
 
-    /// What a transaction holds that shares with nobody and keeps nobody waiting.
+    /// A transaction's lock that it shares with no other and that blocks no waiter.
     fn mode_if_alone(&self, owner: &Owner) -> Option<Mode> {
         match &self.granted[..] {
             [grant] if grant.owner.id == owner.id && self.waiting.is_empty() => Some(grant.mode),
@@ -212,7 +212,7 @@ impl Entry {
         }
     }
 
-    /// What a transaction holds that keeps nobody waiting.
+    /// A transaction's lock that blocks no waiter.
     fn mode_if_quiet(&self, owner: &Owner) -> Option<Mode> {
         self.mode_of(owner.id).filter(|_| self.waiting.is_empty())
     }
@@ -223,7 +223,7 @@ impl Entry {
         let holds = owner.is_some_and(|owner| self.mode_of(owner.id).is_some())
             || packed.iter().any(|hit| is_own(&hit) && hit.is_exact);
         let others = packed.iter().filter(|hit| !is_own(hit) && hit.mode.conflicts(mode));
-        // Whoever holds the very record is not kept from it by a range that another's locks have become.
+        // A range that merged locks of another transaction have become does not block a holder of the record itself.
         for hit in others.filter(|hit| hit.is_exact || !holds) {
             let mut held = hit.owner.held.lock();
             if !held.ended && self.grant(&hit.owner, hit.mode) {
@@ -313,7 +313,7 @@ impl LockTable {
         self.owner(self.next_owner.fetch_add(1, Ordering::Relaxed), tag)
     }
 
-    /// As `new_owner_for`, for a caller who makes owners again and again and keeps `numbers` for the next ones.
+    /// Like `new_owner_for`, for a caller that creates many owners and keeps `numbers` for the next ones.
     pub fn new_owner_from(&self, numbers: &mut OwnerNumbers, tag: Tag) -> Arc<Owner> {
         self.owner(numbers.draw(&self.next_owner), tag)
     }
@@ -353,7 +353,7 @@ impl LockTable {
             + self.packed.size().0
     }
 
-    /// Keys that differ only in the low bits of their last byte share a shard: who locks or writes row after row finds its memory near.
+    /// Keys that differ only in the low bits of their last byte share a shard: a transaction that locks or writes row after row finds the shard in its caches.
     fn shard(&self, name: &[u8]) -> &Shard {
         let (last, group) = name.split_last().unwrap_or((&0, &[]));
         let hash = stdx::hash_bytes(u64::from(last >> NEAR_BITS), group);
@@ -439,8 +439,8 @@ impl LockTable {
         place
     }
 
-    /// Whether somebody else holds or awaits a lock on the record. The caller holds its page latched exclusively: whoever locks
-    /// holds it shared, so the count is not too old.
+    /// Whether another transaction holds or awaits a lock on the record. The caller holds its page latched exclusively; a thread that locks
+    /// holds it shared, so the count is up to date.
     pub fn is_locked_by_other(&self, owner: Option<&Owner>, name: &[u8]) -> bool {
         let shard = self.shard(name);
         if shard.count.load(Ordering::Acquire) == 0 && self.packed.has_only(owner) {
@@ -482,7 +482,7 @@ impl LockTable {
         }
     }
 
-    /// Queues for the lock and waits. The caller holds no latch; afterwards it looks at the record again.
+    /// Queues for the lock and waits. The caller holds no latch; afterwards it reads the record again.
     ///
     /// # Errors
     /// See `WaitError`; the lock is then not held.
@@ -507,7 +507,7 @@ impl LockTable {
             if !breaks("waiting before queued") {
                 *owner.wait.lock() = WaitState::Waiting;
             }
-            // An upgrade stands before the others: they wait for this transaction anyway.
+            // An upgrade goes before the others: they wait for this transaction anyway.
             match entry.mode_of(owner.id) {
                 Some(_) => entry.waiting.push_front((owner.clone(), mode)),
                 None => entry.waiting.push_back((owner.clone(), mode)),
@@ -556,7 +556,7 @@ impl LockTable {
         outcome
     }
 
-    /// The wait itself: the caller has set the state to `Waiting` and stands in somebody's queue.
+    /// The wait itself: the caller has set the state to `Waiting` and is in a queue.
     fn wait(
         &self,
         owner: &Arc<Owner>,
@@ -605,7 +605,7 @@ impl LockTable {
         self.waiters.remove(owner);
     }
 
-    /// Whom a waiter waits for; see `AwaitedBy`.
+    /// The transactions that a waiter waits for; see `AwaitedBy`.
     fn awaited_by(&self, id: u64, awaited: &Awaited, covered: &mut HashSet<u64>) -> Vec<u64> {
         match awaited {
             Awaited::Record(name) => {
@@ -616,7 +616,7 @@ impl LockTable {
         }
     }
 
-    /// Whether somebody stands behind a waiter.
+    /// Whether another transaction queues behind a waiter.
     fn has_next(&self, owner: &Owner, awaited: &Awaited) -> bool {
         let Awaited::Record(name) = awaited else { return false };
         let entries = self.shard(name).entries.lock();
@@ -670,8 +670,8 @@ impl LockTable {
         self.release_one(owner, name);
     }
 
-    /// Forgets the lock on a record that its owner has just written, unless somebody else shares or awaits it: the row itself says
-    /// who holds it. The caller holds the record's page latched exclusively.
+    /// Forgets the lock on a record that its owner has just written, unless another transaction shares or awaits it: the row itself names
+    /// its holder. The caller holds the record's page latched exclusively.
     pub fn forget_implied(&self, owner: &Owner, name: &[u8]) {
         let shard = self.shard(name);
         if shard.count.load(Ordering::Acquire) == 0 {
@@ -687,7 +687,7 @@ impl LockTable {
         }
     }
 
-    /// Locks a span of keys against inserts by others: before the pages are latched whose rows the scan reads.
+    /// Locks a span of keys against inserts by others, before the scan latches the pages that it reads.
     pub fn lock_range(&self, owner: &Arc<Owner>, space: u64, start: &[u8], end: Option<&[u8]>) {
         self.ranges.add(owner, space, start, end);
     }
@@ -702,17 +702,17 @@ impl LockTable {
         self.ranges.count()
     }
 
-    /// Takes back what `lock_space_alone` did.
+    /// Undoes `lock_space_alone`.
     pub fn unlock_space(&self, owner: &Owner, space: u64) {
         self.ranges.release(owner, vec![space]);
     }
 
-    /// Others who have locked any span of a space.
+    /// Other transactions that have locked any span of a space.
     pub fn space_blockers(&self, owner: &Owner, space: u64) -> Vec<Arc<Owner>> {
         self.ranges.others(owner, space)
     }
 
-    /// Who keeps `key` from being inserted. The caller holds the leaf exclusively.
+    /// The transactions whose spans block an insert of `key`. The caller holds the leaf exclusively.
     pub fn range_blockers(&self, owner: Option<&Owner>, space: u64, key: &[u8]) -> Vec<Arc<Owner>> {
         self.ranges.blockers(owner, space, key)
     }
@@ -732,7 +732,7 @@ impl Shard {
         }
     }
 
-    /// An entry is gone. An empty shard keeps no memory: the next one that is locked gets what was used just now, which is in the
+    /// Counts a removed entry. An empty shard keeps no memory: the next shard in use then gets recently used memory, which is in the
     /// processor's caches.
     fn note_removed(&self, entries: &mut Entries) {
         self.count.fetch_sub(1, Ordering::Release);

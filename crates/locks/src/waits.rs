@@ -1,5 +1,5 @@
-//! Who waits for what, and the search for deadlocks. Whom a wait is for is looked up anew in each search: queues change while a
-//! transaction stands in them. Knows no lock table.
+//! The waits of transactions, and the search for deadlocks. The transactions that a wait is for are looked up again in each search: queues change while a
+//! transaction is in them. Independent of the lock table.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use sys::sync::{Arc, Mutex};
 use crate::owner::{Owner, WaitState};
 use crate::report::{Deadlock, Place};
 
-/// What a transaction waits for.
+/// The object of a transaction's wait.
 #[derive(Clone)]
 pub(crate) enum Awaited {
     /// Its turn at a record.
     Record(Box<[u8]>),
-    /// The end of others, before it inserts a key (its name) among what they have locked, if that is why.
+    /// The end of other transactions; with the name of the key to insert into a range that they have locked, if that is the reason.
     Ends(Vec<u64>, Option<Box<[u8]>>),
 }
 
-/// Whom a waiter waits for. What goes into the set are waiters whose own are among these: a search need not ask for them, so that a long
-/// queue does not cost its square.
+/// Returns the transactions that a waiter waits for. Adds to the set waiters that wait only for some of these: a search need not visit them, so that a long
+/// queue does not take quadratic time.
 pub(crate) trait AwaitedBy: Fn(u64, &Awaited, &mut HashSet<u64>) -> Vec<u64> {}
 impl<F: Fn(u64, &Awaited, &mut HashSet<u64>) -> Vec<u64>> AwaitedBy for F {}
 
-/// One who waits.
+/// A waiting transaction.
 #[derive(Clone)]
 pub(crate) struct Waiting {
     owner: Arc<Owner>,
@@ -43,7 +43,7 @@ impl Waiting {
         self.since
     }
 
-    /// The key that it wants to insert, and for whose end it waits.
+    /// The key that it wants to insert, and the transactions whose end it waits for.
     pub fn insert(&self) -> Option<(&[u8], &[u64])> {
         match &self.wait {
             Awaited::Ends(others, Some(name)) => Some((name, others)),
@@ -57,7 +57,7 @@ type Waiters = HashMap<u64, Waiting>;
 /// All waits there are.
 pub(crate) struct Waits {
     waiters: Mutex<Waiters>,
-    /// Nobody looks for deadlocks; they end with the patience of one in them.
+    /// Deadlock detection is off; the lock wait timeout of a member ends a deadlock.
     is_blind: AtomicBool,
     latest: Mutex<Option<Deadlock>>,
     clock: RealClock,
@@ -73,9 +73,9 @@ impl Waits {
         }
     }
 
-    /// Notes a wait and ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself. In one step: a cycle seen
-    /// by a third who merely queues between its members would cost that one too. `awaited` tells whom a waiter waits for,
-    /// `is_awaited` whether anybody can wait for `owner` yet: without that there is no cycle.
+    /// Records a wait and ends the lightest transaction of each cycle through `owner`; on a tie `owner` itself. In one step: otherwise a cycle found
+    /// by a third transaction that only queues between its members would end that one too. `awaited` returns the transactions that a waiter waits for,
+    /// `is_awaited` says whether any transaction can wait for `owner` yet: if not, no cycle exists.
     pub fn add(
         &self,
         owner: &Arc<Owner>,
@@ -92,7 +92,7 @@ impl Waits {
         }
     }
 
-    /// As `add` for one who waits already, if it does: somebody may wait for it now who did not when it came.
+    /// Like `add` for a transaction that may already wait: others may have begun to wait for it since.
     pub fn check(&self, owner: &Arc<Owner>, awaited: impl AwaitedBy) {
         let mut waiters = self.waiters.lock();
         if waiters.contains_key(&owner.id) {

@@ -1,4 +1,4 @@
-//! The commits that a log tells of, without replaying it: where a restore to a point in time ends.
+//! Lists the commits in a log without replaying it: a restore to a point in time finds its end by them.
 
 use std::io;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Ended transactions whose undo nobody may need soon: their undo moves to files that many share, and a few words stay in memory.
+//! Ended transactions whose undo is probably not needed soon: it moves to files that many share, and a few words stay in memory.
 //!
 //! An old snapshot keeps every later transaction from being purged; without this, memory would grow with each of them.
 
@@ -46,13 +46,13 @@ impl SharedFile {
     }
 }
 
-/// What is left in memory of an ended transaction.
+/// The words of an ended transaction that stay in memory.
 pub(crate) struct Filed {
     pub commit: u64,
     pub ended: u64,
     pub purged: u64,
     pub last: u64,
-    /// Where its undo stands.
+    /// The place of its undo.
     pub file: Arc<SharedFile>,
     pub at: u64,
     pub length: u64,

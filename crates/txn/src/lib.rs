@@ -1,4 +1,4 @@
-//! Transactions below rows: ids and commit times from the ticket counter, snapshots, undo, the purge queue, what recovery finds.
+//! Transactions below rows: ids and commit times from the ticket counter, snapshots, undo, the purge queue, recovery.
 //!
 //! Knows nothing of tables: an undo payload is the engine's. The README holds the rules (X1..X8).
 

@@ -1,7 +1,7 @@
-//! Ended transactions that wait for purge: in lanes, so that those who commit do not meet, and so that several may purge.
+//! Ended transactions that wait for purge: in lanes, so that committing threads do not contend, and so that several threads can purge.
 //!
-//! A lane's transactions come from a few threads each, in the order in which they ended. They are purged, and filed, by who holds the
-//! lane; lanes know nothing of each other.
+//! A lane's transactions come from a few threads each, in the order in which they ended. The thread that holds the lane purges and files
+//! them; lanes are independent of each other.
 
 use std::collections::VecDeque;
 use sys::sync::atomic::{AtomicUsize, Ordering};
@@ -17,16 +17,16 @@ pub(crate) struct Ended {
     pub id: u64,
     /// Snapshots at or below it may need its undo.
     pub at: u64,
-    /// Bytes of memory that filing it would give back, about.
+    /// Approximate bytes of memory that filing it would free.
     pub bytes: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
     ended: VecDeque<Ended>,
-    /// So many at the front were filed, or cannot be.
+    /// The number at the front that were filed, or cannot be.
     filed: usize,
-    /// Sum of `bytes` behind them.
+    /// Sum of `bytes` of the others.
     bytes: usize,
 }
 
@@ -37,7 +37,7 @@ struct Lane {
     working: Mutex<()>,
 }
 
-/// Who holds it purges or files a lane's transactions, alone.
+/// The exclusive right to purge or file a lane's transactions.
 pub struct PurgeLane<'a> {
     lane: &'a Lane,
     _alone: MutexGuard<'a, ()>,
@@ -118,7 +118,7 @@ impl Lane {
 impl PurgeLane<'_> {
     /// Takes one of the oldest transactions if it ended below `horizon`.
     pub(crate) fn take(&self, horizon: u64) -> Option<u64> {
-        /// So many are looked at: they are nearly in order.
+        /// The number examined: they are nearly in order.
         const LOOK: usize = 64;
         let mut waiting = self.lane.waiting.lock();
         let at = waiting.ended.iter().take(LOOK).position(|ended| ended.at < horizon)?;
@@ -130,14 +130,14 @@ impl PurgeLane<'_> {
         Some(ended.id)
     }
 
-    /// Puts one back whose purge failed.
+    /// Queues a transaction again after its purge failed.
     pub(crate) fn put_back(&self, ended: Ended) {
         let mut waiting = self.lane.waiting.lock();
         waiting.bytes += ended.bytes;
         waiting.ended.push_back(ended);
     }
 
-    /// The oldest that are not filed, with about so many bytes; id and bytes of each.
+    /// The oldest that are not filed, with about the given total of bytes; id and bytes of each.
     pub(crate) fn unfiled(&self, bytes_max: usize) -> Vec<(u64, usize)> {
         let waiting = self.lane.waiting.lock();
         let mut bytes = 0;
@@ -150,7 +150,7 @@ impl PurgeLane<'_> {
         batch.map(|ended| (ended.id, ended.bytes)).collect()
     }
 
-    /// What `unfiled` gave is filed, or cannot be.
+    /// Notes that the transactions from `unfiled` are filed, or cannot be.
     pub(crate) fn note_filed(&self, batch: &[(u64, usize)]) {
         let mut waiting = self.lane.waiting.lock();
         waiting.filed += batch.len();

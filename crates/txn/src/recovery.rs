@@ -1,4 +1,4 @@
-//! From files to a running system: torn pages, redo, who was active, the log goes on, a first checkpoint.
+//! From files to a running system: torn pages, redo, the active transactions, resuming the log, a first checkpoint.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -25,12 +25,12 @@ use crate::system::{
 use crate::txn_state::TxnState;
 use crate::undo_log::{FILE_PREFIX, UndoLog, UndoSpace};
 
-/// What recovery did.
+/// The figures of a recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     /// Whether the disk was empty.
     pub is_new: bool,
-    /// Pages put back from the doublewrite file.
+    /// Pages restored from the doublewrite file.
     pub torn_pages: usize,
     /// Log records replayed.
     pub records: u64,
@@ -42,7 +42,7 @@ pub struct Recovery {
     pub undo_total: u64,
     /// See `undo_total`.
     pub undo_done: u64,
-    /// What is being done.
+    /// The current phase.
     pub phase: RecoveryPhase,
     /// Of the whole, 0 to 100; it never goes back.
     pub percent: u8,
@@ -52,7 +52,7 @@ pub struct Recovery {
     pub pages_done: u64,
     /// The same for the whole log, extrapolated until it is read.
     pub pages_total: u64,
-    /// Log read and replayed in a second, bytes; 0 when there was too little to tell.
+    /// Bytes of log read and replayed in a second; 0 when there was too little to measure.
     pub redo_rate: u64,
     /// Transactions rolled back.
     pub losers_done: usize,
@@ -66,7 +66,7 @@ pub enum RecoveryPhase {
     /// Reading the log and replaying page changes.
     #[default]
     Redo,
-    /// Looking at what was not committed.
+    /// Examining uncommitted transactions.
     Analysis,
     /// Undoing it. The engine is open.
     Rollback,
@@ -87,7 +87,7 @@ impl RecoveryPhase {
 }
 
 impl Recovery {
-    /// Seconds until it is done if it goes on as before; `None` before anything can be said.
+    /// Estimated seconds until the end at the present rate; `None` before an estimate is possible.
     pub fn eta_seconds(&self) -> Option<u64> {
         match self.percent {
             0 => None,
@@ -152,13 +152,13 @@ pub struct Recovered {
     pub losers: Vec<Arc<TxnState>>,
     /// Transactions that are prepared, in no order.
     pub prepared: Vec<Arc<TxnState>>,
-    /// What was done.
+    /// The figures.
     pub report: Recovery,
-    /// What was given up.
+    /// The part of the log that was discarded.
     pub damage: Option<LogDamage>,
 }
 
-/// What recovery is told.
+/// The settings of recovery.
 pub struct RecoverConfig {
     /// The log.
     pub log: LogConfig,
@@ -166,9 +166,9 @@ pub struct RecoverConfig {
     pub pool: PoolConfig,
     /// Undo that one transaction keeps in memory.
     pub undo_memory_bytes: usize,
-    /// What an undo entry is about, as a number that is not 0, or nothing (X16).
+    /// The subject of an undo entry, a number; 0 for none (X16).
     pub subject_of: fn(&[u8]) -> u64,
-    /// Who replays.
+    /// The workers that replay.
     pub redo: RedoCrew,
     /// Whether to open a log that cannot be read to its end.
     pub log_damage: DamagePolicy,
@@ -245,7 +245,7 @@ fn create(
     setup: impl FnOnce(&Pool) -> io::Result<()>,
 ) -> io::Result<Recovered> {
     let disk = space.disk.clone();
-    // Whatever a first start that failed left behind is of no use.
+    // Files left behind by a failed first start are useless.
     wal::remove_segments_except(&*disk, &[])?;
     let start = LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
     let log = Arc::new(Log::start(disk.clone(), log_config, start, 1)?);
@@ -261,8 +261,8 @@ fn create(
     Ok(Recovered { system, checkpoints, checkpoint, losers, prepared, report, damage: None })
 }
 
-/// The log goes on behind what was replayed (W10): pages that changed stay in memory, and the checkpoint still names the old part of the
-/// log until they are written. Recovery can be repeated at any moment.
+/// Resumes the log after the replayed part (W10): changed pages stay in memory, and the checkpoint still names the old part of the
+/// log until they are written. Recovery can be repeated at any time.
 fn restart(
     log_config: LogConfig,
     pool: Arc<Pool>,
@@ -278,7 +278,7 @@ fn restart(
     wal::remove_segments_except(&*disk, &end.segments)?;
     let log = Arc::new(Log::resume(disk.clone(), log_config, &end, next_ticket)?);
     if end.damage.is_some() {
-        // The new run must be found: behind the old one's end there is the damage again.
+        // The new run must be found: after the old run's end a replay meets the damage again.
         let first = log.append(KIND_SETTLED, &[&NO_PAGES], |_| {});
         log.flush_to(first)?;
     }
@@ -340,7 +340,7 @@ pub(crate) struct Found {
     spare: Vec<Vec<u8>>,
 }
 
-/// So many keep their memory.
+/// Settled transactions that keep their memory for reuse.
 const SPARE_MAX: usize = 16;
 
 impl Found {
@@ -387,7 +387,7 @@ impl Found {
                 let (id, left) = (reader.u64()?, reader.u64()?);
                 if let Some(core) = self.core(id) {
                     core.undo.last = left;
-                    // Behind the prepare: somebody decided to roll it back.
+                    // After the prepare: its rollback was decided.
                     core.name = None;
                 }
             }

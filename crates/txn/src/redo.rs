@@ -1,8 +1,8 @@
-//! Redo side by side: one thread verifies and sorts the log window by window and follows the transactions; meanwhile the page edits of the
-//! windows before are applied by workers, each with the pages that a hash gives it. Who waits for whom is `redo_line`'s.
+//! Parallel redo: one thread verifies and sorts the log window by window and follows the transactions; at the same time workers apply the page edits of
+//! earlier windows, each for the pages that a hash assigns to it. `redo_line` has the waits between threads.
 //!
-//! Memory: a few windows, set aside from the pool, and the pool. Pages are written as it goes, so that frames stay free. Knows what
-//! a record does to pages; what it says of transactions is `Found`'s (X13).
+//! Memory: a few windows, set aside from the pool, and the pool. Pages are written as it goes, so that frames stay free. This file knows
+//! the page edits of a record; `Found` handles its effect on transactions (X13).
 
 use std::io;
 
@@ -80,7 +80,7 @@ struct Job {
     is_blank: bool,
 }
 
-/// A window and what its records do to pages, one list for each worker, in ticket order.
+/// A window and the page edits of its records, one list for each worker, in ticket order.
 struct Stretch {
     window: Window,
     jobs: Vec<Vec<Job>>,
@@ -262,7 +262,7 @@ pub(crate) fn replay(
     let workers = redo.workers.max(1);
     let pool_bytes = pool.page_bytes() * pool.usable_frames();
     let shares = Shares::of(pool_bytes, log.segment_bytes as usize);
-    // The windows, the segments read ahead, and the lists of what is in them.
+    // The windows, the segments read ahead, and the lists of their records.
     pool.set_aside(shares.window_bytes * (shares.stretches + shares.segments_ahead));
     let (position, block_bytes) = (checkpoint.position, log.block_bytes);
     let reader = LogReader::new(disk, position, checkpoint.redo_from, block_bytes);

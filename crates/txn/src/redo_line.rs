@@ -1,8 +1,8 @@
 //! The threads of redo. Some read segments of the log ahead; the caller's verifies them, follows the transactions and shares the page edits
 //! out; workers apply them; one more writes pages, so that frames stay free.
 //!
-//! Nobody waits for a slower one but through the number of segments and stretches that there are. Each worker takes every stretch in
-//! order, so a page's edits stay in order. Knows nothing of what a stretch holds but who applies it.
+//! Threads wait for slower ones only because the number of segments and stretches is limited. Each worker takes every stretch in
+//! order, so a page's edits stay in order. Of the content of a stretch only the worker that applies it matters here.
 
 use std::collections::VecDeque;
 use std::io;
@@ -320,7 +320,7 @@ mod tests {
     const START: LogPosition =
         LogPosition { segment: 1, epoch: 1, batch: 1, previous_crc: 0, low: 1, high: 1 };
 
-    /// Runs `count` stretches past helpers that play `role`. What the caller's thread saw, and whether anybody panicked.
+    /// Runs `count` stretches past helpers that play `role`. Returns what the caller's thread saw, and whether any thread panicked.
     fn run(count: u64, role: impl Fn(&Line<u64>, usize) + Sync) -> (io::Result<u64>, bool) {
         let disk = SimDisk::new();
         let segments = Segments::new(LogLoader::new(&disk, START, 1 << 20, 512), 4);

@@ -3,7 +3,7 @@
 use sys::model::breaks;
 use sys::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// What a reader may see.
+/// The bounds of the commits that a reader may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Commits with a ticket below it are seen.
@@ -12,7 +12,7 @@ pub struct Snapshot {
     pub low: u64,
 }
 
-/// What a version is to a reader.
+/// The visibility of a version to a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visibility<T> {
     /// It is seen.
@@ -26,13 +26,13 @@ struct Slot(AtomicU64);
 
 /// A slot that nobody uses.
 const FREE: u64 = 0;
-/// A slot whose owner has no snapshot now.
+/// The value of a slot without a snapshot now.
 const IDLE: u64 = u64::MAX;
 
 /// One slot per transaction object.
 pub struct SnapshotSlots {
     slots: Box<[Slot]>,
-    /// Slots from here on were never taken: the horizon need not look at them.
+    /// Slots from here on were never taken: the horizon need not read them.
     used: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl SnapshotSlots {
             slot.load(Ordering::Relaxed) == FREE
                 && slot.compare_exchange(FREE, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         })?;
-        // Before the first pin of the slot, whose fence orders this store against the horizon's look.
+        // Before the first pin of the slot, whose fence orders this store against the horizon's read.
         self.used.fetch_max(found + 1, Ordering::SeqCst);
         Some(found)
     }

@@ -1,11 +1,11 @@
-//! What the undo entries of one transaction are about, as numbers that the caller gives them: known without reading the entries again (X16).
+//! The subjects of one transaction's undo entries, as numbers that the caller gives them: known without reading the entries again (X16).
 
 use std::collections::BTreeSet;
 
 /// A set of numbers. The first takes no memory of its own: most transactions have no other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subjects {
-    /// The first, and the last noted; 0 is none.
+    /// The first, and the last noted; 0 means none.
     first: u64,
     last: u64,
     /// All but the first.

@@ -26,7 +26,7 @@ pub(crate) const KIND_CHANGE: u8 = 2;
 pub(crate) const KIND_UNDONE: u8 = 3;
 /// Transaction, and the wall clock's time in microseconds since 1970, which logs of earlier versions do not have.
 pub(crate) const KIND_COMMIT: u8 = 4;
-/// Transaction whose rollback is complete.
+/// A transaction with a complete rollback.
 pub(crate) const KIND_ABORTED: u8 = 5;
 /// Step of purge: transaction, pointer up to which no work is left.
 pub(crate) const KIND_PURGED: u8 = 6;
@@ -72,7 +72,7 @@ impl Shard {
 
 /// Memory of a transaction besides its undo.
 const CORE_BYTES: usize = 512;
-/// Ended transactions may take so many times the memory that one may have for its undo; beyond, the oldest are filed.
+/// Ended transactions may take this many times the memory that one may have for its undo; beyond that, the oldest are filed.
 const QUEUE_SHARE: usize = 16;
 /// They are filed in parts of about these bytes.
 const FILED_AT_ONCE: usize = 1 << 20;
@@ -94,7 +94,7 @@ pub struct TxnSystem {
     /// The horizon computed last.
     horizon: AtomicU64,
     filer: Filer,
-    /// Owner of filed transactions, who hold no locks.
+    /// Owner of filed transactions, which hold no locks.
     nobody: Arc<Owner>,
     pub(crate) undo_space: UndoSpace,
     /// Undo files of transactions that are settled; the last checkpoint may still name them.
@@ -207,7 +207,7 @@ impl TxnSystem {
     /// Logs a row change: the page edits in `mtr`, and the undo entry, which lands where `next_undo` said.
     pub fn log_change(&self, core: &TxnState, mtr: Mtr<'_>, payload: &[u8]) -> u64 {
         if !core.garbage.load(Ordering::Relaxed) {
-            // Whoever purges has seen the commit, which comes after.
+            // A purging thread has seen the commit, which comes after this.
             core.garbage.store(true, Ordering::Relaxed);
         }
         self.log_clean_change(core, mtr, payload)
@@ -236,7 +236,7 @@ impl TxnSystem {
     /// Logs a step of purge: entries up to `done` need no more work, in one record with the pages it frees.
     pub fn log_purged(&self, core: &TxnState, mtr: Mtr<'_>, done: UndoPointer) {
         core.purged.store(done.0, Ordering::Release);
-        // A filed one is only a copy: the checkpoint looks into the table.
+        // `core` of a filed transaction is only a copy: the checkpoint reads the table.
         if let Some(Slot::Filed(filed)) = self.shard(core.id).lock().slots.get_mut(&core.id) {
             filed.purged = done.0;
         }
@@ -275,7 +275,7 @@ impl TxnSystem {
         ticket
     }
 
-    /// Ends a transaction whose entries are all undone.
+    /// Ends a transaction after all its entries are undone.
     pub fn finish_rollback(&self, core: &Arc<TxnState>) {
         {
             let _undo = core.undo.lock();
@@ -333,7 +333,7 @@ impl TxnSystem {
         self.find(lane.take(horizon)?)
     }
 
-    /// Puts a transaction back whose purge failed.
+    /// Queues a transaction again after its purge failed.
     pub fn requeue(&self, lane: &PurgeLane<'_>, core: &TxnState) {
         lane.put_back(ended(core));
     }
@@ -354,11 +354,11 @@ impl TxnSystem {
         }
     }
 
-    /// Files the oldest ended transactions while those in memory take more than their share, but for the lanes that are purged
-    /// now.
+    /// Files the oldest ended transactions while those in memory take more than their share, except in lanes that are being
+    /// purged.
     ///
     /// # Errors
-    /// I/O; what is not filed stays in memory.
+    /// I/O; transactions that are not filed stay in memory.
     pub fn file_ended(&self) -> io::Result<()> {
         let bytes_max = self.undo_space.memory_bytes.saturating_mul(QUEUE_SHARE);
         let is_too_much = || self.queue.backlog().bytes > bytes_max;
@@ -454,7 +454,7 @@ impl TxnSystem {
             self.beginning.iter().for_each(|mark| drop(mark.0.lock()));
         }
         for shard in &self.cores {
-            // What is seen once stays so, and is not looked at again, however long an old snapshot keeps it in the table.
+            // A transaction seen once stays so, and is not read again, however long an old snapshot keeps it in the table.
             let Part { slots, unseen } = &mut *shard.lock();
             unseen.retain(|core| {
                 let is_unseen = match core.committed() {
@@ -495,7 +495,7 @@ impl TxnSystem {
         }
     }
 
-    /// Holders of the locks of active transactions that have changed something, at most so many.
+    /// Lock owners of active transactions that have changed something, at most the given number.
     pub fn active_owners(&self, limit: usize) -> Vec<Arc<Owner>> {
         let mut owners = Vec::new();
         for shard in &self.cores {

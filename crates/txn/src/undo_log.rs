@@ -1,7 +1,7 @@
 //! The undo entries of one transaction: an append-only sequence whose newest part is in memory and whose older part is in a file.
 //!
 //! Offsets never change meaning. What is in the file never changes, so a checkpoint syncs the file and names its length instead of
-//! copying it. Knows nothing of what an entry means.
+//! copying it. The meaning of an entry is the caller's.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use sys::disk::{Disk, File, OpenMode};
 use crate::filed::{SharedFile, shared_name};
 use crate::subjects::Subjects;
 
-/// Bytes in front of a payload: length:32, checksum of what follows:32, pointer to the entry before:64.
+/// Bytes before a payload: length:32, checksum of the rest:32, pointer to the previous entry:64.
 const ENTRY_HEADER_BYTES: usize = 16;
 /// Seed of the checksum.
 const CHECKSUM_SEED: u64 = 2;
 /// Bytes read from the file at a time.
 const WINDOW_BYTES: u64 = 64 << 10;
-/// Going back, this share of a window lies behind the head of the entry that is looked for: longer entries are read twice.
+/// When reading backward, this share of a window lies after the head of the wanted entry: longer entries are read twice.
 const ENTRY_SHARE: u64 = 4;
 /// Names of the files start with it.
 pub(crate) const FILE_PREFIX: &str = "undo-";
@@ -44,11 +44,11 @@ pub(crate) struct UndoSpace {
     pub disk: Arc<dyn Disk>,
     /// Bytes that one transaction keeps in memory.
     pub memory_bytes: usize,
-    /// What an entry is about (X16).
+    /// The subject of an entry (X16).
     pub subject_of: fn(&[u8]) -> u64,
 }
 
-/// What stands in front of a payload. Entries get their checksum when they go to a file: most never do.
+/// The head before a payload. Entries get their checksum when they move to a file: most never do.
 fn header(previous: u64, payload: &[u8]) -> [u8; ENTRY_HEADER_BYTES] {
     let mut out = [0; ENTRY_HEADER_BYTES];
     out[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -56,7 +56,7 @@ fn header(previous: u64, payload: &[u8]) -> [u8; ENTRY_HEADER_BYTES] {
     out
 }
 
-/// Puts the checksums into entries that lie one behind the other.
+/// Fills in the checksums of consecutive entries.
 fn seal(mut entries: &mut [u8]) {
     while let Some((head, rest)) = entries.split_at_mut_checked(ENTRY_HEADER_BYTES) {
         let mut reader = Reader::new(head);
@@ -85,7 +85,7 @@ pub(crate) struct UndoLog {
     pub shared: Option<(Arc<SharedFile>, u64)>,
     /// The newest entry not undone.
     pub last: u64,
-    /// What all entries are about; `None` when an earlier version wrote some of them.
+    /// The subjects of all entries; `None` when an earlier version wrote some of them.
     pub subjects: Option<Subjects>,
     /// Part of the file read last, and where it lies: rolling back and purging go one way.
     window: Vec<u8>,
@@ -110,7 +110,7 @@ impl UndoLog {
         }
     }
 
-    /// As a checkpoint left it: `base` bytes in the file, `bytes` behind them.
+    /// The state stored by a checkpoint: `base` bytes in the file, then `bytes`.
     pub fn restored(
         id: u64,
         space: &UndoSpace,
@@ -128,7 +128,7 @@ impl UndoLog {
 
     /// All of an ended transaction's entries, in a file that others share.
     pub fn shared(id: u64, last: u64, length: u64, shared: (Arc<SharedFile>, u64)) -> UndoLog {
-        /// Readers look at an entry or two of each transaction.
+        /// For readers of an entry or two of each transaction.
         const WINDOW_BYTES: u64 = 2 << 10;
         UndoLog {
             base: length,
@@ -164,7 +164,7 @@ impl UndoLog {
         pointer
     }
 
-    /// Recovery: puts an entry at its place, whatever was there (X6). What is in the file is there already.
+    /// Recovery: writes an entry at its place, overwriting (X6). Entries in the file are there already.
     pub fn restore(&mut self, pointer: u64, previous: u64, payload: &[u8], space: &UndoSpace) {
         self.last = pointer;
         self.note(payload, space);
@@ -184,35 +184,35 @@ impl UndoLog {
         self.bytes[body..end].copy_from_slice(payload);
     }
 
-    /// Moves what is in memory to the file when it is more than the limit. When that fails it stays in memory.
+    /// Moves the entries in memory to the file when they exceed the limit. On failure they stay in memory.
     pub fn spill_if_large(&mut self, space: &UndoSpace) {
         if self.bytes.len() > space.memory_bytes && self.copy_to_file(space) {
-            // The memory is for what comes next.
+            // Keep the memory for the next entries.
             self.bytes.clear();
         }
     }
 
-    /// Gives back what memory no entry is in.
+    /// Frees the unused memory.
     pub fn trim(&mut self) {
         if self.file.is_some() {
             self.bytes.shrink_to_fit();
         }
     }
 
-    /// What is in memory, as it looks in a file.
+    /// The entries in memory, in the form that a file has.
     pub fn sealed(&mut self) -> &[u8] {
         seal(&mut self.bytes);
         &self.bytes
     }
 
-    /// Moves what is in memory to the transaction's own file. When that fails it stays in memory.
+    /// Moves the entries in memory to the transaction's own file. On failure they stay in memory.
     pub fn spill(&mut self, space: &UndoSpace) {
         if self.copy_to_file(space) {
             self.bytes = Vec::new();
         }
     }
 
-    /// True: what is in memory is in the file now, and is to be forgotten.
+    /// True: the entries in memory are in the file now, and the caller must drop them.
     fn copy_to_file(&mut self, space: &UndoSpace) -> bool {
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -237,7 +237,7 @@ impl UndoLog {
         let end = start + length as u64;
         let window_end = self.window_start + self.window.len() as u64;
         if start < self.window_start || end > window_end {
-            // Going back, what lies before is wanted next, and the rest of the entry whose head this is; going forward, what lies behind.
+            // When reading backward, the bytes before are needed next, and the rest of this head's entry; when reading forward, the bytes after.
             let (from, to) = match start < self.window_start {
                 true => {
                     let to = end.max(start + self.window_bytes / ENTRY_SHARE).min(self.base);
@@ -255,7 +255,7 @@ impl UndoLog {
         self.window.get((start - self.window_start) as usize..)?.get(..length)
     }
 
-    /// Length of an entry's payload and the entry before it; `None` when there is no such entry, or the file's bytes are not those
+    /// Length of an entry's payload and the pointer to the previous entry; `None` when no such entry exists, or the file's bytes are not those
     /// that were written.
     fn look(&mut self, pointer: u64) -> Option<(usize, u64)> {
         let start = pointer.checked_sub(1)?;

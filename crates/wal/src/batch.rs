@@ -10,7 +10,7 @@ const MAGIC: u32 = 0x4C57_5153; // "SQWL"
 /// Bytes in front of a record's body: length of the body:32, kind:8, unused:24, ticket:64.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
-// What is on disk. A change of any of these is a change of the format (docs/format/wal.md).
+// The format on disk. A change of any of these changes docs/format/wal.md.
 const _: () = assert!(HEADER_BYTES == 64 && RECORD_HEADER_BYTES == 16);
 
 /// Header of a batch.
@@ -26,12 +26,12 @@ pub(crate) struct Header {
     pub previous_crc: u32,
     /// Batches with a smaller number were durable when this one was made.
     pub durable: u64,
-    /// Checksum of the batch: what the next one carries. Not part of what is checked.
+    /// Checksum of the batch, which the next one carries. Not covered by the checksum itself.
     pub crc: u32,
 }
 
 impl Header {
-    /// Fills the first bytes of `batch`, whose payload is in place, and returns the checksum.
+    /// Fills in the header of `batch`, which already has its payload, and returns the checksum.
     pub fn seal(self, batch: &mut [u8]) -> u32 {
         let (fields, rest) = batch[..HEADER_BYTES].split_at_mut(FIELDS_BYTES);
         let mut at = 0;
@@ -55,7 +55,7 @@ impl Header {
         crc
     }
 
-    /// Reads a header; `None` when it is none. The checksum is not verified here.
+    /// Reads a header; `None` if the bytes are not one. The checksum is not verified here.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != MAGIC {

@@ -96,7 +96,7 @@ impl Checkpoint {
 }
 
 impl CheckpointFile {
-    /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up. Whoever sets one up stores two.
+    /// Opens the file and reads the newest whole checkpoint; `None` for a disk that was never set up. Setting one up stores two checkpoints.
     ///
     /// # Errors
     /// I/O; `InvalidData` when there were checkpoints and none is whole.

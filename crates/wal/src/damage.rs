@@ -15,16 +15,16 @@ use crate::writer::segment_name;
 /// Bytes of log looked at in one go.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What to do about a log that cannot be read to its end.
+/// The treatment of a log that cannot be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamagePolicy {
     /// Nothing is opened; the files stay as they are.
     Refuse,
-    /// What lies before the damage counts, everything behind it is given up.
+    /// The log before the damage is used, everything after it is discarded.
     StopThere,
 }
 
-/// Who knows that the missing batch was durable.
+/// Proof that the missing batch was durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Witness {
     Batch { number: u64, file: String, offset: u64 },
@@ -40,7 +40,7 @@ pub struct LogDamage {
     pub offset: u64,
     /// Number of the batch that should be there.
     pub batch: u64,
-    /// Every ticket behind the damage that could be read is below it.
+    /// Every readable ticket after the damage is below it.
     pub(crate) high: u64,
     witness: Witness,
 }
@@ -62,7 +62,7 @@ impl fmt::Display for LogDamage {
     }
 }
 
-/// The place behind the last batch of a log, and the batch that should be there.
+/// The place after the last batch of a log, and the batch that should be there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
     pub segment: u64,
@@ -71,7 +71,7 @@ pub(crate) struct End {
     pub batch: u64,
 }
 
-/// Looks behind the end of a log for batches that know of more. `durable`: batches below it were durable when the checkpoint was taken.
+/// Searches after the end of a log for batches that prove that more existed. `durable`: batches below it were durable when the checkpoint was taken.
 pub(crate) fn find_damage(
     disk: &dyn Disk,
     end: End,
@@ -103,7 +103,7 @@ pub(crate) fn find_damage(
 }
 
 /// Calls `visit` for each whole batch of the last run, or a later one, with a number above that of `end`. A recycled segment holds older
-/// batches, whose numbers are smaller; what an earlier run left behind its end has a smaller epoch.
+/// batches, whose numbers are smaller; batches that an earlier run left after its end have a smaller epoch.
 fn each_later_batch(
     file: &dyn File,
     from: u64,

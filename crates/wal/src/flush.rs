@@ -1,6 +1,6 @@
-//! Group commit: whoever needs durability first writes for all who came meanwhile; the others wait or are called back.
+//! Group commit: the first thread that needs durability writes for all threads that arrived in the meantime; the others wait or are called back.
 //!
-//! A few writes may be under way at a time (a device does several at once as fast as one), each with what came since the one before.
+//! A few writes may be under way at a time (a device does several at once as fast as one), each with the records that came since the previous one.
 //! `durable` follows them in order. Rules W2, W6 and W9 of the README.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::log::{FailurePolicy, Log};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// More than there are writes under way and the one after them: those who wait for different ones wait in different places.
+/// More than the writes under way plus the next one, so that waiters for different writes wait in different places.
 pub(crate) const SLOTS: usize = 8;
 
 fn slot(number: u64) -> usize {
@@ -28,7 +28,7 @@ struct Pending {
     number: u64,
     low: u64,
     end: LogPlace,
-    /// Number of the batch behind it.
+    /// Number of the next batch.
     next_batch: u64,
     is_done: bool,
 }
@@ -49,7 +49,7 @@ struct Flusher {
     sleepers: [usize; SLOTS],
     /// The newest write that has its records.
     gathered: u64,
-    /// `serve` is to flush what is below.
+    /// `serve` is to flush all tickets below it.
     requested: u64,
     /// The thread in `serve` has nothing to do.
     server_sleeps: bool,
@@ -76,7 +76,7 @@ impl Flusher {
         found.map_or(self.gathered + 1, |pending| pending.number)
     }
 
-    /// Callbacks whose time has come.
+    /// Callbacks that are due.
     fn take_ready(&mut self, durable: u64) -> Vec<Callback> {
         let mut ready = std::mem::take(&mut self.onlookers);
         if self.waiting.is_empty() {
@@ -92,13 +92,13 @@ impl Flusher {
     }
 }
 
-/// What the threads that make the log durable share.
+/// The state shared by the threads that make the log durable.
 #[derive(Default)]
 pub(crate) struct FlushState {
     flusher: Mutex<Flusher>,
     flushed: [Condvar; SLOTS],
     request: Condvar,
-    /// What a flush took lately, in microseconds: a moving average.
+    /// The duration of recent flushes in microseconds, a moving average.
     average_micros: AtomicU64,
 }
 
@@ -189,7 +189,7 @@ impl Log {
         Ok(false)
     }
 
-    /// One flush, with the mutex given up meanwhile, and everybody told who waits for it.
+    /// Flushes once, with the mutex released during the write, and wakes all its waiters.
     fn flush_for_all<'a>(
         &'a self,
         mut flusher: MutexGuard<'a, Flusher>,
@@ -211,7 +211,7 @@ impl Log {
                 self.flush.flushed.iter().for_each(Condvar::notify_all);
             }
         }
-        // One of those who came since may write now; the others are in its write.
+        // One of the threads that came since may write now; its write includes the others.
         let next = slot(flusher.gathered + 1);
         if flusher.sleepers[next] > 0 {
             self.flush.flushed[next].notify_one();
@@ -239,7 +239,7 @@ impl Log {
                 "`durable` follows the order of the batches (W9)"
             );
             flusher.landed = first.end;
-            // In this order: whoever hears that a commit is durable sees it in the next snapshot.
+            // In this order: a session that learns that a commit is durable sees it in its next snapshot.
             self.durable_batch.fetch_max(first.next_batch, Ordering::AcqRel);
             self.visible.0.fetch_max(first.low, Ordering::AcqRel);
             self.durable.0.fetch_max(first.low, Ordering::AcqRel);
@@ -281,7 +281,7 @@ impl Log {
 
     fn fail<T>(&self, error: io::Error) -> io::Result<T> {
         if self.config.failure == FailurePolicy::Abort {
-            // W6: the state of the file is unknown; only recovery can tell what is there.
+            // W6: the state of the file is unknown; only recovery can find its content.
             sys::process::abort(&format!("the log cannot be written: {error}"));
         }
         Err(error)

@@ -1,7 +1,7 @@
 //! Following a log's files: whole verified batches, front to back, as a backup and an archive copy them.
 //!
-//! Reads files only and knows nothing of lanes and of who waits. Where a running log's files may be believed is told by
-//! `Log::durable_end`; a log that does not run is believed as far as its chain goes, as a replay does (W4, W10).
+//! Reads files only, independent of lanes and waiting threads. `Log::durable_end` says how far a running log's files are
+//! valid; a log that does not run is valid as far as its chain goes, as for a replay (W4, W10).
 
 use std::io;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Follower {
         }
     }
 
-    /// From the start of a segment on, whose first batch says what must come before it. `None` when it has none.
+    /// Follows from the start of a segment, whose first batch names its predecessor. `None` if it has no batch.
     ///
     /// # Errors
     /// I/O.
@@ -124,7 +124,7 @@ impl Follower {
         self.chain.batch
     }
 
-    /// Whether both stand behind the same batch.
+    /// Whether both are at the end of the same batch.
     pub fn is_same_chain(&self, other: &Follower) -> bool {
         (self.chain.batch, self.chain.crc) == (other.chain.batch, other.chain.crc)
     }
@@ -142,7 +142,7 @@ impl Follower {
         Ok(self.chain.batch == batch)
     }
 
-    /// The next batches, none of them behind `end`; `None` when there are no more, for now or for good.
+    /// The next batches, none of them after `end`; `None` if there are no more for now, or ever.
     ///
     /// # Errors
     /// I/O; `InvalidData` when the chain ends before `end`.
@@ -186,11 +186,11 @@ impl Follower {
         Ok(Some(file))
     }
 
-    /// Reads what there is at the place and verifies it; returns the bytes of whole batches.
+    /// Reads and verifies the bytes at the place; returns those of whole batches.
     fn read(&mut self, end: Option<LogPlace>, below: u64) -> io::Result<usize> {
         let Some(file) = self.opened()? else { return Ok(0) };
         if end.is_none() {
-            // As a replay does: what is believed must be there after the next crash too (W10).
+            // As in a replay: accepted batches must survive the next crash too (W10).
             file.sync()?;
         }
         let here = end.filter(|end| end.segment == self.place.segment);
@@ -248,7 +248,7 @@ impl Follower {
         Ok(matches!(chain.look(&start), Found::Batch(_)))
     }
 
-    /// The run goes on in the next segment, or the next run begins in a later one (W5, W10).
+    /// The run continues in the next segment, or the next run begins in a later one (W5, W10).
     fn enter_next_segment(&mut self) -> io::Result<bool> {
         let next = self.place.segment + 1;
         let mut found = None;

@@ -1,6 +1,6 @@
 //! The write-ahead log: tickets, records in lanes, batches in segment files, group commit, checkpoints, reading back.
 //!
-//! A record is a kind and opaque bytes; what they mean is the caller's. The README holds the rules that the proof of durability
+//! A record is a kind and opaque bytes; their meaning is the caller's. The README holds the rules that the proof of durability
 //! rests on (W1..W12); `docs/format/wal.md` describes the bytes.
 
 mod batch;

@@ -1,4 +1,4 @@
-//! The running log: tickets, lanes, what is durable and visible. `flush.rs` makes it durable, `writer.rs` writes the files.
+//! The running log: tickets, lanes, the durable and the visible ticket. `flush.rs` makes it durable, `writer.rs` writes the files.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Durability {
     Relaxed,
 }
 
-/// What a failed log write or sync does.
+/// The effect of a failed log write or sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// Ends the process: restart recovers. The only right choice for a server.
@@ -127,7 +127,7 @@ pub struct Log {
     pub(crate) flush: FlushState,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) files: SegmentFiles,
-    /// Microseconds that whoever flushes for a commit waits for others first.
+    /// Microseconds that a thread which flushes for a commit waits for others first.
     pub(crate) delay_micros: AtomicU64,
     pub(crate) config: LogConfig,
     pub(crate) flushes: Histogram,
@@ -212,8 +212,8 @@ impl Log {
         self.visible.0.load(Ordering::Acquire)
     }
 
-    /// Appends a record and returns its ticket. `on_ticket` runs under the lane's mutex (W1): what it publishes is seen by
-    /// whoever sees the ticket become visible.
+    /// Appends a record and returns its ticket. `on_ticket` runs under the lane's mutex (W1): every thread that sees the ticket become visible
+    /// also sees the data that it publishes.
     pub fn append(&self, kind: u8, parts: &[&[u8]], on_ticket: impl FnOnce(u64)) -> u64 {
         self.append_watched(kind, parts, on_ticket).0
     }
@@ -272,7 +272,7 @@ impl Log {
         }
     }
 
-    /// Relaxed mode: what is decided is visible. Passing each lane's mutex gives the same guarantee as W2.
+    /// Relaxed mode: decided commits are visible. Passing each lane's mutex gives the same guarantee as W2.
     pub fn publish_relaxed(&self) {
         if self.config.durability == Durability::Synced {
             return;
@@ -307,7 +307,7 @@ impl Log {
         self.flush.landed()
     }
 
-    /// Keeps segments from `segment` on from being given up.
+    /// Keeps segments from `segment` on from being released.
     pub fn pin(self: &Arc<Self>, segment: u64) -> LogPin {
         LogPin { id: self.writer.lock().pin(segment), log: self.clone() }
     }
@@ -321,7 +321,7 @@ impl Log {
         self.files.recycle(old)
     }
 
-    /// Bytes of log behind the start of the segment from which records at or above `ticket` can be read: what a replay would read.
+    /// Bytes of log after the start of the segment from which records at or above `ticket` can be read: the length of a replay.
     pub fn bytes_since(&self, ticket: u64) -> u64 {
         self.writer.lock().bytes_since(ticket)
     }
@@ -347,7 +347,7 @@ impl Log {
     }
 }
 
-/// Keeps segments of a log for somebody who reads its files. Ends with the value.
+/// Keeps segments of a log for a reader of its files, until it is dropped.
 pub struct LogPin {
     log: Arc<Log>,
     id: u64,

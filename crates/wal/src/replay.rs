@@ -1,6 +1,6 @@
 //! Reading a log back: verifies the chain, finds the cuts, hands out records in ticket order, a window at a time.
 //!
-//! Knows nothing of what a record means. Records stay where they were read to: a window owns the bytes of its stretch of the log.
+//! The meaning of records is the caller's. Records stay where they were read to: a window owns the bytes of its stretch of the log.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,7 +35,7 @@ pub struct ReplayEnd {
     pub next_ticket: u64,
     /// Bytes of batches read.
     pub read_bytes: u64,
-    /// Starts of the segments that hold what was read, oldest first.
+    /// Starts of the segments that hold the replayed log, oldest first.
     pub segments: Vec<LogPosition>,
     /// Why this cannot be the end that a crash left (W12).
     pub damage: Option<LogDamage>,
@@ -74,12 +74,12 @@ impl Window {
         self.places.len()
     }
 
-    /// Whether there is no record.
+    /// Whether it has no records.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Bytes at a place: the start of a record's body or behind it.
+    /// Bytes at a place: the start of a record's body or after it.
     #[inline]
     pub fn at(&self, place: u32, length: usize) -> &[u8] {
         let source = if place & IN_BLOCK != 0 { self.block.bytes() } else { &self.bytes };
@@ -120,11 +120,11 @@ fn places(
     })
 }
 
-/// What stands at a place of a segment.
+/// The content of a segment at a place.
 pub(crate) enum Found {
     /// The next batch of the chain.
     Batch(Header),
-    /// Perhaps one, of which this many bytes are needed to tell.
+    /// Perhaps one; this many bytes are needed to decide.
     Part(usize),
     Nothing,
 }
@@ -163,7 +163,7 @@ impl Chain {
     }
 }
 
-/// What is known of a batch's checksum.
+/// The state of a batch's checksum.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checksum {
     Right,
@@ -175,7 +175,7 @@ pub struct Loaded {
     number: u64,
     file: Arc<dyn File>,
     block: BlockBuffer,
-    /// Bytes from the start on that are batches with the right checksum, one behind the other, whatever chain they belong to.
+    /// Bytes from the start on that are consecutive batches with the right checksum, whatever chain they belong to.
     sound: usize,
     /// The records of each of them, counted from the first.
     ends: Vec<u32>,
@@ -188,7 +188,7 @@ impl Loaded {
         self.number
     }
 
-    /// Goes on with the checksums and notes the records, batch by batch, as far as `end`: what was just summed up is in the processor's
+    /// Continues verifying checksums and notes the records, batch by batch, up to `end`: bytes just verified are in the processor's
     /// cache.
     fn look(&mut self, block_bytes: usize, end: usize) {
         let bytes = &self.block.bytes()[..end];
@@ -224,13 +224,13 @@ impl Loading {
         self.segment.number
     }
 
-    /// Reads it, looks at its checksums and notes its records; `None` when the file is shorter than it was.
+    /// Reads the segment, verifies its checksums and notes its records; `None` if the file is shorter than it was.
     ///
     /// # Errors
     /// I/O.
     pub fn read(mut self) -> io::Result<Option<Loaded>> {
         let segment = &mut self.segment;
-        // W10: what is believed now must be there after the next crash too.
+        // W10: batches accepted now must survive the next crash too.
         segment.file.sync()?;
         let (size, mut end) = (segment.block.bytes().len(), 0);
         while end < size {
@@ -279,7 +279,7 @@ impl<'d> LogLoader<'d> {
         self.next
     }
 
-    /// The next segment; `None` when there is none, or it is too large.
+    /// The next segment; `None` if it does not exist or is too large.
     ///
     /// # Errors
     /// I/O.
@@ -327,12 +327,12 @@ pub struct LogReader<'d> {
     spare: Vec<BlockBuffer>,
     segments: Vec<LogPosition>,
     read_bytes: u64,
-    /// Segment and offset behind the last batch.
+    /// Segment and offset after the last batch.
     stopped_at: (u64, u64),
     is_over: bool,
 }
 
-/// Whether a run goes on.
+/// Whether a run continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
     Goes,
@@ -399,7 +399,7 @@ impl<'d> LogReader<'d> {
         self.loaded.pop_front_if(|loaded| loaded.number == self.segment)
     }
 
-    /// Fills `window` with the next records, about `bytes_max` of log; false when there are no more.
+    /// Fills `window` with the next records, about `bytes_max` of log; false if there are no more.
     ///
     /// # Errors
     /// I/O.
@@ -414,7 +414,7 @@ impl<'d> LogReader<'d> {
             window.places.clear();
             return Ok(false);
         }
-        // A large group of records moves `low` with its last batch only: what is held may be more than a window.
+        // A large group of records moves `low` with its last batch only: the records held may exceed a window.
         let bytes_max = window.bytes.len() + bytes_max;
         let run = match self.take_loaded() {
             Some(loaded) => self.read_loaded(window, loaded),
@@ -458,7 +458,7 @@ impl<'d> LogReader<'d> {
         let mut open = Open { file, size_bytes, offset: 0, has_batches: false };
         window.block = block;
         let (mut at, mut ends, mut taken) = (0, ends.into_iter(), 0);
-        // Behind the sound ones there is none.
+        // No batch follows the sound ones.
         while at < sound
             && let Found::Batch(header) =
                 self.chain.look_at(&window.block.bytes()[at..], Checksum::Right)
@@ -484,7 +484,7 @@ impl<'d> LogReader<'d> {
         self.high.max(self.low).max(last).max(self.from)
     }
 
-    /// Reads and verifies what fits `window`, of one segment.
+    /// Reads and verifies as much of one segment as fits `window`.
     fn read_more(&mut self, window: &mut Window, bytes_max: usize) -> io::Result<Run> {
         let Some(mut open) = self.opened()? else { return Ok(Run::Ended) };
         let base = window.bytes.len();
@@ -536,7 +536,7 @@ impl<'d> LogReader<'d> {
         Ok(Run::Goes)
     }
 
-    /// The chain goes on with a batch.
+    /// Extends the chain by a batch.
     fn take(&mut self, header: Header, open: &mut Open) {
         if !open.has_batches {
             open.has_batches = true;
@@ -558,7 +558,7 @@ impl<'d> LogReader<'d> {
         }
     }
 
-    /// The segment that is to be read; `None` when there is no such file.
+    /// The segment to read; `None` if the file does not exist.
     fn opened(&mut self) -> io::Result<Option<Open>> {
         if let Some(open) = self.open.take() {
             return Ok(Some(open));
@@ -568,7 +568,7 @@ impl<'d> LogReader<'d> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        // W10: what is believed now must be there after the next crash too.
+        // W10: batches accepted now must survive the next crash too.
         file.sync()?;
         let size_bytes = file.size_bytes()?;
         Ok(Some(Open { file, size_bytes, offset: 0, has_batches: false }))
@@ -599,7 +599,7 @@ impl<'d> LogReader<'d> {
         Ok(false)
     }
 
-    /// What the end of the log says, once `next` said that there is no more. Batches below `durable` were there when the checkpoint
+    /// Examines the end of the log, after `next` has returned false. Batches below `durable` were durable when the checkpoint
     /// was taken.
     ///
     /// # Errors
@@ -624,7 +624,7 @@ impl<'d> LogReader<'d> {
     }
 }
 
-/// Reads up to `count` bytes of a file behind what `out` holds; returns how many there were.
+/// Appends up to `count` bytes of a file to `out`; returns how many there were.
 pub(crate) fn append(
     file: &dyn File,
     offset: u64,
@@ -666,7 +666,7 @@ pub fn replay(
     reader.end(0)
 }
 
-/// Bytes of the segment files from `position` on: what a replay reads at most.
+/// Bytes of the segment files from `position` on: the most that a replay reads.
 ///
 /// # Errors
 /// I/O.

@@ -1,4 +1,4 @@
-//! Segment files, and batches made from the lanes and written into them. Knows nothing of who waits.
+//! Segment files, and batches made from the lanes and written into them. Independent of waiting threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ pub fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
 }
 
-/// A file whose blocks are written, so that later writes change no metadata.
+/// A file with all blocks written, so that later writes change no metadata.
 fn create_segment(disk: &dyn Disk, number: u64, size_bytes: u64) -> io::Result<Arc<dyn File>> {
     let file = disk.open_log(&segment_name(number), OpenMode::OrCreate)?;
     let mut zeros = BlockBuffer::default();
@@ -55,7 +55,7 @@ struct Files {
 pub(crate) struct SegmentFiles {
     disk: Arc<dyn Disk>,
     size_bytes: u64,
-    /// Taken behind the writer's mutex.
+    /// Taken after the writer's mutex.
     files: Mutex<Files>,
 }
 
@@ -131,7 +131,7 @@ struct Piece {
     bytes: std::ops::Range<usize>,
 }
 
-/// What one flush writes: usually one batch, more where a segment ends.
+/// The data of one flush: usually one batch, more where a segment ends.
 #[derive(Default)]
 pub(crate) struct Flight {
     number: u64,
@@ -162,7 +162,7 @@ impl Flight {
     }
 }
 
-/// Where the next batch goes and what the one before was.
+/// The place of the next batch and the identity of the previous one.
 pub(crate) struct Writer {
     segments: VecDeque<Segment>,
     offset: u64,
@@ -170,12 +170,12 @@ pub(crate) struct Writer {
     previous_crc: u32,
     low: u64,
     high: u64,
-    /// What each batch says of those before it (W12).
+    /// The number below which batches are durable, for the next batch's header (W12).
     durable: u64,
     flights: u64,
     collected: Vec<u8>,
     idle: Vec<Flight>,
-    /// Segments that somebody reads: who, and from which on.
+    /// Pins of segments: the reader, and its first segment.
     pins: Vec<(u64, u64)>,
     pins_made: u64,
     stats: LogStats,

@@ -10,7 +10,7 @@ pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const SPACE: &str = "space";
 /// Name of the checkpoint's file.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
-/// First line: what it is, and the version of the format.
+/// First line: the kind of file and the version of the format.
 const TITLE: &str = "squall-backup 1";
 /// No list is longer: a line for each file.
 const BYTES_MAX: u64 = 64 << 20;
@@ -23,7 +23,7 @@ pub(crate) struct FileSum {
     pub crc: u32,
 }
 
-/// What a backup says of itself.
+/// The description of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// Of the data directory that it is of.

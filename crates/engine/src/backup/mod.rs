@@ -1,5 +1,5 @@
-//! Backup while others read and write: data pages as they are on the disk at some moment each, and the log from a checkpoint before the
-//! first of them to a moment after the last. Recovery makes one state of them, that at the end (E12).
+//! Backup while others read and write: each data page as it is on the disk at the time of its copy, and the log from a checkpoint before the
+//! first copy to a point after the last. Recovery brings them to one consistent state, that at the end (E12).
 //!
 //! Pages are read from the file, past the pool: a page that is being written is read again, and at last taken from memory. The
 //! checkpoint's log and undo files are kept until they are copied. Nothing stops for a backup.
@@ -193,7 +193,7 @@ impl<'a> Copier<'a> {
     fn copy_pages(&mut self) -> EngineResult<()> {
         let file = self.shared.disk.open_pages(SPACE, OpenMode::Existing).map_err(io_error)?;
         let page_bytes = self.checkpoint.page_bytes as usize;
-        // Pages behind the end come into being by the log that is copied.
+        // Replay of the copied log creates pages after the end.
         let pages = file.size_bytes().map_err(io_error)? / page_bytes as u64;
         self.shared.backups.change(|now| now.pages_total = pages);
         let mut chunk = AlignedBytes::new(CHUNK_BYTES.max(page_bytes));
@@ -203,7 +203,7 @@ impl<'a> Copier<'a> {
             let count = (pages - next).min((chunk.len() / page_bytes) as u64);
             let images = &mut chunk[..count as usize * page_bytes];
             let read = file.read_at(images, next * page_bytes as u64).map_err(io_error)?;
-            // What a shrinking file does not have any more is read page by page, and missed there.
+            // Pages missing from a shrinking file are read one by one, and found missing there.
             images[read..].fill(u8::MAX);
             for (image, no) in images.chunks_exact_mut(page_bytes).zip(next..) {
                 let no = PageNo(no as u32);
@@ -233,7 +233,7 @@ impl<'a> Copier<'a> {
                 return Ok(());
             }
         }
-        // Perhaps its batch could not be written (B10) and memory has it. What it says is in the log that is copied later.
+        // Perhaps its batch could not be written (B10) and only memory has it. Its changes are in the log that is copied later.
         match self.shared.system.pool.shared(no) {
             Ok(guard) => {
                 let mut copy = Vec::with_capacity(image.len());
@@ -246,7 +246,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Adds what the page says of the table it belongs to.
+    /// Adds the page to the figures of its table.
     fn name_owner(&self, error: EngineError, image: &[u8]) -> EngineError {
         let tree = u64::from_le_bytes(image[TREE].try_into().unwrap_or([0; 8]));
         let tables = self.shared.dictionary.all().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Turns a backup, and an archive of the log, into the files of an engine that crashed at the requested time. Opening them is recovery's
 //! work, as after any crash.
 //!
-//! The log is cut at a ticket by making the batch that reaches it say that nothing behind it counts (W3). Every byte of the backup is
+//! The log is cut at a ticket by making the batch that reaches it say that nothing after it counts (W3). Every byte of the backup is
 //! compared with its list, every batch of the log with its chain.
 
 use std::collections::BTreeSet;
@@ -32,14 +32,14 @@ pub enum RestoreUntil {
     Micros(u64),
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Commits with a smaller position are there, and no others.
     pub end_position: u64,
-    /// The last of them that has a time: microseconds since 1970 UTC. 0 when the log behind the checkpoint has none.
+    /// The last of them that has a time: microseconds since 1970 UTC. 0 if the log after the checkpoint has none.
     pub last_commit_micros: u64,
-    /// Whether the log goes beyond what was asked for, so that all of that is there for certain.
+    /// Whether the log extends beyond the requested point, so that everything up to it is certainly restored.
     pub is_reached: bool,
     /// Bytes of pages.
     pub page_bytes: u32,
@@ -88,10 +88,10 @@ impl Disk for BothLogs {
     }
 }
 
-/// Fills `target`, which must be empty, with files that recovery makes the wanted state of. `progress` hears of bytes done and to do.
+/// Fills `target`, which must be empty, with files from which recovery makes the requested state. `progress` gets the bytes done and in total.
 ///
 /// # Errors
-/// Damaged, incomplete or foreign files, a moment that they do not reach: the message says what to do. I/O.
+/// Damaged, incomplete or foreign files, a point in time that they do not reach: the message says what to do. I/O.
 pub fn restore(
     backup: &Arc<dyn Disk>,
     archive: Option<&Arc<dyn Disk>>,
@@ -137,7 +137,7 @@ pub fn restore(
 /// Compares the files of a backup with its list.
 ///
 /// # Errors
-/// What differs first; I/O.
+/// The first difference; I/O.
 pub(crate) fn verify_files(backup: &dyn Disk) -> io::Result<()> {
     let manifest = Manifest::read(backup)?;
     manifest.files.iter().try_for_each(|file| copy_verified(backup, file, None, |_| {}))
@@ -222,7 +222,7 @@ fn find_cut(
         }
         wanted.cut = Some(position.saturating_add(1));
     }
-    // Nobody may have committed while the backup was made: what was before is in it all the same.
+    // Perhaps nothing was committed during the backup: earlier commits are in it anyway.
     if matches!(until, RestoreUntil::Micros(limit) if limit < manifest.started_micros) {
         return Err(too_early());
     }
@@ -285,7 +285,7 @@ fn copy_log(
     Ok(end)
 }
 
-/// The chain has ended where no cut was: nothing may lie behind, and a position that is wanted must have been reached.
+/// The chain has ended without a cut: nothing may follow, and the requested position must have been reached.
 fn check_whole(logs: &dyn Disk, end: LogPlace, position: u64, cut: Option<u64>) -> io::Result<()> {
     let names = logs.list()?;
     let later = names.iter().filter_map(|name| segment_number(name)).filter(|at| *at > end.segment);

@@ -207,7 +207,7 @@ impl Txn {
         }
     }
 
-    /// The record of a row's newest version, which is out of line: under its leaf's latch, so that nobody frees it meanwhile.
+    /// The record of a row's newest version, which is out of line: read under its leaf's latch, so that it is not freed in the meantime.
     fn current_record(
         &self,
         table: &Table,
@@ -228,7 +228,7 @@ impl Txn {
         Ok(true)
     }
 
-    /// Applies what is noted now.
+    /// Applies the changes noted so far.
     fn catch_up(&mut self, build: &IndexBuild) -> EngineResult<()> {
         let shared = self.shared.clone();
         let (pool, tree) = (&*shared.system.pool, build.tree);

@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::undo::KeepLocks;
 
 impl Shared {
-    /// Looks at every loser before anybody else is let in: undoes changes of definitions, and locks what a row's id does not lock.
+    /// Treats every loser before the engine opens: undoes changes of definitions, and takes the locks that a row's id does not imply.
     pub(crate) fn take_losers(&self, cores: Vec<Arc<TxnState>>) -> EngineResult<()> {
         let count = cores.len() as u64;
         for (core, at) in cores.into_iter().zip(0..) {
@@ -81,7 +81,7 @@ impl Shared {
                 return Ok(());
             }
             self.losers.note_left(&core);
-            // First the table's locks, then the list: whoever finds it here waits for an end that comes.
+            // First the table's locks, then the list: a thread that finds it in the list can rely on its end.
             self.end_loser(&core);
             self.losers.left.lock().retain(|loser| loser.core.id != core.id);
             self.tell_rollback();

@@ -46,7 +46,7 @@ impl Txn {
 }
 
 impl Shared {
-    /// Takes over what a crash or a stop left prepared, before anybody else is let in.
+    /// Takes over transactions that a crash or a stop left prepared, before the engine opens.
     pub(crate) fn take_prepared(&self, cores: Vec<Arc<TxnState>>) -> EngineResult<()> {
         for core in cores {
             let Some(name) = core.prepared_name() else { continue };
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// E5: the unique keys that the transaction took away from rows are locked until its end. Rows, and the keys that it gave them, say
-    /// themselves who wrote them (E6).
+    /// themselves which transaction wrote them (E6).
     fn lock_freed_keys(&self, core: &TxnState) -> EngineResult<()> {
         let mut payload = Vec::new();
         for pointer in core.undo_entries() {
@@ -113,7 +113,7 @@ impl Shared {
             .collect();
         all.into_iter()
             .map(|(name, core)| {
-                // What it is about is known, unless an earlier version, which prepared nothing, wrote it.
+                // Its subjects are known, unless an earlier version wrote it, which could not prepare transactions.
                 let tables = subjects_of(&core).unwrap_or_default();
                 PreparedTransaction {
                     name: name.to_vec(),
@@ -137,7 +137,7 @@ impl Shared {
     pub(crate) fn rollback_prepared(&self, name: &[u8]) -> EngineResult<()> {
         let Some(core) = self.prepared.remove(name) else { return Ok(()) };
         self.system.unprepare(&core);
-        // What fails leaves the rows locked, and the next start undoes it.
+        // A failure leaves the rows locked, and the next start undoes them.
         self.undo_to(&core, 0, KeepLocks::No)?;
         self.system.finish_rollback(&core);
         self.system.locks.release_all(&core.owner);

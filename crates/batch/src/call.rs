@@ -1,4 +1,4 @@
-//! What is computed value by value: functions by their kernels, and conversions.
+//! Operations computed value by value: functions by their kernels, and conversions.
 
 use plugin_api::{BoundFunction, NullRule};
 use types::Value;

@@ -1,4 +1,4 @@
-//! Columns of values of one kind, with NULLs beside them.
+//! Columns of values of one kind, with their NULLs.
 
 use types::{Date, DateTime, Decimal, SqlBytes, Time, Value};
 
@@ -25,7 +25,7 @@ impl Texts {
     }
 }
 
-/// Values of one kind; what stands in a NULL's place has no meaning.
+/// Values of one kind; the value in a NULL's place has no meaning.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Int(Vec<i64>),
@@ -234,7 +234,7 @@ impl Column {
         Ok(())
     }
 
-    /// How its values are told apart by 64 bits, when they are.
+    /// Distinguishes its values by 64 bits, when that is possible.
     pub(crate) fn number_of(&self) -> Option<Box<dyn Fn(usize) -> u64 + '_>> {
         Some(match &self.data {
             Data::Int(values) => Box::new(|row| values[row] as u64),

@@ -1,4 +1,4 @@
-//! What expressions of a pipeline may use on any thread: constants, and functions of their arguments alone.
+//! The environment of a pipeline's expressions, usable on any thread: constants, and functions of their arguments alone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ pub(crate) struct Services<'e> {
 }
 
 impl Services<'_> {
-    /// What the kernel gives; an error or a warning is for the row program.
+    /// The kernel's result; the row program handles an error or a warning.
     pub(crate) fn call(&mut self, function: &BoundFunction, args: &[Value]) -> Fit<Value> {
         let facts = self.facts;
         let mut ctx = FunctionContext {
@@ -112,7 +112,7 @@ impl Services<'_> {
     }
 }
 
-/// What is made of values before they are used.
+/// A conversion of values before use.
 pub enum Conversion {
     /// Values of the type as a function wants them.
     Argument(DataType, Coercion),

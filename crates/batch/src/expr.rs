@@ -52,7 +52,7 @@ impl Batch {
     }
 }
 
-/// An expression that a pipeline can compute. What it leaves out is for the row program.
+/// An expression that a pipeline can compute. The row program computes all others.
 pub enum BatchExpr {
     Column(usize),
     /// Computed when the pipeline starts.
@@ -108,7 +108,7 @@ pub enum BatchExpr {
     },
 }
 
-/// What a branch of CASE is turned into.
+/// The conversion of a branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unified {
     AsIs,
@@ -123,7 +123,7 @@ pub struct ExprCompiler<'a> {
     pub constant: &'a mut dyn FnMut(&Expr) -> Option<usize>,
     /// Functions.
     pub registry: &'a Registry,
-    /// What functions are bound with.
+    /// The context that functions are bound with.
     pub bind: &'a BindContext,
 }
 
@@ -131,10 +131,10 @@ fn is_number(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::Decimal) || ty.is_integer()
 }
 
-/// Whether a type's values are in columns what they are elsewhere, and conversions need nothing but them and their type.
+/// Whether columns hold a type's values in their usual form, and conversions need only the values and their type.
 fn is_plain(ty: &DataType) -> bool {
-    let is_moment = matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Time);
-    is_number(ty) || ty.is_string() || is_moment || ty.kind == TypeKind::Double
+    let is_datetime = matches!(ty.kind, TypeKind::Date | TypeKind::DateTime | TypeKind::Time);
+    is_number(ty) || ty.is_string() || is_datetime || ty.kind == TypeKind::Double
 }
 
 /// Whether values of a type are compared as a kind without any conversion that could warn.
@@ -682,7 +682,7 @@ fn integers(
             None => return Err(Unfit),
         }
     }
-    // The place of a NULL may hold what does not fit.
+    // The place of a NULL may hold a value that does not fit.
     let narrow = |row: usize, fits: bool| if fits || skip(row) { Ok(()) } else { Err(Unfit) };
     let numbers = out.iter().enumerate();
     Ok(match unsigned {
@@ -791,7 +791,7 @@ fn compare(
             })
         }
         (_, _, ComparisonKind::DateTime) => {
-            let (x, y) = (moments_of(a)?, moments_of(b)?);
+            let (x, y) = (datetimes_of(a)?, datetimes_of(b)?);
             ordered!(x, y)
         }
         _ => return Err(Unfit),
@@ -799,7 +799,7 @@ fn compare(
 }
 
 /// Dates and datetimes as packed datetimes.
-fn moments_of(column: &Column) -> Fit<Cow<'_, [u64]>> {
+fn datetimes_of(column: &Column) -> Fit<Cow<'_, [u64]>> {
     Ok(match &column.data {
         Data::DateTime(values) => Cow::Borrowed(values.as_slice()),
         Data::Date(values) => values

@@ -11,7 +11,7 @@ use crate::{Fit, Unfit};
 
 type Table<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 
-/// Bytes of a group besides its key, its states and what is kept of its first row.
+/// Bytes of a group in addition to its key, its states and the kept values of its first row.
 const GROUP_BYTES: usize = 28;
 
 /// Groups with their keys, first rows and states.
@@ -31,7 +31,7 @@ pub struct Grouped {
     kept: Vec<Column>,
     /// The states of each call.
     pub states: Vec<States>,
-    /// Groups of the present batch's rows.
+    /// Groups of the current batch's rows.
     rows: Vec<u32>,
     key: Vec<u8>,
     has_keys: bool,
@@ -64,12 +64,12 @@ impl Grouped {
         kept + states + numbers + self.by_key.heap_bytes() + self.first.len() * GROUP_BYTES
     }
 
-    /// A key column's (and behind them a carried column's) value in the first row of a group.
+    /// The value of a key column (or, numbered after them, a carried column) in the first row of a group.
     pub fn kept(&self, column: usize, group: usize) -> Fit<Value> {
         self.kept[column].value(self.kept_at[group] as usize)
     }
 
-    /// Takes in a batch whose first row is at `position` of the scan. `kept`: the key columns, then the carried ones.
+    /// Adds a batch whose first row is at `position` of the scan. `kept`: the key columns, then the carried ones.
     pub fn update(
         &mut self,
         rows: usize,
@@ -130,7 +130,7 @@ impl Grouped {
             for row in 0..rows {
                 let number = (!key.is_null(row)).then(|| number(row));
                 let group = match (number, last) {
-                    // Where an index is read, equal ones lie together.
+                    // Where an index is read, equal ones are adjacent.
                     (Some(number), Some((before, group))) if before == number => group,
                     _ => self.group_of_number(number, position + row as u64, row, kept)?,
                 };
@@ -192,7 +192,7 @@ impl Grouped {
         Ok(whole)
     }
 
-    /// Takes in what another thread found.
+    /// Merges the groups of another thread.
     fn take_in(&mut self, other: &Grouped) -> Fit<()> {
         for (part, others) in self.parts.iter_mut().zip(&other.parts) {
             part.admit_parts(others)?;

@@ -86,7 +86,7 @@ impl InSet {
     }
 }
 
-/// `operand IN (list)` by look-ups; `None` where that is no gain or not known to be the same.
+/// `operand IN (list)` by look-ups; `None` where they gain nothing or may give another result.
 pub(super) fn in_set(
     operand: &Operand<'_>,
     list: &[BatchExpr],

@@ -29,7 +29,7 @@ pub use states::{StateKind, StateResult, States};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit;
 
-/// What a step of a pipeline gives.
+/// The result of a step of a pipeline.
 pub type Fit<T> = Result<T, Unfit>;
 
 impl From<types::record::RecordError> for Unfit {

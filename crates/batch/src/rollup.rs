@@ -12,7 +12,7 @@ use crate::{Fit, Unfit};
 pub struct Line {
     /// The group that has its keys and carried values; of a higher level the last one in it.
     pub group: u32,
-    /// Where its level's states have it.
+    /// The place in its level's states.
     pub at: u32,
     /// Keys that are not rolled up.
     pub live_keys: usize,
@@ -112,7 +112,7 @@ impl Rollup {
     }
 }
 
-/// The present groups of the levels with `from` live keys and more, finest first.
+/// The current groups of the levels with `from` live keys and more, finest first.
 fn end_levels(from: usize, last: u32, counts: &[u32], lines: &mut Vec<Line>) {
     for live_keys in (from..counts.len()).rev() {
         lines.push(Line { group: last, at: counts[live_keys] - 1, live_keys });

@@ -27,7 +27,7 @@ impl Groups<'_> {
     }
 }
 
-/// What a call keeps.
+/// The kind of state that a call keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     Count,
@@ -50,7 +50,7 @@ impl StateKind {
     }
 }
 
-/// The best values so far; `has` tells which groups have one.
+/// The best values so far; `has` marks the groups that have one.
 #[derive(Debug)]
 enum Best {
     Unknown,
@@ -71,7 +71,7 @@ pub enum States {
     Distinct(Box<Distinct>),
 }
 
-/// What is kept of different values: each of a group's values goes on to `of` when it comes for the first time.
+/// The state of DISTINCT: each of a group's values is passed to `of` when it first occurs.
 #[derive(Debug)]
 pub struct Distinct {
     /// The group in four bytes, and the value's part.
@@ -153,7 +153,7 @@ impl States {
         }
     }
 
-    /// Takes in a batch whose first row is at `position` of the scan; `column` is the argument, `None` for `COUNT(*)`.
+    /// Adds a batch whose first row is at `position` of the scan; `column` is the argument, `None` for `COUNT(*)`.
     pub(crate) fn update(
         &mut self,
         groups: Groups<'_>,
@@ -216,7 +216,7 @@ impl States {
         Ok(())
     }
 
-    /// Takes in group `from` of other states, whose best value is from a row at `at`.
+    /// Merges group `from` of other states, whose best value is from a row at `at`.
     fn merge(&mut self, into: usize, other: &States, from: usize, at: u64) -> Fit<()> {
         match (self, other) {
             (States::Count(counts), States::Count(others)) => counts[into] += others[from],
@@ -289,7 +289,7 @@ impl Distinct {
         self.take_new(column, &new_rows, &new_groups)
     }
 
-    /// Takes in rows whose keys are in `seen` for the first time.
+    /// Adds rows whose keys are in `seen` for the first time.
     fn take_new(&mut self, column: &Column, rows: &[u32], groups: &[u32]) -> Fit<()> {
         if let States::Count(counts) = &mut self.of {
             groups.iter().for_each(|group| counts[*group as usize] += 1);
@@ -320,7 +320,7 @@ impl Distinct {
     }
 }
 
-/// What is known of one group.
+/// The result of one group.
 pub enum StateResult {
     Count(i64),
     Sum(Value, u64),

@@ -137,7 +137,7 @@ pub struct Binder<'a> {
     /// The statement is UPDATE or DELETE.
     pub(crate) is_change: bool,
     pub(crate) uncacheable: bool,
-    /// Of the query that is bound next only counts whether a row is among its rows: IN, ANY, ALL, EXISTS.
+    /// Only membership in the rows of the query that is bound next matters: IN, ANY, ALL, EXISTS.
     pub(crate) asks_membership: bool,
     /// With its literals in place the statement could use an index on an expression.
     pub(crate) wants_literals: bool,
@@ -153,7 +153,7 @@ pub struct Binder<'a> {
     pub(crate) spelling: Option<Spelling>,
 }
 
-/// More warnings than this say nothing new.
+/// More warnings than this give no new information.
 const DEPRECATIONS_MAX: usize = 64;
 /// Queries nested deeper than this are refused (1473), as the reference does.
 pub(crate) const QUERY_DEPTH_MAX: u32 = 61;

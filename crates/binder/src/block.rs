@@ -274,7 +274,7 @@ impl Binder<'_> {
         Ok(column_read(register, &column.ty))
     }
 
-    /// Where a result column comes from.
+    /// The source of a result column.
     pub(crate) fn column_source(
         &self,
         level: usize,

@@ -1,4 +1,4 @@
-//! Function calls, plain and with a syntax of their own.
+//! Function calls, plain and with special syntax.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
 const JSON_VALUE_LENGTH: u32 = 512;
 
 impl<'b> Binder<'b> {
-    /// Expressions with a syntax of their own that become calls.
+    /// Expressions with special syntax that become calls.
     pub(crate) fn bind_special(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
             ExprKind::Function(call) => self.bind_function(call),

@@ -237,7 +237,7 @@ pub(crate) fn aggregate<'e>(
     Ok(result.collation)
 }
 
-/// 1267, 1270 or 1271, as two, three or more operands there are.
+/// 1267, 1270 or 1271, for two, three or more operands.
 fn illegal_mix(met: &[Wanted], operation: &str) -> Error {
     let shown: Vec<(&str, &str)> = met
         .iter()

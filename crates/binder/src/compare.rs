@@ -1,4 +1,4 @@
-//! Comparisons: rows taken apart, constants converted to the type that they are compared with, the collation of texts.
+//! Comparisons: rows split into columns, constants converted to the type that they are compared with, the collation of texts.
 
 use errors::{Result, bail, err};
 use plan::{BinaryOp, CastKind, Expr};
@@ -327,7 +327,7 @@ impl Binder<'_> {
         let mut same = true;
         let mut converted = Vec::with_capacity(items.len());
         for item in &items {
-            // Two digits are a year only where there is nothing else to compare with.
+            // Two digits are a year only when compared with nothing else.
             let plain =
                 items.len() > 1 && operand.ty().kind == TypeKind::Year && item.ty().is_integer();
             let (left, right) = match plain {

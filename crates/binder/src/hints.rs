@@ -144,7 +144,7 @@ impl Binder<'_> {
         let chosen = match kind {
             IndexHintName::Index | IndexHintName::JoinIndex => IndexHintKind::Force,
             IndexHintName::NoIndex | IndexHintName::NoJoinIndex => IndexHintKind::Ignore,
-            // Access paths are chosen for a table as a whole: these have nothing of their own to decide.
+            // Access paths are chosen for a table as a whole: these decide nothing.
             IndexHintName::GroupIndex
             | IndexHintName::NoGroupIndex
             | IndexHintName::OrderIndex

@@ -141,7 +141,7 @@ impl Binder<'_> {
 
     // --- set operations
 
-    /// An operand of a set operation: an order that no LIMIT uses says nothing here.
+    /// An operand of a set operation: an order that no LIMIT uses has no effect here.
     fn bind_operand(&mut self, body: &ast::SetExpr) -> Result<BoundQuery> {
         let mut bound = self.bind_set_expr(body)?;
         if let Logical::Sort { input, .. } = bound.plan {

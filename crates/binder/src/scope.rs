@@ -409,7 +409,7 @@ pub(crate) fn visible_or_all(block: &Block) -> Vec<VisibleColumn> {
     }
 }
 
-/// The type of an integer column without the display width that its definition named: expressions are as wide as what a column
+/// The type of an integer column without the display width that its definition named: expressions are as wide as the values that a column
 /// can hold. `None` when it named none, or one that belongs to the type.
 fn wide_integer(ty: &DataType) -> Option<DataType> {
     let width = match ty.kind {

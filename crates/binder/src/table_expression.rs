@@ -92,7 +92,7 @@ impl<'a> Binder<'a> {
     }
 
     /// As `bind_text_over` for a text that may name the first `shown.len()` columns. `shown`: the expressions of the virtual ones among
-    /// them, filled as they are needed; each is built only on those before it.
+    /// them, filled as they are needed; each is built only on earlier ones.
     fn bind_text_before(
         &mut self,
         text: &str,

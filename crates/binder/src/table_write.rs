@@ -193,7 +193,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The value of DEFAULT; `None` when the column has none.
+    /// The value of DEFAULT; `None` for a column without one.
     pub(crate) fn column_default(
         &mut self,
         table: &Arc<Table>,
@@ -227,7 +227,7 @@ impl Binder<'_> {
     ) -> Result<Option<ForeignKeyCheck>> {
         let parent = self.input.catalog.relation(&key.referenced_schema, &key.referenced_table);
         let Some(Relation::Table(parent)) = parent else {
-            // Without a parent no row can be right: an empty check says so at run time.
+            // Without a parent no row can be valid: an empty check reports it at run time.
             return Ok(Some(self.orphan_check(table, key)));
         };
         let base = self.new_registers(parent.columns.len());

@@ -63,7 +63,7 @@ impl Binder<'_> {
                 }
                 _ => {}
             });
-            // An UPDATE has the other tables' rows at hand.
+            // An UPDATE has read the other tables' rows already.
             if own && foreign && write == ViewWrite::Insert {
                 return Err(Error::not_supported(
                     "WITH CHECK OPTION on a condition over several tables",

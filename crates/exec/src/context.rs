@@ -52,7 +52,7 @@ pub struct TriggerRows<'v> {
 /// The parts of its session that a running statement uses: transactions, and the stored programs that its plan names, by their numbers.
 ///
 /// A program runs in the same session while the statement does, so the host of programs owns the transactions as well. Statements
-/// without programs are run with the transactions alone, which have none.
+/// without programs run with the transactions alone.
 pub trait Host: TransactionSource {
     /// Whether programs may run while the statement does.
     fn has_programs(&self) -> bool {
@@ -165,7 +165,7 @@ pub struct Environment<'a> {
     pub settings: &'a ExecSettings,
     /// Stops the statement.
     pub cancel: &'a CancelToken,
-    /// Threads that large scans may use besides their own.
+    /// Threads that large scans may use in addition to their own.
     pub helpers: &'a HelperLimit,
 }
 

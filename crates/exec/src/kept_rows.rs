@@ -51,7 +51,7 @@ impl Rows {
     /// Keeps the values that complete a row.
     ///
     /// # Errors
-    /// The statement may hold no more.
+    /// The statement may use no more memory.
     pub(crate) fn push(
         &mut self,
         values: impl Iterator<Item = Value>,
@@ -84,7 +84,7 @@ impl Rows {
 pub(crate) struct KeptRows {
     /// The first rows.
     memory: Rows,
-    /// The others; where they lie once they are complete.
+    /// The other rows, and their file region once they are complete.
     file: Option<RowWriter>,
     extent: Option<Extent>,
     /// Rows in memory and in the file.
@@ -109,7 +109,7 @@ impl KeptRows {
         self.memory.bytes()
     }
 
-    /// Where the next row goes while there is memory for it.
+    /// The place for the next row while it fits memory.
     pub(crate) fn in_memory(&mut self, settings: &ExecSettings) -> Option<&mut Rows> {
         let fits = self.file.is_none() && self.memory.bytes() <= settings.operator_memory_bytes;
         fits.then_some(&mut self.memory)

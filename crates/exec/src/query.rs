@@ -214,7 +214,7 @@ impl QueryProgram {
     }
 }
 
-/// Runs operators and gives each row to `each` until it says stop; closes everything whatever happens.
+/// Runs operators and gives each row to `each` until it returns false; closes everything in any case.
 pub(crate) fn drive<'r>(
     node: &'r dyn Source,
     run: &mut Run<'r>,

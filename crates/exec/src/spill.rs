@@ -98,7 +98,7 @@ fn read_value(bytes: &mut &[u8]) -> Option<Value> {
     })
 }
 
-/// Where a sequence of rows lies in a file.
+/// The region of a sequence of rows in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     start: u64,
@@ -111,7 +111,7 @@ pub(crate) struct RowWriter {
     buffer: Vec<u8>,
     /// Bytes in the file.
     written: u64,
-    /// Where the present sequence begins.
+    /// The start of the current sequence.
     start: u64,
 }
 
@@ -150,7 +150,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Ends the present sequence; the next row begins another.
+    /// Ends the current sequence; the next row begins another.
     pub(crate) fn end_sequence(&mut self) -> Result<Extent> {
         self.flush()?;
         let extent = Extent { start: self.start, end: self.written };

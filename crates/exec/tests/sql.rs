@@ -581,7 +581,7 @@ fn what_exceeds_memory_moves_to_files() {
     }
 }
 
-/// Distinct rows that an index gives in order stay so when there is little memory.
+/// Distinct rows that an index gives in order stay so when memory is short.
 #[test]
 fn distinct_rows_keep_their_order() {
     let mut sql = Sql::durable();

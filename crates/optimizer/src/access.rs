@@ -19,7 +19,7 @@ use crate::sargable::Sarg;
 pub(crate) struct Goal {
     /// Order of rows.
     pub order: Vec<SortKey>,
-    /// Columns of which equal values should lie together, in any order.
+    /// Columns whose equal values should be adjacent, in any order.
     pub group: Vec<Register>,
     /// Only this many rows will be read.
     pub limit: Option<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct TablePlan {
     pub cost: f64,
     /// Rows come as the goal wants them.
     pub ordered: bool,
-    /// Equal group columns lie together.
+    /// Equal group columns are adjacent.
     pub grouped: bool,
 }
 
@@ -405,7 +405,7 @@ fn match_order(
             continue;
         }
         if at >= unique_parts {
-            // All rows differ before: the rest of the order says nothing.
+            // All rows differ in the keys before: the rest of the order has no effect.
             break;
         }
         let Some((part, descending, whole)) = parts.get(at) else { return (false, false) };

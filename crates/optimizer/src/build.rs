@@ -72,7 +72,7 @@ impl Planner<'_> {
         node = node.filtered(constant);
         if !graph.projected.is_empty() {
             let mut columns = std::mem::take(&mut graph.projected);
-            // Those taken in last lie deepest and are computed first.
+            // The last ones taken in are the deepest and are computed first.
             columns.reverse();
             node.physical = Physical::Project { input: Box::new(node.physical), columns };
         }
@@ -297,7 +297,7 @@ impl Planner<'_> {
                 self.scan(*id, plan, candidate.predicates, live)
             }
             (Source::Logical(_), Some(node)) => {
-                // Its own conditions were pushed into it; those of an outer join that mention nobody were not.
+                // Its own conditions were pushed into it, except those of an outer join that mention no relation.
                 let rest = candidate
                     .predicates
                     .into_iter()

@@ -1,7 +1,8 @@
 //! Every constant with which the optimizer weighs one plan against another, with its origin.
 //!
-//! Three origins. *Reference*: what MySQL 9.7 shows in the column `filtered` of EXPLAIN, or documents. *Unit*: one by definition. *Set*: chosen relative to [`ROW_COST`] so that
-//! the plans of `tests/plans` come out as a person would choose them; not measured. After a change, run these plans.
+//! Three origins. *Reference*: a figure that MySQL 9.7 shows in EXPLAIN's column `filtered`, or documents. *Unit*: one by definition.
+//! *Set*: chosen relative to [`ROW_COST`] so that the plans of `tests/plans` come out as a person would choose them; not measured. After a
+//! change, run these plans.
 
 // --- reading a table
 
@@ -11,7 +12,7 @@ pub(crate) const DESCENT_COST: f64 = 2.0;
 pub(crate) const ROW_COST: f64 = 1.0;
 /// A row found through another index. Set.
 pub(crate) const LOOKUP_COST: f64 = 2.0;
-/// The same for all rows of a table, which lie anywhere. Set.
+/// The same for all rows of a table, which are scattered. Set.
 pub(crate) const SCATTERED_COST: f64 = 6.0;
 /// A row read from an index's entry alone. Set: many entries fit a page.
 pub(crate) const ENTRY_COST: f64 = 0.4;
@@ -30,7 +31,7 @@ pub(crate) const LOOK_ROWS_MIN: f64 = 100.0;
 
 /// Sorting a row, for each doubling of their number. Set.
 pub(crate) const SORT_COST: f64 = 0.2;
-/// Finding a row's group when equal rows do not lie together. Set.
+/// Finding a row's group when equal rows are not adjacent. Set.
 pub(crate) const GROUP_COST: f64 = 0.8;
 /// An order that comes from an index may cost the first table of a join this many times as much as its cheapest access. Set.
 pub(crate) const ORDER_COST_FACTOR: f64 = 2.0;
@@ -95,5 +96,5 @@ pub(crate) const DISTINCT_SHARE: f64 = 0.5;
 pub(crate) const HISTOGRAM_SHARE_MIN: f64 = 0.001;
 /// Rows that a LIMIT with a parameter asks for: most clients page in small steps. Set.
 pub(crate) const PARAMETER_LIMIT: f64 = 20.0;
-/// Distinct rows that are told apart in memory, so that they come in the order of an index, are at most this many. Set.
+/// At most this many distinct rows are compared in memory, so that they come in the order of an index. Set.
 pub(crate) const ORDERED_DISTINCT_ROWS_MAX: f64 = 1000.0;

@@ -231,7 +231,7 @@ impl Spread<'_> {
         Some((before + inside + own).min(bucket.cumulative))
     }
 
-    /// How far into a bucket a value lies, as if the bucket's values lay evenly.
+    /// How far into a bucket a value is, assuming evenly distributed values.
     fn distance(&self, bucket: &HistogramBucket, (value, kind): &(Value, ComparisonKind)) -> f64 {
         if let ComparisonKind::String(collation) = kind {
             return text_distance(*collation, bucket, value);

@@ -36,7 +36,7 @@ impl Planner<'_> {
         self.finish_with(root, outputs, RegisterSet::new(), subqueries)
     }
 
-    /// Likewise, with registers that are wanted besides.
+    /// Likewise, with additional registers that are wanted.
     pub(crate) fn finish_with(
         &self,
         mut root: Physical,
@@ -164,7 +164,7 @@ impl Planner<'_> {
 
     fn fill_project(&self, node: &mut Physical, mut needed: RegisterSet, pass: &Pass<'_>) {
         let Physical::Project { input, columns } = node else { return };
-        // From the last to the first: a column may use those before it.
+        // From the last to the first: a column may use earlier ones.
         let mut kept = Vec::with_capacity(columns.len());
         while let Some((register, expr)) = columns.pop() {
             if needed.contains(register) || expr.is_volatile() {
@@ -344,7 +344,7 @@ fn contains_materialize(node: &Physical) -> bool {
     found
 }
 
-/// Those of `needed` that lie in `set`, ascending.
+/// Those of `needed` that are in `set`, ascending.
 fn common(needed: &RegisterSet, set: &RegisterSet) -> Vec<Register> {
     needed.iter().filter(|register| set.contains(*register)).collect()
 }

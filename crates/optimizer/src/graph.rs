@@ -1,4 +1,4 @@
-//! A tree of joins, filters and projections taken apart: relations and the predicates between them.
+//! A tree of joins, filters and projections split into relations and the predicates between them.
 
 use plan::{Expr, InstanceId, Logical, LogicalJoinKind, Register, RegisterSet, TableInstance};
 
@@ -12,7 +12,7 @@ pub(crate) const RELATIONS_MAX: usize = 61;
 /// little.
 const CLASS_RELATIONS_MAX: u32 = 4;
 
-/// How a relation joins those before it.
+/// How a relation joins the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelationKind {
     Inner,
@@ -56,7 +56,7 @@ pub(crate) struct Graph {
     /// Predicates that need computed columns.
     pub late: Vec<Expr>,
     /// Columns of several relations that are equal in all rows: each pair has its predicate, and of those that a step of the join
-    /// could check one says as much as all.
+    /// could check, one is equivalent to all.
     pub classes: Vec<RegisterSet>,
     /// No row can come out.
     pub empty: bool,
@@ -74,7 +74,7 @@ impl Graph {
     }
 
     /// Which predicates are to be checked when the relations of `own` join those of `placed`. Of several that compare a class's columns
-    /// the first says as much as all.
+    /// the first is equivalent to all.
     pub(crate) fn live(
         &self,
         predicates: &[Expr],
@@ -115,7 +115,7 @@ impl Graph {
 }
 
 impl Planner<'_> {
-    /// Takes `node` apart.
+    /// Splits `node`.
     pub(crate) fn graph(&mut self, node: Logical) -> Graph {
         let mut graph = Graph { straight: self.straight_join, ..Graph::default() };
         let hoist = !has_lateral(&node);
@@ -393,7 +393,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Adds the equalities between a class's columns that nobody wrote.
+    /// Adds the implied equalities between a class's columns.
     fn complete_class(
         &self,
         graph: &mut Graph,
@@ -486,7 +486,7 @@ fn has_lateral(node: &Logical) -> bool {
     }
 }
 
-/// How many relations a tree would come apart into, at most.
+/// How many relations a tree would be split into, at most.
 pub(crate) fn count_relations(node: &Logical) -> usize {
     match node {
         Logical::Join { left, right, .. } => count_relations(left) + count_relations(right),

@@ -17,7 +17,7 @@ use crate::upper::Node;
 
 /// Most relations for which all orders are tried.
 const EXHAUSTIVE_MAX: usize = 12;
-/// How a relation is joined to those before it.
+/// How a relation is joined to the previous ones.
 #[derive(Clone, Debug)]
 pub(crate) enum Method {
     /// Opened for each row, by an index.

@@ -70,7 +70,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) input: OptimizeInput<'a>,
     pub(crate) instances: Vec<TableInstance>,
     pub(crate) subqueries: Vec<LogicalSubquery>,
-    /// Subqueries that became joins: they have no plan of their own.
+    /// Subqueries that became joins: they have no separate plan.
     pub(crate) absorbed: Vec<bool>,
     pub(crate) registers: u32,
     pub(crate) next_cte: u32,

@@ -1,7 +1,7 @@
 //! Which part of an index predicates pin down: ranges of its keys, and how many rows they are expected to hold.
 //!
 //! The parts of the key are taken in order. Equal values and lists of values pin a part down and lead on to the next one; a range
-//! or a union of ranges ends the story, and so does a part of which no predicate says anything.
+//! or a union of ranges is the last part used, and so is a part without a predicate.
 
 use catalog::{Index, IndexPart, Table};
 use plan::{Expr, IndexKeySource, RangeBound, RangeSpec};
@@ -37,7 +37,7 @@ impl Pinned {
 enum PartPin {
     /// It has one or several known values; the next part can be pinned down, too.
     Values,
-    /// It lies in ranges, which hold this share of the rows with the values before it.
+    /// It is in ranges, which hold this share of the rows with the earlier parts' values.
     Ranges { share: f64 },
     /// Nothing.
     Nothing,
@@ -91,7 +91,7 @@ impl<'a> Pinning<'a> {
         }
     }
 
-    /// Pins down the next part, by the predicate that says most of it.
+    /// Pins down the next part, by the most restrictive predicate on it.
     fn take(&mut self, part: &IndexPart) -> PartPin {
         if self.take_equal(part) || self.take_list(part) {
             return PartPin::Values;

@@ -8,7 +8,7 @@ use crate::cost::{
     NOT_EQUAL_SHARE, UNKNOWN_SHARE,
 };
 
-/// Takes AND apart.
+/// Splits AND into its conjuncts.
 pub(crate) fn split(predicate: Expr, into: &mut Vec<Expr>) {
     match predicate {
         Expr::Binary { op: BinaryOp::And, left, right, .. } => {
@@ -34,7 +34,7 @@ fn split_or(predicate: Expr, into: &mut Vec<Vec<Expr>>) {
     }
 }
 
-/// The alternatives of an OR, each as its conjuncts; `None` for a predicate that is not an OR, or may not be taken apart.
+/// The alternatives of an OR, each as its conjuncts; `None` for a predicate that is not an OR, or must not be split.
 pub(crate) fn alternatives(predicate: &Expr) -> Option<Vec<Vec<Expr>>> {
     let is_or = matches!(predicate, Expr::Binary { op: BinaryOp::Or, .. });
     if !is_or || predicate.is_volatile() || has_subquery(predicate) {

@@ -210,7 +210,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a number may lie in ranges, as far as constants show.
+/// Whether a number may be in ranges, as far as constants show.
 fn lies_in(number: u16, kind: &SargKind) -> bool {
     let inside = |lower: &Option<(Expr, bool)>, upper: &Option<(Expr, bool)>| {
         let end =

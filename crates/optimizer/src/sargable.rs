@@ -329,7 +329,7 @@ fn is_whole(ty: &DataType) -> bool {
     ty.is_integer() || matches!(ty.kind, TypeKind::Year | TypeKind::Bit)
 }
 
-/// Whether an integer literal lies in the range of an integer type.
+/// Whether an integer literal is in the range of an integer type.
 fn in_range(ty: &DataType, value: &Expr) -> bool {
     let Expr::Literal { value, .. } = value else { return false };
     let number = match value {
@@ -356,7 +356,7 @@ fn in_range(ty: &DataType, value: &Expr) -> bool {
 /// Text that sorts after everything that starts with the same characters.
 const LAST_CHARACTER: char = '\u{10FFFF}';
 
-/// The range in which everything lies that starts as a LIKE pattern does.
+/// The range that contains everything that starts like a LIKE pattern.
 fn like_range(pattern: &Expr, ty: &DataType, collation: CollationId) -> Option<(Expr, Expr)> {
     let Expr::Literal { value: Value::Bytes(text), ty: from } = pattern else { return None };
     if collation != ty.collation || !ty.is_text() || collation == CollationId::BINARY {

@@ -22,7 +22,7 @@ pub(crate) struct Node {
     pub cost: f64,
     /// Rows come in the goal's order.
     pub ordered: bool,
-    /// Equal group columns of the goal lie together.
+    /// Equal group columns of the goal are adjacent.
     pub grouped: bool,
 }
 
@@ -290,7 +290,7 @@ impl Planner<'_> {
         Ok(groups.over(node, mode, false))
     }
 
-    /// When all calls take distinct values of one expression, its values are made distinct by a grouping of their own, which knows more
+    /// When all calls take distinct values of one expression, its values are made distinct by a separate grouping, which knows more
     /// ways than a set in each group.
     fn distinct_first(&mut self, input: Logical, groups: &mut Groups) -> Logical {
         let Some(arg) = groups.common_distinct() else { return input };
@@ -319,7 +319,7 @@ impl Planner<'_> {
         }
     }
 
-    /// `SELECT MIN(a) FROM t`: the first row of an index on `a`, where there is one.
+    /// `SELECT MIN(a) FROM t`: the first row of an index on `a`, if any.
     fn plan_extreme(&mut self, input: &Logical, column: Expr, last: bool) -> Result<Option<Node>> {
         let single = {
             let mut node = input;
@@ -468,7 +468,7 @@ fn extreme(call: &plan::AggregateCall) -> Option<(Expr, bool)> {
     sorted_register(&SortKey { expr: arg.clone(), descending: false }).map(|_| (arg.clone(), last))
 }
 
-/// Whether a query block of its own is read: a derived table, or a view that is computed.
+/// Whether a separate query block is read: a derived table, or a view that is computed.
 fn has_block(node: &Logical) -> bool {
     let mut found = matches!(node, Logical::Derived { .. } | Logical::Aggregate { .. });
     node.for_each_input(&mut |input| found = found || has_block(input));

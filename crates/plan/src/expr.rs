@@ -193,7 +193,7 @@ pub struct FulltextSearch {
     pub missing: Arc<[Value]>,
     /// Columns of the index in the record.
     pub columns: Vec<usize>,
-    /// Parts of the primary key, where there is one.
+    /// Parts of the primary key, if any.
     pub key: Vec<KeyColumn>,
 }
 
@@ -305,7 +305,7 @@ pub struct AggregateCall {
     pub order_by: Vec<SortKey>,
     /// SEPARATOR.
     pub separator: Option<Box<[u8]>>,
-    /// Where the result goes.
+    /// The register of the result.
     pub output: Register,
     /// Result type.
     pub ty: DataType,

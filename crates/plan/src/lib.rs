@@ -1,4 +1,4 @@
-//! What a statement means and how it will run, as data: expressions, logical and physical operators, write plans.
+//! The meaning and the execution plan of a statement, as data: expressions, logical and physical operators, write plans.
 //!
 //! Invariant: data only. Functions are named, tables are named by id, nothing here can run; `exec` gives it life.
 //!

@@ -75,7 +75,7 @@ pub struct TableInstance {
     pub locking: RowLocking,
     /// Index hints.
     pub hints: Vec<IndexHint>,
-    /// Of a partitioned table: the number of a row's partition, over the row's registers.
+    /// The number of a row's partition, over the row's registers; for a partitioned table.
     pub partition: Option<Box<PartitionRouting>>,
 }
 

@@ -246,7 +246,7 @@ pub enum Physical {
         limit: Option<Expr>,
         columns: Vec<Register>,
     },
-    /// First row of each distinct combination. Where the rows are more than fit memory they come in another order, unless
+    /// First row of each distinct combination. Rows that do not fit memory come in another order, unless
     /// `keeps_order`.
     Distinct {
         input: Box<Physical>,

@@ -13,7 +13,7 @@ pub struct OutputColumn {
     pub name: Arc<str>,
     /// The rows that it shows.
     pub expr: Expr,
-    /// Where it comes from, when it is a plain column.
+    /// The column shown, when it is a plain column.
     pub source: Option<ColumnSource>,
     /// How the value was made.
     pub making: Making,
@@ -89,7 +89,7 @@ pub struct WrittenColumn {
     pub ty: DataType,
     /// Register that holds the column of the row being written (and of the row as read, for UPDATE).
     pub register: Register,
-    /// Used when the statement gives no value: `None` means no default (1364 when NOT NULL).
+    /// The value when the statement gives none: `None` means no default (1364 when NOT NULL).
     pub default: Option<Expr>,
     /// Value of records older than the column.
     pub missing: Value,
@@ -180,7 +180,7 @@ pub struct TableWrite {
     pub view: Option<(Arc<str>, Arc<str>)>,
     /// Indexes: id, name as in messages (`t.PRIMARY`), columns; for wording 1062.
     pub indexes: Vec<(u32, Arc<str>, Vec<usize>)>,
-    /// FULLTEXT indexes, and the parts of the primary key where there are some.
+    /// FULLTEXT indexes, and the parts of the primary key, if any.
     pub fulltext: Vec<FulltextWrite>,
     pub key: Vec<crate::KeyColumn>,
     /// The unique index that is asked last.

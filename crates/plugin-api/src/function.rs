@@ -73,7 +73,7 @@ impl Arguments {
 /// The effect of a function on its text arguments, which decides their common collation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollationRule {
-    /// The function's own `bind` says.
+    /// The function's own `bind` decides.
     Own,
     /// It compares these: error 1267 where their collations do not agree.
     Compares(Arguments),
@@ -165,7 +165,7 @@ pub struct BoundFunction {
     pub nulls: NullRule,
     /// Code.
     pub kernel: Kernel,
-    /// The last argument is evaluated as often as the first one says before the code runs.
+    /// The last argument is evaluated as many times as the first one gives before the code runs.
     pub repeats: bool,
 }
 
@@ -185,7 +185,7 @@ impl BoundFunction {
         }
     }
 
-    /// The last argument is evaluated as often as the first one says.
+    /// The last argument is evaluated as many times as the first one gives.
     pub fn repeating(mut self) -> BoundFunction {
         self.repeats = true;
         self
@@ -308,7 +308,7 @@ pub struct AggregateFunction {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// Number of arguments (`COUNT(*)` has none).
+    /// Number of arguments (0 for `COUNT(*)`).
     pub arity: Arity,
     /// Which of the grammar's it is.
     pub role: AggregateRole,
@@ -419,7 +419,7 @@ pub trait SessionServices {
     /// # Errors
     /// Deadlock (3058), cancelled.
     fn get_user_lock(&mut self, name: &str, timeout_seconds: f64) -> Result<bool>;
-    /// `RELEASE_LOCK`: `None` when nobody holds it, `Some(false)` when another does.
+    /// `RELEASE_LOCK`: `None` when no session holds it, `Some(false)` when another does.
     fn release_user_lock(&mut self, name: &str) -> Option<bool>;
     /// `RELEASE_ALL_LOCKS`: how many (counting repeats).
     fn release_all_user_locks(&mut self) -> u64;

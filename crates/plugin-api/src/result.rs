@@ -128,8 +128,8 @@ pub type SessionState = OkInfo;
 
 /// One row as the executor has it.
 ///
-/// The sink asks for the cells and writes them in its own form, straight from where they lie into its output. No form of a
-/// client's protocol is known on this side of it.
+/// The sink asks for the cells and writes them in its own form, directly from their storage into its output. This side does not
+/// know the client's protocol.
 pub trait RowSource {
     /// Number of cells.
     fn len(&self) -> usize;
@@ -145,7 +145,7 @@ pub trait RowSource {
     /// # Panics
     /// May panic when the cell does not exist.
     fn cell(&self, index: usize) -> Result<ResultCell<'_>>;
-    /// The same as a value of its own.
+    /// The same as an owned value.
     ///
     /// # Errors
     /// A damaged record.

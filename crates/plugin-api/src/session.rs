@@ -10,7 +10,7 @@ use types::Value;
 use crate::authentication::{AccountSecret, Authenticator};
 use crate::result::{ColumnMeta, OkInfo, ResultSink};
 
-/// Where a connection comes from.
+/// The origin of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionKind {
     /// TCP, with the peer's address.
@@ -32,7 +32,7 @@ pub struct ConnectInfo {
     pub traffic: Traffic,
 }
 
-/// Bytes that went over a connection. Cloning shares; only the connection counts, anybody may read.
+/// Bytes that went over a connection. Clones share the counters; only the connection counts, every holder may read.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic(Arc<TrafficCounts>);
 
@@ -114,7 +114,7 @@ pub trait SessionFactory: Send + Sync {
     /// # Errors
     /// Unknown schema (1049), no right to it (1044), too many connections of the user (1226).
     fn open(&self, info: ConnectInfo, request: &AuthRequest) -> Result<Box<dyn SessionHandle>>;
-    /// Hears of a log-in that its method refused, and may say why: an account that is locked from now on (3955).
+    /// Is told of a log-in that its method refused, and may give the reason: an account that is locked from now on (3955).
     fn refused(&self, _request: &AuthRequest, _kind: &ConnectionKind) -> Option<Error> {
         None
     }

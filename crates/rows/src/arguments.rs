@@ -4,7 +4,7 @@ use plan::Expr;
 use plugin_api::{ArgInfo, Coercion};
 use types::DataType;
 
-/// What the binder of functions may know of arguments.
+/// The facts about arguments that the binder of functions may read.
 pub fn arg_infos(args: &[Expr]) -> Vec<ArgInfo> {
     let info = |arg: &Expr| ArgInfo {
         ty: arg.ty(),

@@ -12,7 +12,7 @@ use types::{
     to_text,
 };
 
-/// What `types` wants to know, for no column in particular.
+/// The context for `types`, for no column in particular.
 pub fn context<'x>(session: &'x mut FunctionContext<'_>) -> CastContext<'x> {
     CastContext {
         sql_mode: session.sql_mode,
@@ -214,7 +214,7 @@ pub fn cast(
     }
 }
 
-/// 1525: a constant that is compared with a date and is none.
+/// 1525: a constant that is compared with a date and is not one.
 fn no_date(value: &Value, kind: TypeKind) -> Error {
     let kind = match kind {
         TypeKind::Date => "DATE",
@@ -227,7 +227,7 @@ fn no_date(value: &Value, kind: TypeKind) -> Error {
     Error::with(ErrorCode::WRONG_VALUE, &[&kind, &&*text])
 }
 
-/// A number that is compared with dates, or with dates and times: as the one that it stands for, or where it lies among them.
+/// A number that is compared with dates, or with dates and times: as the date that it represents, or else its position among them.
 fn number_beside(
     value: &Value,
     from: &DataType,
@@ -300,11 +300,11 @@ pub struct Target<'t> {
     pub ty: &'t DataType,
     /// The row that is written, counted from 1, for messages.
     pub row: u64,
-    /// Whether what does not fit is an error.
+    /// Whether a value that does not fit is an error.
     pub mode: StoreMode,
 }
 
-/// Makes of a value what a column holds.
+/// Converts a value to the type of a column.
 pub fn store(
     value: &Value,
     from: &DataType,
@@ -333,7 +333,7 @@ pub fn store(
 pub enum KeyFit {
     /// It is one of the column's values.
     Exact(Value),
-    /// The nearest of them. With an order none of them lies between the two, and the value orders so against it.
+    /// The nearest of them. With an order, none of them is between the two, and the value compares like this with it.
     Rounded(Value, Option<Ordering>),
 }
 
@@ -365,7 +365,7 @@ pub fn is_exact_key(value: &Value, ty: &DataType) -> bool {
     }
 }
 
-/// The year before a number, or the first or last there is.
+/// The year before a number, or the first or last year.
 fn nearest_year(number: i64) -> Value {
     match number {
         ..=1900 => Value::UInt(0),
@@ -394,7 +394,7 @@ pub fn to_key(
     let mut silent = Diagnostics::new(0);
     let mut ctx = CastContext { diagnostics: &mut silent, ..context(session) };
     let fitted = match to.kind {
-        // Stored, what is no year would be the year zero.
+        // A value that is not a year would be stored as the year zero.
         TypeKind::Year => nearest_year(types::to_i64(&value, from, &mut ctx)),
         _ => types::store(&value, from, to, &mut ctx, StoreMode::Lenient)?,
     };

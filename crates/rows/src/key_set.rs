@@ -1,6 +1,6 @@
-//! A set of byte strings that numbers its members: what grouping, DISTINCT and hash joins look keys up in.
+//! A set of byte strings that numbers its members: grouping, DISTINCT and hash joins look up keys in it.
 //!
-//! Keys stand one behind another in one buffer, so that a new one costs no allocation of its own and none is freed singly.
+//! Keys are stored one after another in one buffer, so that a new one needs no separate allocation and none is freed individually.
 
 use std::hash::BuildHasher;
 
@@ -17,7 +17,7 @@ pub struct KeySet {
     state: FixedState,
 }
 
-/// Where a key stands. The hash's half saves most looks at keys that are others, and all when the table grows.
+/// The place of a key. Its half of the hash avoids most comparisons with other keys, and all when the table grows.
 #[derive(Debug)]
 struct Entry {
     start: usize,
@@ -28,7 +28,7 @@ struct Entry {
 /// Bytes of a key's length.
 const LENGTH: usize = 4;
 
-/// Bytes that a key costs besides its own, about: the length, and an entry in a table that is two thirds full.
+/// Approximate bytes that a key costs in addition to its own: the length, and an entry in a table that is two thirds full.
 pub const KEY_OVERHEAD: usize = LENGTH + size_of::<Entry>() * 3 / 2;
 
 /// The hash by which the table goes: its ends, which choose place and tag, come both from the half that is kept.

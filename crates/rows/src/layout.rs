@@ -1,4 +1,4 @@
-//! Records with what stands in for columns that old ones do not have.
+//! Records, with the values of columns that old records do not have.
 
 use errors::Result;
 use plan::EntryParts;
@@ -11,9 +11,9 @@ use crate::value_key::{append_sort_key, append_text_sort_key};
 /// How a table's records are read and written.
 pub struct Layout {
     record: RecordLayout,
-    /// By column; empty when NULL stands in for all.
+    /// By column; empty when all are NULL.
     missing: Vec<Value>,
-    /// By column, for scans whose rows may be key records: where the keys have it.
+    /// By column, for scans whose rows may be key records: the place in the key.
     keys: Vec<Option<KeyPlace>>,
 }
 
@@ -75,7 +75,7 @@ fn places(types: &[DataType], parts: &EntryParts) -> Vec<Option<KeyPlace>> {
 }
 
 impl Layout {
-    /// For records of these columns; `missing` are the values that stand in for columns which old records do not have.
+    /// For records of these columns; `missing` are the values of columns that old records do not have.
     pub fn new(types: &[DataType], missing: Vec<Value>) -> Layout {
         let missing = if missing.iter().all(Value::is_null) { Vec::new() } else { missing };
         Layout { record: RecordLayout::new(types), missing, keys: Vec::new() }
@@ -99,12 +99,12 @@ impl Layout {
         self.record.types()
     }
 
-    /// Where a column is in records that have all.
+    /// The place of a column in records that have all columns.
     pub fn place(&self, column: usize) -> ColumnPlace {
         self.record.place(column)
     }
 
-    /// What stands at a place.
+    /// The cell at a place.
     #[inline]
     pub fn cell_at<'a>(
         &self,
@@ -114,7 +114,7 @@ impl Layout {
         self.record.cell_at(record, place)
     }
 
-    /// What stands in for a column that a record does not have.
+    /// The value of a column that a record does not have.
     #[cold]
     pub fn stand_in(&self, column: usize) -> Value {
         self.missing.get(column).cloned().unwrap_or(Value::Null)
@@ -158,7 +158,7 @@ impl Layout {
         (0..self.record.column_count()).map(|column| self.decode(record, column)).collect()
     }
 
-    /// A column as a result shows it: where it lies in the record, if it does.
+    /// A column as a result shows it: its place in the record, if it has one.
     #[inline]
     pub fn result_cell<'a>(&'a self, record: &'a [u8], column: usize) -> Result<ResultCell<'a>> {
         if !self.keys.is_empty() && record.first() == Some(&KEY_RECORD) {
@@ -190,7 +190,7 @@ impl Layout {
         Ok(self.record.encode_over(old, value_of, out)?)
     }
 
-    /// As `encode`, of `count` values that lie apart.
+    /// As `encode`, of `count` separate values.
     pub fn encode_from<'v>(
         &self,
         count: usize,

@@ -1,5 +1,5 @@
-//! Rows at run time, without anything that runs: how records are read, how values are converted with the session's facts, and what
-//! their keys are for hashing and sorting.
+//! Rows at run time, without anything that runs: how records are read, how values are converted with the session's facts, and their
+//! keys for hashing and sorting.
 //!
 //! Row programs (`exec`) and columns of batches (`batch`) share it. Knows no engine, no expression in compiled form and no run.
 

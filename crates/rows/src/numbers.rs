@@ -1,9 +1,9 @@
-//! What the operators of arithmetic and comparison mean, by the types that the binder chose.
+//! The operators of arithmetic and comparison, by the types that the binder chose.
 
 use plan::BinaryOp;
 use types::{DataType, TypeKind};
 
-/// What kind of numbers an operation works on.
+/// The kind of numbers that an operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     Integer { unsigned: bool },

@@ -6,7 +6,7 @@ use types::{CollationId, Comparator, ComparisonKind, DataType, Decimal, TypeKind
 
 use crate::convert;
 
-/// In what terms values of two types are equal, as bytes.
+/// The comparison by which values of two types are equal as bytes.
 pub struct Domain {
     comparator: Comparator,
 }
@@ -18,7 +18,7 @@ impl Domain {
         Domain { comparator: Comparator::with_kind(kind, left, right) }
     }
 
-    /// What compares the values themselves.
+    /// The comparator of the values themselves.
     pub fn comparator(&self) -> &Comparator {
         &self.comparator
     }
@@ -90,7 +90,7 @@ pub fn append_hash_key(value: &Value, collation: CollationId, out: &mut Vec<u8>)
     match value {
         Value::Null => out.push(0),
         Value::Int(number) => {
-            // Negative numbers have a tag of their own, so that they never meet a large unsigned one.
+            // Negative numbers have their own tag, so that they never meet a large unsigned one.
             out.push(if *number < 0 { 2 } else { 1 });
             out.extend_from_slice(&number.to_be_bytes());
         }

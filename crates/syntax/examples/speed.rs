@@ -1,10 +1,10 @@
 //! How long the way from text to plan-cache key and to tree takes: `cargo run --release -p syntax --example speed`. Counts the
-//! thread's own time where the kernel tells it, so that other programs disturb little. A point select must parse in under 2 us.
+//! thread's own time where the kernel reports it, so that other programs disturb little. A point select must parse in under 2 us.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "an example")]
 
 use syntax::{Normalizer, ParseOptions, parse_one};
 
-/// Nanoseconds that this thread ran so far; wall-clock time since `started` where nobody knows.
+/// Nanoseconds that this thread ran so far; wall-clock time since `started` where that is unknown.
 fn ran_nanos(started: std::time::Instant) -> u128 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let field = text.split(' ').next().and_then(|field| field.parse().ok());

@@ -4,9 +4,9 @@ use crate::ast::{Expr, ExprKind, Literal, Span};
 use crate::lexer::{LexOptions, Lexer, Tok, is_blank, unescape};
 use crate::options::ParseOptions;
 
-/// The name of the result column of `expr`, which stands at `span` of `source`: the name of its column, the value of the first
-/// string of its string literal, or else its text, where comments for this version are as if they were none and those for later
-/// ones are gone.
+/// The name of the result column of `expr`, which is at `span` of `source`: the name of its column, the value of the first
+/// string of its string literal, or else its text, where comments for this version count as plain text and those for later
+/// ones are removed.
 pub fn caption(expr: &Expr, span: Span, source: &[u8], options: &ParseOptions<'_>) -> String {
     match &expr.kind {
         ExprKind::Column(column) => column.name.text.as_ref().to_owned(),
@@ -37,7 +37,7 @@ pub fn caption(expr: &Expr, span: Span, source: &[u8], options: &ParseOptions<'_
 
 const VERSION_MARK: &[u8] = b"/*!";
 
-/// Marks stand between tokens only: what looks like one in a string is the string's.
+/// Marks occur between tokens only: similar characters in a string belong to the string.
 fn without_version_marks(text: &[u8], options: &ParseOptions<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut lexer = Lexer::new(text, LexOptions::of(options));
@@ -55,7 +55,7 @@ fn without_version_marks(text: &[u8], options: &ParseOptions<'_>) -> Vec<u8> {
     }
 }
 
-/// Appends what stands between two tokens.
+/// Appends the gap between two tokens.
 fn put_gap(mut gap: &[u8], server_version: u32, out: &mut Vec<u8>) {
     let end_of_comment =
         |gap: &[u8]| memchr::memmem::find(gap, b"*/").map_or(gap.len(), |at| at + 2);

@@ -1,11 +1,11 @@
-//! What the parser answers when a text is not a statement.
+//! The parser's errors for a text that is not a statement.
 
 use std::fmt;
 
 /// Why a text is not a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: ParseErrorKind,
     /// Where: a byte offset into the text.
     pub offset: usize,
@@ -32,7 +32,7 @@ pub enum ParseErrorKind {
         /// The message.
         message: String,
     },
-    /// A literal that the plan cache lifted does not stand where a parameter may stand: parse
+    /// A literal that the plan cache lifted is not at a place where a parameter is allowed: parse
     /// without lifting and do not cache.
     LiftMismatch,
 }

@@ -1,4 +1,4 @@
-//! Optimizer hints: the text of `/*+ .. */`. A hint that is no hint ends the list; those before it count, as in the reference.
+//! Optimizer hints: the text of `/*+ .. */`. An invalid hint ends the list; those before it count, as in the reference.
 
 /// One hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub enum JoinOrderName {
     Suffix,
 }
 
-/// What a hint comment says.
+/// The hints of a hint comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// In order.
@@ -115,7 +115,7 @@ const ORDER_HINTS: &[(&str, JoinOrderName)] = &[
     ("JOIN_SUFFIX", JoinOrderName::Suffix),
 ];
 
-/// Hints whose arguments are read over: they choose between ways that do not exist here.
+/// Hints whose arguments are skipped: they choose between methods that do not exist here.
 const ADVICE: &[&str] = &[
     "BKA",
     "NO_BKA",
@@ -147,7 +147,7 @@ pub fn parse_hints(text: &str) -> Hints {
     let mut hints = Hints::default();
     reader.blanks();
     if reader.at == text.len() {
-        // An empty list is no list.
+        // An empty list is an error.
         hints.error_at = Some(text.len());
     }
     while reader.at < text.len() {

@@ -1,4 +1,4 @@
-//! The words of the grammar and a table to find them. Knows nothing of where they may stand.
+//! The words of the grammar and a table to find them. Knows nothing of their places.
 
 /// Declares [`Kw`]: reserved words first, then plain ones, then names of functions that are words
 /// only directly before `(`.

@@ -8,7 +8,7 @@ use crate::options::ParseOptions;
 #[repr(u8)]
 pub enum Tok {
     Eof,
-    /// A word without quotes; `kw` says which word of the grammar, if any.
+    /// A word without quotes; `kw` is its keyword, if any.
     Word,
     /// A quoted identifier, quotes included.
     Quoted,
@@ -35,7 +35,7 @@ pub enum Tok {
     At,
     AtAt,
     Param,
-    /// `/*+ .. */` behind a word that may have it.
+    /// `/*+ .. */` after a word that may have it.
     Hint,
     LParen,
     RParen,
@@ -69,11 +69,11 @@ pub enum Tok {
     Assign,
     Arrow,
     ArrowArrow,
-    /// What cannot be a token: a stray byte, an open quote or comment.
+    /// Text that is not a token: a stray byte, an open quote or comment.
     Bad,
 }
 
-/// A token and where it stands.
+/// A token and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     pub kind: Tok,
@@ -103,7 +103,7 @@ impl LexOptions {
     }
 }
 
-/// The lexer. A copy is a place to come back to.
+/// The lexer. A copy is a place to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexer<'a> {
     src: &'a [u8],
@@ -113,9 +113,9 @@ pub struct Lexer<'a> {
     in_version: bool,
     /// The last token may be followed by a hint.
     hint_next: bool,
-    /// The last token was a dot: what follows is an identifier, whatever it looks like.
+    /// The last token was a dot: the next one is an identifier, whatever it looks like.
     after_dot: bool,
-    /// The last token was a word with `.name` directly behind it.
+    /// The last token was a word directly followed by `.name`.
     before_dot: bool,
     /// The last token was `@@`.
     after_at_at: bool,
@@ -429,7 +429,7 @@ impl<'a> Lexer<'a> {
         Tok::Word
     }
 
-    /// Behind the opening quote of a string.
+    /// After the opening quote of a string.
     fn string(&mut self, mut at: usize, quote: u8) -> Tok {
         loop {
             let rest = &self.src[at..];
@@ -455,7 +455,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Behind the opening quote of an identifier.
+    /// After the opening quote of an identifier.
     fn quoted(&mut self, mut at: usize, quote: u8) -> Tok {
         loop {
             let Some(offset) = memchr::memchr(quote, &self.src[at..]) else {
@@ -471,7 +471,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Behind `x'` or `b'`.
+    /// After `x'` or `b'`.
     fn radix_string(&mut self, from: usize, kind: Tok) -> Option<Tok> {
         let length = memchr::memchr(b'\'', &self.src[from..]);
         let digits = length.map_or(&[][..], |n| &self.src[from..from + n]);
@@ -486,7 +486,7 @@ impl<'a> Lexer<'a> {
         Some(if valid { kind } else { Tok::Bad })
     }
 
-    /// At `$`: is it a dollar-quoted string? Then moves behind it.
+    /// At `$`: whether it begins a dollar-quoted string, in which case it moves past it.
     fn dollar(&mut self, start: usize) -> bool {
         let tag = self.src[start + 1..]
             .iter()

@@ -1,4 +1,4 @@
-//! What of the session the parser must know.
+//! The session settings that the parser needs.
 
 use crate::digest::LiteralSpan;
 
@@ -14,7 +14,7 @@ pub struct ParseOptions<'a> {
     pub pipes_as_concat: bool,
     /// `\` in strings is a plain character.
     pub no_backslash_escapes: bool,
-    /// Blanks may stand between a function's name and its parenthesis.
+    /// Blanks may separate a function's name from its parenthesis.
     pub ignore_space: bool,
     /// `NOT` binds as tightly as `!`.
     pub high_not_precedence: bool,

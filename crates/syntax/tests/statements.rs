@@ -1,4 +1,4 @@
-//! Statements the grammar must take, and what it says of those it must refuse.
+//! Statements that the grammar must accept, and its errors for those that it must refuse.
 
 use syntax::{ParseErrorKind, ParseOptions, Statement, parse_one};
 

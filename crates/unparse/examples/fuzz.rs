@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use syntax::{Normalizer, ParseErrorKind, ParseOptions, digest_text, parse_bytes};
 
-/// Starting points kept besides the seeds.
+/// Starting points kept in addition to the seeds.
 const POOL_MAX: usize = 20_000;
 /// Longest text that is made.
 const TEXT_MAX: usize = 4_096;
@@ -85,7 +85,7 @@ fn mutate(random: &mut Random, pool: &[Vec<u8>], words: &[String]) -> Vec<u8> {
     text
 }
 
-/// What a text did, coarsely: texts that do something new are kept.
+/// The outcome of a text, coarsely: texts with a new outcome are kept.
 fn outcome(text: &[u8], options: &ParseOptions<'_>, normalizer: &mut Normalizer) -> String {
     let digest = normalizer.normalize(text, options);
     assert!(digest.consumed <= text.len());
@@ -149,7 +149,7 @@ fn main() {
     let first = pool.len();
     while started.elapsed() < Duration::from_secs(seconds) && findings < 20 {
         let text = mutate(&mut random, &pool, &words);
-        // Mode 0 prints to what parses under default options again; the others are only parsed.
+        // The output of mode 0 parses again under default options; the others are only parsed.
         let mode = random.below(modes.len());
         let begun = Instant::now();
         let ran = catch_unwind(AssertUnwindSafe(|| match mode {

@@ -28,7 +28,7 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    /// An operand: what prints without parentheses of its own gets some.
+    /// An operand: gets parentheses unless it prints its own.
     fn operand(&mut self, expr: &Expr) {
         let bare = self.options.canonical
             && matches!(
@@ -61,7 +61,7 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    /// `(not(` `inner` `))` around what `inner` prints.
+    /// `(not(` `inner` `))` around the output of `inner`.
     fn negated(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
         self.when(negated, "(not(");
         inner(self);
@@ -355,7 +355,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `_charset`; the reference writes out what `utf8` stands for.
+    /// `_charset`; the reference writes out the full name of `utf8`.
     fn introducer(&mut self, charset: &Ident) {
         self.s("_");
         if self.options.canonical && charset.is("utf8") {
@@ -562,7 +562,7 @@ impl Printer<'_> {
         self.s(")");
     }
 
-    // --- functions with a syntax of their own
+    // --- functions with special syntax
 
     fn convert_using(&mut self, expr: &Expr, charset: &Ident) {
         self.s("convert(");
@@ -803,7 +803,7 @@ fn is_truth_value(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is one that says yes or no: what CHECK takes.
+/// Whether it is a predicate, as CHECK requires.
 pub fn is_predicate(expr: &Expr) -> bool {
     const FUNCTIONS: [&str; 14] = [
         "IS_IPV4",
@@ -938,7 +938,7 @@ fn canonical_name(name: &str) -> String {
     main.to_owned()
 }
 
-/// Reserved words that are names of functions all the same.
+/// Reserved words that are names of functions anyway.
 const RESERVED_FUNCTIONS: &[&str] = &[
     "IF",
     "LEFT",
@@ -960,7 +960,7 @@ const RESERVED_FUNCTIONS: &[&str] = &[
     "CURRENT_USER",
 ];
 
-/// May a function's name stand without quotes?
+/// Whether a function's name may be printed without quotes.
 fn is_plain_name(name: &str) -> bool {
     let word = !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit()

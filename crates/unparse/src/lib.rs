@@ -23,7 +23,7 @@ pub struct PrintOptions<'a> {
     pub cast_charset: Option<&'a str>,
     /// Strings are written for `NO_BACKSLASH_ESCAPES`.
     pub no_backslash_escapes: bool,
-    /// Columns are written without their table: in a table's own definition it says nothing.
+    /// Columns are written without their table, which is redundant in a table's own definition.
     pub unqualified: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn print_query(query: &Query, options: &PrintOptions<'_>) -> String {
     printer.finish()
 }
 
-/// As `print_query`, without the schema `home` before the names that it qualifies; None when there are tables of others.
+/// As `print_query`, without the schema `home` before the names that it qualifies; `None` when it has tables of other schemas.
 pub fn print_query_at_home(
     query: &Query,
     options: &PrintOptions<'_>,

@@ -83,7 +83,7 @@ impl Printer<'_> {
         }
     }
 
-    /// An operand of a set operation; the canonical spelling leaves out parentheses that say nothing.
+    /// An operand of a set operation; the canonical spelling leaves out redundant parentheses.
     fn set_operand(&mut self, body: &SetExpr, term: &SetOpTerm) {
         if self.options.canonical
             && let SetExpr::Query(query) = body
@@ -484,7 +484,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A text's character set is told even when it is the usual one.
+    /// A text's character set is printed even when it is the default.
     fn json_type(&mut self, written: &DataType) {
         self.data_type(written);
         let is_text = matches!(written.name, TypeName::Char | TypeName::Varchar);

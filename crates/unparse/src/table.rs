@@ -198,7 +198,7 @@ impl Printer<'_> {
             return self.s(")");
         }
         match &value.kind {
-            // Signed numbers stand without parentheses here.
+            // Signed numbers are printed without parentheses here.
             ExprKind::Unary { op, expr } => {
                 self.s(if *op == UnaryOp::Neg { "-" } else { "+" });
                 self.expr(expr);

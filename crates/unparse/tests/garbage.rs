@@ -1,4 +1,4 @@
-//! Texts without sense: none makes the parser panic, and what parses prints to something that parses to the same.
+//! Random texts: none makes the parser panic, and a text that parses prints to a text that parses to the same.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// What parses prints to something that parses to the same.
+/// A text that parses prints to a text that parses to the same.
 fn round_trip(text: &[u8]) {
     let options = ParseOptions::default();
     let Ok((tree, _)) = parse_bytes(text, &options) else { return };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The bytes are no valid packet. Becomes error 1835.
+/// The bytes are not a valid packet. Becomes error 1835.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     /// A length-encoded string.
     ///
     /// # Errors
-    /// The string is longer than what is left.
+    /// The string is longer than the rest of the packet.
     pub fn lenenc_bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.lenenc_int()?;
         self.bytes(usize::try_from(len).map_err(|_| Malformed)?)
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     /// A cell of a text row: a length-encoded string, or `None` for NULL.
     ///
     /// # Errors
-    /// The string is longer than what is left.
+    /// The string is longer than the rest of the packet.
     pub fn nullable_lenenc_bytes(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         if self.peek() == Some(0xfb) {
             self.rest = &self.rest[1..];
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
     /// A string up to a NUL, which is read too.
     ///
     /// # Errors
-    /// There is no NUL.
+    /// The string has no NUL.
     pub fn null_terminated(&mut self) -> Result<&'a [u8], Malformed> {
         let end = self.rest.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
         let text = &self.rest[..end];

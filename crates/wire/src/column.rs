@@ -48,7 +48,7 @@ pub enum ColumnOrigin {
     Table,
     /// Anything else.
     Expression,
-    /// What a function or a cast makes.
+    /// The result of a function or a cast.
     Call,
 }
 

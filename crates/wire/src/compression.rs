@@ -53,7 +53,7 @@ impl Compression {
     /// At most `plain_max` bytes are produced.
     ///
     /// # Errors
-    /// The data is damaged, longer than it says, or longer than allowed.
+    /// The data is damaged, longer than its header says, or longer than allowed.
     pub fn decode_frame(
         &mut self,
         frame: &[u8],
@@ -78,7 +78,7 @@ impl Compression {
     }
 
     fn inflate(&self, body: &[u8], plain_len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        // The reservation is bounded by what such a body could hold at zlib's best ratio of about 1:1032.
+        // The reservation is bounded by the data that such a body could hold at zlib's best ratio of about 1:1032.
         out.reserve(plain_len.min(body.len().saturating_mul(1032) + 64));
         let limit = plain_len as u64;
         let copied = match self.kind {

@@ -80,7 +80,7 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Capability flags of either side. What both have is in force.
+    /// Capability flags of either side. Those that both have are in force.
     Capabilities: u32 {
         /// Old password hashing is improved; always set.
         LONG_PASSWORD = 1;
@@ -244,7 +244,7 @@ macro_rules! numbers {
         pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
 
         impl $name {
-            /// The variant with this number, if there is one.
+            /// The variant with this number, if any.
             pub const fn from_u8(number: u8) -> Option<$name> {
                 match number {
                     $($value => Some($name::$variant),)*

@@ -25,7 +25,7 @@ pub struct Packet {
 pub enum ScanError {
     /// More bytes are needed: at least this many in all.
     Incomplete { needed: usize },
-    /// The payload is longer than allowed; the sequence number of the frame that says so.
+    /// The payload is longer than allowed; the sequence number of the frame that exceeds the limit.
     TooLarge { last_sequence: u8 },
     /// A sequence number is not the expected one.
     OutOfOrder,
@@ -82,7 +82,7 @@ pub fn join_parts(buf: &mut [u8], packet: Packet) -> &[u8] {
     &buf[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + packet.payload_bytes]
 }
 
-/// Where an open packet starts in its output buffer.
+/// The start of an open packet in its output buffer.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "an open packet has to be finished"]
 pub struct FrameStart(usize);

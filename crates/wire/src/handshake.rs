@@ -20,7 +20,7 @@ pub struct Greeting {
     pub connection_id: u32,
     /// Random bytes without NUL.
     pub nonce: [u8; NONCE_BYTES],
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: Capabilities,
     /// Default collation; only the low byte travels.
     pub collation: u16,
@@ -51,7 +51,7 @@ impl Greeting {
     /// Reads the payload.
     ///
     /// # Errors
-    /// It is no greeting of protocol 10 with a 20-byte nonce.
+    /// It is not a greeting of protocol 10 with a 20-byte nonce.
     pub fn decode(payload: &[u8]) -> Result<Greeting, Malformed> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != 10 {
@@ -87,7 +87,7 @@ impl Greeting {
 /// The client asks for TLS: a handshake response that stops before the user name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslRequest {
-    /// What the client wants.
+    /// The client's capabilities.
     pub capabilities: Capabilities,
     /// Largest packet the client takes.
     pub packet_bytes_max: u32,
@@ -109,7 +109,7 @@ impl SslRequest {
 /// The client's log-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeResponse<'a> {
-    /// What the client wants, as sent.
+    /// The client's capabilities, as sent.
     pub capabilities: Capabilities,
     /// Largest packet the client takes.
     pub packet_bytes_max: u32,
@@ -129,7 +129,7 @@ pub struct HandshakeResponse<'a> {
     pub zstd_level: Option<u8>,
 }
 
-/// What the first packet of a client turns out to be.
+/// The kind of a client's first packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstReply<'a> {
     /// TLS first, then the response again.
@@ -138,7 +138,7 @@ pub enum FirstReply<'a> {
     Response(HandshakeResponse<'a>),
 }
 
-/// Reads the client's first packet. `offered` is what the greeting had: flags beyond it do not count.
+/// Reads the client's first packet. `offered` are the greeting's flags: others are ignored.
 ///
 /// # Errors
 /// Not the 4.1 protocol, or cut short.

@@ -8,7 +8,7 @@ use crate::{
     temporal::{decode_binary_datetime, decode_binary_time},
 };
 
-/// More parameters than this fit no statement.
+/// No statement has more parameters than this.
 const PARAMETERS_MAX: u64 = u16::MAX as u64;
 /// Set in the type's second byte for unsigned integers.
 const UNSIGNED_FLAG: u8 = 0x80;
@@ -59,8 +59,8 @@ pub fn decode_query_attributes(reader: &mut Reader<'_>) -> Result<Vec<Parameter>
     Ok(named.map(|(ty, value)| Parameter { name: ty.name, value }).collect())
 }
 
-/// Reads what follows the head of COM_STMT_EXECUTE. `statement_parameters` is how many the statement has;
-/// what exceeds it are attributes. `types` keeps the types between executions: a client may send them
+/// Reads the rest of COM_STMT_EXECUTE after its head. `statement_parameters` is the number of the statement's parameters;
+/// further ones are attributes. `types` keeps the types between executions: a client may send them
 /// once. `long_data` gives parameters that were sent in pieces.
 ///
 /// # Errors
@@ -159,7 +159,7 @@ fn read_type(reader: &mut Reader<'_>, naming: Naming) -> Result<ParameterType, M
     Ok(ParameterType { ty, unsigned, name })
 }
 
-/// Reads one value of type `ty`. Text that is no decimal stays text; the binder judges it.
+/// Reads one value of type `ty`. Text that is not a decimal stays text; the binder judges it.
 pub(crate) fn decode_value(
     reader: &mut Reader<'_>,
     ty: ColumnType,

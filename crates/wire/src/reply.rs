@@ -183,7 +183,7 @@ impl Eof {
 pub struct ErrPacket<'a> {
     /// Error number.
     pub code: u16,
-    /// SQLSTATE; `HY000` when the packet has none.
+    /// SQLSTATE; `HY000` for a packet without one.
     pub sqlstate: [u8; 5],
     /// Text.
     pub message: &'a [u8],
@@ -293,7 +293,7 @@ pub fn put_local_infile_request(out: &mut Vec<u8>, name: &[u8]) {
     out.extend_from_slice(name);
 }
 
-/// What the first packet of a reply to COM_QUERY or COM_STMT_EXECUTE is.
+/// The kind of the first packet of a reply to COM_QUERY or COM_STMT_EXECUTE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// Done without a result set.

@@ -89,7 +89,7 @@ fn put_text_value(out: &mut Vec<u8>, ty: &DataType, value: &Value) {
     }
 }
 
-/// Appends what `body` appends, after its length.
+/// Appends the output of `body`, after its length.
 #[inline]
 fn put_measured<T>(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let start = out.len();

@@ -1,4 +1,4 @@
-//! Accounts and what they may do.
+//! Accounts and their privileges.
 
 use errors::Result;
 use plugin_api::{
@@ -85,7 +85,7 @@ pub fn column_privileges(
     Ok(())
 }
 
-/// WITH GRANT OPTION on a table: columns have none of their own.
+/// WITH GRANT OPTION on a table: columns have no separate one.
 fn holds_grant_option(account: &AccountView, schema: &str, table: &str) -> bool {
     let mut tables = account.table_privileges.iter();
     tables.any(|known| {
@@ -118,7 +118,7 @@ pub fn table_privileges(
     Ok(())
 }
 
-/// Privileges in the order of `mysql.user`'s columns after Host and User; `GRANT OPTION` stands among them.
+/// Privileges in the order of `mysql.user`'s columns after Host and User; `GRANT OPTION` is one of them.
 const USER_COLUMNS: &[&str] = &[
     "SELECT",
     "INSERT",
@@ -374,7 +374,7 @@ pub fn role_edges(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<
     Ok(())
 }
 
-/// `mysql.proxies_priv`: who may act for whom.
+/// `mysql.proxies_priv`: the accounts that may act as others.
 pub fn proxies_priv(
     ctx: &dyn InformationContext,
     _: &InfoFilter,

@@ -1,4 +1,4 @@
-//! `data_dictionary`: our own schema, one table for each internal that somebody may want to see.
+//! `data_dictionary`: our own schema, one table for each internal worth showing.
 
 use errors::Result;
 use plugin_api::{
@@ -116,7 +116,7 @@ pub fn engine_status(
     Ok(())
 }
 
-/// `MEMORY_BY_OWNER`: what engines say that they use, definitions, and the whole process.
+/// `MEMORY_BY_OWNER`: the memory that engines report, definitions, and the whole process.
 pub fn memory_by_owner(
     ctx: &dyn InformationContext,
     _: &InfoFilter,
@@ -235,7 +235,7 @@ pub fn io_histogram(
     })
 }
 
-/// `CONDITIONS`: what SHOW WARNINGS shows.
+/// `CONDITIONS`: the rows of SHOW WARNINGS.
 pub fn conditions(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     ctx.conditions().iter().try_for_each(|ConditionView { level, code, message }| {
         emit(&[Value::text(level), Value::UInt((*code).into()), Value::text(message)])
@@ -247,7 +247,7 @@ pub fn grants(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>)
     ctx.grants(None)?.iter().try_for_each(|statement| emit(&[Value::text(statement)]))
 }
 
-/// `CREATE_STATEMENTS`: what SHOW CREATE TABLE and SHOW CREATE VIEW show.
+/// `CREATE_STATEMENTS`: the texts of SHOW CREATE TABLE and SHOW CREATE VIEW.
 pub fn create_statements(
     ctx: &dyn InformationContext,
     filter: &InfoFilter,
@@ -280,7 +280,7 @@ pub fn create_schema_statements(
     Ok(())
 }
 
-/// `PRIVILEGE_NAMES`: what SHOW PRIVILEGES shows.
+/// `PRIVILEGE_NAMES`: the rows of SHOW PRIVILEGES.
 pub fn privilege_names(
     _: &dyn InformationContext,
     _: &InfoFilter,

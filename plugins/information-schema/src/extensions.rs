@@ -1,5 +1,5 @@
-//! The `_EXTENSIONS` tables: one row for each object, with what an engine or an option may add to it. Neither engine has
-//! attributes, so only the names say something.
+//! The `_EXTENSIONS` tables: one row for each object, with the attributes that an engine or an option may add to it. Neither engine has
+//! attributes, so only the names have values.
 
 use errors::Result;
 use plugin_api::{InfoFilter, InformationContext, TableDetail};

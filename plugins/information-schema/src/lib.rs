@@ -1,6 +1,6 @@
 //! Tables of facts about the server: `information_schema`, parts of `performance_schema` and `mysql`, and `data_dictionary`.
 //!
-//! Column names and types stand in `definitions.txt`; a table without a producer here has no rows because Squall has no such
+//! Column names and types are listed in `definitions.txt`; a table without a producer here has no rows because Squall has no such
 //! objects, or does not measure them. Knows the server only through `InformationContext`.
 
 mod accounts;
@@ -83,7 +83,7 @@ impl InformationTable for FactTable {
     }
 }
 
-/// The tables whose rows are made here, with their producers. Those of objects that do not exist yet have none.
+/// The tables whose rows are produced here, with their producers. Tables of objects that do not exist yet have none.
 #[rustfmt::skip]
 const PRODUCERS: &[(&str, &str, Producer)] = &[
     ("information_schema", "CHARACTER_SETS", server::character_sets),

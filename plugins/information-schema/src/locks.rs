@@ -1,4 +1,4 @@
-//! Row locks, who waits for whom, and transactions, as engines report them.
+//! Row locks, lock waits and transactions, as engines report them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,12 +19,12 @@ fn split(table: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// A connection's id; those of nobody are NULL.
+/// A connection's id; NULL without a connection.
 fn thread(session: u64) -> Value {
     if session == 0 { Value::Null } else { Value::UInt(session) }
 }
 
-/// `performance_schema.data_locks`: explicit locks; a row that a transaction has written has none until somebody waits for it.
+/// `performance_schema.data_locks`: explicit locks; a row that a transaction has written has none until another transaction waits for it.
 pub fn data_locks(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     for (engine, report) in ctx.engine_locks() {
         for lock in &report.locks {
@@ -159,7 +159,7 @@ fn age(seconds: u64) -> Value {
     Time::from_micros((seconds * MICROS) as i64).map_or(Value::Null, Value::Time)
 }
 
-/// `sys.innodb_lock_waits`: one row for each lock or earlier request that somebody waits for.
+/// `sys.innodb_lock_waits`: one row for each lock or earlier request that a transaction waits for.
 pub fn waits(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>) -> Result<()> {
     let (statements, now) = (statements(ctx), ctx.now_micros() as u64);
     for (_, report) in ctx.engine_locks() {

@@ -1,4 +1,4 @@
-//! The session's roles: those it may take, those it has taken, and what they bring.
+//! The session's roles: those it may take, those it has taken, and their privileges.
 
 use errors::Result;
 use plugin_api::{
@@ -84,7 +84,7 @@ fn roles_in_force(ctx: &dyn InformationContext) -> Vec<AccountView> {
     accounts.into_iter().skip(1).filter(is_named).collect()
 }
 
-/// Who granted is not kept; to whom it was granted, and the catalog.
+/// The head of a row: the grantor is not kept; the grantee, and the catalog.
 fn head(role: &AccountView) -> [Value; 5] {
     let none = || Value::text("");
     [none(), none(), Value::text(&role.user), Value::text(&role.host), Value::text("def")]
@@ -119,7 +119,7 @@ pub fn column_grants(
     for role in roles_in_force(ctx) {
         for ColumnPrivilegesView { schema, table, column, names } in &role.column_privileges {
             let object = [Value::text(schema), Value::text(table), Value::text(column)];
-            // Columns have no GRANT OPTION of their own.
+            // Columns have no separate GRANT OPTION.
             let mut tables = role.table_privileges.iter();
             let of_table = tables.find(|held| held.schema == *schema && held.table == *table);
             let grantable = of_table.map_or_else(|| yes_no(false), |held| may_grant(&held.names));

@@ -150,7 +150,7 @@ pub fn parameters(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<
     })
 }
 
-/// A parameter, or at position 0 what a function returns, which has no name.
+/// A parameter, or at position 0 a function's return value, which has no name.
 fn parameter_row(routine: &RoutineView, position: u64, parameter: &ParameterView) -> Vec<Value> {
     let named = |text: &str| if position == 0 { Value::Null } else { Value::text(text) };
     let mut row = vec![

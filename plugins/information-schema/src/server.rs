@@ -211,7 +211,7 @@ pub fn threads(ctx: &dyn InformationContext, _: &InfoFilter, emit: &mut Emit<'_>
     Ok(())
 }
 
-/// `performance_schema.session_connect_attrs`: what the clients of all connections said of themselves.
+/// `performance_schema.session_connect_attrs`: the attributes that the clients of all connections sent.
 pub fn connect_attributes(
     ctx: &dyn InformationContext,
     _: &InfoFilter,

@@ -65,7 +65,7 @@ pub fn tables(
     })
 }
 
-/// What the columns that are read need: a list of names opens no table.
+/// The level of detail that the requested columns need: a list of names opens no table.
 fn tables_detail(filter: &InfoFilter) -> TableDetail {
     /// Catalog, schema, name and type.
     const NAMES: [usize; 4] = [0, 1, 2, 3];

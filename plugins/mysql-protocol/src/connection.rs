@@ -34,7 +34,7 @@ const LOGIN_PACKET_MAX: usize = 128 * 1024;
 const HALF_OPEN_MIN: usize = 256;
 /// How long a refused client may continue sending.
 const LINGER_TIME: Duration = Duration::from_secs(10);
-/// How much it may send: the largest packet there is.
+/// How much it may send: the largest packet.
 const LINGER_BYTES: usize = 1 << 30;
 /// Reads of a turn.
 const LINGER_READS_PER_TURN: usize = 64;
@@ -50,7 +50,7 @@ pub(crate) struct Server {
     /// Connections that have not logged in.
     pub(crate) half_open: AtomicUsize,
     pub(crate) next_id: AtomicU64,
-    /// Weights of the connections that run many commands now, those with threads of their own among them.
+    /// Weights of the connections that run many commands now, including those with their own threads.
     pub(crate) busy: AtomicUsize,
     /// Those of them that often wait for the log.
     pub(crate) committing: AtomicUsize,
@@ -194,7 +194,7 @@ pub(crate) struct Connection {
     pub(crate) timeouts_stale: bool,
     /// Its place in a reactor, and how others wake that.
     pub(crate) wake_up: Option<WakeUp>,
-    /// Parked, and nobody else has anything to do: this turn may write the log, when that takes no longer.
+    /// Parked, and no other connection has work: this turn may write the log, when that takes no longer than this.
     pub(crate) may_lead: Option<Duration>,
     /// Parked, and asked that the reactor be woken when it is time to look again.
     pub(crate) awaits_wake: bool,
@@ -379,7 +379,7 @@ impl Connection {
         }
     }
 
-    /// Sends a reply if there is one to send, and closes.
+    /// Sends a reply, if any, and closes.
     fn fail(&mut self, reply: Option<Error>, scratch: &mut Scratch) {
         if let Some(error) = reply {
             scratch.output.clear();
@@ -400,7 +400,7 @@ impl Connection {
             self.linger = Some((monotonic() + LINGER_TIME, LINGER_BYTES));
             self.phase = Phase::Lingering;
             self.wants_turn = true;
-            // It needs no thread of its own for that.
+            // It needs no separate thread for that.
             self.transport.silent = true;
         }
     }
@@ -522,7 +522,7 @@ impl Connection {
             return Ok(true);
         }
         if self.transport.waiting.is_some() {
-            // It parked in the reactor, and has a thread of its own now.
+            // It parked in the reactor, and has its own thread now.
             return wait.wait().map(|()| true);
         }
         let (Some(patience), Some(wake_up)) = (may_lead, self.wake_up.clone()) else {

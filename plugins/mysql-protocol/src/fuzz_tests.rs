@@ -189,7 +189,7 @@ fn mutated_packets_never_panic_and_keep_no_memory() {
     let mut random = SplitMix::new(seed);
     let method: Arc<dyn plugin_api::Authenticator> = Arc::new(authentication::NativePassword);
     let mut canned = Canned::new(HashMap::from([("root".to_owned(), (method, Vec::new()))]));
-    // Reads inside LOAD DATA LOCAL end at once: there is no other thread to send.
+    // Reads inside LOAD DATA LOCAL end at once: no other thread sends.
     canned.session_variables.insert("net_read_timeout", 0);
     canned.session_variables.insert("max_allowed_packet", 1 << 16);
     let factory: Arc<dyn plugin_api::SessionFactory> = Arc::new(Factory(Arc::new(canned)));

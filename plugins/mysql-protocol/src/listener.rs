@@ -20,7 +20,7 @@ use crate::connection::{Connection, Server};
 use crate::reactor::{ConnectionReactor, Inbox, Message, TICK};
 use crate::tls;
 
-/// Threads that may wait inside statements, besides one for each connection that is allowed.
+/// Threads that may wait inside statements, in addition to one for each allowed connection.
 const SPARE_THREADS: usize = 64;
 /// How long the acceptor rests when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

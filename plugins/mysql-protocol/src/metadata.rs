@@ -35,7 +35,7 @@ pub(crate) struct MetadataCache {
 
 fn slot(columns: &Arc<[ColumnMeta]>) -> usize {
     let address = columns.as_ptr().addr();
-    // Allocations are aligned, so the lowest bits say little.
+    // Allocations are aligned, so the lowest bits vary little.
     (address >> 4 ^ address >> 10) % SLOTS
 }
 

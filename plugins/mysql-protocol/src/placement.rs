@@ -12,15 +12,15 @@ use crate::connection::Server;
 
 /// Commands between two ticks that make a connection a busy one.
 const BUSY_COMMANDS: u32 = 64;
-/// Busy connections for each reactor that get threads of their own. Measured on two processors: a thread for each is cheaper
-/// than a reactor up to 8 a processor and dearer from 32 on.
+/// Busy connections for each reactor that get their own threads. Measured on two processors: a thread for each is cheaper
+/// than a reactor up to 8 per processor and more expensive from 32 on.
 const ALONE_PER_REACTOR: usize = 8;
-/// One that often waits for pages counts this share: handing a reactor over for each wait is dearer than a thread, also where there are
+/// One that often waits for pages counts this share: handing a reactor over for each wait costs more than a thread, even with
 /// four times as many.
 const WAITING_SHARE: usize = 4;
 /// A busy connection often waits for pages when more than one in this many of its commands, or of its steps in its own thread, waits for one.
 const COMMANDS_PER_WAIT: u32 = 4;
-/// The same for connections that often wait for the log: a reactor writes it for all of its own at once, and wakes no thread for each.
+/// The same for connections that often wait for the log: a reactor writes it for all its connections at once, and wakes no thread for each.
 const COMMITTING_ALONE_PER_REACTOR: usize = 2;
 /// A busy connection often waits for the log when more than one in this many of its commands, or of its steps in its own thread, waits.
 const COMMANDS_PER_COMMIT: u32 = 16;
@@ -48,22 +48,22 @@ impl Activity {
     }
 }
 
-/// Where the next turn of a connection takes place.
+/// The place of a connection's next turn.
 #[derive(Debug, Default)]
 enum Place {
     /// In its reactor.
     #[default]
     Reactor,
-    /// It is busy: the next turn is on a thread of its own.
+    /// It is busy: the next turn is on its own thread.
     Promoted,
-    /// It is on a thread of its own.
+    /// It is on its own thread.
     Alone(Arc<Waiting>),
 }
 
 /// The measurements of one connection, and its place.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
-    /// Commands that its connection had run at the last tick; on a thread of its own, steps of its waits.
+    /// Commands that its connection had run at the last tick; on its own thread, steps of its waits.
     seen: u32,
     commits: Arc<AtomicU32>,
     /// The value of `commits` at the last tick.
@@ -86,7 +86,7 @@ impl Placement {
         self.activity
     }
 
-    /// Its next turn is to be on a thread of its own.
+    /// Its next turn is to be on its own thread.
     pub(crate) fn is_promoted(&self) -> bool {
         matches!(self.place, Place::Promoted)
     }
@@ -99,7 +99,7 @@ impl Placement {
         waiting
     }
 
-    /// A turn has ended, after `commands` in all. Whether it was on a thread of its own.
+    /// A turn has ended, after `commands` in all. Returns whether it was on its own thread.
     pub(crate) fn come_back(&mut self, commands: u32) -> bool {
         let was_alone = matches!(self.place, Place::Alone(_));
         if was_alone {
@@ -110,7 +110,7 @@ impl Placement {
     }
 
     /// Evaluates the connection's activity since the last tick; `commands` it has run in all, where it is available. One that did little, or
-    /// `is_killed`, loses a thread of its own, or else is chosen for one.
+    /// `is_killed`, loses its own thread, or else is chosen for one.
     pub(crate) fn look(&mut self, commands: Option<u32>, is_killed: bool) -> Activity {
         let now = match (commands, &self.place) {
             (Some(commands), _) => commands,
@@ -168,7 +168,7 @@ pub(crate) struct Crowd {
     committing: usize,
     /// All of those are in reactors.
     gathers: bool,
-    /// How many reactors there are.
+    /// The number of reactors.
     reactors: usize,
 }
 
@@ -231,7 +231,7 @@ fn share(all: &AtomicUsize, part: &mut usize, now: usize) -> usize {
     all.fetch_add(change, Ordering::Relaxed).wrapping_add(change)
 }
 
-/// Whether `count` connections are too many for threads of their own. Back to threads only when they are clearly few again.
+/// Whether `count` connections are too many for their own threads. Returns to threads only when they are clearly few again.
 fn are_too_many(count: usize, limit: usize, were: bool) -> bool {
     count > if were { limit - limit / 4 } else { limit }
 }
@@ -240,7 +240,7 @@ fn are_too_many(count: usize, limit: usize, were: bool) -> bool {
 mod tests {
     use super::*;
 
-    /// A connection that is on a thread of its own and has run `commands` there, `commits` of which waited for the log and
+    /// A connection that is on its own thread and has run `commands` there, `commits` of which waited for the log and
     /// `waits` for pages.
     fn alone(commands: u32, commits: u32, waits: u32) -> Placement {
         let counts = |count| Arc::new(AtomicU32::new(count));

@@ -1,4 +1,4 @@
-//! A reactor: an epoll set, the connections in it, and a clock that ticks once in a while.
+//! A reactor: an epoll set, the connections in it, and a clock that ticks periodically.
 //!
 //! Replies that wait for a commit are collected while statements are ready to run. When none is left, one of the parked
 //! connections gets a turn in which it may write the log for all; a reactor that does not run out of statements soon leaves that to
@@ -232,7 +232,7 @@ impl ConnectionReactor {
             } else if let Some(entry) = entries.get_mut(event.token) {
                 entry.ready = true;
                 if event.closed && entry.connection.is_none() && entry.id != 0 {
-                    // The client of a running statement is gone: nobody wants the result.
+                    // The client of a running statement is gone: the result is not wanted.
                     entry.cancel.kill_connection();
                 }
                 if !entry.queued && entry.connection.is_some() {
@@ -257,7 +257,7 @@ impl ConnectionReactor {
         Ok(())
     }
 
-    /// Replies wait, and nobody has been asked to see to it.
+    /// Replies wait, and no thread has been asked to take care of them.
     fn must_settle(&self) -> bool {
         !self.parked.is_empty() && !self.awaits_wake
     }
@@ -271,7 +271,7 @@ impl ConnectionReactor {
             let entry = &mut self.entries[index];
             match &entry.connection {
                 Some(connection) if !connection.is_settled() => at += 1,
-                // Those out with a worker come back through `put_back`.
+                // Those out with a worker return through `put_back`.
                 Some(_) | None => {
                     entry.parked = false;
                     self.parked.swap_remove(at);
@@ -330,7 +330,7 @@ impl ConnectionReactor {
         match message {
             Message::New(connection) => self.add(connection),
             Message::Back(mut connection) => {
-                // The wake-up may have come before.
+                // The wake-up may have come earlier.
                 connection.awaits_wake = false;
                 self.put_back(connection);
             }
@@ -435,7 +435,7 @@ impl ConnectionReactor {
         }
     }
 
-    /// Gives the busy connections threads of their own if the server has few, and recalls such threads when there are many.
+    /// Gives the busy connections their own threads if the server has few, and recalls such threads when there are many.
     fn place_busy(&mut self) {
         let activities = self.entries.iter_mut().map(Entry::look);
         let must_leave = self.crowd.weigh(activities, &self.server, self.stopping.is_some());

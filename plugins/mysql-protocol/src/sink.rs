@@ -1,4 +1,4 @@
-//! The result sink of a command: encodes what the session produces into the worker's output buffer.
+//! The result sink of a command: encodes the session's results into the worker's output buffer.
 //!
 //! The buffer is sent when it is large and at the end of the command. A reply that depends on a commit is
 //! not sent before that commit is durable.
@@ -80,7 +80,7 @@ impl TextEncoding {
 }
 
 impl TextEncoding {
-    /// Converts the text cell that begins at `start` of `out`, if there is one; NULL stays NULL.
+    /// Converts the text cell that begins at `start` of `out`, if any; NULL stays NULL.
     #[inline]
     fn convert_cell(&self, ty: &DataType, out: &mut Vec<u8>, start: usize) {
         if let Some(charset) = self.conversion(ty) {

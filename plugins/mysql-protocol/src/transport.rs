@@ -65,7 +65,7 @@ pub(crate) struct Transport {
     compressed: Option<Box<Compressed>>,
     /// The socket had nothing more at the last read, and no event came since.
     pub(crate) drained: bool,
-    /// Reads wait for bytes: the connection has a thread of its own.
+    /// Reads wait for bytes: the connection has its own thread.
     pub(crate) waiting: Option<Arc<Waiting>>,
     /// The last wait for bytes was in vain.
     pub(crate) silent: bool,
@@ -289,7 +289,7 @@ impl Transport {
         Ok(ready)
     }
 
-    /// Sends nothing any more, and says so.
+    /// Shuts down sending, after a close notification over TLS.
     pub(crate) fn finish_sending(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();

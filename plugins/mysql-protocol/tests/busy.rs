@@ -64,7 +64,7 @@ fn busy_connections_get_threads_and_give_them_back() {
     let server = start();
     let mut clients: Vec<Client> = (0..24).map(|_| server.connect()).collect();
     let before = workers().0;
-    // A reactor gives eight connections threads of their own.
+    // A reactor gives eight connections their own threads.
     let (_, reading) = load_until(&mut clients[..4], |_, reading| reading >= 2);
     assert!(reading >= 2, "{reading} threads wait for commands");
     let begin = Instant::now();
@@ -76,7 +76,7 @@ fn busy_connections_get_threads_and_give_them_back() {
     let begin = Instant::now();
     let (all, _) = load_until(&mut clients, |_, _| begin.elapsed() > Duration::from_secs(2));
     assert!(all <= before + 12, "{all} threads for 24 busy connections, {before} before");
-    // Commits, large results and files work the same on a thread of its own.
+    // Commits, large results and files work the same on a connection's own thread.
     load_until(&mut clients[..1], |_, reading| reading == 1);
     assert_eq!(clients[0].query("load x").expect("OK").affected_rows, 8);
     assert_eq!(clients[0].query("numbers 20000").expect("a result").rows.len(), 20_000);

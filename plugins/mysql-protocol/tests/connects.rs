@@ -1,4 +1,4 @@
-//! Many log-ins, and attackers that never finish theirs: a quick form of `examples/connects.rs`. A process of its own: it
+//! Many log-ins, and attackers that never finish theirs: a quick form of `examples/connects.rs`. A separate process: it
 //! checks its memory and threads.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 

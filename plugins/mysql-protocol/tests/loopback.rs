@@ -362,7 +362,7 @@ fn limits_on_connections_and_time() {
     assert_eq!(client::refused(&packet).code, 4031);
     assert!(idle.read_packet().is_none());
     drop(fourth);
-    // A silent one is cut at connect_timeout though nobody needs its place.
+    // A silent one is cut at connect_timeout although no other client needs its place.
     let begin = Instant::now();
     let mut silent = Client::raw(server.address);
     assert!(silent.read_packet().is_some(), "the greeting");

@@ -57,7 +57,7 @@ impl StatementRewriter for ShowRewriter {
     }
 }
 
-/// What a rewrite may look at.
+/// The facts that a rewrite may read.
 struct Scope<'a> {
     ctx: &'a RewriteContext,
     facts: &'a dyn InformationContext,
@@ -109,7 +109,7 @@ fn parse_options(mode: SqlMode) -> ParseOptions<'static> {
     }
 }
 
-/// The SELECT behind a SHOW; `None` for what is not a view on tables.
+/// The SELECT that a SHOW is rewritten to; `None` for a SHOW that is not a view on tables.
 fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
     let select = match &show.kind {
         ShowKind::Databases => objects::databases(show.filter.as_ref()),
@@ -161,7 +161,7 @@ fn show_select(show: &Show, scope: &Scope<'_>) -> Result<Option<Select>> {
         ShowKind::Replicas => server::replicas(),
         ShowKind::ReplicaStatus { .. } => server::replica_status(),
         ShowKind::BinlogEvents { .. } => server::binlog_events(),
-        // These need more than a SELECT, or what they show does not exist yet: the session answers.
+        // These need more than a SELECT, or show objects that do not exist yet: the session answers.
         ShowKind::CreateFunction(_)
         | ShowKind::CreateLibrary(_)
         | ShowKind::CreateProcedure(_)

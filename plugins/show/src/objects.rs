@@ -1,4 +1,4 @@
-//! SHOW statements about schemas, tables and what is in them.
+//! SHOW statements about schemas, tables and their parts.
 
 use errors::{Result, err};
 use syntax::ast::{Describe, ObjectName, ShowFilter};
@@ -59,7 +59,7 @@ pub fn table_status(schema: &str) -> Select {
         .ordered("1")
 }
 
-/// SHOW OPEN TABLES: there is no table cache to show.
+/// SHOW OPEN TABLES: empty, because the server has no table cache.
 pub fn open_tables() -> Select {
     Select::empty(&[("Database", "''"), ("Table", "''"), ("In_use", "0"), ("Name_locked", "0")])
 }

@@ -101,7 +101,7 @@ impl Select {
         self
     }
 
-    /// The text. `statement` is what the spans point into.
+    /// The text. `statement` is the text that the spans point into.
     pub fn text(&self, statement: &str) -> String {
         let mut text = format!("SELECT {}", self.items.join(", "));
         if !self.source.is_empty() {

@@ -154,7 +154,7 @@ pub fn profile() -> Select {
     Select::empty(&[("Status", "''"), ("Duration", "0.000000")])
 }
 
-/// SHOW BINARY LOG STATUS: there is no binary log.
+/// SHOW BINARY LOG STATUS: empty, because the server has no binary log.
 pub fn binary_log_status() -> Select {
     Select::empty(&[
         ("File", "''"),
@@ -188,7 +188,7 @@ pub fn replicas() -> Select {
     ])
 }
 
-/// SHOW REPLICA STATUS: this server follows nobody.
+/// SHOW REPLICA STATUS: empty, because this server is not a replica.
 pub fn replica_status() -> Select {
     const COLUMNS: &str = "Replica_IO_State Source_Host Source_User Source_Port Connect_Retry \
         Source_Log_File Read_Source_Log_Pos Relay_Log_File Relay_Log_Pos Relay_Source_Log_File \

@@ -206,7 +206,7 @@ impl BitOperator {
     }
 }
 
-/// `&`, `|`, `^`, `<<`, `>>`, `~` on 64 bits, or on binary strings when the type says so.
+/// `&`, `|`, `^`, `<<`, `>>`, `~` on 64 bits, or on binary strings when the type is one.
 pub(crate) struct BitOperation {
     pub(crate) op: BitOperator,
     pub(crate) left: Code,

@@ -90,7 +90,7 @@ pub(crate) enum Code {
         branches: Vec<(Truth, Code)>,
         otherwise: Option<Box<Code>>,
     },
-    /// CASE with an operand: it is evaluated once and kept in a register of its own.
+    /// CASE with an operand: it is evaluated once and kept in its own register.
     SimpleCase {
         operand: Box<Code>,
         register: usize,
@@ -320,7 +320,7 @@ impl Code {
 const ARGS_INLINE: usize = 4;
 
 impl Call {
-    /// Evaluates the last argument as often as the first one says.
+    /// Evaluates the last argument as many times as the first one gives.
     fn repeat(&self, run: &mut Run<'_>) -> Result<Value> {
         let (Some(count), Some((body, ..))) = (self.args.first(), self.args.last()) else {
             return Ok(Value::Null);
@@ -387,7 +387,7 @@ impl Call {
     }
 }
 
-/// The collation under which two texts of these types meet, where the plan does not say.
+/// The collation for two texts of these types, where the plan does not give one.
 pub(crate) fn common_collation(left: &DataType, right: &DataType) -> CollationId {
     if left.is_binary() || right.is_binary() {
         CollationId::BINARY

@@ -108,7 +108,7 @@ impl SubqueryCode {
         same
     }
 
-    /// Runs the subquery and gives each row's outputs to `each` until it says stop.
+    /// Runs the subquery and gives each row's outputs to `each` until it returns false.
     fn rows(
         &self,
         run: &mut Run<'_>,
@@ -351,7 +351,7 @@ impl SubqueryCode {
     }
 }
 
-/// Bytes of a hash table's entry besides the key.
+/// Bytes of a hash table's entry in addition to the key.
 const ENTRY_BYTES: usize = 32;
 
 fn drive<'r>(

@@ -1,4 +1,4 @@
-//! Expressions as error messages show them: columns by name, conversions that nobody wrote left out.
+//! Expressions as error messages show them: columns by name, without implicit conversions.
 
 use std::collections::HashMap;
 use std::sync::Arc;

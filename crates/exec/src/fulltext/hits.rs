@@ -79,7 +79,7 @@ impl Hits {
         self.0.iter_mut().for_each(|hit| hit.shift(by));
     }
 
-    /// Only those for which `fits` says so.
+    /// Only those for which `fits` is true.
     pub(super) fn try_retain<E>(
         &mut self,
         mut fits: impl FnMut(&Hit) -> Result<bool, E>,

@@ -1,6 +1,6 @@
 //! FULLTEXT indexes: their entries for the rows of a table, and MATCH, which ranks rows by them.
 //!
-//! An index's entries are rows of an engine table of its own, written by the transaction that writes the row: snapshots, undo, recovery
+//! An index's entries are rows of a separate engine table, written by the transaction that writes the row: snapshots, undo, recovery
 //! and backups hold for them as for any table. Words and keys are `types::fulltext`'s.
 
 mod check;

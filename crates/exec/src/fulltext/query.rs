@@ -198,8 +198,8 @@ impl<'q> Parser<'q> {
     }
 }
 
-/// The words of a term. If non-word characters separate several words, an operator applies to all of them; then there are no
-/// prefixes, and nothing is excluded.
+/// The words of a term. If non-word characters separate several words, an operator applies to all of them; then the term has no
+/// prefixes, and excludes nothing.
 fn add_words(role: Role, term: &str, is_prefix: bool, parts: &mut Vec<(Role, Part)>) {
     let words: Vec<&str> = tokens(term).collect();
     if let [word] = words[..] {

@@ -82,7 +82,7 @@ impl CallNode {
         }
     }
 
-    /// Takes in the present row.
+    /// Adds the current row.
     #[inline]
     pub(crate) fn update(&self, state: &mut State, run: &mut Run<'_>) -> Result<()> {
         match state {
@@ -216,7 +216,7 @@ impl AggregateNode {
         Ok(())
     }
 
-    /// The key values of the present row.
+    /// The key values of the current row.
     fn key_values(&self, run: &mut Run<'_>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         for (_, code, _) in &self.keys {
@@ -451,7 +451,7 @@ struct Sorted<'r> {
     key_ends: Vec<usize>,
     key: Vec<u8>,
     finished: VecDeque<Finished>,
-    /// Registers of the input's present row that emitting a group overwrites.
+    /// Registers of the input's current row that emitting a group overwrites.
     registers: Vec<usize>,
     input_row: Vec<Value>,
     done: bool,
@@ -474,7 +474,7 @@ impl<'r> Sorted<'r> {
         }
     }
 
-    /// The present row's key; returns how many leading keys it shares with the group being read.
+    /// The current row's key; returns how many leading keys it shares with the group being read.
     fn shared_keys(&mut self, run: &mut Run<'r>) -> Result<usize> {
         let (mut key, mut ends) = (Vec::new(), Vec::new());
         for (_, code, ty) in &self.node.keys {

@@ -210,7 +210,7 @@ impl<'r> HashJoin<'r> {
         self.parts.clear();
     }
 
-    /// The key of the present row into `self.key`; false when a part is NULL.
+    /// Builds the key of the current row in `self.key`; false when a part is NULL.
     fn make_key(&mut self, outer: bool, run: &mut Run<'r>) -> Result<bool> {
         self.key.clear();
         for key in &self.node.keys {

@@ -73,7 +73,7 @@ impl KeySource {
 
 /// How the bytes of a range's end relate to its value.
 enum Nearness {
-    /// The value compares like this with theirs, and no other key lies between.
+    /// The value compares like this with theirs, and no other key is between them.
     Ordered(Ordering),
     /// They may represent more than one value, so that an exclusive end must include them.
     Vague,
@@ -118,7 +118,7 @@ impl RangeNode {
         };
         let mut not_null = prefix;
         append_not_null_start(&part.ty, part.descending, &mut not_null);
-        // Without an end of its own the range ends with the non-NULL keys of the prefix.
+        // Without its own end the range ends with the non-NULL keys of the prefix.
         let open =
             if not_null.is_empty() { KeyBound::Unbounded } else { KeyBound::Included(not_null) };
         let lower = lower.unwrap_or_else(|| open.clone());
@@ -140,7 +140,7 @@ fn append_not_null_start(ty: &DataType, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// An end of a range; the inner error says that nothing matches.
+/// An end of a range; the inner error means that nothing matches.
 #[allow(clippy::type_complexity)]
 fn bound(
     source: Option<&(KeySource, bool)>,

@@ -23,7 +23,7 @@ impl SpilledRuns {
         Ok(SpilledRuns { writer: RowWriter::create(run.env.settings)?, runs: Vec::new() })
     }
 
-    /// Appends a row of the present run; rows come in order.
+    /// Appends a row of the current run; rows come in order.
     pub(crate) fn push<'v>(
         &mut self,
         key: &[u8],
@@ -32,7 +32,7 @@ impl SpilledRuns {
         self.writer.push(key, values)
     }
 
-    /// The present run is whole.
+    /// The current run is complete.
     pub(crate) fn end_run(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.runs.push(self.writer.end_sequence()?);
         run.counts.sort_merge_passes += 1;
@@ -91,7 +91,7 @@ pub(crate) struct Merge {
     key: Vec<u8>,
     /// The key before; empty at the first.
     before: Vec<u8>,
-    /// The present row.
+    /// The current row.
     pub(crate) values: Vec<Value>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct SetOperator<'r> {
     at: usize,
 }
 
-/// Bytes of a hash table's entry besides the key.
+/// Bytes of a hash table's entry in addition to the key.
 const ENTRY_BYTES: usize = 32;
 
 type Counts = HashMap<Box<[u8]>, u64, foldhash::fast::FixedState>;

@@ -33,7 +33,7 @@ pub(crate) struct SortNode {
     pub(crate) distinct: bool,
 }
 
-/// Where the rows of a sort come from.
+/// The input of a sort.
 pub(crate) enum SortInput {
     /// A plain scan, whose records may be sorted undecoded.
     Scan(Box<ScanNode>),
@@ -60,7 +60,7 @@ impl SortNode {
     }
 }
 
-/// Appends the key of the present row.
+/// Appends the key of the current row.
 pub(crate) fn append_keys(keys: &[KeyCode], run: &mut Run<'_>, out: &mut Vec<u8>) -> Result<()> {
     for key in keys {
         match key.code.leaf(run) {
@@ -95,7 +95,7 @@ impl Sorter {
         }
     }
 
-    /// Makes the present row's key; `finish_row` keeps it after the row was pushed.
+    /// Builds the current row's key; `finish_row` keeps it after the row was pushed.
     pub(crate) fn push_key(&mut self, keys: &[KeyCode], run: &mut Run<'_>) -> Result<()> {
         let start = self.key_bytes.len();
         append_keys(keys, run, &mut self.key_bytes)?;
@@ -243,7 +243,7 @@ pub(crate) struct Sort<'r> {
     node: &'r SortNode,
     input: Box<dyn Operator<'r> + 'r>,
     sorter: Sorter,
-    /// The keys that have arrived in a distinct sort of many rows, as far as there is memory for them.
+    /// The keys that have arrived in a distinct sort of many rows, as far as they fit memory.
     seen: Option<Seen>,
     /// The key after which no row is wanted; later rows with the same key are not wanted either.
     bound: Option<Vec<u8>>,
@@ -325,7 +325,7 @@ impl<'r> Sort<'r> {
         Ok(())
     }
 
-    /// Keeps the present row, of which only the first `limit` are wanted.
+    /// Keeps the current row, of which only the first `limit` are wanted.
     fn take_row(&mut self, limit: usize, run: &mut Run<'r>) -> Result<()> {
         match &self.bound {
             Some(bound) if !self.sorter.push_key_below(&self.node.keys, bound, run)? => {

@@ -429,7 +429,7 @@ impl<'r> Window<'r> {
         Ok(row as i128 + if preceding { -distance } else { distance })
     }
 
-    /// Rows inside one end of a range frame lie together: the first of them.
+    /// Rows inside one end of a range frame are adjacent: the first of them.
     fn first_inside(
         &self,
         limit: Value,

@@ -322,7 +322,7 @@ impl<'r> Operator<'r> for BatchAggregate<'r> {
             return Ok(());
         }
         run.env.cancel.check()?;
-        // Where it was unfit once it will be so again.
+        // If it was unfit once, it will be unfit again.
         self.row.get_or_insert_with(|| self.node.build()).open(run)
     }
 

@@ -97,7 +97,7 @@ impl DeleteProgram {
         Ok(outcome)
     }
 
-    /// Deletes the one row, where that is all there is to do. False: nothing has been done.
+    /// Deletes the one row, if the statement needs nothing else. False: nothing has been done.
     fn delete_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
         let (Some(point), [(table, _)]) = (&self.point, &self.targets[..]) else {
             return Ok(false);

@@ -39,7 +39,7 @@ impl<'p> Path<'p> {
         Path { table: child.id, locator, above: Some(self), depth: self.depth + 1 }
     }
 
-    /// Whether a cascade has come back to a row above.
+    /// Whether a cascade has returned to a row above.
     fn has(&self, table: &WriteTable, locator: &[u8]) -> bool {
         let is_here = self.table == table.id && self.locator == locator;
         is_here || self.above.is_some_and(|above| above.has(table, locator))

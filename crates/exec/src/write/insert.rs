@@ -46,7 +46,7 @@ pub(crate) struct InsertProgram {
     targets: Vec<usize>,
     /// Columns that get their default because the statement does not name them.
     defaulted: Vec<usize>,
-    /// Those of them that have none.
+    /// Those of them without a default.
     without_default: Vec<usize>,
     source: Source,
     mode: Mode,
@@ -409,7 +409,7 @@ impl<'p, 's> InsertState<'p, 's> {
         self.outcome.records += 1;
         let (program, row, strictness) = (self.program, self.row, self.strictness);
         if program.reads_row {
-            // A value may read a column that has none yet: it reads the default.
+            // A value may read a column without a value so far: it reads the default.
             for target in &program.targets {
                 let column = &program.table.columns[*target];
                 run.regs[column.register] = match &column.default {
@@ -638,7 +638,7 @@ impl<'p, 's> InsertState<'p, 's> {
         Ok(run.engine(outcome)? == GetOutcome::Found)
     }
 
-    /// REPLACE: takes the row in the way away, unless it is the new one and nobody refers to it.
+    /// REPLACE: removes the conflicting row, unless it is the new one and no row refers to it.
     fn delete_old(
         &mut self,
         index: IndexId,

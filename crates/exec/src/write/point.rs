@@ -1,6 +1,7 @@
-//! A change of one row that is found by its whole clustered key: it is read without a lock, and written if nobody has changed or locked it since.
+//! A change of one row that is found by its whole clustered key: it is read without a lock, and written if no transaction has changed or
+//! locked it since.
 //!
-//! Made for UPDATE and DELETE where that is all that happens. Whatever turns out otherwise (no such row, somebody in the way, an error, a
+//! For UPDATE and DELETE that need no more than this. Every other case (no such row, a conflicting transaction, an error, a
 //! warning, nothing to change) leaves no trace, and the statement runs through operators, which lock before they read.
 
 use engine_api::{EngineError, IndexId, RowLock};
@@ -24,7 +25,7 @@ pub(crate) enum PointRow {
     Whole,
 }
 
-/// Whether an expression may be computed a second time without anybody noticing.
+/// Whether an expression may be computed a second time without visible effects.
 fn may_repeat(expr: &Expr) -> bool {
     let is_more = &mut |part: &Expr| {
         matches!(part, Expr::Stored { .. } | Expr::Match { .. } | Expr::Subquery { .. })

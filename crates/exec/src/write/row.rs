@@ -89,7 +89,7 @@ pub(crate) fn implicit_default(ty: &DataType) -> Value {
     }
 }
 
-/// DEFAULT of a column; 1364 when it has none.
+/// DEFAULT of a column; 1364 without a default.
 pub(crate) fn default_value(
     column: &WriteColumn,
     row: u64,

@@ -64,7 +64,7 @@ pub(crate) struct WriteTable {
     pub(crate) checks: Vec<(Arc<str>, Truth)>,
     /// Schema and name of a view, and its condition on the row.
     pub(crate) view_checks: Vec<(Arc<str>, Arc<str>, Truth)>,
-    /// The row lies in the partitions that the statement names.
+    /// The row is in the partitions that the statement names.
     pub(crate) selected: Option<Truth>,
     /// Id, name in messages, columns.
     pub(crate) indexes: Vec<(IndexId, Arc<str>, Vec<usize>)>,
@@ -72,7 +72,7 @@ pub(crate) struct WriteTable {
     pub(crate) last_unique: Option<IndexId>,
     pub(crate) triggers: Option<Box<Triggers>>,
     pub(crate) fulltext: Vec<KeptFulltext>,
-    /// Parts of the primary key, where there are FULLTEXT indexes.
+    /// Parts of the primary key, for tables with FULLTEXT indexes.
     pub(crate) key: Vec<KeyColumn>,
     pub(crate) parents: Vec<ForeignKey>,
     pub(crate) children: Vec<ForeignKey>,

@@ -245,7 +245,7 @@ impl UpdateProgram {
         Ok(outcome)
     }
 
-    /// Updates the one row, where that is all there is to do. False: nothing has been done.
+    /// Updates the one row, if the statement needs nothing else. False: nothing has been done.
     fn update_point(&self, outcome: &mut Outcome, run: &mut Run<'_>) -> Result<bool> {
         let (Some(point), [target]) = (&self.point, &self.targets[..]) else { return Ok(false) };
         if !run.function.diagnostics.is_empty() {

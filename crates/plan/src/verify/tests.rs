@@ -53,7 +53,7 @@ fn outer_join(nulled: &[u32]) -> Physical {
     }
 }
 
-/// A subquery that reads register 0 of its outer query and says that it reads `outer`.
+/// A subquery that reads register 0 of its outer query and declares that it reads `outer`.
 fn correlated(outer: &[u32]) -> Plan {
     let exists = Expr::Subquery {
         id: SubqueryId(0),

@@ -101,7 +101,7 @@ pub struct TriggerView {
     pub database_collation: String,
 }
 
-/// An event, as information tables see it; local times are of its own time zone.
+/// An event, as information tables see it; local times are in its own time zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventView {
     /// Schema name.

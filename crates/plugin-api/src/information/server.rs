@@ -10,7 +10,7 @@ use crate::PluginInfo;
 pub trait ServerInformation {
     /// Connections.
     fn processes(&self) -> Vec<ProcessView>;
-    /// Bytes of memory for definitions that nobody uses, about.
+    /// Approximate bytes of memory for unused definitions.
     fn catalog_bytes(&self) -> u64 {
         0
     }
@@ -54,7 +54,7 @@ pub struct ProcessView {
     pub command: &'static str,
     /// Seconds in the state.
     pub seconds: u64,
-    /// The present step of its work, or empty.
+    /// The current step of its work, or empty.
     pub state: &'static str,
     /// Text of the running statement.
     pub info: Option<String>,

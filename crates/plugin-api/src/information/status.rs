@@ -5,7 +5,7 @@
 pub enum StatusScope {
     /// The whole server's.
     Global,
-    /// Those of the session, and of the server where sessions have none.
+    /// Those of the session, or of the server where sessions have none.
     Session,
 }
 
@@ -30,7 +30,7 @@ pub struct VariableView {
     pub global: Option<String>,
     /// Whether SET can change it while the server runs.
     pub dynamic: bool,
-    /// Where the value comes from: `COMPILED`, `COMMAND_LINE`, `PERSISTED`, `DYNAMIC`.
+    /// The origin of the value: `COMPILED`, `COMMAND_LINE`, `PERSISTED`, `DYNAMIC`.
     pub source: &'static str,
     /// One sentence with the unit.
     pub description: &'static str,

@@ -64,7 +64,7 @@ pub struct TableView {
     pub session_collation: String,
     /// CREATE TEMPORARY.
     pub temporary: bool,
-    /// Partitions in order, subpartitions where there are some; none of a table without PARTITION BY.
+    /// Partitions in order, with their subpartitions; empty for a table without PARTITION BY.
     pub partitions: Vec<PartitionView>,
 }
 

@@ -10,7 +10,7 @@ pub struct StartTransaction {
     pub read_only: Option<bool>,
 }
 
-/// What follows COMMIT and ROLLBACK; None where nothing was said (`completion_type` decides).
+/// Options of COMMIT and ROLLBACK; `None` where nothing was written (`completion_type` decides).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Completion {
@@ -78,7 +78,7 @@ pub enum Isolation {
     Serializable,
 }
 
-/// Where the text of a prepared statement comes from.
+/// The source of a prepared statement's text.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum PrepareSource {
@@ -271,7 +271,7 @@ pub struct Revoke {
     pub users: Vec<UserName>,
 }
 
-/// What is revoked.
+/// The privileges or roles to revoke.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum RevokeKind {
@@ -307,7 +307,7 @@ pub struct Privilege {
     pub columns: Vec<Ident>,
 }
 
-/// On what privileges are granted.
+/// The objects on which privileges are granted.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum GrantTarget {
@@ -340,7 +340,7 @@ pub enum ShowFilter {
     Where(Box<Expr>),
 }
 
-/// What is shown.
+/// The kind of a SHOW.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ShowKind {
@@ -430,7 +430,7 @@ pub enum ShowKind {
     Warnings(Option<Limit>),
 }
 
-/// What SHOW ENGINE tells.
+/// The kind of a SHOW ENGINE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum EngineInfo {
@@ -463,7 +463,7 @@ pub struct Explain {
     pub target: ExplainTarget,
 }
 
-/// What is explained.
+/// The statement to explain.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ExplainTarget {
@@ -519,7 +519,7 @@ pub struct Flush {
     pub items: Vec<FlushItem>,
 }
 
-/// What is flushed.
+/// The objects to flush.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum FlushItem {
@@ -537,7 +537,7 @@ pub enum FlushItem {
     Tables { tables: Vec<ObjectName>, mode: FlushTablesMode },
 }
 
-/// What FLUSH TABLES does beyond closing.
+/// Options of FLUSH TABLES beyond closing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FlushTablesMode {
@@ -547,7 +547,7 @@ pub enum FlushTablesMode {
     ForExport,
 }
 
-/// What RESET resets.
+/// The targets of RESET.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ResetItem {

@@ -17,7 +17,7 @@ pub struct DataType {
     pub zerofill: bool,
     /// `CHARACTER SET`; `ASCII` is latin1, `UNICODE` is ucs2, `BYTE` is binary, national is utf8mb3.
     pub charset: Option<Ident>,
-    /// `COLLATE` where it stands inside the type (CAST, JSON_TABLE, routine parameters). In column
+    /// `COLLATE` where it is part of the type (CAST, JSON_TABLE, routine parameters). In column
     /// definitions it is a [`ColumnAttribute`].
     pub collation: Option<Ident>,
     /// The `BINARY` attribute of character types: the `_bin` collation.
@@ -185,18 +185,18 @@ pub struct ColumnDef {
     pub name: Ident,
     /// Its type.
     pub data_type: DataType,
-    /// What follows the type, in order.
+    /// The attributes after the type, in order.
     pub attributes: Vec<ColumnAttribute>,
     /// Where.
     pub span: Span,
 }
 
-/// What may follow the type in a column definition.
+/// An attribute after the type in a column definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnAttribute {
     /// `NULL`, `NOT NULL`.
     Null(bool),
-    /// `DEFAULT literal|NOW(n)|(expr)`; the flag says it stood in parentheses.
+    /// `DEFAULT literal|NOW(n)|(expr)`; the flag means that it was in parentheses.
     Default {
         /// The value.
         value: Expr,
@@ -291,7 +291,7 @@ pub struct IndexDef {
     pub if_not_exists: bool,
     /// Its name; for unique keys the constraint name when only that was given.
     pub name: Option<Ident>,
-    /// What is indexed.
+    /// The indexed parts.
     pub parts: Vec<KeyPart>,
     /// Its options.
     pub options: Vec<IndexOption>,
@@ -310,7 +310,7 @@ pub struct KeyPart {
     pub explicit_asc: bool,
 }
 
-/// What a key part indexes.
+/// The indexed column or expression of a key part.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum KeyPartKind {
@@ -448,7 +448,7 @@ pub enum TableOption {
     Other(Ident, Box<str>),
 }
 
-/// Table options whose value is a number.
+/// Table options with a numeric value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum NumberOption {
@@ -467,7 +467,7 @@ pub enum NumberOption {
 /// `PARTITION BY ...`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partitioning {
-    /// How rows are dealt out.
+    /// How rows are distributed.
     pub method: PartitionMethod,
     /// `PARTITIONS n`.
     pub count: Option<u64>,
@@ -557,7 +557,7 @@ pub struct AlterTable {
     pub partitioning: Option<Box<Partitioning>>,
 }
 
-/// Where a column goes.
+/// The position of a column.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ColumnPosition {
@@ -658,7 +658,7 @@ pub enum AlterAction {
     DropSystemVersioning,
 }
 
-/// What ALTER TABLE does to partitions.
+/// Partition operations of ALTER TABLE.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum PartitionAction {
@@ -853,7 +853,7 @@ pub struct Tablespace {
     pub options: Vec<(Box<str>, Box<str>)>,
 }
 
-/// What is done to a tablespace.
+/// Operations on a tablespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum TablespaceAction {

@@ -21,7 +21,7 @@ pub struct Insert {
     pub partitions: Vec<Ident>,
     /// The columns (`[table.]column`), where listed.
     pub columns: Option<Vec<super::ColumnName>>,
-    /// What is inserted.
+    /// The rows to insert.
     pub source: InsertSource,
     /// `AS row [(columns)]`.
     pub row_alias: Option<RowAlias>,
@@ -42,7 +42,7 @@ pub enum Priority {
     High,
 }
 
-/// What an INSERT inserts.
+/// The source of an INSERT's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InsertSource {
     /// `VALUES (..), (..)`, also `VALUES ROW(..)` and `DEFAULT VALUES` as one empty row.
@@ -115,7 +115,7 @@ pub struct Delete {
     pub ignore: bool,
     /// The text of `/*+ .. */`.
     pub hints: Option<Box<str>>,
-    /// What rows go.
+    /// The rows to delete.
     pub target: DeleteTarget,
     /// `WHERE`.
     pub filter: Option<Expr>,
@@ -146,7 +146,7 @@ pub struct LoadData {
     pub priority: LoadPriority,
     /// `LOCAL`: the client sends the file.
     pub local: bool,
-    /// Where the file is.
+    /// The location of the file.
     pub source: LoadSource,
     /// The file name.
     pub file: Box<str>,
@@ -202,7 +202,7 @@ pub enum LoadSource {
     S3,
 }
 
-/// What LOAD does with duplicate keys.
+/// How LOAD handles duplicate keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum LoadDuplicates {
@@ -240,7 +240,7 @@ pub struct Handler {
     pub action: HandlerAction,
 }
 
-/// What HANDLER does.
+/// Operations of HANDLER.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum HandlerAction {

@@ -2,10 +2,10 @@
 
 use super::{DataType, Ident, OrderItem, Query, Span};
 
-/// An expression and where it stands.
+/// An expression and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Its source text, without enclosing parentheses.
     pub span: Span,
@@ -28,7 +28,7 @@ pub enum ExprKind {
     Unary {
         /// Which.
         op: UnaryOp,
-        /// Of what.
+        /// The operand.
         expr: Box<Expr>,
     },
     /// Arithmetic, bit and comparison operators.
@@ -85,7 +85,7 @@ pub enum ExprKind {
     },
     /// `a IS [NOT] NULL|TRUE|FALSE|UNKNOWN`.
     Is {
-        /// What.
+        /// The operand.
         expr: Box<Expr>,
         /// Compared with.
         test: IsTest,
@@ -98,14 +98,14 @@ pub enum ExprKind {
     Cast(Box<Cast>),
     /// `CONVERT(a USING charset)`.
     ConvertUsing {
-        /// What.
+        /// The operand.
         expr: Box<Expr>,
         /// To which character set.
         charset: Ident,
     },
     /// `a COLLATE name`.
     Collate {
-        /// What.
+        /// The operand.
         expr: Box<Expr>,
         /// The collation.
         collation: Ident,
@@ -122,12 +122,12 @@ pub enum ExprKind {
     Extract {
         /// Which part.
         unit: IntervalUnit,
-        /// Of what.
+        /// The operand.
         expr: Box<Expr>,
     },
     /// `POSITION(a IN b)`.
     Position {
-        /// What to find.
+        /// The text to find.
         needle: Box<Expr>,
         /// Where.
         haystack: Box<Expr>,
@@ -147,7 +147,7 @@ pub enum ExprKind {
     WeightString(Box<WeightString>),
     /// `GET_FORMAT(DATE|TIME|DATETIME, a)`.
     GetFormat {
-        /// Of what.
+        /// The type whose format is requested.
         kind: GetFormatKind,
         /// Which.
         expr: Box<Expr>,
@@ -158,7 +158,7 @@ pub enum ExprKind {
         unit: IntervalUnit,
         /// How many.
         amount: Box<Expr>,
-        /// To what.
+        /// The value to add to.
         expr: Box<Expr>,
     },
     /// `TIMESTAMPDIFF(unit, a, b)`.
@@ -230,7 +230,7 @@ pub enum ExprKind {
     Grouping(Vec<Expr>),
     /// ODBC escape `{name a}`, where `name` is not d, t or ts: means `a`.
     OdbcEscape {
-        /// The word behind the brace.
+        /// The word after the brace.
         name: Ident,
         /// The value.
         expr: Box<Expr>,
@@ -262,7 +262,7 @@ pub enum Literal {
         kind: TemporalKind,
         /// The text inside.
         text: Box<[u8]>,
-        /// In ODBC's braces, where a text of another kind is no error but a text.
+        /// In ODBC's braces, where an invalid text is not an error but remains a text.
         in_braces: bool,
     },
 }
@@ -382,7 +382,7 @@ impl BinaryOp {
     }
 }
 
-/// `IS` what.
+/// The test of `IS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum IsTest {
@@ -426,7 +426,7 @@ pub struct Case {
 /// `CAST(expr [AT TIME ZONE [INTERVAL] 'zone'] AS type [ARRAY])`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cast {
-    /// What.
+    /// The operand.
     pub expr: Expr,
     /// To which type.
     pub target: DataType,
@@ -453,7 +453,7 @@ pub struct FunctionCall {
     pub stored_only: bool,
 }
 
-/// The words that the grammar takes for the start of the statement where a column's DEFAULT or ON UPDATE stands.
+/// The words that the grammar takes for the start of the statement in a column's DEFAULT or ON UPDATE.
 const NOW: [&str; 4] = ["now", "current_timestamp", "localtime", "localtimestamp"];
 
 impl FunctionCall {
@@ -488,7 +488,7 @@ pub enum AggregateFunc {
 }
 
 impl AggregateFunc {
-    /// The name that the reference gives back, lower case.
+    /// The name that the reference returns, lower case.
     pub fn name(self) -> &'static str {
         match self {
             AggregateFunc::Count => "count",
@@ -746,7 +746,7 @@ pub struct JsonValue {
     pub on_error: Option<JsonOn>,
 }
 
-/// What JSON_VALUE and JSON_TABLE do when there is nothing or an error.
+/// The result of JSON_VALUE and JSON_TABLE when nothing is found or an error occurs.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum JsonOn {

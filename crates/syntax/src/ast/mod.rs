@@ -1,8 +1,8 @@
-//! The syntax tree: what a statement says, before any name is resolved.
+//! The syntax tree: a statement as written, before any name is resolved.
 //!
 //! Plain owned data. Nothing here knows catalogs, types of columns or sessions. Identifiers keep the
 //! case they were written in; spans are byte offsets into the statement text handed to the parser.
-//! Two trees compare equal when they say the same thing: spans and quoting take no part in `==`.
+//! Two trees compare equal when they mean the same: spans and quoting take no part in `==`.
 
 mod admin;
 mod ddl;
@@ -259,9 +259,9 @@ pub enum Statement {
         source: PrepareSource,
         /// Arguments.
         using: Vec<Expr>,
-        /// `CONCURRENT`: run beside this session.
+        /// `CONCURRENT`: run concurrently with this session.
         concurrent: bool,
-        /// `NO RETURN`: results are thrown away.
+        /// `NO RETURN`: results are discarded.
         no_return: bool,
         /// `WAIT`.
         wait: bool,
@@ -279,7 +279,7 @@ pub enum Statement {
     SetDefaultRole {
         /// Which.
         roles: RoleChoice,
-        /// Of whom.
+        /// The accounts.
         users: Vec<UserName>,
     },
     /// `SET RESOURCE GROUP g [FOR thread, ...]`.
@@ -297,7 +297,7 @@ pub enum Statement {
     Kill {
         /// Only the statement.
         query: bool,
-        /// Whose.
+        /// The connection.
         id: Box<Expr>,
     },
     // --- accounts
@@ -374,7 +374,7 @@ pub enum Statement {
     Clone(Box<CloneStatement>),
     /// `BACKUP DATABASE TO 'directory'`.
     Backup {
-        /// Where it goes.
+        /// The destination.
         directory: Box<str>,
     },
     /// `SHUTDOWN`.

@@ -5,12 +5,12 @@ use super::{
     UserName,
 };
 
-/// The body of a stored program: its text and what it says.
+/// The body of a stored program: its text and its statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Body {
     /// The text, from the first to the last byte of the body.
     pub span: Span,
-    /// What it says.
+    /// Its statements.
     pub kind: BodyKind,
 }
 
@@ -44,13 +44,13 @@ pub struct CreateRoutine {
     pub returns: Option<DataType>,
     /// The characteristics.
     pub options: RoutineOptions,
-    /// What it does.
+    /// The body.
     pub body: Body,
     /// How many variables it has, parameters included, which come first.
     pub variables: u32,
     /// How many cursors it has.
     pub cursors: u32,
-    /// Somewhere it says RETURN.
+    /// It contains a RETURN.
     pub has_return: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct RoutineOptions {
     pub libraries: Vec<(ObjectName, Option<Ident>)>,
 }
 
-/// What data a routine touches.
+/// The kind of data that a routine touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum DataAccess {
@@ -155,7 +155,7 @@ pub struct CreateTrigger {
     /// `FOLLOWS` (true) or `PRECEDES` another trigger.
     pub order: Option<(bool, Ident)>,
     pub body: Body,
-    /// How many variables it has, those that stand for columns of its rows included.
+    /// How many variables it has, those for columns of its rows included.
     pub variables: u32,
     /// How many cursors it has.
     pub cursors: u32,
@@ -176,7 +176,7 @@ pub struct RowColumn {
     pub assigned: bool,
 }
 
-/// What fires a trigger.
+/// The event that fires a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum TriggerEvent {
@@ -256,7 +256,7 @@ pub enum Program {
     Block(Block),
     /// `IF`.
     If {
-        /// `IF`/`ELSEIF` conditions with what follows.
+        /// `IF`/`ELSEIF` conditions with their statements.
         branches: Vec<(Expr, Vec<ProgramStatement>)>,
         /// `ELSE`.
         otherwise: Option<Vec<ProgramStatement>>,
@@ -274,7 +274,7 @@ pub enum Program {
     Loop {
         /// `label:`.
         label: Option<Ident>,
-        /// What is repeated.
+        /// The repeated statements.
         body: Vec<ProgramStatement>,
     },
     /// `WHILE`.
@@ -283,14 +283,14 @@ pub enum Program {
         label: Option<Ident>,
         /// As long as.
         condition: Expr,
-        /// What is repeated.
+        /// The repeated statements.
         body: Vec<ProgramStatement>,
     },
     /// `REPEAT`.
     Repeat {
         /// `label:`.
         label: Option<Ident>,
-        /// What is repeated.
+        /// The repeated statements.
         body: Vec<ProgramStatement>,
         /// Until.
         until: Expr,
@@ -349,7 +349,7 @@ pub enum Declaration {
     Condition {
         /// Its name.
         name: Ident,
-        /// What it means.
+        /// The value that it names.
         value: ConditionValue,
     },
     /// `DECLARE name CURSOR FOR query`.
@@ -365,16 +365,16 @@ pub enum Declaration {
     },
     /// `DECLARE CONTINUE|EXIT HANDLER FOR value, .. statement`.
     Handler {
-        /// What happens afterwards.
+        /// The action after the handler.
         action: HandlerKind,
-        /// For what.
+        /// The conditions handled.
         conditions: Vec<ConditionValue>,
-        /// What is done.
+        /// The handler's statement.
         body: std::sync::Arc<ProgramStatement>,
     },
 }
 
-/// What a handler does afterwards.
+/// The action after a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum HandlerKind {

@@ -1,4 +1,4 @@
-//! Queries: SELECT and what surrounds it.
+//! Queries: SELECT and its surrounding clauses.
 
 use super::{DataType, Expr, Ident, JsonOn, ObjectName, Span, WindowSpec};
 
@@ -7,7 +7,7 @@ use super::{DataType, Expr, Ident, JsonOn, ObjectName, Span, WindowSpec};
 pub struct Query {
     /// `WITH`.
     pub with: Option<With>,
-    /// What is computed.
+    /// The select list.
     pub body: SetExpr,
     /// `ORDER BY` of the whole.
     pub order_by: Vec<OrderItem>,
@@ -54,7 +54,7 @@ pub enum SetExpr {
 }
 
 /// A chain of set operations of one precedence, applied from left to right. `INTERSECT` binds
-/// tighter and so makes a chain of its own inside.
+/// tighter and so makes a separate chain inside.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct SetOp {
@@ -126,14 +126,14 @@ pub struct SelectOptions {
 /// One item of a select list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectItem {
-    /// What.
+    /// Its kind.
     pub kind: SelectItemKind,
     /// The source text without the alias: the caption of an expression that has none
     /// (see [`crate::caption`]).
     pub span: Span,
 }
 
-/// What an item of a select list is.
+/// The kind of an item of a select list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectItemKind {
     /// An expression.
@@ -258,7 +258,7 @@ pub struct IndexHint {
     pub indexes: Vec<Ident>,
 }
 
-/// What an index hint asks.
+/// The effect of an index hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum IndexHintKind {
@@ -267,7 +267,7 @@ pub enum IndexHintKind {
     Force,
 }
 
-/// What an index hint is for.
+/// The purpose that an index hint applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum IndexHintScope {
@@ -344,7 +344,7 @@ pub enum JoinKind {
     Full,
 }
 
-/// On what tables are joined.
+/// The condition of a join.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum JoinCondition {
@@ -373,7 +373,7 @@ pub enum LockStrength {
     ShareMode,
 }
 
-/// What happens at a lock held by another.
+/// The behaviour at a lock held by another transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum LockWait {
@@ -385,7 +385,7 @@ pub enum LockWait {
     Seconds(u64),
 }
 
-/// Where a query's rows go instead of to the client.
+/// The destination of a query's rows instead of the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Into {
     /// `INTO OUTFILE`.

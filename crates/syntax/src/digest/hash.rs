@@ -1,5 +1,5 @@
-//! A fast seeded 128-bit hash of token texts. Not a cryptographic one: whoever keys shared plans
-//! by it compares the texts too (see `same_shape`).
+//! A fast seeded 128-bit hash of token texts. Not a cryptographic one: a cache that keys shared plans
+//! by it must compare the texts as well (see `same_shape`).
 
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
 const K1: u64 = 0xc2b2_ae3d_27d4_eb4f;
@@ -59,7 +59,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Two words that tell apart texts of one length below 16: they overlap instead of being put together byte by byte, and most tokens
+/// Two words that distinguish texts of one length below 16: they overlap instead of being assembled byte by byte, and most tokens
 /// are that short.
 #[inline]
 fn ends(bytes: &[u8]) -> (u64, u64) {

@@ -12,7 +12,7 @@ pub use text::digest_text;
 /// A literal that was lifted out of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct LiteralSpan {
-    /// What it is.
+    /// Its kind.
     pub kind: LiteralKind,
     /// Where, quotes included.
     pub span: Span,

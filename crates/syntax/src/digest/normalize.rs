@@ -2,7 +2,7 @@
 //!
 //! Lifted are integers and plain strings in WHERE, ON, VALUES, SET and LIMIT, and nowhere where the
 //! value could show: not in select lists (captions and types), not in GROUP BY and ORDER BY
-//! (ordinals), not in arguments of functions (their types may depend on it), not behind LIKE
+//! (ordinals), not in arguments of functions (their types may depend on it), not after LIKE
 //! (ranges are planned from the pattern), not in VALUES ROW(..) (types again), and only in SELECT, INSERT, REPLACE, UPDATE and DELETE.
 //! All else is part of the key: in select lists every blank, elsewhere only the tokens.
 
@@ -13,7 +13,7 @@ use crate::keywords::Kw;
 use crate::lexer::{LexOptions, Lexer, Tok, Token, is_blank};
 use crate::options::ParseOptions;
 
-/// What a text is but for its literals.
+/// The shape of a text without its literals.
 #[derive(Clone, Copy, Debug)]
 pub struct Digest<'n> {
     /// The key: equal for texts that differ only in lifted literals (and blanks that do not show).
@@ -136,7 +136,7 @@ impl Pass<'_, '_> {
     fn token(&mut self, token: Token) {
         let span = token.start as usize..token.end as usize;
         if self.frame.raw && self.prev.kind != Tok::Semi {
-            // What stands between the tokens shows in captions.
+            // The gaps between tokens show in captions.
             self.hash.text(&self.sql[self.prev.end as usize..span.start]);
         }
         match token.kind {
@@ -227,7 +227,7 @@ impl Pass<'_, '_> {
             | Kw::UNION
             | Kw::EXCEPT
             | Kw::INTERSECT => (false, false),
-            // A table of its own, whose columns have the types of the literals.
+            // A separate table, whose columns have the types of the literals.
             Kw::ROW if self.prev.kw == Kw::VALUES => (false, false),
             Kw::OUTFILE | Kw::DUMPFILE => {
                 self.cacheable = false;
@@ -281,7 +281,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Are two texts the same but for their lifted literals? A second look behind equal hashes; texts
+/// Whether two texts are the same except for their lifted literals: a second check after equal hashes; texts
 /// that differ in blanks count as different.
 pub fn same_shape(a: &[u8], lifted_a: &[LiteralSpan], b: &[u8], lifted_b: &[LiteralSpan]) -> bool {
     if lifted_a.len() != lifted_b.len() {

@@ -124,14 +124,14 @@ impl Writer<'_> {
         }
     }
 
-    /// `IS NULL`, `NOT NULL` and NULL in definitions are no values.
+    /// `IS NULL`, `NOT NULL` and NULL in definitions are not values.
     fn after_is(&self) -> bool {
         matches!(self.first, Kw::CREATE | Kw::ALTER)
             || matches!(self.pieces.last(), Some(Piece::Text(word)) if word == "IS" || word == "NOT")
     }
 
     fn value(&mut self) {
-        // A sign belongs to the value where no operand stands before it.
+        // A sign belongs to the value unless an operand precedes it.
         while let [.., before, Piece::Text(sign)] = self.pieces.as_slice() {
             let operand = match before {
                 Piece::Text(word) => word == ")" || word.starts_with('`'),

@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
         Ok(spec)
     }
 
-    /// At IDENTIFIED. `alter`: it may say what becomes of the present password.
+    /// At IDENTIFIED. `alter`: it may have REPLACE and RETAIN CURRENT PASSWORD.
     fn auth_option(&mut self, alter: bool) -> PResult<AuthOption> {
         self.expect(Kw::IDENTIFIED)?;
         let mut auth = AuthOption::default();
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         if limits.is_empty() { self.fail() } else { Ok(limits) }
     }
 
-    /// Behind PASSWORD.
+    /// After PASSWORD.
     fn password_option(&mut self) -> PResult<PasswordOption> {
         match self.eat_one_of(&[Kw::EXPIRE, Kw::HISTORY, Kw::REUSE, Kw::REQUIRE]) {
             Some(Kw::EXPIRE) => {

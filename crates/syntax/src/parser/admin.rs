@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::KeyCache(Box::new(KeyCache { load: false, tables, cache })))
     }
 
-    /// Behind LOAD, at INDEX.
+    /// After LOAD, at INDEX.
     pub(super) fn load_index(&mut self) -> PResult<Statement> {
         self.expect_all(&[Kw::INDEX, Kw::INTO, Kw::CACHE])?;
         let tables = self.comma_list(|p| p.key_cache_table(true))?;

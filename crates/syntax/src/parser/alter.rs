@@ -7,7 +7,7 @@ use crate::keywords::Kw;
 use crate::lexer::Tok;
 
 impl<'a> Parser<'a> {
-    /// Behind `TABLE`.
+    /// After `TABLE`.
     pub(super) fn alter_table(&mut self) -> PResult<Statement> {
         let if_exists = self.if_exists()?;
         let name = self.object_name()?;
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
                 self.bump();
                 if load { AlterAction::SecondaryLoad } else { AlterAction::SecondaryUnload }
             }
-            // It stands alone.
+            // It must be the only action.
             Kw::EXCHANGE if !actions.is_empty() => return self.fail(),
             Kw::DISCARD
             | Kw::IMPORT

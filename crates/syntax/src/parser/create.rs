@@ -5,7 +5,7 @@ use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::Tok;
 
-/// What stands in the parentheses of CREATE TABLE and ADD.
+/// An element in the parentheses of CREATE TABLE and ADD.
 pub(super) enum TableElement {
     Column(Box<ColumnDef>),
     Constraint(Box<TableConstraint>),
@@ -13,7 +13,7 @@ pub(super) enum TableElement {
 }
 
 impl<'a> Parser<'a> {
-    /// Behind `TABLE`.
+    /// After `TABLE`.
     pub(super) fn create_table(
         &mut self,
         or_replace: bool,
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         Ok(TableElement::Column(Box::new(self.column_def()?)))
     }
 
-    /// Behind `PERIOD FOR`.
+    /// After `PERIOD FOR`.
     pub(super) fn period(&mut self) -> PResult<(Ident, Ident, Ident)> {
         let name = self.ident()?;
         self.expect_tok(Tok::LParen)?;
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Ok(ColumnAttribute::Check(self.check_def(name)?))
     }
 
-    /// Attributes whose words are not reserved.
+    /// Attributes whose keywords are not reserved.
     fn opt_soft_attribute(&mut self) -> PResult<Option<ColumnAttribute>> {
         use ColumnAttribute as A;
         let kw = self.kw();
@@ -325,7 +325,7 @@ impl<'a> Parser<'a> {
         if allowed { Ok((value, false)) } else { self.fail_at(start as usize) }
     }
 
-    /// `NOW[(n)]` and its synonyms behind ON UPDATE.
+    /// `NOW[(n)]` and its synonyms after ON UPDATE.
     fn now_precision(&mut self) -> PResult<Option<u32>> {
         let now = matches!(
             self.kw(),

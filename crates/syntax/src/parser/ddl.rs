@@ -5,7 +5,7 @@ use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::Tok;
 
-/// What may stand between CREATE or ALTER and the kind of object.
+/// Clauses between CREATE or ALTER and the kind of object.
 #[derive(Default)]
 pub(super) struct Prefix {
     pub or_replace: bool,

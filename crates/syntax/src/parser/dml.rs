@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
         let limit = self.opt_limit()?;
         match limit {
             Some(Limit { offset: Some(offset), .. }) => {
-                // The reference stops at what separates the two numbers.
+                // The reference stops at the separator of the two numbers.
                 let before = offset.span.start as usize;
                 let at = self.src[before..]
                     .iter()
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
 
     // --- LOAD
 
-    /// Behind LOAD, at DATA or XML.
+    /// After LOAD, at DATA or XML.
     pub(super) fn load_data(&mut self) -> PResult<Statement> {
         let xml = self.at(Kw::XML);
         self.bump();
@@ -488,7 +488,7 @@ impl<'a> Parser<'a> {
         Ok(HandlerAction::Read { index, step, filter, limit })
     }
 
-    /// A number with K, M, G, T behind it, as an identifier token allows it.
+    /// A number followed by K, M, G or T, as an identifier token allows it.
     pub(super) fn size_number(&mut self) -> PResult<u64> {
         if self.tok() != Tok::Word {
             return self.number();

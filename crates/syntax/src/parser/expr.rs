@@ -21,7 +21,7 @@ const BIT_XOR: u8 = 6;
 const CONCAT: u8 = 7;
 const TIGHT: u8 = 8;
 
-/// What stands in a pair of parentheses.
+/// The content of a pair of parentheses.
 pub(super) enum Paren {
     Query(Box<Query>),
     Expr(Expr),
@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
     }
 
     // Each level is a small function for its first operand and a second one, not on the stack while
-    // that operand is parsed, for what follows it: nesting must cost little stack.
+    // that operand is parsed, for the rest: nesting must cost little stack.
 
     fn logic(&mut self, min: u8) -> PResult<Expr> {
         let start = self.operand_start();
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
     }
 
     fn logic_tail(&mut self, min: u8, start: u32, mut left: Expr) -> PResult<Expr> {
-        // The operator whose n-ary node `left` is, when it was built by this loop.
+        // The operator of the n-ary node `left`, when this loop built it.
         let mut chain = 0;
         loop {
             let power = match self.tok() {
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
         if negated {
             let next = self.peek_kw();
             if !matches!(next, Kw::IN | Kw::BETWEEN | Kw::LIKE | Kw::REGEXP | Kw::RLIKE) {
-                // The error belongs to the word behind NOT.
+                // The error belongs to the word after NOT.
                 self.bump();
                 return self.fail();
             }
@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// At INTERVAL behind `+` or `-`.
+    /// At INTERVAL after `+` or `-`.
     fn plus_interval(&mut self, start: u32, date: Expr, subtract: bool) -> PResult<Expr> {
         let Some((amount, unit)) = self.interval_or_function()? else {
             // `a + INTERVAL(1, 2)` is the function, now pending.
@@ -469,7 +469,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Operands without operands of their own.
+    /// Operands without their own operands.
     fn simple_operand(&mut self, start: u32) -> PResult<Expr> {
         let kind = match self.tok() {
             Tok::Int | Tok::Str => match self.lift() {
@@ -606,9 +606,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes `(` and what follows up to, not including, the matching `)` when that is a query, or
-    /// else the first expression. A query in inner parentheses comes back as a query: whether it is
-    /// an operand shows only behind it.
+    /// Takes `(` and the query up to, not including, the matching `)`, or
+    /// else the first expression. A query in inner parentheses is returned as a query: whether it is
+    /// an operand shows only after it.
     pub(super) fn paren_start(&mut self) -> PResult<Paren> {
         self.expect_tok(Tok::LParen)?;
         if self.at_query() {
@@ -622,7 +622,7 @@ impl<'a> Parser<'a> {
         self.paren_nested(start, inner)
     }
 
-    /// Behind the first expression or the query of inner parentheses that started at `start`.
+    /// After the first expression or the query of inner parentheses that started at `start`.
     fn paren_nested(&mut self, start: u32, inner: Paren) -> PResult<Paren> {
         let operand = match inner {
             Paren::Query(query) => {
@@ -719,7 +719,7 @@ impl<'a> Parser<'a> {
         self.column_name_from(first)
     }
 
-    /// The rest of a column name whose first part was taken.
+    /// The rest of a column name after its first part.
     pub(super) fn column_name_from(&mut self, first: Ident) -> PResult<ColumnName> {
         if !self.eat_tok(Tok::Dot) {
             return Ok(ColumnName { schema: None, table: None, name: first });
@@ -740,7 +740,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A column, or the name of a function whose `(` follows.
+    /// A column, or the name of a function followed by `(`.
     #[allow(clippy::type_complexity)]
     fn name_or_column(
         &mut self,

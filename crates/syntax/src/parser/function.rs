@@ -1,4 +1,4 @@
-//! Operands that start with a word: constants, CASE, and every function with a syntax of its own.
+//! Operands that start with a word: constants, CASE, and every function with special syntax.
 
 use super::{PResult, Parser};
 use crate::ast::*;
@@ -50,7 +50,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Words that are identifiers unless what follows makes them something else.
+    /// Words that are identifiers unless the next tokens give them another meaning.
     fn soft_word(&mut self, start: u32, kw: Kw) -> PResult<Expr> {
         let next = self.peek().kind;
         if next == Tok::Str {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// At `(` behind a function name.
+    /// At `(` after a function name.
     pub(super) fn generic_call(
         &mut self,
         start: u32,
@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
             && token.kind == Tok::Word
             && token.kw == Kw::NO_WORD
             && Kw::find(self.text_of(token)).is_function();
-        // Only names that are no words may be loadable functions, whose arguments have names.
+        // Only a name that is not a keyword may be a loadable function, whose arguments have names.
         let named = schema.is_none() && token.kw == Kw::NO_WORD;
         let (least, most) = arity_of(token.kw);
         let (args, arg_names) = self.call_args(named, least, most)?;

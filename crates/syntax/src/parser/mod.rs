@@ -30,7 +30,7 @@ pub(crate) use function::is_charset;
 /// Result of every grammar function. The error is boxed: it is rare, and results must stay small.
 pub(crate) type PResult<T> = Result<T, Box<ParseError>>;
 
-/// Where the parser is; a copy is a place to come back to.
+/// The parser's position; a copy is a place to return to.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     lexer: Lexer<'a>,
@@ -63,7 +63,7 @@ pub(crate) struct Parser<'a> {
     early_into: Option<crate::ast::Into>,
     /// Inside the body of a stored program.
     in_program: bool,
-    /// What names mean in the stored program that is being read.
+    /// The names in scope in the stored program that is being read.
     program: Option<Box<program_scope::ProgramScope>>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The token behind the current one.
+    /// The token after the current one.
     fn peek(&mut self) -> Token {
         if self.cur.ahead_len == 0 {
             self.cur.ahead[0] = self.cur.lexer.next_token();
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
         self.cur.ahead[0]
     }
 
-    /// The token behind [`Self::peek`].
+    /// The token after [`Self::peek`].
     fn peek2(&mut self) -> Token {
         self.peek();
         if self.cur.ahead_len == 1 {
@@ -334,7 +334,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Runs `inner` as a sibling of what was parsed so far on this level.
+    /// Runs `inner` as a sibling of the nodes parsed so far on this level.
     #[inline]
     fn side<T>(&mut self, inner: impl FnOnce(&mut Self) -> PResult<T>) -> PResult<T> {
         let outer = std::mem::take(&mut self.height);
@@ -454,7 +454,7 @@ impl<'a> Parser<'a> {
         self.ident_or_text()
     }
 
-    /// The name behind `@` of a user-variable token.
+    /// The name after `@` of a user-variable token.
     fn user_var(&mut self) -> PResult<Ident> {
         if !matches!(self.tok(), Tok::UserVar | Tok::At) {
             return self.fail();
@@ -492,7 +492,7 @@ impl<'a> Parser<'a> {
             let host = self.user_var()?;
             return Ok(Some(host.text.to_ascii_lowercase().into()));
         }
-        // A host name must stand directly behind its `@`; nothing there is an empty one.
+        // A host name must directly follow its `@`; if it is missing, the host is empty.
         if self.eat_tok(Tok::At) {
             return Ok(Some(Box::default()));
         }
@@ -626,7 +626,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How much stack parsing may take: unoptimised builds have frames several times as large as what
+/// The stack that parsing may use: unoptimised builds have frames several times as large as those that
 /// the limit of depth was chosen for.
 const STACK_BUDGET: usize = 1 << 20;
 

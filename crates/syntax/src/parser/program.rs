@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
         }
         let options = self.routine_options(true)?;
         if self.program.is_some() {
-            // One in another: its own body is read for what it is, and refused afterwards.
+            // A program inside another: its own body is parsed, and refused afterwards.
             self.program = None;
         }
         self.begin_program(Some(kind), &params)?;

@@ -1,4 +1,4 @@
-//! What the names of a stored program mean while it is read: variables, conditions, cursors and labels are known by their blocks,
+//! The names of a stored program while it is read: variables, conditions, cursors and labels are known by their blocks,
 //! so that every use is a number (or an error) when the text is understood.
 
 use super::{PResult, Parser, near};
@@ -29,14 +29,14 @@ pub(super) struct ProgramScope {
     first_label: usize,
     variables: u32,
     cursors: u32,
-    /// Variables that hold no integers.
+    /// Variables that are not integers.
     not_integers: Vec<u32>,
     kind: Option<ProgramKind>,
     returns: bool,
     row_columns: Vec<RowColumn>,
 }
 
-/// What a program is, as far as it decides what the program may do.
+/// The kind of a program, which decides the statements that it may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgramKind {
     Procedure,
@@ -120,7 +120,7 @@ impl Parser<'_> {
         (is_row && matches!(scope.kind, Some(ProgramKind::Trigger { .. }))).then_some(is_new)
     }
 
-    /// The variable that stands for `OLD.name` or `NEW.name`.
+    /// The variable for `OLD.name` or `NEW.name`.
     pub(super) fn row_column(
         &mut self,
         is_new: bool,
@@ -203,7 +203,7 @@ impl Parser<'_> {
         Some(slot)
     }
 
-    /// What type some variables have.
+    /// Notes the type of `count` variables from `first` on.
     pub(super) fn note_type(&mut self, first: u32, count: u32, ty: &DataType) {
         use TypeName::*;
         if !matches!(ty.name, TinyInt | SmallInt | MediumInt | Int | BigInt | Bool) {
@@ -348,7 +348,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What a condition's name stands for.
+    /// The condition that a name refers to.
     pub(super) fn used_condition(&mut self, name: Ident) -> PResult<ConditionValue> {
         let Some(scope) = self.program.as_deref() else { return Ok(ConditionValue::Name(name)) };
         let known = scope.blocks.iter().rev().find_map(|names| find(&names.conditions, &name.text));
@@ -358,7 +358,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The variable that a name in an expression stands for.
+    /// The variable that a name in an expression refers to.
     #[inline]
     pub(super) fn local_variable(&self, name: &str) -> Option<u32> {
         self.program.as_deref()?.variable(name)

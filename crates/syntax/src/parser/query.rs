@@ -1,4 +1,4 @@
-//! Queries: WITH, SELECT, VALUES, TABLE, set operations and the clauses behind them.
+//! Queries: WITH, SELECT, VALUES, TABLE, set operations and the clauses after them.
 
 use super::{PResult, Parser};
 use crate::ast::*;
@@ -15,7 +15,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Goes on behind `(query)`.
+    /// Continues after `(query)`.
     pub(super) fn query_from_paren(
         &mut self,
         start: u32,
@@ -24,7 +24,7 @@ impl<'a> Parser<'a> {
         self.query_rest(start, None, Some(first))
     }
 
-    /// Can what follows `(query)` be the rest of a query?
+    /// Whether the token after `(query)` can be the rest of a query.
     pub(super) fn at_query_tail(&self) -> bool {
         matches!(
             self.kw(),
@@ -53,7 +53,7 @@ impl<'a> Parser<'a> {
         Ok(Some(With { recursive, ctes }))
     }
 
-    /// Behind WITH: a query with its set operations and tail clauses.
+    /// After WITH: a query with its set operations and tail clauses.
     pub(super) fn query_rest(
         &mut self,
         start: u32,
@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
             && locking.is_empty()
             && into.is_none();
         if let (true, SetExpr::Query(_)) = (bare, &body) {
-            // Parentheses around a whole query say nothing.
+            // Parentheses around a whole query have no meaning.
             if let SetExpr::Query(inner) = body {
                 return Ok(inner);
             }
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `SQL_CACHE` of old drivers, which says nothing here. It is no keyword: where the word can be a column, it is one.
+    /// `SQL_CACHE` of old drivers, which has no effect here. It is not a keyword: where the word can be a column, it is one.
     fn at_sql_cache(&mut self) -> bool {
         let word = self.cur.tok;
         if word.kind != Tok::Word || !self.text_of(word).eq_ignore_ascii_case(b"SQL_CACHE") {
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         }
         match self.peek().kind {
             Tok::Word => !ends_item_or_goes_on(self.peek_kw()),
-            // Quoted names and texts could be aliases, `*` a multiplication: seldom, and never in what old drivers send.
+            // Quoted names and texts could be aliases, `*` a multiplication: rare, and never in statements of old drivers.
             Tok::Star | Tok::LParen | Tok::Param | Tok::Quoted | Tok::Str | Tok::Int => true,
             Tok::Decimal | Tok::Float | Tok::HexNum | Tok::HexStr | Tok::UserVar | Tok::AtAt => {
                 true
@@ -519,7 +519,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Words that stand behind a select item or between its operands.
+/// Words that follow a select item or separate its operands.
 fn ends_item_or_goes_on(word: Kw) -> bool {
     const WORDS: &[Kw] = &[
         Kw::AS,

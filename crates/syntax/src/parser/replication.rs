@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Behind START.
+    /// After START.
     pub(super) fn start_replication(&mut self) -> PResult<Statement> {
         if self.eat(Kw::GROUP_REPLICATION) {
             let mut options = Vec::new();

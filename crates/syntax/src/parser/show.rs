@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
         Ok(Some(self.ident_or_text()?.text))
     }
 
-    /// What is shown, and whether LIKE and WHERE may follow.
+    /// The kind of SHOW, and whether LIKE and WHERE may follow.
     fn show_kind(&mut self) -> PResult<(ShowKind, bool)> {
         let full = self.at(Kw::FULL);
         let extended = self.at(Kw::EXTENDED);
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Behind the first word of a SHOW without LIKE and WHERE.
+    /// After the first word of a SHOW without LIKE and WHERE.
     fn show_plain(&mut self, kw: Kw) -> PResult<ShowKind> {
         Ok(match kw {
             Kw::BINARY => {

@@ -275,7 +275,7 @@ impl<'a> Parser<'a> {
     }
 
     fn xid_part(&mut self) -> PResult<Box<[u8]>> {
-        /// Of the X/Open specification: either part of a branch's name.
+        /// Limit of the X/Open specification: either part of a branch's name.
         const BYTES_MAX: usize = 64;
         let part = self.bytes_or_hex()?;
         if part.len() > BYTES_MAX { self.fail() } else { Ok(part) }
@@ -307,7 +307,7 @@ impl<'a> Parser<'a> {
         Ok(PrepareSource::UserVar(self.user_var()?))
     }
 
-    /// Behind EXECUTE.
+    /// After EXECUTE.
     fn execute(&mut self) -> PResult<Statement> {
         if self.at(Kw::IMMEDIATE) && self.peek().kind != Tok::Semi && self.peek().kind != Tok::Eof {
             self.bump();

@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         } else if self.eat(Kw::USING) {
             JoinCondition::Using(self.paren_idents()?)
         } else if matches!(kind, JoinKind::Inner | JoinKind::Straight) {
-            // Without a condition of its own it joins the leftmost table of what follows.
+            // Without its own condition it joins the leftmost table of the rest.
             let (tree, inner) = self.join_leftmost(kind, left, spine, right, right_spine)?;
             return Ok((tree, inner));
         } else {
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
 
     fn derived(&mut self, lateral: bool, query: Query) -> PResult<TableFactor> {
         if !self.eat(Kw::AS) && !self.at_alias() {
-            // The reference notices the missing alias only where the text could go on without one.
+            // The reference notices the missing alias only where the text could continue without one.
             let goes_on = match self.tok() {
                 Tok::Eof | Tok::Semi | Tok::RParen | Tok::Comma | Tok::RBrace => true,
                 _ => {

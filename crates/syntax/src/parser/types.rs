@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         Ok(data_type)
     }
 
-    /// A type with COLLATE behind it: parameters, variables, JSON_TABLE columns.
+    /// A type followed by COLLATE: parameters, variables, JSON_TABLE columns.
     pub(super) fn data_type_collate(&mut self) -> PResult<DataType> {
         let start = self.start();
         let mut data_type = self.data_type()?;

@@ -57,7 +57,7 @@ type Wake = Box<dyn FnOnce() + Send>;
 
 /// Prepared SELECTs are numbered from here, others from 1; parameters are added.
 const FIRST_SELECT: u32 = 1000;
-/// Prepared changes are numbered from here when there is a log; parameters are added.
+/// Prepared changes are numbered from here when the server has a log; parameters are added.
 const FIRST_CHANGE: u32 = 2000;
 const BEGIN: u32 = 3000;
 const COMMIT: u32 = 3001;

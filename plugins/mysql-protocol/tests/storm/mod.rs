@@ -97,7 +97,7 @@ pub struct Cuts {
 /// How often an attacker moves.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Attackers: connections that say nothing, or a byte a second, and come back when they are cut.
+/// Attackers: connections that send nothing, or a byte a second, and reconnect when they are cut.
 pub struct HalfOpen {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Cuts>,

@@ -1,4 +1,4 @@
-//! Log-ins that failed, of accounts that are locked by them. Nothing of it outlives the server, as in the reference.
+//! Failed log-ins, for accounts that are locked by them. The counts are lost when the server stops, as in the reference.
 
 use catalog::{Account, AccountName, LockTime};
 use errors::{Error, ErrorCode, Result};
@@ -14,7 +14,7 @@ struct Failures {
     locked_micros: Option<i64>,
 }
 
-/// Failures of all accounts that have FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME; no others come in.
+/// Failures of all accounts that have FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME; other accounts are not entered.
 #[derive(Debug, Default)]
 pub struct FailedLogins(Mutex<HashMap<AccountName, Failures>>);
 
@@ -89,7 +89,7 @@ fn days_left(failures: &Failures, account: &Account, now_micros: i64) -> Option<
     }
 }
 
-/// As error 3955 says it.
+/// As the text of error 3955 needs it.
 const UNBOUNDED: &str = "unlimited";
 
 fn locked(account: &Account, host: &str, left: &str, count: u16) -> Error {

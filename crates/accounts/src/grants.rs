@@ -60,7 +60,7 @@ impl AccountStatement<'_> {
         Ok(edits.into())
     }
 
-    /// The right to hand a role on.
+    /// Requires the right to grant a role to others.
     fn require_role_admin(&self, accounts: &Accounts, role: &AccountName) -> Result<()> {
         let own = accounts.get(self.own).is_some_and(|account| {
             account.roles.iter().any(|grant| grant.role == *role && grant.admin)

@@ -11,7 +11,7 @@ use crate::owner::OwnerOrPassword;
 use crate::statement::AccountChange;
 use crate::usage::Usages;
 
-/// The method of accounts that name none.
+/// The method of accounts without an explicit one.
 pub const DEFAULT_METHOD: &str = "caching_sha2_password";
 /// The method that trusts the operating system's user; only over the UNIX socket.
 pub const SOCKET_METHOD: &str = "auth_socket";
@@ -138,7 +138,7 @@ impl Logins {
 /// How root logs in over loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootLogin {
-    /// As everybody does.
+    /// With its password, as all accounts.
     WithPassword,
     /// `--insecure-root`.
     WithoutPassword,
@@ -193,7 +193,7 @@ pub fn hash_password(registry: &Registry, method: &str, password: &str) -> Resul
     method.hash_password(password.as_bytes())
 }
 
-/// A stored secret made of random bytes: as slow to check as a real one, and nobody knows its password.
+/// A stored secret made of random bytes: as slow to check as a real one, and its password is unknown.
 fn decoy_secret(registry: &Registry) -> Vec<u8> {
     let mut noise = [0; 16];
     // Without entropy the decoy is a fixed one; it opens nothing because no account has it.

@@ -1,4 +1,4 @@
-//! The administrator's method: over the UNIX socket the owner of the data directory needs no password, everybody else does.
+//! The administrator's method: over the UNIX socket the owner of the data directory needs no password, all others do.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ struct Running {
 
 impl Exchange for Running {
     fn next(&mut self, packet: &[u8]) -> Result<AuthStep> {
-        // Only an answer without a password: one that was given is checked.
+        // Only a reply without a password: a given password is checked.
         let has_password = packet.iter().any(|byte| *byte != 0);
         if std::mem::take(&mut self.is_owner) && !has_password {
             return Ok(AuthStep::Accept);

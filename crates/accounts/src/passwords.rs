@@ -14,7 +14,7 @@ const FAILED_LOGINS_MAX: u64 = 32_767;
 /// Most days of PASSWORD EXPIRE INTERVAL.
 const LIFETIME_DAYS_MAX: u64 = 65_535;
 
-/// Takes over one PASSWORD option but EXPIRE, which goes by when the password is set.
+/// Applies one PASSWORD option except EXPIRE, which depends on when the password is set.
 ///
 /// # Errors
 /// 1525.
@@ -56,7 +56,7 @@ pub(crate) fn expires(options: &AccountOptions) -> bool {
     options.password.contains(&PasswordOption::Expire)
 }
 
-/// Whether the options make failed log-ins forgotten.
+/// Whether the options reset the count of failed log-ins.
 pub(crate) fn unlocks(options: &AccountOptions) -> bool {
     let counts = |option: &PasswordOption| {
         matches!(option, PasswordOption::FailedLoginAttempts(_) | PasswordOption::LockTime(_))
@@ -91,7 +91,7 @@ fn is_password(registry: &Registry, account: &Account, stored: &[u8], password: 
 }
 
 impl AccountStatement<'_> {
-    /// IDENTIFIED ..., DISCARD OLD PASSWORD: a password that was made is returned.
+    /// IDENTIFIED ..., DISCARD OLD PASSWORD: returns a generated password.
     pub(crate) fn apply_auth(
         &mut self,
         account: &mut Account,

@@ -59,7 +59,7 @@ impl AccountStatement<'_> {
         self.drop_accounts("DROP ROLE", if_exists, roles)
     }
 
-    /// Roles that a choice means for an account.
+    /// The roles that a SET ROLE choice selects for an account.
     pub(crate) fn chosen_roles(
         &self,
         account: &Account,

@@ -110,7 +110,7 @@ pub struct Account {
     pub default_roles: Vec<AccountName>,
     /// Accounts that it may act for (PROXY), and whether it may grant that to others. An empty name means any account.
     pub proxies: BTreeMap<AccountName, bool>,
-    /// COMMENT or ATTRIBUTE, a JSON text; empty for none.
+    /// COMMENT or ATTRIBUTE, a JSON text; empty without one.
     pub attribute: Box<str>,
     /// MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR, MAX_USER_CONNECTIONS.
     pub limits: [u64; 4],
@@ -118,7 +118,7 @@ pub struct Account {
     pub password_changed_micros: i64,
     /// Rules for its passwords.
     pub password_policy: PasswordPolicy,
-    /// The password before, kept by RETAIN CURRENT PASSWORD, as the method stored it; empty for none.
+    /// The previous password, kept by RETAIN CURRENT PASSWORD, as the method stored it; empty without one.
     pub second_secret: Vec<u8>,
     /// Passwords that a new one is compared with, newest first; the current one is the first, unless no policy needs them.
     pub earlier_passwords: Vec<EarlierPassword>,
@@ -227,7 +227,7 @@ impl Accounts {
             }
             let Some(account) = self.by_name.get(next) else { continue };
             effective.add(account);
-            // A role brings the roles granted to it; the account itself brings only the active ones.
+            // A role includes the roles granted to it; the account itself includes only the active ones.
             if next != name {
                 pending.extend(account.roles.iter().map(|grant| &grant.role));
             }

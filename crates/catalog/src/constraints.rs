@@ -30,7 +30,7 @@ impl ConstraintKind {
         format!("{table}_{}_{number}", self.word())
     }
 
-    /// The number in a name that the server made, or could have made, for a constraint of `table`.
+    /// The number in a name that the server generated, or could have generated, for a constraint of `table`.
     pub fn made_number(self, table: &str, name: &str) -> Option<u64> {
         let (head, number) = name.rsplit_once('_')?;
         let (owner, word) = head.rsplit_once('_')?;
@@ -67,7 +67,7 @@ impl Table {
         self.checks.sort_by_cached_key(|check| check.name.to_lowercase());
     }
 
-    /// Gives the table another name. Its foreign keys to itself follow, and the names of constraints that were made from the old one.
+    /// Renames the table. Its foreign keys to itself follow, and the names of constraints that were generated from the old name.
     pub fn rename(&mut self, schema: &Arc<str>, name: &Arc<str>) {
         let (old_schema, old_name) = (self.schema.clone(), self.name.clone());
         self.redirect_foreign_keys((&old_schema, &old_name), (schema, name));

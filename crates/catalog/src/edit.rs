@@ -71,7 +71,7 @@ fn check_event(known: Option<&Arc<Event>>, over: Option<&Arc<Event>>, name: &str
     }
 }
 
-/// Sets the histograms of columns by name. A column that no longer exists is left out.
+/// Sets the histograms of columns by name. A column that no longer exists is skipped.
 fn put_histograms(table: &mut Table, columns: &[(Arc<str>, Option<Arc<Histogram>>)]) {
     for (name, histogram) in columns {
         if let Some(at) = table.column(name) {
@@ -162,7 +162,7 @@ impl CatalogSnapshot {
         }
     }
 
-    /// Puts a changed copy of a table in its place. Does nothing when the table no longer exists.
+    /// Replaces a table by a changed copy. Does nothing when the table no longer exists.
     fn change_table(&mut self, id: TableId, change: impl FnOnce(&mut Table)) -> Result<()> {
         let Some(stored) = self.tables.get(&id) else { return Ok(()) };
         let mut changed = Table::clone(&stored.look());

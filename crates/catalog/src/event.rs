@@ -10,7 +10,7 @@ use crate::fields::{FieldWriter, damaged, object_fields};
 /// Whether an event runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventStatus {
-    /// When its time comes.
+    /// At its scheduled times.
     Enabled,
     /// Not until it is altered.
     Disabled,
@@ -74,7 +74,7 @@ pub struct Event {
     pub altered_micros: i64,
     /// When it ran last, microseconds since 1970 UTC.
     pub executed_micros: Option<i64>,
-    /// `character_set_client` of the session that made it.
+    /// `character_set_client` of the session that created it.
     pub charset_client: Arc<str>,
     /// `collation_connection` of that session.
     pub collation_connection: Arc<str>,

@@ -1,4 +1,4 @@
-//! How the values of a column are spread, as ANALYZE TABLE .. UPDATE HISTOGRAM found them. It belongs to the column and goes with it.
+//! The distribution of a column's values, as ANALYZE TABLE .. UPDATE HISTOGRAM found it. It belongs to the column and is dropped with it.
 //!
 //! Invariants: buckets are in the order of the column's collation or type, they do not overlap, and shares grow up to `1 - nulls`.
 

@@ -56,8 +56,8 @@ impl LockMode {
 pub struct MetadataSlot {
     owner: u64,
     held: Mutex<Vec<(TableId, Usage)>>,
-    /// A transaction's between two statements, or a prepared one's that nobody decides about now: a lock of all tables does not wait for
-    /// it, but it for that lock, before it writes or commits.
+    /// Whether its transaction is between two statements, or is a prepared one that no session decides now: a lock of all tables does
+    /// not wait for it; instead it waits for that lock before it writes or commits.
     rests: AtomicBool,
 }
 
@@ -70,7 +70,7 @@ impl MetadataSlot {
         })
     }
 
-    /// How many entries there are: a place for `release_to`.
+    /// The number of entries: a position for `release_to`.
     pub fn mark(&self) -> usize {
         self.held.lock().len()
     }
@@ -404,7 +404,7 @@ impl MetadataLocks {
         }
     }
 
-    /// Makes an own announcement exclusive and waits until nobody uses its table.
+    /// Makes this session's announcement exclusive and waits until no other session uses its table.
     fn upgrade(
         &self,
         owner: u64,
@@ -484,7 +484,7 @@ fn clash(
     excluding.map(|other| other.table)
 }
 
-/// Gives an own announcement another mode, and says whether it waits.
+/// Changes the mode of this session's announcement, and whether it waits.
 fn change(
     announcements: &mut [Announcement],
     owner: u64,
@@ -497,7 +497,7 @@ fn change(
 }
 
 impl MetadataGuard {
-    /// Lets others use the tables again; definitions stay as they are for everybody else.
+    /// Lets others use the tables again; no other session can change their definitions.
     pub fn downgrade(&mut self) {
         let mut announcements = self.locks.announcements.lock();
         for (table, mode) in &mut self.tables {

@@ -19,7 +19,7 @@ pub struct CatalogVersion(pub u64);
 pub struct Schema {
     /// Name as created; names compare case-sensitively (`lower_case_table_names=0`).
     pub name: Arc<str>,
-    /// Collation of tables that name none.
+    /// Collation of tables without a COLLATE clause.
     pub default_collation: CollationId,
     /// Tables, views and sequences share one name space.
     pub(crate) relations: SharedMap<Arc<str>, StoredRelation>,
@@ -69,11 +69,11 @@ pub struct Table {
     pub foreign_keys: Vec<ForeignKey>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
-    /// Collation of columns that name none.
+    /// Collation of columns without a COLLATE clause.
     pub collation: CollationId,
     /// COMMENT.
     pub comment: String,
-    /// Options kept only to be shown again: `(NAME, value)`.
+    /// Options kept only for SHOW: `(NAME, value)`.
     pub options: Vec<(String, String)>,
     /// PARTITION BY.
     pub partitioning: Option<Arc<crate::Partitioning>>,
@@ -106,7 +106,7 @@ pub struct Column {
     pub comment: String,
     /// CHARACTER SET or COLLATE was written, and is shown even where the table says the same.
     pub collation_written: bool,
-    /// How its values are spread, when ANALYZE TABLE was asked to look.
+    /// The distribution of its values, if ANALYZE TABLE has built a histogram.
     pub histogram: Option<Arc<crate::Histogram>>,
 }
 
@@ -124,7 +124,7 @@ pub struct Generated {
 /// DEFAULT of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnDefault {
-    /// None given and none implied: an INSERT must name the column.
+    /// No default given or implied: an INSERT must name the column.
     None,
     /// A constant, already converted to the column's type. NULL included.
     Constant(types::Value),
@@ -149,7 +149,7 @@ pub struct Index {
     pub visible: bool,
     /// COMMENT.
     pub comment: String,
-    /// Nobody asked for it but a foreign key: it goes when another index begins with its columns.
+    /// Created only for a foreign key: it is dropped when another index begins with its columns.
     pub for_foreign_key: bool,
     /// `USING BTREE` was written, and is shown.
     pub using_btree: bool,
@@ -166,7 +166,7 @@ pub struct IndexPart {
     pub descending: bool,
 }
 
-/// A FULLTEXT index. Its entries are the rows of an engine table of its own: a word's key, the locator of a row that has the word,
+/// A FULLTEXT index. Its entries are the rows of a separate engine table: a word's key, the locator of a row that has the word,
 /// and how often (`docs/format/fulltext.md`). They are written in the transaction that writes the row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FulltextIndex {
@@ -246,7 +246,7 @@ pub struct View {
     pub algorithm: Arc<str>,
     /// `LOCAL`, `CASCADED`, `NONE`.
     pub check_option: Arc<str>,
-    /// `character_set_client` of the session that made it.
+    /// `character_set_client` of the session that created it.
     pub charset_client: Arc<str>,
     /// `collation_connection` of that session.
     pub collation_connection: Arc<str>,

@@ -1,6 +1,6 @@
 //! How a table is partitioned: names and values as they are shown, and the router that finds a row's partition.
 //!
-//! Invariant: the numbers of RANGE partitions grow with their bounds; a number stays a partition's own while its rows are where they are.
+//! Invariant: the numbers of RANGE partitions grow with their bounds; a partition keeps its number as long as its rows are not moved.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct PartitionMethod {
     pub algorithm_one: bool,
     /// Canonical text of the expression, and whether it is unsigned; without it `columns` are compared.
     pub expression: Option<(Arc<str>, bool)>,
-    /// Columns; of KEY none for those of the primary key.
+    /// Columns; empty for a KEY by the primary key.
     pub columns: Vec<Arc<str>>,
 }
 
@@ -130,7 +130,7 @@ impl Partitioning {
         (0..self.partitions.len()).flat_map(|at| self.numbers_of(at)).collect()
     }
 
-    /// Numbers of the partition at a place: its subpartitions', or its own.
+    /// Numbers of the partition at a position: its subpartitions', or its own.
     pub fn numbers_of(&self, at: usize) -> std::ops::Range<u16> {
         let (count, number) = (self.subpartitions(), self.partitions[at].number);
         number * count..(number + 1) * count
@@ -168,7 +168,7 @@ impl Partitioning {
     /// The router. `type_of` knows the types of columns, `key` are the columns of a KEY that names none.
     ///
     /// # Errors
-    /// A column that is not there.
+    /// A column does not exist.
     pub fn router(&self, type_of: &dyn Fn(&str) -> Option<DataType>) -> Result<Router> {
         let (method, count) = (&self.method, self.partitions.len() as u16);
         let types: Vec<DataType> = match &method.expression {

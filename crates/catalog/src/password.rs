@@ -15,7 +15,7 @@ impl Default for LockTime {
     }
 }
 
-/// The PASSWORD options of an account; an absent one goes by the variable of its subject.
+/// The PASSWORD options of an account; an absent one is taken from the system variable.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PasswordPolicy {
     /// EXPIRE INTERVAL; 0 for NEVER.

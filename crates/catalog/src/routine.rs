@@ -8,7 +8,7 @@ use types::{CollationId, DataType};
 use crate::codec::{read_type, type_writer};
 use crate::fields::{FieldWriter, nested_fields, object_fields};
 
-/// The kinds of routine; each has names of its own.
+/// The kinds of routine; each has a separate namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RoutineKind {
     /// CALL runs it.
@@ -51,7 +51,7 @@ pub struct Routine {
     pub parameter_text: Arc<str>,
     /// The parameters understood.
     pub parameters: Vec<RoutineParameter>,
-    /// RETURNS of a function: as written, and understood.
+    /// RETURNS of a function: its text and its type.
     pub returns: Option<(Arc<str>, DataType)>,
     /// The body as written.
     pub body: Arc<str>,
@@ -71,7 +71,7 @@ pub struct Routine {
     pub created_micros: i64,
     /// Microseconds since 1970 UTC.
     pub altered_micros: i64,
-    /// `character_set_client` of the session that made it.
+    /// `character_set_client` of the session that created it.
     pub charset_client: Arc<str>,
     /// `collation_connection` of that session.
     pub collation_connection: Arc<str>,

@@ -41,7 +41,7 @@ impl<K, V> SharedMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
-    /// The chunk where a key is or belongs, and its place there.
+    /// The chunk that contains a key or where it belongs, and the position there.
     fn place<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,
@@ -64,7 +64,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         found.ok().map(|slot| &self.chunks[at][slot].1)
     }
 
-    /// Whether the key is there.
+    /// Whether the key exists.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -72,7 +72,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// Sets a key's value and returns the one before.
+    /// Sets a key's value and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (at, found) = self.place(&key);
         let Some(chunk) = self.chunks.get_mut(at) else {

@@ -168,7 +168,7 @@ impl CatalogSnapshot {
         self.read.count()
     }
 
-    /// How many tables stay read when nobody uses them.
+    /// The number of unused tables that stay decoded.
     pub fn set_read_limit(&self, tables: usize) {
         self.read.set_limit(tables);
     }
@@ -187,7 +187,7 @@ impl CatalogSnapshot {
         ids.iter().filter_map(|id| self.table_by_id(*id))
     }
 
-    /// Whether the constraints of a new table, or of one that takes the place of `replaced`, have names that no other table has.
+    /// Whether the constraints of a new table, or of one that replaces `replaced`, have names that no other table has.
     ///
     /// # Errors
     /// 1826, 3822.

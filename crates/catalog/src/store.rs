@@ -293,7 +293,7 @@ impl Catalog {
         rows.put(self, Kind::View, name, &codec::write_view(view))
     }
 
-    /// Draws an id, reserving a block in a transaction of its own when the last one is used up.
+    /// Allocates an id, reserving a block in a separate transaction when the last one is used up.
     fn draw_id(&self, writer: &mut Writer) -> Result<u64> {
         let id = self.next_id.load(Ordering::Relaxed);
         if id >= writer.reserved {
@@ -339,7 +339,7 @@ impl Rows<'_> {
         changed.unwrap_or_else(|| self.writer.rows.get(key).copied())
     }
 
-    /// Writes a named object over the one of this name, or in a row of its own.
+    /// Writes a named object over the one of this name, or in a new row.
     fn put(&mut self, catalog: &Catalog, kind: Kind, name: String, bytes: &[u8]) -> Result<()> {
         let key = (kind, name);
         if let Some(id) = self.id_of(&key) {

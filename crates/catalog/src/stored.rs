@@ -13,7 +13,7 @@ use sys::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{Table, codec};
 
-/// Tables that stay read until somebody sets another limit.
+/// The default number of tables that stay decoded.
 const TABLES_MAX: usize = 2000;
 
 /// See the file's head.
@@ -31,7 +31,7 @@ impl fmt::Debug for StoredTable {
 }
 
 impl StoredTable {
-    /// A table that was just made or changed.
+    /// A table that was just created or changed.
     pub(crate) fn new(table: &Arc<Table>) -> StoredTable {
         StoredTable {
             id: table.id,
@@ -100,7 +100,7 @@ impl ReadTables {
             return table;
         }
         let mut recent = self.recent.lock();
-        // Somebody else may have read it: all users shall have the same.
+        // Another thread may have decoded it: all users must have the same object.
         if let Some(table) = stored.present() {
             return table;
         }
@@ -151,7 +151,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));
         drop(read.get(&stored[1]));
         assert_eq!(read.count(), 2);
-        // The first has to go, but somebody has it: all others get the same.
+        // The first is evicted but still in use: all others get the same object.
         drop(read.get(&stored[2]));
         assert_eq!(read.count(), 2);
         assert!(Arc::ptr_eq(&held, &read.get(&stored[0])) && stored[0].is(&held));

@@ -14,7 +14,7 @@ pub enum TriggerEvent {
     Insert,
     /// A changed row.
     Update,
-    /// A row that goes.
+    /// A row is deleted.
     Delete,
 }
 
@@ -42,7 +42,7 @@ pub struct Trigger {
     pub event: TriggerEvent,
     /// BEFORE, else AFTER.
     pub before: bool,
-    /// Its place, from 1, among the table's triggers of the same event and time.
+    /// Its position, from 1, among the table's triggers of the same event and time.
     pub order: u64,
     /// The body as written.
     pub body: Arc<str>,
@@ -52,7 +52,7 @@ pub struct Trigger {
     pub sql_mode: u64,
     /// Microseconds since 1970 UTC.
     pub created_micros: i64,
-    /// `character_set_client` of the session that made it.
+    /// `character_set_client` of the session that created it.
     pub charset_client: Arc<str>,
     /// `collation_connection` of that session.
     pub collation_connection: Arc<str>,

@@ -13,7 +13,7 @@ const WARNING_STATE: [u8; 5] = *b"HY000";
 fn is_stored(declared: &Collation) -> bool {
     match declared.charset.name {
         "utf8mb4" | "binary" => true,
-        // Not in a collation that has only substitutes.
+        // Not with a collation that a substitute replaces.
         "utf8mb3" => declared.tailored || declared.is_bin(),
         _ => false,
     }

@@ -342,7 +342,7 @@ pub fn add_built_column(
     )
 }
 
-/// Keys, checks and references that a column definition brings.
+/// Keys, checks and references in a column definition.
 pub(crate) fn add_column_extras(
     ctx: &mut dyn Context,
     draft: &mut Draft,

@@ -16,7 +16,7 @@ pub trait Context {
     /// Decoded session variables.
     fn settings(&self) -> &Settings;
 
-    /// The value of a session variable; NULL for none of the name.
+    /// The value of a session variable; NULL when it does not exist.
     fn variable(&self, name: &str) -> Value;
 
     /// The names of engines.

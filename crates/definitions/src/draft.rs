@@ -1,4 +1,4 @@
-//! A table definition while a statement builds or changes it: names instead of positions, so that columns may come, go and move.
+//! A table definition while a statement builds or changes it: names instead of positions, so that columns may be added, dropped and moved.
 //! `finish` resolves the names and checks the whole.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct DraftPart {
 /// An index of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftIndex {
-    /// `None`: to be made from its first column.
+    /// `None`: to be generated from its first column.
     pub name: Option<Arc<str>>,
     /// The primary key.
     pub primary: bool,
@@ -49,7 +49,7 @@ pub struct DraftIndex {
     pub comment: String,
     /// Id in the table before ALTER TABLE.
     pub origin: Option<IndexId>,
-    /// Nobody asked for it but a foreign key.
+    /// Created only for a foreign key.
     pub for_foreign_key: bool,
     /// `USING BTREE` was written.
     pub using_btree: bool,
@@ -62,7 +62,7 @@ pub struct DraftIndex {
 /// A foreign key of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftForeignKey {
-    /// `None`: to be made.
+    /// `None`: to be generated.
     pub name: Option<Arc<str>>,
     /// Own columns.
     pub columns: Vec<Arc<str>>,
@@ -91,17 +91,17 @@ pub struct Draft {
     pub foreign_keys: Vec<DraftForeignKey>,
     /// Checks with the names that they were given.
     pub checks: Vec<(Option<Arc<str>>, Check)>,
-    /// The collation that columns get that name none.
+    /// The collation of columns without a COLLATE clause.
     pub collation: CollationId,
     /// The declared collation: it differs from the stored one where that is a substitute.
     pub declared_collation: CollationId,
     /// Comment.
     pub comment: String,
-    /// Options that are kept to be shown: name and value.
+    /// Options kept only for SHOW: name and value.
     pub options: Vec<(String, String)>,
     /// AUTO_INCREMENT.
     pub auto_increment: Option<u64>,
-    /// When the table was made, microseconds since 1970 UTC.
+    /// When the table was created, microseconds since 1970 UTC.
     pub created_micros: i64,
     /// PARTITION BY. Its hidden column is not in `columns`.
     pub partitioning: Option<Partitioning>,

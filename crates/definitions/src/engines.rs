@@ -27,9 +27,9 @@ const MEANS_DEFAULT_WITH_WARNING: &[&str] = &[
 /// Meaning of an ENGINE clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// The default engine, asked for by a name that everybody takes for it.
+    /// The default engine, by one of its usual names.
     Default,
-    /// The default engine in the place of another.
+    /// The default engine in place of another.
     Substituted,
 }
 

@@ -148,7 +148,7 @@ fn stored_text() -> unparse::PrintOptions<'static> {
     }
 }
 
-/// 1054 names the place where the column was looked for.
+/// Error 1054 names the clause where the column was searched.
 pub(crate) fn in_place(error: &Error, place: &str) -> Error {
     let mut message = error.message().to_owned();
     if error.code() == ErrorCode::BAD_FIELD_ERROR {

@@ -176,7 +176,7 @@ impl Draft {
         Ok(())
     }
 
-    /// An index that was added for a foreign key goes where another begins with its columns; of two alike the later stays.
+    /// An index that was added for a foreign key is dropped where another begins with its columns; of two equal ones the later stays.
     fn drop_covered_indexes(&mut self) {
         let covers = |other: &DraftIndex, index: &DraftIndex| {
             let columns = other.parts.iter().zip(&index.parts);
@@ -206,7 +206,7 @@ impl Draft {
         if self.indexes.len() > INDEXES_MAX {
             bail!(TOO_MANY_KEYS, INDEXES_MAX);
         }
-        // Names are made as indexes come: one that was made is in the way of one that is given later.
+        // Names are generated in the order of the indexes: a generated name conflicts with one that is given later.
         let mut taken: HashSet<String> = HashSet::new();
         for position in 0..self.indexes.len() {
             let index = &self.indexes[position];
@@ -260,7 +260,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Names of checks and foreign keys that have none: `t_chk_1`, `t_ibfk_1`. ALTER TABLE counts on from those of the table before.
+    /// Names of checks and foreign keys without a name: `t_chk_1`, `t_ibfk_1`. ALTER TABLE continues the old table's numbers.
     pub(crate) fn name_constraints(&mut self, before: Option<&Table>) -> Result<()> {
         let first = |kind| before.map_or(1, |table| table.next_made_number(kind));
         let (first_check, first_key) =
@@ -336,7 +336,7 @@ impl Draft {
         Ok(indexes)
     }
 
-    /// FULLTEXT indexes. One that is new gets the table of its entries when the table itself is made.
+    /// FULLTEXT indexes. A new one gets the table of its entries when the table itself is created.
     fn resolve_fulltext(&self) -> Result<Vec<FulltextIndex>> {
         let mut indexes = Vec::new();
         for draft in self.indexes.iter().filter(|draft| draft.fulltext) {
@@ -399,7 +399,7 @@ impl Draft {
         Ok(columns)
     }
 
-    /// New indexes of `made` that repeat another one: its parts, and unique as it is.
+    /// New indexes of `made` that duplicate another one: same parts, same uniqueness.
     pub(crate) fn repeated_indexes(made: &Table, before: Option<&Table>) -> Vec<Arc<str>> {
         let is_new = |index: &Index| {
             !before.is_some_and(|table| table.indexes.iter().any(|known| known.id == index.id))
@@ -538,7 +538,7 @@ impl Draft {
         for draft in &self.columns {
             let column = &draft.column;
             let Some(place) = column.stored else { continue };
-            // A default that an earlier instant ADD COLUMN promised to old rows stays theirs.
+            // Old rows keep the default that an earlier instant ADD COLUMN gave them.
             let promised = draft
                 .origin
                 .and_then(|origin| before?.columns.get(origin)?.stored)

@@ -103,12 +103,12 @@ fn refers(key: &ForeignKey, table: &Table) -> bool {
     key.referenced_schema == table.schema && key.referenced_table == table.name
 }
 
-/// Whether values of one type may not fit another that foreign keys take for the same.
+/// Whether values of one type may not fit another that foreign keys treat as the same.
 fn loses(before: &DataType, after: &DataType) -> bool {
     before.is_string() && (before.kind != after.kind || after.length < before.length)
 }
 
-/// The types on both sides of a key that stays. Without checks only texts may differ.
+/// Checks the types on both sides of a kept key. Without foreign_key_checks only texts may differ.
 fn check_types(table: &Table, key: &ForeignKey, parent: &Table, enforce: bool) -> Result<()> {
     for (own, other) in key.columns.iter().zip(&key.referenced_columns) {
         let own = &table.columns[*own];
@@ -163,7 +163,7 @@ fn check_as_parent(
     }
 }
 
-/// An index that `serves` columns of the old table, where none serves them in the new one.
+/// An index that `serves` columns of the old table, where no index serves them in the new one.
 fn lost_index<'a>(
     serves: fn(&Index, &[usize]) -> bool,
     (old, before): (&'a Table, &[usize]),

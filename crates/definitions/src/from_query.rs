@@ -157,7 +157,7 @@ fn fit_integer(ty: &mut DataType) {
     };
 }
 
-/// A string that was made gets a TEXT or BLOB beyond `VARCHAR_MADE_MAX` characters.
+/// A computed string becomes a TEXT or BLOB beyond `VARCHAR_MADE_MAX` characters.
 fn fit_string(ty: &mut DataType, meta: &ColumnMeta) {
     let char_bytes =
         u32::from(charset::collation_or_binary(ty.collation).charset.max_length.max(1));
@@ -185,7 +185,7 @@ fn fit_string(ty: &mut DataType, meta: &ColumnMeta) {
     };
 }
 
-/// Whether a long string is made of many values, like that of GROUP_CONCAT.
+/// Whether a long string is built from many values, like that of GROUP_CONCAT.
 fn is_aggregated(ty: &DataType) -> bool {
     matches!(ty.kind, TypeKind::LongText | TypeKind::LongBlob) && ty.length < u32::MAX
 }

@@ -74,7 +74,7 @@ fn add_index(ctx: &mut dyn Context, draft: &mut Draft, definition: &IndexDef) ->
     };
     for (position, part) in definition.parts.iter().enumerate() {
         let (column, prefix_length) = match &part.kind {
-            // Whole texts have words, whatever length is written.
+            // Words are taken from whole texts, whatever prefix length is given.
             KeyPartKind::Column { name, length } => {
                 (Arc::from(&*name.text), length.filter(|_| !fulltext))
             }

@@ -1,4 +1,4 @@
-//! Table options: those that mean something, those that are kept to be shown, those that are ignored with a warning.
+//! Table options: those with an effect, those kept only for SHOW, those ignored with a warning.
 
 use errors::{Error, ErrorCode, Result, bail};
 use syntax::ast::{Ident, NumberOption, TableOption};
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::engines::note_engine;
 
-/// Applies options to a draft, in order. Returns the collation that the options ask for, when they do.
+/// Applies options to a draft, in order. Returns the collation that the options specify, if any.
 pub fn apply_table_options<'o>(
     ctx: &mut dyn Context,
     draft: &mut Draft,
@@ -39,7 +39,7 @@ pub fn apply_table_options<'o>(
     Ok(())
 }
 
-/// The collation of a schema's tables that name none.
+/// The collation of a schema's tables without a COLLATE clause.
 pub(crate) fn schema_collation(ctx: &dyn Context, schema: &str) -> CollationId {
     let catalog = ctx.catalog();
     let known = catalog.schema(schema).map(|schema| schema.default_collation);
@@ -95,7 +95,7 @@ fn apply_option(ctx: &mut dyn Context, draft: &mut Draft, option: &TableOption) 
     Ok(())
 }
 
-/// Remembers an option in the order of first mention; `None` forgets it.
+/// Stores an option in the order of first mention; `None` removes it.
 fn keep(draft: &mut Draft, name: &str, value: Option<String>) {
     draft.options.retain(|(known, _)| known != name);
     if let Some(value) = value {
@@ -142,7 +142,7 @@ fn option_name(option: &TableOption) -> String {
     }
 }
 
-/// The collation that text is stored in when CHARACTER SET and COLLATE ask for one.
+/// The collation that text is stored in for a given CHARACTER SET and COLLATE.
 ///
 /// # Errors
 /// 1115, 1273, 1253.
@@ -154,7 +154,7 @@ pub fn choose_collation(
     declared_collation(charset, collation, default).map(stored)
 }
 
-/// The collation that CHARACTER SET and COLLATE together ask for.
+/// The collation that CHARACTER SET and COLLATE together specify.
 fn declared_collation(
     charset: Option<&str>,
     collation: Option<&str>,

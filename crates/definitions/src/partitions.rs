@@ -108,7 +108,7 @@ pub fn build_partitioning(
     Ok(partitioning)
 }
 
-/// 1054 for columns that are qualified with another table's name. ALTER TABLE does not ask, as the reference does not.
+/// 1054 for columns that are qualified with another table's name. ALTER TABLE does not check this, as in the reference.
 pub fn check_partition_qualifiers(
     ctx: &dyn Context,
     draft: &Draft,
@@ -200,7 +200,7 @@ fn partition_expression(
     Ok((text, ty.unsigned))
 }
 
-/// One partition with its values; subpartitions as far as they are written.
+/// One partition with its values; subpartitions as far as they are listed.
 pub(crate) fn build_partition(
     ctx: &mut dyn Context,
     draft: &Draft,
@@ -721,7 +721,7 @@ fn type_of(draft: &Draft, name: &str) -> Option<DataType> {
     draft.column(name).map(|at| draft.columns[at].column.ty.clone())
 }
 
-/// The same with the columns of the primary key, or of the first unique one without NULL, where KEY names none; 1488.
+/// The same with the columns of the primary key, or of the first unique one without NULL, where KEY lists none; 1488.
 fn resolved(draft: &Draft, partitioning: &Partitioning) -> Result<Partitioning> {
     let mut resolved = partitioning.clone();
     let methods = [Some(&mut resolved.method), resolved.sub.as_mut()];

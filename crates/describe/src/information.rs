@@ -21,7 +21,7 @@ pub struct Information<'a> {
     pub values: Arc<SessionValues>,
     /// The privileges of the account.
     pub privileges: &'a EffectivePrivileges,
-    /// Conditions of the statement before.
+    /// Conditions of the previous statement.
     pub diagnostics: &'a Diagnostics,
     /// The current schema.
     pub database: Option<Arc<str>>,
@@ -43,7 +43,7 @@ impl Information<'_> {
         self.server.zone(&name).unwrap_or_else(|| Arc::new(types::FixedOffset::utc()))
     }
 
-    /// How the session wants to see definitions.
+    /// The session's style for definitions.
     pub(crate) fn style(&self) -> Style {
         let value = |name: &str| {
             let id = self.server.globals().definitions.find(name)?;

@@ -8,7 +8,7 @@ use definitions::{
     SHOWN_ENGINE, is_hidden, literal, needs_quotes, partitioning_text, quote, type_text,
 };
 
-/// How a session wants to see definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
+/// A session's style for definitions: ANSI_QUOTES, ANSI and sql_quote_show_create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     /// Names are in double quotes.

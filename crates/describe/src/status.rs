@@ -31,7 +31,7 @@ impl StatusInformation for Information<'_> {
         globals
             .definitions
             .iter()
-            // The old names are answered by @@ only, as they are gone from the reference's list.
+            // The old names can be read by @@ only, as the reference's list no longer has them.
             .filter(|(_, definition)| !definition.name.starts_with("tx_"))
             .map(view)
             .collect()
@@ -110,7 +110,7 @@ impl Information<'_> {
         };
         for (name, bytes) in [("Bytes_received", traffic.0), ("Bytes_sent", traffic.1)] {
             match counters.iter_mut().find(|(known, _)| *known == name) {
-                // Of connections that are gone.
+                // Of connections that have ended.
                 Some((_, count)) if scope == StatusScope::Global => *count += bytes,
                 Some((_, count)) => *count = bytes,
                 None => counters.push((name, bytes)),

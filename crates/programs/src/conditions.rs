@@ -17,7 +17,7 @@ fn exactness(value: &ConditionValue, condition: &Condition) -> Option<u32> {
         ConditionValue::NotFound => (class == b"02", 2),
         ConditionValue::SqlWarning => (class == b"01" || !is_error, 1),
         ConditionValue::SqlException => (is_error && !matches!(class, b"00" | b"01" | b"02"), 1),
-        // Names have been resolved when the program was parsed.
+        // Names were resolved when the program was parsed.
         ConditionValue::Name(_) => (false, 0),
     };
     matches.then_some(exact)

@@ -65,16 +65,16 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Call before a separate statement of the transaction.
     fn begin_scope(&mut self);
 
-    /// After it did its work: commits unless a transaction is open.
+    /// Call after it succeeded: commits unless a transaction is open.
     ///
     /// # Errors
     /// The commit fails.
     fn finish_scope(&mut self) -> Result<()>;
 
-    /// After it failed: it is undone.
+    /// Call after it failed: rolls it back.
     fn abort_scope(&mut self, error: &Error);
 
-    /// The time that the next statement goes by is now; in a function it stays that of the calling statement.
+    /// Sets the next statement's time to now; in a function it stays that of the calling statement.
     fn move_time(&mut self);
 
     /// Before a statement of a program: conditions, counts and the time are the statement's own.
@@ -132,7 +132,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Whether a plan may be used again.
     fn may_keep(&self, plan: &Self::Plan) -> bool;
 
-    /// Locks the tables of a kept plan; false when it is out of date, or may not be used now.
+    /// Locks the tables of a cached plan; false when it is out of date, or may not be used now.
     ///
     /// # Errors
     /// Missing privileges, waiting too long.
@@ -159,7 +159,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Sets the result of ROW_COUNT().
     fn set_row_count(&mut self, count: i64);
 
-    /// Goes into a program's schema and SQL mode, and into the hands of its definer.
+    /// Switches to a program's schema and SQL mode, and to the privileges of its definer.
     ///
     /// # Errors
     /// 1449.
@@ -189,7 +189,7 @@ pub trait ProgramHost: PrivilegeChecks {
     /// Sends an OK.
     ///
     /// # Errors
-    /// The client is gone.
+    /// The client has disconnected.
     fn send_ok(&mut self, sink: &mut dyn ResultSink, ok: OkInfo) -> Result<()>;
 
     /// Computes the value of an expression that is part of a statement.
@@ -205,7 +205,7 @@ pub trait ProgramHost: PrivilegeChecks {
 /// The settings of the creating session that a new program keeps.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The time that the statement goes by, microseconds since 1970 UTC.
+    /// The statement's time, microseconds since 1970 UTC.
     pub now_micros: i64,
     /// `character_set_client`.
     pub charset_client: Arc<str>,
@@ -233,7 +233,7 @@ pub trait DefinitionHost: ProgramHost {
     /// 1146, 1347 for a view.
     fn find_table(&self, schema: &str, name: &str) -> Result<Arc<Table>>;
 
-    /// Waits until nobody else uses the tables, and keeps others out.
+    /// Waits until no other session uses the tables, and excludes others.
     ///
     /// # Errors
     /// 1205, 1213.
@@ -251,9 +251,9 @@ pub trait DefinitionHost: ProgramHost {
     /// The zone in which an event's times are understood.
     fn event_zone(&self, event: &Event) -> Arc<dyn ZoneRules>;
 
-    /// Commits changes of definitions and says so.
+    /// Commits changes of definitions and sends OK.
     ///
     /// # Errors
-    /// They cannot be made, or not be written.
+    /// They are refused, or cannot be written.
     fn commit(&mut self, edits: &[Edit], sink: &mut dyn ResultSink) -> Result<()>;
 }

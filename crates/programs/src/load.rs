@@ -33,7 +33,7 @@ pub enum Made {
 #[derive(Debug)]
 pub(crate) struct RowSlot {
     pub(crate) is_new: bool,
-    /// Its place in the row: stored columns first, then those that are computed when read.
+    /// Its position in the row: stored columns first, then those that are computed when read.
     pub(crate) position: usize,
     /// The variable.
     pub(crate) slot: usize,
@@ -291,7 +291,7 @@ fn parse_program(source: &[u8], mode: SqlMode) -> Result<Statement> {
     parsed.map(|(statement, _)| statement).map_err(|error| parse_error(&error))
 }
 
-/// The column that a trigger names, and its place in the row.
+/// The column that a trigger names, and its position in the row.
 fn row_column<'t>(
     table: &'t Table,
     named: &ast::RowColumn,

@@ -111,7 +111,7 @@ pub fn create_routine<H: DefinitionHost + ?Sized>(
 /// The definer of a new program.
 ///
 /// # Errors
-/// 1227 when it is somebody else and the account may not name others.
+/// 1227 when it is another account and this one may not name others.
 pub(crate) fn definer_text<H: DefinitionHost + ?Sized>(
     host: &mut H,
     written: Option<&ast::UserName>,

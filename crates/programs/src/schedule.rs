@@ -1,4 +1,4 @@
-//! When events run: intervals as they are written and shown, and the next run of a schedule.
+//! When events run: parsing and display of intervals, and the next run of a schedule.
 
 use catalog::{Event, EventSchedule, EventStep};
 use errors::{Result, err};

@@ -1,6 +1,6 @@
-//! The event scheduler: one thread that waits for the next event and gives each that is due a thread and a session of its own.
+//! The event scheduler: one thread that waits for the next event and gives each due event its own thread and session.
 //!
-//! A run is written to the dictionary before it begins, so that a crash cannot run an event twice. Runs that were missed while the server
+//! A run is written to the dictionary before it begins, so that a crash cannot run an event twice. Runs missed while the server
 //! was down or the scheduler off are not made up for, except an event that was to run once.
 
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl Scheduling {
                 Some(at) if at > now => Some(at),
                 Some(_) => self.begin_event(event, &*zone, since, now),
                 None => {
-                    // Its last run was before it could be written that it was the last.
+                    // Its last run took place before it could be recorded as the last.
                     let _ = self.finish_event(event, event.executed_micros, true);
                     None
                 }

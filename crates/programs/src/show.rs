@@ -112,7 +112,7 @@ pub fn routine_view(routine: &Routine, full: bool) -> RoutineView {
     }
 }
 
-/// The columns of SHOW CREATE for a program: its name under `title`, its text under `create`, and how it was made.
+/// The columns of SHOW CREATE for a program: its name under `title`, its text under `create`, and the settings of its creation.
 pub(crate) fn create_columns(title: &str, create: &str) -> [ColumnMeta; 6] {
     let text = |length| DataType::varchar(length, CollationId::UTF8MB4_0900_AI_CI);
     let column =

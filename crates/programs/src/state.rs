@@ -106,7 +106,7 @@ impl<P, C> ProgramState<P, C> {
     }
 }
 
-/// The plan kept for a statement or an expression of the running program, when it still holds, with its tables locked.
+/// The plan kept for a statement or an expression of the running program, if it is still valid, with its tables locked.
 ///
 /// # Errors
 /// Missing privileges, waiting too long for a table.

@@ -288,7 +288,7 @@ pub fn show_create_trigger<H: DefinitionHost + ?Sized>(
     send_row(host, sink, &columns, &row)
 }
 
-/// Rounds a time of creation to hundredths of a second, as it is shown.
+/// Truncates a time of creation to hundredths of a second, as it is shown.
 fn hundredths(micros: i64) -> i64 {
     micros - micros.rem_euclid(10_000)
 }

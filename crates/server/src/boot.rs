@@ -123,7 +123,7 @@ fn serve(options: &Options, directory: &DataDirectory) -> BootResult<()> {
     for engine in engines.all() {
         engine.shutdown().map_err(|error| format!("engine {}: {error:?}", engine.name()))?;
     }
-    // Somebody else may have removed it.
+    // Another process may have removed it.
     let _ = files::remove(&options.pid_file);
     info!("stopped");
     Ok(())
@@ -147,7 +147,7 @@ fn open_engines(
     state: &Arc<RecoveryState>,
     stop: &Stop,
 ) -> BootResult<Option<Opened>> {
-    /// A start without much to recover is over by then. Until then connections are refused, which every client takes for a server
+    /// A start without much to recover has finished by then. Until then connections are refused, which every client understands as a server
     /// that is not up yet; a session that is accepted earlier has to connect again.
     const SHORT_START: Duration = Duration::from_secs(2);
     const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -201,7 +201,7 @@ fn open_engines(
     }
 }
 
-/// A random unusable password: nobody is told it.
+/// A random unusable password: it is not shown to anyone.
 fn unusable_password() -> BootResult<String> {
     let mut noise = [0; 16];
     sys::entropy::fill(&mut noise)?;

@@ -1,4 +1,4 @@
-//! The data directory: made private, locked against a second server, with the files that a start leaves in it.
+//! The data directory: created private, locked against a second server, with the files that a start creates in it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use sys::process::LockFile;
 
 const DIRECTORY_MODE: u32 = 0o700;
 const SECRET_MODE: u32 = 0o600;
-/// Letters and digits that cannot be taken for each other.
+/// Letters and digits that cannot be confused with each other.
 const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyzABCDEFGH2";
 const PASSWORD_CHARS: usize = 24;
 
@@ -26,7 +26,7 @@ impl DataDirectory {
     /// Makes and locks `path`.
     ///
     /// # Errors
-    /// It cannot be made, or another server uses it.
+    /// It cannot be created, or another server uses it.
     pub(crate) fn open(path: &Path) -> io::Result<DataDirectory> {
         if !files::about(path).is_some_and(|about| about.is_directory) {
             files::create_directories(path, DIRECTORY_MODE)?;
@@ -57,7 +57,7 @@ impl DataDirectory {
         Ok((password, path))
     }
 
-    /// The server's uuid, made at first start.
+    /// The server's uuid, generated at first start.
     ///
     /// # Errors
     /// I/O.

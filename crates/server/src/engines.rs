@@ -1,4 +1,4 @@
-//! The storage engines: which there are, and which one keeps the dictionary and tables that name none.
+//! The storage engines, and the choice of the one for the dictionary and for tables without an ENGINE clause.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const POOL_BYTES_MIN: usize = 5 << 20;
 /// Without an option, the buffer pool gets the memory that the process may use divided by this.
 const POOL_SHARE: u64 = 4;
 
-/// Memory for pages when no option says how much.
+/// Memory for pages without an option.
 pub(crate) fn default_pool_bytes() -> u64 {
     const STEP: u64 = 1 << 20;
     let limit = sys::process::memory_limit_bytes();
@@ -90,7 +90,7 @@ impl Engines {
         Ok(Engines { sync_micros, default: Arc::new(durable), temporary })
     }
 
-    /// Engines of the server that answers until storage is open.
+    /// Engines of the server that serves connections until storage is open.
     pub(crate) fn recovering(state: &Arc<RecoveryState>) -> Engines {
         let view = RecoveryView { state: state.clone(), memory: MemoryEngine::new() };
         let temporary = Arc::new(MemoryEngine::new());
@@ -126,7 +126,7 @@ fn open_archive(path: &Path, policy: SyncPolicy, times: &Arc<IoTimes>) -> Result
     Ok(ArchiveDisk(disk))
 }
 
-/// Times a sync, and says so when it cannot have reached a device.
+/// Times a sync, and warns when it cannot have reached a device.
 fn probe(disk: &dyn Disk, directory: &Path, policy: SyncPolicy) -> u64 {
     let Ok(time) = disk::probe_sync(disk) else { return 0 };
     let micros = time.as_micros() as u64;

@@ -1,7 +1,7 @@
 //! Connections while storage is being recovered: they are accepted, may ask how far it is, and are refused everything else.
 //!
 //! Until storage is open the gate leads to a small separate server, without accounts and tables, whose engine only reports recovery.
-//! Only the administrator is let in. Sessions opened then never reach storage: once it is open they are asked to connect again.
+//! Only the administrator may log in. Sessions opened then never reach storage: once it is open they are asked to connect again.
 
 use std::sync::{Arc, OnceLock};
 

@@ -75,7 +75,7 @@ impl Subscriber for Log {
             line.message,
             line.fields
         );
-        // There is nowhere to report that the log cannot be written.
+        // A failure to write the log cannot be reported anywhere.
         let _ = match &mut *self.output.lock() {
             Output::Standard => {
                 sys::process::print_error(&text);

@@ -13,7 +13,7 @@ use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicU8, Ordering};
 use tracing::info;
 
-/// The log has a line each time this has passed.
+/// Interval between lines in the log.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// The latest state reported.
@@ -40,7 +40,7 @@ impl RecoveryState {
         self.percent.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how far it is.
+    /// Records the progress.
     pub(crate) fn tell(
         &self,
         phase: &'static str,
@@ -72,7 +72,8 @@ impl RecoveryState {
     }
 }
 
-/// The engine of the server that answers until storage is open: tables in memory, which nobody can make, and the counters of recovery.
+/// The engine of the server that serves connections until storage is open: tables in memory, which no session can create, and
+/// the counters of recovery.
 pub(crate) struct RecoveryView {
     pub(crate) state: std::sync::Arc<RecoveryState>,
     pub(crate) memory: MemoryEngine,

@@ -22,12 +22,12 @@ impl Stop {
         self.0.asked.notify_all();
     }
 
-    /// Whether somebody asked.
+    /// Whether shutdown was requested.
     pub(crate) fn is_asked(&self) -> bool {
         self.0.reason.lock().is_some()
     }
 
-    /// Waits until somebody asks.
+    /// Waits until shutdown is requested.
     pub(crate) fn wait(&self) -> &'static str {
         let mut reason = self.0.reason.lock();
         loop {
@@ -38,7 +38,7 @@ impl Stop {
         }
     }
 
-    /// SIGTERM and SIGINT ask from now on.
+    /// From now on SIGTERM and SIGINT request shutdown.
     ///
     /// # Errors
     /// The handlers cannot be set.

@@ -15,7 +15,7 @@ use sys::io_times::IoTimes;
 use crate::load_data::file_error;
 use crate::session::Session;
 
-/// It holds everybody's rows.
+/// It holds the rows of all accounts.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Where a data directory has the files of the engine.
@@ -70,7 +70,7 @@ pub(crate) fn run_backup(
     session.send_ok(sink, OkInfo::default())
 }
 
-/// A directory made for one backup.
+/// A directory created for one backup.
 struct Directory {
     path: PathBuf,
     /// Where the files go.

@@ -48,7 +48,7 @@ impl Deadlines {
         state.due.insert(key, target.clone());
         if !state.started {
             let watcher = self.clone();
-            // Without a thread the limit is not kept, which is better than refusing the statement.
+            // Without a thread the limit is not enforced, which is better than refusing the statement.
             state.started = sys::threads::spawn("deadlines", move || watcher.watch()).is_ok();
         }
         drop(state);

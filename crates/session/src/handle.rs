@@ -9,7 +9,7 @@ use variables::as_u64;
 
 use crate::session::Session;
 
-/// An open session in the hands of a protocol.
+/// An open session as a protocol uses it.
 pub(crate) struct Handle {
     session: Session,
 }
@@ -108,7 +108,7 @@ impl SessionHandle for Handle {
     }
 
     fn change_user(&mut self, request: &AuthRequest) -> Result<OkInfo> {
-        // The old login's work is undone whatever becomes of the new one.
+        // The old login's work is rolled back whether or not the new one succeeds.
         let _ = self.session.reset();
         self.session.set_database(None, self.session.settings.collation_server);
         self.session.client.collation = request.collation;

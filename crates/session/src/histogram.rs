@@ -18,7 +18,7 @@ use programs::{Origin, Running, parse_error};
 
 /// Buckets, when the statement names no number.
 const BUCKETS_DEFAULT: u64 = 100;
-/// The most that a statement may ask for.
+/// The maximum that a statement may request.
 const BUCKETS_MAX: u64 = 1024;
 /// Different values that are looked at one by one; neighbours become one beyond.
 const SPANS_MAX: usize = 32 * 1024;
@@ -208,7 +208,7 @@ fn make_histogram(
     Ok(groups.into_histogram(wanted, session.server.now_micros()))
 }
 
-/// Whether a histogram can be made of such values.
+/// Whether a histogram can be built from values of this type.
 fn has_order(ty: &DataType) -> bool {
     !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry | TypeKind::Vector | TypeKind::Null)
 }
@@ -222,7 +222,7 @@ struct Span {
     distinct: u64,
 }
 
-/// The groups of the query, as they come in order.
+/// The groups of the query, in order.
 struct Groups<'t> {
     column: &'t DataType,
     spans: Vec<Span>,
@@ -317,7 +317,7 @@ fn rows_of_bucket(spans: &[Span], buckets_max: usize) -> u64 {
     high
 }
 
-/// Spans put together to at most `buckets_max` buckets of about as many rows. No bucket stays unused where values are left for it.
+/// Combines spans to at most `buckets_max` buckets of about as many rows. No bucket stays unused where values are left for it.
 fn equal_height(spans: Vec<Span>, buckets_max: usize) -> Vec<Span> {
     let rows_max = rows_of_bucket(&spans, buckets_max);
     let mut buckets: Vec<Span> = Vec::with_capacity(buckets_max);

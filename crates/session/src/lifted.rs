@@ -3,11 +3,11 @@
 use syntax::{LiteralKind, LiteralSpan, ParseOptions};
 use types::{SqlBytes, Value};
 
-/// The literals of the text at hand, and room for one text: kept from statement to statement.
+/// The literals of the current text, and a buffer for one text: reused from statement to statement.
 #[derive(Default)]
 pub(crate) struct LiftedLiterals {
     pub(crate) spans: Vec<LiteralSpan>,
-    /// Values of the literals of a statement before, emptied.
+    /// The emptied buffer for values of literals, from an earlier statement.
     room: Vec<Value>,
     buffer: Vec<u8>,
 }
@@ -30,7 +30,7 @@ impl LiftedLiterals {
         self.room = values;
     }
 
-    /// Values of the lifted literals, and a hash of their types; `None` when one has no value of its own.
+    /// Values of the lifted literals, and a hash of their types; `None` when a literal cannot be converted.
     pub(crate) fn values(
         &mut self,
         text: &[u8],
@@ -45,7 +45,7 @@ impl LiftedLiterals {
                     self.buffer.clear();
                     let plain = options.no_backslash_escapes;
                     literal.string(text, plain, &mut self.buffer);
-                    // Malformed text gets its error from the parser's way.
+                    // The parser reports the error of malformed text.
                     std::str::from_utf8(&self.buffer).ok()?;
                     Value::Bytes(SqlBytes::new(&self.buffer))
                 }

@@ -143,7 +143,7 @@ impl LockedTables {
         self.tables = Some(tables);
     }
 
-    /// LOCK TABLES is in force no more; a global read lock stays.
+    /// Ends LOCK TABLES; a global read lock stays.
     pub(crate) fn release_tables(&mut self) {
         self.tables = None;
         self.guards.clear();
@@ -254,7 +254,7 @@ impl LockedTables {
             true
         });
         if locked.is_empty() {
-            // Nothing is left that others would have to be used with.
+            // No locked table is left.
             self.release_tables();
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl Names<'_> {
         Ok((schema, Arc::from(&*name.name.text)))
     }
 
-    /// A table that changes or goes must be locked for writing.
+    /// A table that is changed or dropped must be locked for writing.
     fn check_redefinable(self, target: &ObjectName, locked: &[LockedTable]) -> Result<()> {
         let (schema, name) = self.qualify(target)?;
         let Some(table) = self.view.table(&schema, &name) else { bail!(TABLE_NOT_LOCKED, name) };
@@ -295,7 +295,7 @@ impl Names<'_> {
         }
     }
 
-    /// A table that is made could only be one that is locked.
+    /// A created table must be one that is locked.
     fn check_new(self, create: &CreateTable, locked: &[LockedTable]) -> Result<()> {
         let (schema, name) = self.qualify(&create.name)?;
         let table = self.view.snapshot.table(&schema, &name).map(|table| table.id);

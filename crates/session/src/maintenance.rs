@@ -285,7 +285,7 @@ fn checksum_tables(
         let computed = catalog::system_schema(&schema).is_some();
         let sum = match checksum(session, &schema, &table) {
             Err(_) if computed => Value::Null,
-            // No checksum is kept that could be shown without reading.
+            // No checksum is stored that could be shown without reading the rows.
             Ok(_) if quick => Value::Null,
             Ok(sum) => Value::UInt(sum),
             Err(error) => {

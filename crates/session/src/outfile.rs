@@ -138,7 +138,7 @@ impl FileRows {
     }
 }
 
-/// Whether a byte would be taken for a mark when the file is read again.
+/// Whether a byte would be read as a mark when the file is loaded again.
 fn must_escape(format: &Format, quote: Option<u8>, escape: u8, byte: u8) -> bool {
     let begins = |mark: &[u8]| mark.first() == Some(&byte);
     byte == escape

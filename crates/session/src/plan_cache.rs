@@ -1,6 +1,6 @@
 //! Compiled statements shared by all sessions, found by their normalised text and everything else that a plan depends on.
 //!
-//! A hit writes nothing shared: readers load a shard's map, and count in memory of their own session (`FrontCache`). Bounded in
+//! A hit writes nothing shared: readers load a shard's map, and count in their own session's memory (`FrontCache`). Bounded in
 //! bytes; a clock hand evicts entries that were not used since its last round.
 
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl PlanCache {
         self.find(key.hash(), key, text).map(|entry| entry.planned.clone())
     }
 
-    /// Whether plans have to go for new ones to come in.
+    /// Whether plans must be evicted before new ones can be added.
     pub(crate) fn is_crowded(&self) -> bool {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         self.bytes.load(Ordering::Relaxed) > limit / 8 * 7

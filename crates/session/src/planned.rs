@@ -46,7 +46,7 @@ pub(crate) struct Planned {
     pub(crate) parameters: Vec<DataType>,
     pub(crate) version: CatalogVersion,
     pub(crate) cacheable: bool,
-    /// With its lifted literals in place another plan is better.
+    /// With the values of its lifted literals another plan is better.
     pub(crate) wants_literals: bool,
     /// Programs that run while it runs.
     pub(crate) programs: Vec<binder::StoredProgram>,
@@ -230,7 +230,7 @@ fn counter_of(statement: &Statement) -> Counter {
     }
 }
 
-/// The tables that a plan names to be written.
+/// The tables that a plan writes.
 fn writes(plan: &Plan) -> Vec<&TableWrite> {
     match plan {
         Plan::Insert(insert) => vec![&insert.target],

@@ -59,7 +59,7 @@ pub(crate) struct PreparedStatements {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_name: HashMap<String, Arc<PreparedText>>,
-    /// Those by name that run, the innermost last: none may run within itself.
+    /// Running statements by name, the innermost last: no statement may run within itself.
     running: Vec<Arc<PreparedText>>,
     /// At the slot's position modulo their number; empty until something is executed.
     hot: Vec<Option<Box<HotPlan>>>,
@@ -174,7 +174,7 @@ impl Server {
 /// The type that a parameter's value has by itself.
 pub(crate) fn type_of_value(value: &Value, collation: types::CollationId) -> DataType {
     match value {
-        // A NULL says nothing of its type; as text it fits everywhere.
+        // A NULL has no type; as text it fits everywhere.
         Value::Null => DataType::null(),
         Value::Int(_) => DataType::bigint(),
         Value::UInt(_) => DataType::bigint_unsigned(),
@@ -356,7 +356,7 @@ impl Session {
         sent.map(|()| self.statement.outcome)
     }
 
-    /// Runs a prepared statement, with a kept plan when one fits.
+    /// Runs a prepared statement, with a cached plan if one fits.
     fn run_prepared(
         &mut self,
         text: &PreparedText,
@@ -538,7 +538,7 @@ impl Session {
     ) -> Result<()> {
         let key = name.text.to_lowercase();
         let known = self.prepared.by_name.get(&key).cloned();
-        // The statement itself may prepare another of the same name: this one stays whole until it ends.
+        // The statement itself may prepare another of the same name: this one stays valid until it ends.
         let text = known.ok_or_else(|| err!(UNKNOWN_STMT_HANDLER, name.text, "EXECUTE"))?;
         let parameters: Vec<Value> = using
             .iter()
@@ -649,7 +649,7 @@ impl ForwardingSink for Returning<'_> {
     }
 }
 
-/// In place of the parameters' types while they have none; a statement without parameters runs by the plan that described it.
+/// In place of the parameters' types before they are known; a statement without parameters runs by the plan that described it.
 fn described_types(text: &PreparedText) -> u64 {
     if text.parameters == 0 { hash_of_types(&[]) } else { DESCRIBED }
 }

@@ -7,7 +7,7 @@ use syntax::Statement;
 use sys::sync::Mutex;
 use sys::sync::atomic::{AtomicUsize, Ordering};
 
-/// Shards, so that sessions that prepare at the same time seldom meet.
+/// Shards, so that sessions that prepare at the same time rarely contend.
 const SHARDS: usize = 64;
 
 /// The kept data of a prepared statement: everything else can be made from it.
@@ -117,7 +117,7 @@ impl PreparedTexts {
         let hash = self.hash(&text.source, text.mode);
         let mut shard = self.shard(hash).lock();
         let Ok(entry) = shard.find_entry(hash, |known| Arc::ptr_eq(known, &text)) else { return };
-        // The table's and this one: others are made under the shard's lock only, or from one that is still held.
+        // The table's reference and this one: others are created under the shard's lock only, or from one that is still held.
         if Arc::strong_count(&text) == 2 {
             self.bytes.fetch_sub(text.size_bytes(), Ordering::Relaxed);
             entry.remove();

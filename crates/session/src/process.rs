@@ -74,7 +74,7 @@ impl SessionShared {
     }
 }
 
-/// The process list's word for a wait: the reference's, which has none for locks of rows.
+/// The process list's word for a wait: the reference's, which has no word for row locks.
 fn wait_name(wait: Wait) -> &'static str {
     match wait {
         Wait::RowLock => "Waiting for row lock",

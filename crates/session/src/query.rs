@@ -19,7 +19,7 @@ use accounts::Resource;
 use describe::Information;
 use programs::Running;
 
-/// Plans that are expected to touch more rows than this hand their reactor over before they run.
+/// Plans that are expected to touch more rows than this hand over their reactor thread before they run.
 const LONG_PLAN_ROWS: u64 = 20_000;
 /// Bytes that one statement may hold.
 const STATEMENT_MEMORY_BYTES: usize = 1 << 30;
@@ -171,7 +171,7 @@ impl Session {
         rows.finish(&state)
     }
 
-    /// Runs a locked plan and keeps its rows: server-side cursors, statements that the session asks itself.
+    /// Runs a locked plan and keeps its rows: server-side cursors, statements that the session runs itself.
     pub(crate) fn run_collecting(
         &mut self,
         planned: &Planned,

@@ -18,7 +18,7 @@ const PARAMETERS_MAX: usize = 65_535;
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     settings: &'a Settings,
-    /// The client asked for it when it connected.
+    /// The client requested it when it connected.
     ignore_space: bool,
 }
 

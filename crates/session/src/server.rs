@@ -199,7 +199,7 @@ impl Server {
         self.registry.engines().iter().for_each(|engine| engine.set_option(name, value));
     }
 
-    /// Accounts and schemas of a data directory that has none.
+    /// Creates the accounts and schemas of a new data directory.
     fn first_start(&self, root: &RootAccount) -> Result<()> {
         let snapshot = self.catalog.snapshot();
         if !snapshot.accounts().is_empty() {
@@ -286,7 +286,7 @@ impl Server {
         schedule_events(self.events.clone(), self.arc()?)
     }
 
-    /// Stops background threads; no session may be open any more.
+    /// Stops background threads; all sessions must be closed.
     pub fn close(&self) {
         self.events.stop();
         self.deadlines.stop();

@@ -106,7 +106,7 @@ impl Session {
         Ok(session)
     }
 
-    /// A session that is nobody's yet.
+    /// A session before its log-in.
     pub(crate) fn new(server: Arc<Server>, info: ConnectInfo, request: &AuthRequest) -> Session {
         let shared = Arc::new(SessionShared {
             id: info.connection_id,
@@ -385,7 +385,7 @@ impl Session {
         name: Option<Arc<str>>,
         collation: &'static charset::Collation,
     ) {
-        // A count of its own, as statements use it: that of the catalog's name would be written by all sessions.
+        // A separate reference count, because statements use it: that of the catalog's name would be written by all sessions.
         let name: Option<Arc<str>> = name.map(|name| Arc::from(&*name));
         self.shared.activity.lock().database = name.clone();
         self.services.database = name;
@@ -437,7 +437,7 @@ impl Session {
         self.statement.changes.clear();
         self.set_client_collation(self.client.collation);
         if let Some(database) = self.services.database.clone() {
-            // Restores the variables that follow the schema; it may be gone by now.
+            // Restores the variables that follow the schema; it may have been dropped by now.
             let _ = self.use_schema(&database);
             self.statement.changes.clear();
         }
@@ -462,7 +462,7 @@ fn drop_temporary_tables(server: &Server, temporary: &mut TemporaryTables) {
     };
     if txn.start(&options).is_ok() {
         for table in tables.values() {
-            // Nobody else can see the table; a failure leaks it until the server stops.
+            // No other session can see the table; a failure leaks it until the server stops.
             let _ = txn.drop_table(table.id);
         }
         let _ = txn.commit();

@@ -94,7 +94,7 @@ impl RowSink for SingleRow {
     }
 }
 
-/// Rows that nobody wants.
+/// Discards rows.
 pub(crate) struct NoRows;
 
 impl RowSink for NoRows {

@@ -136,7 +136,7 @@ impl Session {
                 bail!(EMPTY_QUERY);
             }
             if !is_blank(rest) {
-                // A text may be a comment, a statement before others may not.
+                // A text may be only a comment, a statement followed by others may not.
                 return Err(near(&text[consumed - 1..], text));
             }
         }
@@ -265,7 +265,7 @@ impl Session {
         let kind = kind_of(statement);
         let _definitions = self.before_dispatch(statement, &kind)?;
         match statement {
-            // Nothing but comments.
+            // Only comments.
             Statement::Empty => self.send_ok(sink, OkInfo::default()),
             // Rows.
             Statement::Query(query) => self.run_query(statement, query, running, sink),
@@ -419,7 +419,7 @@ fn near(rest: &[u8], text: &[u8]) -> Error {
     err!(PARSE_ERROR, shown, line)
 }
 
-/// Whether nothing but comments is there.
+/// Whether the text contains only comments.
 fn is_comment(text: &[u8], options: &ParseOptions<'_>) -> bool {
     let parsed = syntax::parse_bytes(text, options);
     matches!(parsed, Ok((Statement::Empty, consumed)) if is_blank(&text[consumed..]))

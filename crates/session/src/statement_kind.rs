@@ -40,7 +40,7 @@ impl StatementKind {
     }
 }
 
-/// No counter of its own, and the transaction stays.
+/// No counter, and the transaction stays open.
 const PLAIN: StatementKind = StatementKind::new(None, Before::Stays);
 
 const fn counted(counter: Counter) -> StatementKind {

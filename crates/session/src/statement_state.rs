@@ -19,7 +19,7 @@ pub(crate) struct StatementState {
     pub(crate) more_results: bool,
     /// It was prepared: notices about its text were raised then.
     pub(crate) runs_prepared: bool,
-    /// It reads the conditions of the one before and leaves them.
+    /// It reads the conditions of the previous statement and keeps them.
     pub(crate) keeps_diagnostics: bool,
 }
 
@@ -43,7 +43,7 @@ impl StatementState {
         self.runs_prepared = false;
     }
 
-    /// The statement is over; whether it leaves the conditions of the one before.
+    /// Ends the statement; returns whether it keeps the conditions of the previous one.
     pub(crate) fn end(&mut self) -> bool {
         std::mem::take(&mut self.keeps_diagnostics)
     }

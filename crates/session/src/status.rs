@@ -1,4 +1,4 @@
-//! Status counters. Each session counts in memory of its own; the sums are made when somebody asks.
+//! Status counters. Each session counts in its own memory; the sums are computed when they are read.
 
 use exec::ExecCounts;
 use plan::{Access, InsertSource, Physical, Plan};

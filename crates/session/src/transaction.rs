@@ -25,7 +25,7 @@ struct Part {
     txn: Box<dyn Transaction>,
 }
 
-/// A named savepoint: its place in each engine that had a transaction then.
+/// A named savepoint: its position in each engine that had a transaction then.
 struct NamedSavepoint {
     name: String,
     places: Vec<(&'static str, Savepoint)>,
@@ -90,7 +90,7 @@ impl Transactions {
         }
     }
 
-    /// Takes in an engine that no statement has touched yet. Returns its place among the parts.
+    /// Adds an engine that no statement has used yet. Returns its index among the parts.
     #[cold]
     fn add_part(&mut self, index: EngineIndex) -> Result<usize> {
         let engine = self.engine_at(index)?.clone();
@@ -110,7 +110,7 @@ impl Transactions {
         }
     }
 
-    /// How long row locks are waited for from now on, in transactions that have begun as well.
+    /// Sets the timeout of row locks, also in transactions that have begun.
     pub(crate) fn set_row_lock_timeout(&mut self, timeout: Duration) {
         self.row_lock_timeout = timeout;
         for part in &mut self.parts {
@@ -123,7 +123,7 @@ impl Transactions {
         self.parts.iter().any(|part| part.txn.is_started())
     }
 
-    /// Whether anything that lasts was written.
+    /// Whether durable changes were written.
     pub(crate) fn has_written(&self) -> bool {
         let wrote = |part: &Part| part.txn.is_started() && part.txn.has_written();
         self.parts.iter().any(|part| part.engine.is_durable() && wrote(part))
@@ -229,7 +229,7 @@ impl Transactions {
         self.savepoints.push(NamedSavepoint { name: key, places });
     }
 
-    /// ROLLBACK TO SAVEPOINT: later savepoints are gone, this one stays.
+    /// ROLLBACK TO SAVEPOINT: later savepoints are removed, this one stays.
     ///
     /// # Errors
     /// 1305.
@@ -245,7 +245,7 @@ impl Transactions {
             let place = places.iter().find(|(engine, _)| *engine == name);
             let undone = match place {
                 Some((_, place)) => part.txn.rollback_to(*place),
-                // It began after the savepoint: nothing of it stays.
+                // It began after the savepoint: all of it is rolled back.
                 None => part.txn.rollback(),
             };
             undone.map_err(|error| error.into_error(&self.cancel))?;
@@ -253,7 +253,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// RELEASE SAVEPOINT: it and later ones are gone.
+    /// RELEASE SAVEPOINT: it and later ones are removed.
     ///
     /// # Errors
     /// 1305.

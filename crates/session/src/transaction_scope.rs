@@ -107,11 +107,11 @@ impl Transactions {
         handle.map(to_wait_for)
     }
 
-    /// After a statement that failed: a statement of its own is undone, an open transaction stays unless the engine ended it.
+    /// Call after a failed statement: a single-statement transaction is rolled back, an open transaction stays unless the engine ended it.
     pub(crate) fn abort_scope(&mut self, error: &Error, settings: &Settings) {
         if self.is_open(settings) {
             if error.code() == ErrorCode::LOCK_DEADLOCK {
-                // The victim's whole transaction is undone, in every engine.
+                // The victim's whole transaction is rolled back, in every engine.
                 let _ = self.rollback();
                 self.slot.release_to(0);
                 self.branch_rolled_back(ErrorCode::XA_RBDEADLOCK);

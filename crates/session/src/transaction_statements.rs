@@ -64,7 +64,7 @@ impl Session {
             }
             Statement::Savepoint(name) => {
                 self.shared.counters.add(Counter::HANDLER_SAVEPOINT, 1);
-                // Outside a transaction it is forgotten at once, as in the reference.
+                // Outside a transaction it is discarded at once, as in the reference.
                 if self.transactions.is_open(&self.settings) {
                     self.transactions.savepoint(&name.text);
                 }

@@ -99,7 +99,7 @@ impl UserLocks {
         }
     }
 
-    /// Gives a lock back once: `None` when nobody holds it, `Some(false)` when another does.
+    /// Releases a lock once: `None` when no session holds it, `Some(false)` when another does.
     pub(crate) fn release(&self, session: u64, name: &str) -> Option<bool> {
         let key = key(name).ok()?;
         let mut state = self.state.lock();

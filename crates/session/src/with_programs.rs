@@ -28,14 +28,14 @@ use crate::program_host::ProgramSession;
 use crate::services::Services;
 use crate::session::Session;
 
-/// A place to come back to when the statement fails; no user can write its name.
+/// The savepoint to roll back to when the statement fails; no statement can contain its name.
 const BEFORE: &str = "\0statement";
 
 /// State that a statement with programs keeps for itself while it runs.
 struct Kept {
     working: Diagnostics,
     scratch: ExecScratch,
-    /// Conditions of the statement before.
+    /// Conditions of the previous statement.
     diagnostics: Diagnostics,
 }
 
@@ -57,7 +57,7 @@ impl Session {
         parameters: &[Value],
         rows: &mut dyn RowSink,
     ) -> Result<Outcome> {
-        // Elsewhere the statement that fails is undone with its transaction, or by the program that it belongs to.
+        // Elsewhere a failed statement is rolled back with its transaction, or by the program that it belongs to.
         let must_undo =
             self.transactions.function_depth == 0 && self.transactions.is_open(&self.settings);
         if must_undo {

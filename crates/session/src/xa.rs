@@ -36,7 +36,7 @@ pub(crate) struct XaBranches(Mutex<HashMap<Xid, Standing>>);
 enum Standing {
     /// A session is in it, or decides about it.
     Taken,
-    /// It is prepared, and nobody is at it.
+    /// It is prepared, and no session works on it.
     Prepared(Detached),
 }
 
@@ -360,7 +360,7 @@ impl Transactions {
         Ok(to_wait_for(handle))
     }
 
-    /// The session is in no branch any more.
+    /// The session has left its branch.
     pub(crate) fn leave_branch(&mut self) {
         drop(self.take_branch());
     }
@@ -397,7 +397,7 @@ impl Transactions {
         result.map(|()| handle)
     }
 
-    /// The session's branch, which `xid` must be; `None` when it is in none: only a prepared branch can be meant.
+    /// The session's branch, which `xid` must be; `None` when it is not in a branch: only a prepared branch can be meant.
     fn branch_to_end(&mut self, xid: &Xid) -> Result<Option<&mut Branch>> {
         let is_outside = self.has_open_transaction();
         match &mut self.branch {
@@ -455,7 +455,7 @@ impl Transactions {
 
     fn roll_back_branch(&mut self) -> Result<()> {
         let rolled_back = self.roll_back_explicitly();
-        // After the rollback: the xid is free when the branch is gone.
+        // After the rollback: the xid is free when the branch has ended.
         self.leave_branch();
         rolled_back
     }

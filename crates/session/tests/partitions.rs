@@ -1,6 +1,6 @@
-//! A partitioned table answers as one that is not: the same rows, random conditions.
+//! A partitioned table returns the same results as one that is not: the same rows, random conditions.
 
-// It asks for answers only.
+// Only results are compared.
 #[allow(dead_code)]
 mod support;
 

@@ -463,7 +463,7 @@ fn statements_can_be_stopped() {
     let harness = Harness::new();
     let mut root = harness.root();
     root.setup("SET max_execution_time = 300");
-    // SLEEP answers 1 when it is stopped; the statement fails at its next row.
+    // SLEEP returns 1 when it is stopped; the statement fails at its next row.
     root.check(&[("SELECT SLEEP(5), 7", "1|7")]);
     root.refuse(&[("SELECT SLEEP(5) FROM (SELECT 1 UNION ALL SELECT 2) AS two", 3024)]);
     root.setup("SET max_execution_time = 0");

@@ -255,7 +255,7 @@ fn set_bits(list: &str, position: impl Fn(&str) -> Option<usize>) -> Result<u64,
 fn to_mode(definition: &Definition, value: &Value) -> Result<Converted> {
     let mode = match word_or_number(value) {
         WordOrNumber::Word(list) => {
-            // A word that dumps of older servers set; it means nothing any more.
+            // A word that dumps of older servers set; it has no effect now.
             let kept: Vec<&str> = list
                 .split(',')
                 .filter(|word| !word.trim().eq_ignore_ascii_case("NO_AUTO_CREATE_USER"))

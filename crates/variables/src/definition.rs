@@ -49,7 +49,7 @@ pub enum Kind {
 pub enum Source {
     /// Stored.
     Stored,
-    /// Computed from the session or server when read; a SET has an effect of its own.
+    /// Computed from the session or server when read; a SET has a special effect.
     Computed,
 }
 

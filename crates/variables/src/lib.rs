@@ -268,7 +268,7 @@ impl Globals {
         Globals { definitions, current, writer: Mutex::new(()), read_only, super_read_only }
     }
 
-    /// Who may not write at present.
+    /// The accounts that may not write at present.
     pub fn read_only(&self) -> ReadOnly {
         let current = self.current.load();
         let is_on = |id: VariableId| as_u64(&current.values[usize::from(id.0)]) == 1;

@@ -1,4 +1,4 @@
-//! Variables that sessions have: how statements are read, run and answered.
+//! Variables with a session value: how statements are parsed and run, and how results are sent.
 
 use crate::definition::{Definition, Kind, blocks, uint};
 

@@ -112,7 +112,7 @@ pub(super) fn drop_column(
             }
         }
     }
-    // A check of this column alone goes with it.
+    // A check of this column alone is dropped with it.
     let columns = &draft.columns;
     let alone = |text: &str| {
         bind_over_columns(ctx, columns, text).is_ok_and(|bound| {
@@ -124,7 +124,7 @@ pub(super) fn drop_column(
     draft.checks.retain(|_| kept.next().unwrap_or(true));
     refuse_dependents(ctx, draft, at)?;
     draft.columns.remove(at);
-    // An index loses the column; one without columns is gone.
+    // An index loses the column; one without columns left is dropped.
     for index in &mut draft.indexes {
         let parts = index.parts.len();
         index.parts.retain(|part| !same_name(&part.column, name));
@@ -273,7 +273,7 @@ fn find_foreign_key(draft: &Draft, name: &str) -> Option<usize> {
     draft.foreign_keys.iter().position(|key| key.name.as_ref().is_some_and(named))
 }
 
-/// Where FIRST and AFTER put a column; at the end (or `default`) when nothing is said.
+/// Where FIRST and AFTER put a column; at the end (or `default`) without either.
 pub(super) fn place_for(
     draft: &Draft,
     position: Option<&ColumnPosition>,
@@ -288,7 +288,7 @@ pub(super) fn place_for(
     }
 }
 
-/// Takes a column from its place and puts it to another; a column that is not there (IF EXISTS) stays away.
+/// Moves a column to another position; does nothing for a column that does not exist (IF EXISTS).
 pub(super) fn move_column(draft: &mut Draft, name: &str, position: &ColumnPosition) -> Result<()> {
     if let Some(at) = draft.column(name) {
         let moved = draft.columns.remove(at);

@@ -11,10 +11,10 @@ use super::{Altered, Request};
 /// The ALGORITHM clause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AlgorithmClause {
-    /// DEFAULT, or nothing was said.
+    /// DEFAULT, or no clause.
     #[default]
     Default,
-    /// Nothing but the dictionary changes.
+    /// Only the dictionary changes.
     Instant,
     /// INPLACE and NOCOPY.
     Inplace,
@@ -38,7 +38,7 @@ impl AlgorithmClause {
 /// The LOCK clause: the access that other sessions have to the table during the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LockClause {
-    /// DEFAULT, or nothing was said.
+    /// DEFAULT, or no clause.
     #[default]
     Default,
     /// Others read and write.
@@ -62,7 +62,7 @@ impl LockClause {
     }
 }
 
-/// Indexes that come and go without a copy.
+/// Indexes that are added and dropped without a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexChanges {
     /// Indexes of the new definition that are to be built.
@@ -74,7 +74,7 @@ pub struct IndexChanges {
 /// How an ALTER TABLE is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The rows stay as they are; these indexes come and go.
+    /// The rows do not change; these indexes are added and dropped.
     InPlace(IndexChanges),
     /// The rows are copied into a table of the new definition.
     Copy,
@@ -92,7 +92,7 @@ pub struct Choice {
 /// Facts that decide besides the definitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// More rows of partitions go than stay.
+    /// More rows of partitions are deleted than stay.
     pub most_rows_go: bool,
     /// `foreign_key_checks`.
     pub checks_foreign_keys: bool,
@@ -157,7 +157,7 @@ fn in_place_changes(
         return None;
     }
     for (place, column) in old.definition.columns.iter().enumerate() {
-        // A stored column must be the same one, at its place: another may have come for one that went.
+        // A stored column must be the same one, at its position: another may have replaced a dropped one.
         let at = |columns: &[Column]| columns.iter().position(|known| known.stored == Some(place));
         let (was, now) = (at(&old.columns)?, at(&new.columns)?);
         if origins.get(now) != Some(&Some(was)) {
@@ -172,7 +172,7 @@ fn in_place_changes(
         if !same_expression || !keeps_bytes {
             return None;
         }
-        // Its zeros get values.
+        // Its zeros are replaced by generated values.
         if now.auto_increment && !was.auto_increment {
             return None;
         }
@@ -224,7 +224,7 @@ fn adds_fulltext(old: &Table, new: &Table) -> bool {
     !new.fulltext.iter().all(is_known)
 }
 
-/// 1846 where a FULLTEXT index is to be made without a lock.
+/// 1846 where a FULLTEXT index is to be built without a lock.
 fn check_fulltext(old: &Table, new: &Table, request: &Request) -> Result<()> {
     const REASON: &str = "Fulltext index creation requires a lock";
     if !adds_fulltext(old, new) {
@@ -330,7 +330,7 @@ fn implicit_default(ty: &types::DataType) -> Option<Value> {
     })
 }
 
-/// Whether a column takes the geometries that it had: a missing SRID attribute refuses none.
+/// Whether a column accepts its existing geometries: without an SRID attribute it accepts all.
 fn keeps_geometries(old: &types::DataType, new: &types::DataType) -> bool {
     let (old, new) = (old.spatial, new.spatial);
     old.kind == new.kind && (new.srid.is_none() || old.srid == new.srid)

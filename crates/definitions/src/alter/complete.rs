@@ -17,13 +17,13 @@ use crate::partitions::{check_partitioned, renew_partition_values};
 pub struct Altered {
     /// The new definition, under the id of the old one.
     pub table: Table,
-    /// Each new column's place in the old table.
+    /// Each new column's position in the old table.
     pub origins: Vec<Option<usize>>,
     /// AUTO_INCREMENT as the statement gives it.
     pub next: Option<u64>,
-    /// Foreign keys come.
+    /// Foreign keys are added.
     pub adds_foreign_keys: bool,
-    /// Checks come, or begin to be enforced.
+    /// Checks are added, or begin to be enforced.
     pub adds_checks: bool,
 }
 

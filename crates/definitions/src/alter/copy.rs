@@ -74,7 +74,7 @@ fn copied_columns(
         items.push(select_item(value));
     }
     if items.is_empty() {
-        // No old column stays: each row still becomes one.
+        // No old column stays: each old row still produces a row.
         let is_null = |column: &&Column| {
             matches!(column.default, ColumnDefault::None | ColumnDefault::Constant(Value::Null))
                 && column.ty.nullable
@@ -133,7 +133,7 @@ fn implicit_value(ty: &DataType) -> ast::Literal {
     }
 }
 
-/// Whether the copy's AUTO_INCREMENT column was one before.
+/// Whether the copy's AUTO_INCREMENT column already was one in the old table.
 pub fn was_auto_increment(old: &Table, copy: &Table, origins: &[Option<usize>]) -> bool {
     copy.columns.iter().zip(origins).any(|(column, origin)| {
         let source = origin.and_then(|origin| old.columns.get(origin));

@@ -45,7 +45,7 @@ pub struct Request {
     pub rename: Option<(Arc<str>, Arc<str>)>,
     /// FORCE, ENGINE=, ORDER BY: the rows are rewritten.
     pub rebuild: bool,
-    /// ORDER BY: the reference copies, and says how many rows.
+    /// ORDER BY: the reference copies, and reports the number of rows.
     pub orders: bool,
     /// PARTITION BY and REMOVE PARTITIONING: likewise.
     pub repartitions: bool,

@@ -11,7 +11,7 @@ use crate::draft::Draft;
 /// The rank of the last actions.
 const LAST: u8 = 4;
 
-/// Which actions come first. Indexes go before their columns, foreign keys before their indexes.
+/// The order of actions. Indexes are dropped before their columns, foreign keys before their indexes.
 fn rank(action: &AlterAction) -> u8 {
     match action {
         AlterAction::DropForeignKey { .. } => 0,
@@ -30,11 +30,11 @@ fn rank(action: &AlterAction) -> u8 {
 /// A part of a statement's work.
 pub(crate) enum Step {
     Action(AlterAction),
-    /// A column that is changed already goes to its place.
+    /// A column that is already changed moves to its position.
     Move(Ident, ColumnPosition),
 }
 
-/// The place that a changed column goes to, under its new name.
+/// The position that a changed column moves to, under its new name.
 fn taken_move(action: &mut AlterAction) -> Option<Step> {
     match action {
         AlterAction::ModifyColumn { column, position, .. }

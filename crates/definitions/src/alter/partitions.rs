@@ -227,7 +227,7 @@ fn only_by_value(method: &PartitionMethod, what: &str) -> Result<()> {
     if is_by_value(method) { Ok(()) } else { Err(err!(ONLY_ON_RANGE_LIST_PARTITION, what)) }
 }
 
-/// Places of partitions; 1507 for a name that none has.
+/// Positions of partitions; 1507 for an unknown name.
 fn places(partitioning: &Partitioning, names: &[Ident], what: &str) -> Result<Vec<usize>> {
     let place = |name: &Ident| {
         let found = partitioning.partitions.iter().position(|own| same_name(&own.name, &name.text));

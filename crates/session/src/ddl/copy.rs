@@ -1,4 +1,4 @@
-//! ALTER TABLE by copy: a table of the new definition is filled from the old one by an INSERT ... SELECT, and takes its place.
+//! ALTER TABLE by copy: a table of the new definition is filled from the old one by an INSERT ... SELECT, and replaces it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use programs::{Origin, Running};
 
 /// The rows and values that a copy takes over.
 pub(crate) struct Copied<'a> {
-    /// Each new column's place in the old table.
+    /// Each new column's position in the old table.
     pub origins: &'a [Option<usize>],
     /// AUTO_INCREMENT as the statement gives it.
     pub next: Option<u64>,
@@ -68,7 +68,7 @@ pub(crate) fn alter_by_copy(
     let copied = match copied {
         Ok(count) => count,
         Err(error) => {
-            // The copy goes with the transaction that made it.
+            // The copy is dropped by the rollback of the transaction that created it.
             let _ = session.transactions.rollback();
             return Err(word_copy_error(&error, &copy, old));
         }
@@ -111,7 +111,7 @@ pub(crate) fn copy_rows(
     }
     let statement = copy_statement(old, copy, origins, partitions, into)?;
     let running = Running { source: b"", parameters: &[], origin: Origin::Text, kept: None };
-    // A stored 0 in an AUTO_INCREMENT column stays 0; in one that becomes one it asks for a value.
+    // A stored 0 in an AUTO_INCREMENT column stays 0; in a column that becomes AUTO_INCREMENT it requests a value.
     let mode = session.settings.sql_mode;
     if was_auto_increment(old, copy, origins) {
         session.settings.sql_mode = SqlMode(mode.0 | SqlMode::NO_AUTO_VALUE_ON_ZERO.0);

@@ -161,7 +161,7 @@ fn create_stored(
     let (affected_rows, info) = match filled {
         Ok(filled) => filled,
         Err(error) => {
-            // The table goes with the transaction that made it.
+            // The table is dropped by the rollback of the transaction that created it.
             let _ = session.transactions.rollback();
             return Err(error);
         }
@@ -174,7 +174,7 @@ fn create_stored(
     session.send_ok(sink, ok)
 }
 
-/// Gives a table that will be made its id, and those of its FULLTEXT indexes' entries.
+/// Gives a new table its id, and those of its FULLTEXT indexes' entries.
 pub(crate) fn draw_ids(session: &Session, table: &mut Table) -> Result<()> {
     table.id = session.server.catalog.new_table_id()?;
     table.definition.id = table.id;

@@ -14,10 +14,10 @@ use types::CollationId;
 
 use crate::session::Session;
 
-/// How often DROP DATABASE looks again after others have made something in it.
+/// How often DROP DATABASE retries after other sessions have created objects in it.
 const RACES_MAX: usize = 10;
 
-/// The collation that database options ask for.
+/// The collation that database options specify.
 fn database_collation(
     session: &mut Session,
     options: &[DatabaseOption],

@@ -105,7 +105,7 @@ fn drop_stored(session: &mut Session, tables: &[Arc<Table>]) -> Result<()> {
     Ok(())
 }
 
-/// Drops a temporary table. Its engine's transaction stays as it is: the table is dropped in one of its own.
+/// Drops a temporary table. Its engine's transaction is not affected: the table is dropped in a separate one.
 pub(crate) fn drop_temporary(
     session: &mut Session,
     schema: &Arc<str>,
@@ -142,7 +142,7 @@ pub(crate) fn in_own_temporary_transaction(
     }
 }
 
-/// TRUNCATE TABLE: an empty table of the same definition takes its place.
+/// TRUNCATE TABLE: an empty table of the same definition replaces it.
 pub(crate) fn truncate_table(
     session: &mut Session,
     name: &ObjectName,
@@ -242,7 +242,7 @@ fn rename_in_engine(session: &mut Session, edits: &[Edit]) -> Result<()> {
     Ok(())
 }
 
-/// The edits of a list of renames, each seeing those before it.
+/// The edits of a list of renames, each of which sees the previous ones.
 fn rename_edits(
     catalog: &CatalogSnapshot,
     pairs: &[(QualifiedName, QualifiedName)],

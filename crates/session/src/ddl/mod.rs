@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Waits until nobody else uses the tables, and keeps others out.
+    /// Waits until no other session uses the tables, and excludes others.
     pub(crate) fn lock_for_ddl(&self, tables: &[TableId]) -> Result<MetadataGuard> {
         let wanted: Vec<_> =
             tables.iter().map(|table| (Some(*table), LockMode::Exclusive)).collect();

@@ -232,7 +232,7 @@ fn items_mut(body: &mut ast::SetExpr) -> Option<&mut Vec<ast::SelectItem>> {
     }
 }
 
-/// Gives expressions without a name of their own another one where theirs is taken; returns which were renamed.
+/// Renames expressions without an explicit alias where their name is taken; returns which were renamed.
 fn tell_apart(query: &ast::Query, columns: &mut [Arc<str>]) -> Vec<(usize, Arc<str>)> {
     let mut body = query.body.clone();
     let nameless: Vec<bool> = match items_mut(&mut body) {

@@ -34,7 +34,7 @@ const SAVEPOINT: &str = "\0load data";
 /// Records that one INSERT stores at most, and their values.
 const RECORDS_AT_ONCE: usize = 64;
 const VALUES_AT_ONCE: usize = 2048;
-/// Longest text of a field as its parameter's type says.
+/// Longest text of a field in its parameter's type.
 const FIELD_CHARS: u32 = 1 << 24;
 
 /// Counts of a LOAD DATA.
@@ -80,7 +80,7 @@ pub(crate) fn run_load_data(
     } else {
         session.require_global(PrivilegeSet::FILE)?;
     }
-    // Planned before the client is asked for its file, so that most mistakes are found without it.
+    // Planned before the client is asked for its file, so that most errors are found without it.
     let first = load_plan(session, &mut work, running, usize::MAX, 1)?;
     work.has_programs = !first.programs.is_empty();
     session.transactions.savepoint(SAVEPOINT);

@@ -1,4 +1,4 @@
-//! Splits a stream of bytes into records and fields, as FIELDS and LINES say. Knows neither tables nor character sets.
+//! Splits a stream of bytes into records and fields, by FIELDS and LINES. Knows neither tables nor character sets.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ impl Format {
             optionally_enclosed: clause.fields_optionally_enclosed,
             escaped: bytes(&clause.fields_escaped_by, b"\\").first().copied(),
             starting: bytes(&clause.lines_starting_by, b""),
-            // Without an end of their own, lines end where fields do.
+            // Without a line terminator, lines end where fields do.
             line_end: if line_end.is_empty() { terminated.clone() } else { line_end },
             terminated,
         }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// Takes `mark` when it comes next.
+    /// Consumes `mark` if it is next.
     fn take(&mut self, mark: &[u8]) -> Result<bool> {
         if mark.is_empty() {
             return Ok(false);
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// The end of a field, when it comes next. The end of the file ends everything.
+    /// Consumes the end of a field, if it is next. The end of the file ends every field.
     fn end(&mut self) -> Result<Option<End>> {
         if let ([field], [line], Some(byte)) =
             (&*self.format.terminated, &*self.format.line_end, self.buffer.get(self.position))

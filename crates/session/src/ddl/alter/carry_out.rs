@@ -1,4 +1,4 @@
-//! Makes an altered definition true: in place or by a copy; then publishes it.
+//! Carries out an altered definition, in place or by a copy; then publishes it.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub(super) fn exchange_partition(
     let (definition, number) = leaf(&table, partition)?;
     check_alike(&table, definition, &other)?;
     let mode = session.settings.sql_mode;
-    // The values are in a table already, whatever the mode says of them now.
+    // The values are in a table already, even if the SQL mode forbids them now.
     let kept = mode.0 & !(SqlMode::NO_ZERO_DATE.0 | SqlMode::NO_ZERO_IN_DATE.0);
     session.settings.sql_mode = SqlMode(kept | SqlMode::ALLOW_INVALID_DATES.0);
     let exchanged = exchange_rows(session, &table, (partition, number), &other);

@@ -1,4 +1,4 @@
-//! ALTER TABLE: the actions edit a draft, the draft becomes the new definition (`definitions::alter`), and this is made true (`carry_out`).
+//! ALTER TABLE: the actions edit a draft, the draft becomes the new definition (`definitions::alter`), which is then carried out (`carry_out`).
 
 mod carry_out;
 mod exchange;
@@ -70,7 +70,7 @@ pub(crate) fn alter_with(
     let (draft, request) = edit(&mut Definer::new(session, running), &table, alter)?;
     let (affected_rows, commit) = carry_out(session, &table, draft, &request, running, &mut guard)?;
     drop(guard);
-    // Renames say nothing of rows, and TRUNCATE does not count them.
+    // Renames report no rows, and TRUNCATE does not count them.
     let is_silent = |action: &AlterAction| match action {
         AlterAction::RenameTable(_) => true,
         AlterAction::Partition(action) => matches!(**action, PartitionAction::Truncate(_)),

@@ -32,7 +32,7 @@ pub(super) fn most_rows_go(session: &mut Session, table: &Table, gone: &[u16]) -
     Ok(rows > all.saturating_sub(rows))
 }
 
-/// Deletes the rows of partitions, which nobody else uses.
+/// Deletes the rows of partitions, which no other session uses.
 pub(super) fn empty_partitions(
     session: &mut Session,
     table: &Table,

@@ -10,7 +10,7 @@ use crate::mtr::Mtr;
 /// Pages that one mini-transaction writes.
 const PART_PAGES: usize = 16;
 
-/// Puts the last part of `rest` in front of the chain that starts at `next`. Returns what is left of `rest`, the new pages, the first
+/// Puts the last part of `rest` before the chain that starts at `next`. Returns the remainder of `rest`, the new pages, the first
 /// one in the chain last, and the mini-transaction, which the caller commits with its own record.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn write_blob_part<'p, 'b>(
 /// Appends the bytes of a chain to `out`.
 ///
 /// # Errors
-/// I/O; `InvalidData` when a page is no part of a chain or the chain is longer than `length`.
+/// I/O; `InvalidData` when a page is not part of a chain or the chain is longer than `length`.
 pub fn read_blob(pool: &Pool, first: PageNo, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
     walk_blob(pool, first, length, |_, page, used| page.copy_body(used, out))
 }

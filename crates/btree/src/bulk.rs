@@ -1,7 +1,7 @@
-//! Filling an empty tree from sorted records, bottom up. Nobody else uses the tree meanwhile.
+//! Filling an empty tree from sorted records, bottom up. No other thread uses the tree at that time.
 //!
 //! Pages go out in groups of one mini-transaction, which the caller logs with the numbers of the pages: until the root is set, they hang
-//! on nothing. Knows nothing of what a record means.
+//! on nothing. The meaning of a record is the caller's.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -36,7 +36,7 @@ struct Ready {
     fences: Fences,
 }
 
-/// Builds a tree whose root is an empty leaf.
+/// Builds a tree that consists of an empty root leaf.
 pub struct TreeBuilder {
     tree: Tree,
     page_bytes: usize,
@@ -45,11 +45,11 @@ pub struct TreeBuilder {
     /// Bytes that a node has room for, and those of one that is full enough.
     room: usize,
     fill: usize,
-    /// What leaves name as the transaction that changed them last.
+    /// The transaction that leaves name as the last one that changed them.
     max_txn: u64,
 }
 
-/// What the root will hold when everything below it is written.
+/// The content of the root, written after everything below it.
 pub struct Root {
     tree: Tree,
     image: Box<[AtomicU64]>,
@@ -96,7 +96,7 @@ impl TreeBuilder {
         TreeBuilder { max_txn, ..self }
     }
 
-    /// Appends a record whose key is above all before. False when it is too large for a page. `log` commits each group of pages.
+    /// Appends a record with a key above all earlier ones. False when it is too large for a page. `log` commits each group of pages.
     ///
     /// # Errors
     /// I/O.
@@ -143,7 +143,7 @@ impl TreeBuilder {
         level.bytes += bytes;
     }
 
-    /// Takes the node of a level as full; `next` is the first key behind it. Records that do not fit stay.
+    /// Takes the node of a level as full; `next` is the first key after it. Records that do not fit stay.
     fn close(&mut self, at: usize, next: Option<&[u8]>) {
         let room = self.room;
         let level = &mut self.levels[at];
@@ -197,7 +197,7 @@ impl TreeBuilder {
         Ok(())
     }
 
-    /// Writes what is left but for the root; `None` when there was no record.
+    /// Writes the remaining nodes except the root; `None` if there was no record.
     ///
     /// # Errors
     /// I/O.
@@ -229,7 +229,7 @@ impl TreeBuilder {
 }
 
 impl Level {
-    /// The fence between record `count - 1` and the key behind it.
+    /// The fence between record `count - 1` and the next key.
     fn cut(&self, at: usize, count: usize, next: &[u8]) -> Vec<u8> {
         match at {
             0 => separator(self.records.key(count - 1), next),

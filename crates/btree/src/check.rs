@@ -7,7 +7,7 @@ use page::{Fences, Kind, PageNo};
 
 use crate::tree::Tree;
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Clone, Debug, Default)]
 pub struct TreeShape {
     /// Pages, root included, when they were asked for.
@@ -16,7 +16,7 @@ pub struct TreeShape {
     pub leaves: u64,
     /// Records in leaves.
     pub records: u64,
-    /// What is wrong.
+    /// The faults.
     pub wrong: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn check_tree_with(
     Ok(walk.shape)
 }
 
-/// Things wrong with one tree that are told; more of them say nothing new.
+/// Faults reported for one tree at most; more of them say nothing new.
 const WRONG_MAX: usize = 1000;
 
 struct Walk<'w> {

@@ -11,7 +11,7 @@ use crate::tree::{Tree, damaged};
 /// Frees every page but the root, which becomes an empty leaf. `visit` sees each leaf before it goes. Nobody else uses the tree.
 ///
 /// # Errors
-/// I/O; what is left is a valid tree and the call can be repeated.
+/// I/O; the rest is a valid tree and the call can be repeated.
 pub fn empty_tree(
     pool: &Pool,
     tree: Tree,

@@ -1,6 +1,6 @@
 //! B+trees on mini-transactions: descent, splits, merges, page allocation, redo, values out of line.
 //!
-//! Keys and values are bytes; what a value means, who may see it and what is locked are the caller's. The README holds the rules (T1..T10).
+//! Keys and values are bytes; the meaning of a value, its visibility and locks are the caller's. The README holds the rules (T1..T11).
 
 mod blob;
 mod bulk;

@@ -143,12 +143,12 @@ impl<'p> Mtr<'p> {
         Ok(())
     }
 
-    /// Logs the edits as a record of `kind` with `extra` behind them, and releases the latches. Returns the ticket.
+    /// Logs the edits as a record of `kind` followed by `extra`, and releases the latches. Returns the ticket.
     pub fn commit(mut self, kind: u8, extra: &[u8]) -> u64 {
         self.log(kind, [extra, &[]])
     }
 
-    /// As `commit`, with two pieces behind the edits.
+    /// Like `commit`, with two pieces after the edits.
     pub fn commit_with(mut self, kind: u8, extra: [&[u8]; 2]) -> u64 {
         self.log(kind, extra)
     }
@@ -200,7 +200,7 @@ impl<'p> Mtr<'p> {
         self.pages.clear();
         self.meta = None;
         if crowded {
-            // A broken log is reported to whoever waits for durability.
+            // A broken log is reported to threads that wait for durability.
             let _ = log.relieve();
         }
         ticket
@@ -215,7 +215,7 @@ impl Drop for Mtr<'_> {
         if !self.ops.is_empty() {
             // A bug in the middle of a change: the pages are not consistent, and must reach neither the log nor another reader.
             sys::threads::abort_if_panicking("a change of pages did not come to its end");
-            // T1: an error came between allocation and use. What was edited is consistent; at worst a page is lost.
+            // T1: an error came between allocation and use. The edits are consistent; at worst a page is lost.
             self.log(KIND_PAGES, [&[], &[]]);
         }
     }

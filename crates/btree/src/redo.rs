@@ -17,11 +17,11 @@ pub struct RedoBody<'a> {
     pub ops: &'a [u8],
     /// Where `ops` starts in the body.
     pub ops_start: usize,
-    /// What the caller of `commit` added.
+    /// The bytes that the caller of `commit` added.
     pub extra: &'a [u8],
 }
 
-/// What a record does to one page.
+/// A record's edits of one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch {
     /// The page.

@@ -9,7 +9,7 @@ use page::{Fences, HEADER_BYTES, NodeBuilder, PageMut, PageNo, PageRef, private_
 use crate::mtr::{KIND_PAGES, Mtr};
 use crate::tree::{Seek, Tree, record_bytes_max};
 
-/// What a record takes beyond key and value: its slot, and padding of each to words.
+/// Bytes of a record besides key and value: its slot, and padding of each to words.
 const RECORD_OVERHEAD_BYTES: usize = page::SLOT_BYTES + 16;
 
 /// A node that uses less than 30 % of its bytes is merged when a neighbour has room.

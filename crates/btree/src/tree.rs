@@ -160,7 +160,7 @@ impl Tree {
         }
     }
 
-    /// As `get`, for a caller that may change the value next. `None`: there is no such key.
+    /// Like `get`, for a caller that may change the value next. `None` if no such key exists.
     ///
     /// # Errors
     /// I/O.
@@ -181,8 +181,8 @@ impl Tree {
         }
     }
 
-    /// The leaf at `seek` for a scan of many, only looked at: what is read of it counts when it validates afterwards. Asks for the
-    /// leaves behind it now and then.
+    /// The leaf at `seek` for a scan of many, without a latch: data read from it is valid if it validates afterwards. Requests
+    /// read-ahead of the next leaves now and then.
     ///
     /// # Errors
     /// I/O.
@@ -195,7 +195,7 @@ impl Tree {
             if let Some(parent) = parent {
                 let page = parent.page();
                 let (slot, count) = (seek.child_slot(page), page.count());
-                // In portions: whoever scans comes by every slot.
+                // In portions: a scan passes every slot.
                 if slot.is_multiple_of(AHEAD_LEAVES / 2) {
                     let to = (slot + 1 + AHEAD_LEAVES).min(count);
                     let children: Vec<PageNo> = (slot + 1..to).map(|at| page.child(at)).collect();
@@ -216,7 +216,7 @@ impl Tree {
         }
         let mut leaves: Vec<PageNo> = Vec::new();
         for key in keys {
-            // A root that is a leaf has no parent; what fails here is met again by whoever needs the leaf.
+            // A root that is a leaf has no parent; a caller that needs the leaf meets an error here again.
             let Ok((_, parent)) = self.descend(pool, Seek::At(key), 1) else { break };
             let page = parent.page();
             let leaf = page.child(page.child_slot(key));
@@ -255,7 +255,7 @@ impl Tree {
                 return Ok(Some(shared));
             }
         }
-        // Somebody writes the page, or it is not in memory: whoever gives its own leaf up and comes again without it waits, or reads the page.
+        // The page is being written, or not in memory: a caller that releases its own leaf and comes again without it waits, or reads the page.
         Ok(None)
     }
 
@@ -276,7 +276,7 @@ impl Tree {
         }
     }
 
-    /// As `exclusive_leaf`, for callers who often come back to the same leaf (T11).
+    /// Like `exclusive_leaf`, for callers that often come back to the same leaf (T11).
     ///
     /// # Errors
     /// I/O.
@@ -304,7 +304,7 @@ impl Tree {
         }
     }
 
-    /// As `shared_leaf`, for callers who often come back to the same leaf (T11).
+    /// Like `shared_leaf`, for callers that often come back to the same leaf (T11).
     ///
     /// # Errors
     /// I/O.
@@ -328,7 +328,7 @@ impl Tree {
         }
     }
 
-    /// The leaf that the caller had last, when it looks like the key's; a latch on what was looked at says whether it is.
+    /// The leaf that the caller used last, if it seems to be the key's; latching it verifies that.
     fn look_near<'p>(
         self,
         pool: &'p Pool,
@@ -346,7 +346,7 @@ impl Tree {
         }))
     }
 
-    /// Inserts or replaces, for trees whose caller does its own locking. False when the record is too large.
+    /// Inserts or replaces, for trees with locking by the caller. False if the record is too large.
     ///
     /// # Errors
     /// I/O.
@@ -372,7 +372,7 @@ impl Tree {
         }
     }
 
-    /// Removes a key, for trees whose caller does its own locking. False when it is not there.
+    /// Removes a key, for trees with locking by the caller. False if it does not exist.
     ///
     /// # Errors
     /// I/O.
@@ -427,7 +427,7 @@ pub struct NearLeaf {
 }
 
 impl NearLeaf {
-    /// The next key is most likely on the leaf that was the last one: who changes a row has read it.
+    /// The next key is most likely on the last leaf: a statement that changes a row has read it.
     pub fn expect(&mut self) {
         self.expected = true;
     }
@@ -458,10 +458,10 @@ const AHEAD_LEAVES: usize = 32;
 /// A private copy of a leaf, for scans.
 pub struct LeafCopy {
     words: Box<[AtomicU64]>,
-    /// The page that was copied; the meta page when there is none.
+    /// The copied page; the meta page means none.
     number: PageNo,
     version: u64,
-    /// The parent whose children are read ahead, and up to which slot they were asked for.
+    /// The parent of the leaves that are read ahead, and the slot up to which they were requested.
     ahead: (PageNo, usize),
 }
 
@@ -485,7 +485,7 @@ impl LeafCopy {
         self.load_unless(pool, tree, seek, |_| false).map(drop)
     }
 
-    /// Shows the leaf at `seek` to `read` while it stands still, and copies it when that gives false. True: there is no copy now.
+    /// Calls `read` with the leaf at `seek` while it does not change, and copies the leaf if that returns false. True if no copy was made.
     /// `read` waits for nothing.
     ///
     /// # Errors
@@ -517,7 +517,7 @@ impl LeafCopy {
         }
     }
 
-    /// Asks for the leaves behind the one at `seek`, from the second on that comes from the same parent: that makes it a scan.
+    /// Requests the leaves after the one at `seek`, from the second leaf of the same parent on: that makes it a scan.
     fn read_ahead(&mut self, pool: &Pool, seek: Seek<'_>, parent: Optimistic<'_>) {
         if matches!(seek, Seek::Below(_) | Seek::Last) {
             return;

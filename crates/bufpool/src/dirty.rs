@@ -11,7 +11,7 @@ const BITS: usize = 64;
 /// See the file's head.
 pub(crate) struct DirtySet {
     words: Box<[AtomicU64]>,
-    /// One look at a time: whoever looks takes bits away and may put them back.
+    /// One scan at a time: a scan clears bits and may set them again.
     pub look: Mutex<()>,
 }
 
@@ -47,7 +47,7 @@ impl DirtySet {
                 continue;
             }
             word.fetch_and(!clean, Ordering::AcqRel);
-            // Whoever marked in between believes that the mark stands.
+            // A thread that marked in between relies on the mark.
             let mut again = 0;
             while clean != 0 && !breaks("look again") {
                 let bit = clean.trailing_zeros();

@@ -20,8 +20,8 @@ const PIECE_BYTES: usize = 128 * 1024;
 const HEADER_BYTES: usize = 4096;
 const MAGIC: u32 = 0x5744_5153; // "SQDW"
 
-/// A sync of page files failed: what reached the device since the last good one is unknown, so nothing may be retried. A failed write
-/// without it may: the pages are still in memory.
+/// A sync of page files failed: it is unknown which writes since the last good sync reached the device, so nothing may be retried. After a failed write
+/// alone a retry is allowed: the pages are still in memory.
 #[derive(Debug)]
 pub struct SyncFailed(io::Error);
 
@@ -69,7 +69,7 @@ impl PageWriter {
         }
     }
 
-    /// The header of a batch whose copies are sealed.
+    /// The header of a batch of sealed copies.
     fn header(&self) -> Vec<u8> {
         let mut out = vec![0; 8];
         put_u32(&mut out, self.pages.len() as u32);
@@ -85,7 +85,7 @@ impl PageWriter {
 }
 
 fn crc(header: &[u8]) -> u32 {
-    // The page checksum skips the first four bytes; so does this one, behind magic and checksum.
+    // The page checksum skips the first four bytes; so does this one, after magic and checksum.
     checksum(&header[4..])
 }
 
@@ -95,42 +95,42 @@ fn pieces(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     pieces.map(move |(at, piece)| (offset + (at * PIECE_BYTES) as u64, piece))
 }
 
-/// Copies a page that stands still.
+/// Copies a page that does not change.
 fn copy_out(words: &[AtomicU64], out: &mut [u8]) {
     assert_eq!(size_of_val(words), out.len());
     if cfg!(target_endian = "big") {
         return copy_by_words(words, out);
     }
-    // SAFETY: the caller holds the shared latch, so no thread stores to these words, and racing atomic loads may run beside a plain
+    // SAFETY: the caller holds the shared latch, so no thread stores to these words, and racing atomic loads may run concurrently with a plain
     // read; `out` is borrowed exclusively and of the same size. The order in memory is that of files here.
     unsafe {
         std::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), out.as_mut_ptr(), out.len());
     }
 }
 
-/// As `copy_out`, on machines whose order in memory is not that of files.
+/// Like `copy_out`, on machines with another byte order in memory than in files.
 fn copy_by_words(words: &[AtomicU64], out: &mut [u8]) {
     for (word, bytes) in words.iter().zip(out.as_chunks_mut::<8>().0) {
         *bytes = word.load(Ordering::Relaxed).to_le_bytes();
     }
 }
 
-/// The bytes, as files have them, of a frame that its caller has for itself.
+/// The bytes, in file order, of a frame that only its caller uses.
 pub(crate) fn bytes_of(words: &[AtomicU64]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "big") {
         let mut bytes = vec![0; size_of_val(words)];
         copy_by_words(words, &mut bytes);
         return Cow::Owned(bytes);
     }
-    // SAFETY: no entry names the frame, so nobody stores to it; who still looks at the page that it held before loads atomically at
-    // most, which may run beside a plain read. The length is that of `words`, and any bits are valid bytes.
+    // SAFETY: no entry names the frame, so no thread stores to it; a thread that still reads the frame's former page only loads
+    // atomically, which may run concurrently with a plain read. The length is that of `words`, and any bits are valid bytes.
     Cow::Borrowed(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) })
 }
 
-/// Copies a page that stands still into private words of the same size.
+/// Copies a page that does not change into private words of the same size.
 pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
     assert_eq!(source.len(), target.len());
-    // SAFETY: the caller holds the source's shared latch, so nobody stores to it, and racing atomic loads may run beside a plain read;
+    // SAFETY: the caller holds the source's shared latch, so no thread stores to it, and racing atomic loads may run concurrently with a plain read;
     // `target` belongs to the caller alone, is of equal length, and its words may be written through a shared reference.
     unsafe {
         let to = target.as_ptr().cast_mut();
@@ -139,7 +139,7 @@ pub(crate) fn copy_between(source: &[AtomicU64], target: &[AtomicU64]) {
 }
 
 impl Pool {
-    /// Writes up to `limit` pages whose oldest change is below `below`, oldest first. Returns how many.
+    /// Writes up to `limit` pages with changes older than `below`, oldest first. Returns how many.
     ///
     /// # Errors
     /// I/O; the pages stay dirty and are written again later.
@@ -157,7 +157,7 @@ impl Pool {
             candidates.select_nth_unstable(limit);
             candidates.truncate(limit);
         }
-        // In the order of the file, so that neighbours go out in one write. The page is read once: it may change meanwhile.
+        // In the order of the file, so that neighbours go out in one write. The page is read once: it may change in the meantime.
         for (key, frame) in &mut candidates {
             *key = u64::from(self.descriptor(*frame).page.load(Ordering::Relaxed));
         }
@@ -166,7 +166,7 @@ impl Pool {
         self.flush_frames(&frames)
     }
 
-    /// Writes the pages of these frames that are dirty, a batch at a time, so that others who wait for the writer come in between.
+    /// Writes the pages of these frames that are dirty, a batch at a time, so that other threads that wait for the writer get it in between.
     /// Returns how many pages were written, those of an unfinished batch included.
     pub(crate) fn flush_frames(&self, frames: &[u32]) -> io::Result<usize> {
         let mut count = 0;
@@ -220,7 +220,7 @@ impl Pool {
     fn finish_batch(&self, writer: &mut PageWriter) -> io::Result<usize> {
         let mut images = &writer.staging[HEADER_BYTES..writer.filled];
         for (image, (_, no)) in images.chunks_exact(writer.page_bytes).zip(&writer.pages) {
-            // Pairs with the check of every page that is read: what is written must pass it.
+            // Pairs with the check of every page that is read: written pages must pass it.
             assert!(verify(image, *no), "only whole pages go to their own places");
         }
         let runs = writer.pages.chunk_by(|(_, left), (_, right)| left.0 + 1 == right.0);
@@ -304,7 +304,7 @@ impl Pool {
                 restored += 1;
             }
         }
-        // Also makes durable what an earlier process wrote and did not sync.
+        // Also makes durable the writes of an earlier process that did not sync them.
         file.sync()?;
         Ok(restored)
     }

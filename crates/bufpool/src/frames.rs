@@ -19,9 +19,9 @@ const ROUNDS_MAX: usize = 1000;
 /// Frames below which a pool is not divided further.
 const PARTITION_FRAMES_MIN: usize = 512;
 const PARTITIONS_MAX: usize = 64;
-/// One frame of so many is kept free ahead of need.
+/// One frame in this many is kept free ahead of need.
 const FREE_SHARE: usize = 32;
-/// Pages that wait to be read ahead; what does not fit is not read ahead.
+/// Pages that wait to be read ahead; requests beyond this number are dropped.
 const AHEAD_MAX: usize = 512;
 /// Longest sleep of a thread that serves the pool.
 const IDLE: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ pub(crate) fn divide(count: usize) -> Box<[Partition]> {
     (0..parts).map(partition).collect()
 }
 
-/// What wakes the threads that serve the pool.
+/// The events that wake the threads that serve the pool.
 #[derive(Default)]
 pub(crate) struct Service {
     pub needs_frames: Mutex<bool>,
@@ -246,7 +246,7 @@ impl Pool {
                 ahead.pop_front()
             };
             if let Some(no) = next {
-                // Whoever needs the page meets the error again.
+                // A thread that needs the page meets the error again.
                 let _ = self.read_in_cold(no);
             }
         }

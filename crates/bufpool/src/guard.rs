@@ -6,7 +6,7 @@ use page::{PageNo, PageRef};
 
 use crate::pool::{Entry, Pool};
 
-/// A look without a latch. What was read counts only if `validate` says so afterwards (B3).
+/// An optimistic read without a latch. Its data is valid only if `validate` says so afterwards (B3).
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
     pub(crate) pool: &'p Pool,
@@ -60,7 +60,7 @@ impl<'p> Optimistic<'p> {
     }
 }
 
-/// The shared latch: the page stands still.
+/// The shared latch: the page does not change.
 pub struct Shared<'p> {
     pool: &'p Pool,
     entry: &'p Entry,

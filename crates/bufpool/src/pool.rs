@@ -60,7 +60,7 @@ pub(crate) struct Entry {
     referenced: AtomicU8,
 }
 
-/// What a frame holds.
+/// The contents of a frame.
 pub(crate) struct Descriptor {
     pub page: AtomicU32,
     /// B6.
@@ -100,7 +100,7 @@ pub struct Pool {
     page_words: usize,
     region: Region,
     descriptors: Box<[Descriptor]>,
-    /// Frames whose `oldest_change` may not be zero (B14).
+    /// Frames with an `oldest_change` that may not be zero (B14).
     pub(crate) marks: DirtySet,
     directory: Box<[OnceLock<Segment>]>,
     pub(crate) partitions: Box<[Partition]>,
@@ -113,7 +113,7 @@ pub struct Pool {
     reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
-    /// Frames whose `first_change` is not zero.
+    /// Frames with a `first_change` that is not zero.
     pub(crate) dirty: AtomicU64,
     read_times: Histogram,
     pub(crate) write_times: Histogram,
@@ -124,7 +124,7 @@ fn damaged(no: PageNo) -> io::Error {
 }
 
 impl Pool {
-    /// A pool over a data file and its doublewrite file, whose batch was put back already (`restore_torn`).
+    /// A pool over a data file and its doublewrite file, whose batch was already restored (`restore_torn`).
     ///
     /// # Errors
     /// Not enough memory.
@@ -317,7 +317,7 @@ impl Pool {
         Ok(guard)
     }
 
-    /// Takes the exclusive latch of a page whose content does not matter, without reading it.
+    /// Latches a page exclusively without reading it, for a caller that replaces its content.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -329,7 +329,7 @@ impl Pool {
         Ok(guard)
     }
 
-    /// `entry` is latched exclusively; makes it resident. On failure the latch is given back.
+    /// `entry` is latched exclusively; makes it resident. On failure the latch is released.
     fn fill_latched<'p>(
         &'p self,
         no: PageNo,
@@ -361,7 +361,7 @@ impl Pool {
         Ok(guard)
     }
 
-    /// Reads a page into a frame that nobody finds yet. Other tasks of the thread's reactor go on meanwhile.
+    /// Reads a page into a frame that is not published yet. Other tasks of the thread's reactor continue during the read.
     fn read_page(&self, no: PageNo, frame: u32) -> io::Result<()> {
         let offset = u64::from(no.0) * self.config.page_bytes as u64;
         let words = self.frame_words(frame);
@@ -370,7 +370,7 @@ impl Pool {
             let count = blocking(read)?;
             Ok(count == self.config.page_bytes && verify(&bytes_of(words), no))
         };
-        // Once more: what came over the wire may be wrong while the device holds the right bytes.
+        // Once more: the transfer may have been faulty while the device holds the right bytes.
         if !attempt()? && !attempt()? {
             return Err(damaged(no));
         }
@@ -378,7 +378,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Lets another thread run: for a caller whose optimistic attempts keep failing.
+    /// Lets another thread run, for a caller with repeatedly failing optimistic attempts.
     pub fn give_way(&self) {
         sys::threads::yield_now();
     }
@@ -413,7 +413,7 @@ impl Pool {
     }
 }
 
-/// What to do with a page that has no frame.
+/// The treatment of a page that has no frame.
 #[derive(Clone, Copy)]
 enum Missing {
     Read,

@@ -1,4 +1,4 @@
-//! Copies of an engine's files, taken while it is in use: what the engine writes, and where to.
+//! Copies of an engine's files, taken while it is in use: the data that the engine writes, and its target.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub trait BackupFile {
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// What a complete backup holds.
+/// The contents of a complete backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackupSummary {
     /// Commits with a smaller position are in it, and no others.

@@ -1,9 +1,9 @@
-//! How a statement is told to stop (KILL, a time limit, or a client that went away), and what it waits for meanwhile.
+//! Cancelling a statement (KILL, a time limit, or a client that went away), and the object that it waits for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Shared by a connection, its running statement and whoever may cancel it. Cloning shares.
+/// Shared by a connection, its running statement and those that may cancel it. Cloning shares.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<Shared>);
 
@@ -14,14 +14,14 @@ struct Shared {
     wait: AtomicU8,
 }
 
-/// What a statement can wait for until another session goes on.
+/// The objects that a statement can wait for until another session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// A row, or a gap before one, that another transaction has locked.
     RowLock,
     /// A table that others use or change.
     MetadataLock,
-    /// FLUSH TABLES WITH READ LOCK, or those who keep it waiting.
+    /// FLUSH TABLES WITH READ LOCK, or the sessions that it waits for.
     GlobalReadLock,
     /// GET_LOCK().
     UserLock,
@@ -105,13 +105,13 @@ impl CancelToken {
         }
     }
 
-    /// Lets others see what the statement waits for, as long as the value lives.
+    /// Publishes the object that the statement waits for, until it is dropped.
     pub fn waiting(&self, wait: Wait) -> Waiting<'_> {
         self.0.wait.store(wait as u8 + 1, Ordering::Relaxed);
         Waiting(self)
     }
 
-    /// What the statement waits for.
+    /// The object that the statement waits for.
     pub fn waits_for(&self) -> Option<Wait> {
         let place = self.0.wait.load(Ordering::Relaxed);
         WAITS.get(usize::from(place).checked_sub(1)?).copied()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::EngineResult;
 
-/// What an engine implements for commits that wait for its log.
+/// The interface that an engine implements for commits that wait for its log.
 pub trait CommitWait: Send + Sync {
     /// Whether the commit may be acknowledged. Never blocks.
     fn is_durable(&self) -> bool;

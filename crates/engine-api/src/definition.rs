@@ -1,4 +1,4 @@
-//! What an engine must know of a table: the types of its stored columns and the parts of its indexes.
+//! The part of a table's definition that an engine needs: the types of its stored columns and the parts of its indexes.
 
 use types::DataType;
 

@@ -104,7 +104,7 @@ pub enum Direction {
     Backward,
 }
 
-/// What a cursor reads.
+/// The range that a cursor reads, and how.
 #[derive(Clone, Debug)]
 pub struct ScanSpec {
     /// The table.
@@ -121,7 +121,7 @@ pub struct ScanSpec {
     pub wait: WaitPolicy,
 }
 
-/// What a reader of an index's entries wants of them.
+/// The parts of an index's entries that a reader needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyContent {
     /// Their keys.
@@ -130,7 +130,7 @@ pub enum KeyContent {
     Count,
 }
 
-/// An engine's place among those of the server, which does not change after the start: what runs names engines by it, what is stored by name.
+/// An engine's place among those of the server, which does not change after the start: running code names engines by it, stored data by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EngineIndex(pub usize);
 
@@ -218,7 +218,7 @@ pub trait Engine: Send + Sync {
     /// `UnknownTable`.
     fn table_stats(&self, table: TableId) -> EngineResult<TableStats>;
 
-    /// Makes what `table_stats` says anew at its next call, where the engine keeps it.
+    /// Makes `table_stats` compute its figures again at the next call, if the engine keeps them.
     ///
     /// # Errors
     /// `UnknownTable`.
@@ -270,7 +270,7 @@ pub trait Engine: Send + Sync {
     /// Counters and settings for information tables.
     fn stats(&self) -> Vec<EngineStat>;
 
-    /// Transactions that changed or locked something, and their locks, at most about so many. Looked at in pieces, nothing stops meanwhile.
+    /// Transactions that changed or locked something, and their locks, at most about the given number. Copied in pieces; nothing stops during the copy.
     fn locks(&self, _limit: usize) -> LockReport {
         LockReport::default()
     }
@@ -284,11 +284,11 @@ pub trait Engine: Send + Sync {
     /// `UnknownTable`, I/O.
     fn check_table(&self, table: TableId) -> EngineResult<Vec<String>>;
 
-    /// Copies everything committed into `target` while others read and write. What was done is told by `stats`, group `backup`.
+    /// Copies everything committed into `target` while others read and write. The group `backup` of `stats` shows the progress.
     ///
     /// # Errors
-    /// 1235 when the engine cannot; `Cancelled`; damaged pages; I/O of the engine's files or of the target. What was written is then of
-    /// no use.
+    /// 1235 when the engine cannot; `Cancelled`; damaged pages; I/O of the engine's files or of the target. The written files are then
+    /// useless.
     fn backup(
         &self,
         _target: &dyn BackupTarget,
@@ -303,7 +303,7 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Commits the transaction that is prepared under this name. Nothing to do when there is none: it had changed nothing.
+    /// Commits the transaction that is prepared under this name. Does nothing if none exists: it had changed nothing.
     ///
     /// # Errors
     /// I/O.
@@ -311,7 +311,7 @@ pub trait Engine: Send + Sync {
         Ok(CommitHandle::Durable)
     }
 
-    /// Undoes the transaction that is prepared under this name. Nothing to do when there is none.
+    /// Undoes the transaction that is prepared under this name. Does nothing if none exists.
     ///
     /// # Errors
     /// I/O; nobody can decide otherwise any more, and the next start undoes the rest.
@@ -337,7 +337,7 @@ pub trait Transaction: Send {
     /// Too many transactions.
     fn start(&mut self, options: &TxnOptions) -> EngineResult<()>;
 
-    /// Whose transactions these are, for `Engine::locks`.
+    /// Sets the session that owns these transactions, for `Engine::locks`.
     fn set_session(&mut self, _session: u64) {}
     /// Row locks are waited for as long from now on.
     fn set_lock_wait_timeout(&mut self, timeout: Duration);
@@ -351,7 +351,7 @@ pub trait Transaction: Send {
     /// Takes the snapshot now (`WITH CONSISTENT SNAPSHOT`).
     fn take_snapshot(&mut self);
 
-    /// A statement begins: READ COMMITTED and READ UNCOMMITTED take their snapshot anew.
+    /// A statement begins: READ COMMITTED and READ UNCOMMITTED take a new snapshot.
     fn begin_statement(&mut self);
 
     /// A place to return to.
@@ -372,15 +372,15 @@ pub trait Transaction: Send {
     /// Ends, undoing the changes. Closes all cursors. A no-op when not started.
     ///
     /// # Errors
-    /// I/O; the transaction is ended all the same.
+    /// I/O; the transaction is ended anyway.
     fn rollback(&mut self) -> EngineResult<()>;
 
-    /// Ends the use of this object, keeping the changes and the locks of what it changed until `Engine::commit_prepared` or
+    /// Ends the use of this object, keeping its changes and the locks of changed rows until `Engine::commit_prepared` or
     /// `rollback_prepared` decides; when the handle is durable, also across crashes. One that changed nothing is just ended. `name` names
     /// one transaction at a time.
     ///
     /// # Errors
-    /// 1235 when the engine cannot and it has changed something, then nothing happened; else the transaction was rolled back.
+    /// 1235 when the engine cannot prepare a transaction that changed something, which then stays as it was; after other errors it was rolled back.
     fn prepare(&mut self, _name: &[u8]) -> EngineResult<CommitHandle> {
         match self.has_written() {
             true => Err(errors::Error::not_supported("XA PREPARE in this engine").into()),
@@ -402,9 +402,9 @@ pub trait Transaction: Send {
         out: &mut RowBuf,
     ) -> EngineResult<GetOutcome>;
 
-    /// Replaces `record` with the newest version of the row with the full clustered key `key`, whoever wrote it, without locking it: for
-    /// `write_if_unchanged`, which must then be the transaction's next call. False: there is no such row, or it is to be changed after a
-    /// `get` that locks it.
+    /// Replaces `record` with the newest version of the row with the full clustered key `key`, even if uncommitted, without locking it: for
+    /// `write_if_unchanged`, which must then be the transaction's next call. False if no such row exists, or if it must be locked by `get`
+    /// before a change.
     ///
     /// # Errors
     /// I/O.
@@ -450,7 +450,7 @@ pub trait Transaction: Send {
     ) -> EngineResult<usize>;
 
     /// As `open_cursor`, for a caller that reads only columns of the index and of the clustered key: rows may come as key records
-    /// (`types::key::split_key_record`), which an index can give without a look at the rows.
+    /// (`types::key::split_key_record`), which an index can return without reading the rows.
     ///
     /// # Errors
     /// As `open_cursor`.
@@ -459,7 +459,7 @@ pub trait Transaction: Send {
     }
 
     /// As `snapshot_reader`, over the entries of a secondary index. Its records are key records, empty ones when `content` says that
-    /// nobody looks into them.
+    /// the caller does not read them.
     ///
     /// # Errors
     /// As `snapshot_reader`.
@@ -496,11 +496,11 @@ pub trait Transaction: Send {
     /// Closes a cursor; unknown ids are ignored.
     fn close_cursor(&mut self, cursor: CursorId);
 
-    /// Gives back the lock on a row that the statement did not match; only below REPEATABLE READ, else a no-op.
+    /// Releases the lock on a row that the statement did not match; only below REPEATABLE READ, else a no-op.
     fn unlock_row(&mut self, table: TableId, locator: &[u8]);
 
     /// Many rows may be inserted into a table now. An engine may keep them back, to store them together at `rows_are_over`, or before when this
-    /// transaction uses the table otherwise. In between, only all of them can be taken back, with what came before this call.
+    /// transaction uses the table otherwise. In between, they can only be undone all together, with the changes before this call.
     ///
     /// # Errors
     /// I/O.
@@ -516,15 +516,15 @@ pub trait Transaction: Send {
         Ok(())
     }
 
-    /// One statement may change many rows now. An engine may put off what it has to do in secondary indexes that are not unique, to do it
-    /// together at `changes_are_over`, or before when this transaction reads them.
+    /// One statement may change many rows now. An engine may defer its changes of secondary indexes that are not unique, to make them
+    /// together at `changes_are_over`, or earlier when this transaction reads them.
     ///
     /// # Errors
-    /// As `changes_are_over`, for what another statement put off.
+    /// As `changes_are_over`, for changes that another statement deferred.
     fn expect_changes(&mut self) -> EngineResult<()> {
         Ok(())
     }
-    /// Ends `expect_changes`. After an error the changes since must be taken back.
+    /// Ends `expect_changes`. After an error the changes since must be undone.
     ///
     /// # Errors
     /// Lock and I/O errors, `Cancelled`.
@@ -537,7 +537,7 @@ pub trait Transaction: Send {
     /// `DuplicateKey`, lock and I/O errors, `ReadOnly`.
     fn insert(&mut self, table: TableId, record: &[u8]) -> EngineResult<()>;
 
-    /// As `insert`, for a caller that changes the conflicting row: it is locked exclusively, so that two who do that do not wait for each
+    /// As `insert`, for a caller that changes the conflicting row: it is locked exclusively, so that two such callers do not wait for each
     /// other.
     ///
     /// # Errors
@@ -549,7 +549,7 @@ pub trait Transaction: Send {
     /// The locator of the row that this transaction inserted last, outside `expect_rows`.
     fn inserted_locator(&self) -> &[u8];
 
-    /// Replaces the row at `locator`, whose key may change. Locks it exclusively when it is not.
+    /// Replaces the row at `locator`; its key may change. Locks it exclusively unless it already is.
     ///
     /// # Errors
     /// `DuplicateKey` (nothing has changed), `RowNotFound`, lock and I/O errors, `ReadOnly`.
@@ -585,8 +585,8 @@ pub trait Transaction: Send {
     /// `DuplicateKey`, I/O.
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> EngineResult<()>;
 
-    /// Begins to build indexes over the rows of a table that others go on changing: from now on what they change is noted. The caller
-    /// keeps everybody else away from the table during this call. False: the engine does not do that, `create_index` does.
+    /// Begins to build indexes over the rows of a table that others continue to change: from now on their changes are recorded. The caller
+    /// keeps all other transactions away from the table during this call. False if the engine cannot do this; then `create_index` builds them.
     ///
     /// # Errors
     /// I/O.
@@ -595,7 +595,7 @@ pub trait Transaction: Send {
         Ok(false)
     }
 
-    /// Fills the indexes begun and catches up with nearly all that was changed meanwhile. Others may use the table. After an error the
+    /// Fills the indexes begun and catches up with nearly all changes made in the meantime. Others may use the table. After an error the
     /// transaction can only be rolled back.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What can go wrong in an engine, in terms of storage. The SQL layers word it for the client.
+//! The errors of an engine, in terms of storage. The SQL layers word them for the client.
 
 use crate::IndexId;
 
@@ -29,7 +29,7 @@ pub enum EngineError {
     UnknownTable,
     /// A write inside a read-only transaction (1792).
     ReadOnly,
-    /// Anything else, already worded: full disk, damaged page, limits, what the engine lacks (1235).
+    /// Anything else, already worded: full disk, damaged page, limits, features that the engine lacks (1235).
     Other(errors::Error),
 }
 
@@ -40,7 +40,7 @@ impl From<errors::Error> for EngineError {
 }
 
 impl EngineError {
-    /// Words the error for a client. `DuplicateKey` should be worded by the caller, who knows names and values; here it is generic.
+    /// Words the error for a client. `DuplicateKey` should be worded by the caller, which knows names and values; here it is generic.
     pub fn into_error(self, cancel: &crate::CancelToken) -> errors::Error {
         use errors::{Error, ErrorCode};
         match self {

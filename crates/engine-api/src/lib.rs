@@ -1,4 +1,4 @@
-//! The storage contract: what the SQL layers may ask of an engine, and nothing about how an engine does it.
+//! The storage contract: the requests that the SQL layers may make of an engine, and nothing about how an engine serves them.
 //!
 //! Rows cross this border as records (`types::record`), rows are named by locators (the clustered key's bytes), ranges are
 //! byte ranges over order-preserving keys (`types::key`). An engine derives every index key itself from the `TableDef`.

@@ -7,7 +7,7 @@ use crate::IsolationLevel;
 pub struct LockReport {
     /// Transactions that changed or locked something.
     pub transactions: Vec<TransactionView>,
-    /// What they hold and wait for.
+    /// The locks that they hold and wait for.
     pub locks: Vec<LockView>,
     /// Which request waits for which lock or earlier request: positions in `locks`.
     pub waits: Vec<(usize, usize)>,
@@ -34,7 +34,7 @@ pub struct TransactionView {
     pub rows_changed: u64,
 }
 
-/// What a lock covers.
+/// The object that a lock covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// A row, or a key of a unique index.
@@ -52,13 +52,13 @@ pub struct LockView {
     pub id: String,
     /// Its transaction.
     pub transaction: u64,
-    /// Whose that is.
+    /// The session of the transaction.
     pub session: u64,
     /// The table, as in its definition; empty when it is gone.
     pub table: String,
     /// The index; `None` for hidden row ids.
     pub index: Option<String>,
-    /// What it covers.
+    /// The object that it covers.
     pub kind: LockKind,
     /// Others may have it too.
     pub is_shared: bool,
@@ -73,14 +73,14 @@ pub struct LockView {
 pub struct DeadlockView {
     /// When, microseconds since 1970 UTC.
     pub at_micros: u64,
-    /// Who waited for the next one's lock, and for which; the last for the first's.
+    /// The members and the lock each waited for: one of the next member's, the last of the first's.
     pub members: Vec<(TransactionView, LockView)>,
     /// The transaction that was rolled back.
     pub victim: u64,
 }
 
 impl LockReport {
-    /// Leaves only what sessions have that `is_shown` names, and waits among them.
+    /// Keeps only the locks of sessions that `is_shown` accepts, and the waits among them.
     pub fn retain(&mut self, is_shown: impl Fn(u64) -> bool) {
         self.transactions.retain(|transaction| is_shown(transaction.session));
         let mut places = Vec::with_capacity(self.locks.len());
@@ -120,7 +120,7 @@ impl LockView {
 }
 
 impl DeadlockView {
-    /// Lines for people. `statement`: what a session was doing, as far as that is known.
+    /// A report as lines of text. `statement` returns a session's statement, if known.
     pub fn to_text(&self, statement: impl Fn(u64) -> Option<String>) -> String {
         let mut text = String::new();
         for (at, (transaction, lock)) in self.members.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Buffers in which rows leave an engine; reused from call to call so that no row costs an allocation.
 
-/// One row: where it lives and what it holds.
+/// One row: its locator and its record.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRef<'a> {
     /// Clustered key bytes: names the row in `update`, `delete` and `unlock`.
@@ -59,7 +59,7 @@ impl RowBatch {
         self.ends.push((locator_end, self.bytes.len()));
     }
 
-    /// Appends a row whose record `fill` writes behind the locator; for engines that rebuild records.
+    /// Appends a row; `fill` writes its record after the locator. For engines that rebuild records.
     #[inline]
     pub fn push_with(&mut self, locator: &[u8], fill: impl FnOnce(&mut Vec<u8>)) {
         self.push_parts(|out| out.extend_from_slice(locator), fill);
@@ -83,7 +83,7 @@ impl RowBatch {
         self.ends.len()
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -96,7 +96,7 @@ impl RowBatch {
     /// Row `index`, counted from 0.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If no such row exists.
     #[inline]
     pub fn row(&self, index: usize) -> RowRef<'_> {
         let start = if index == 0 { 0 } else { self.ends[index - 1].1 };

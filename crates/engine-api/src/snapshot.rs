@@ -53,7 +53,7 @@ impl RecordBlock {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -61,7 +61,7 @@ impl RecordBlock {
     /// Record `index`, counted from 0.
     ///
     /// # Panics
-    /// When there is no such record.
+    /// If no such record exists.
     #[inline]
     pub fn record(&self, index: usize) -> &[u8] {
         let (start, end) = self.places[index];
@@ -75,7 +75,7 @@ impl RecordBlock {
 }
 
 /// Reads the clustered index of one table as its transaction sees it, on any thread. It borrows the transaction, which can
-/// neither write nor end meanwhile.
+/// neither write nor end in that time.
 pub trait SnapshotReader: Send + Sync {
     /// Ranges in key order, at most `parts` and of about equal size, that together are `range`.
     ///
@@ -83,8 +83,8 @@ pub trait SnapshotReader: Send + Sync {
     /// I/O.
     fn split(&self, range: &KeyRange, parts: usize) -> EngineResult<Vec<KeyRange>>;
 
-    /// Replaces `block` with the first records of `range`, about a page of them, and makes `range` what is left. False: nothing is
-    /// left, the block may still hold records. A block without records does not mean the end.
+    /// Replaces `block` with the first records of `range`, about a page of them, and sets `range` to the rest. False if nothing is
+    /// left; the block may still hold records. A block without records does not mean the end.
     ///
     /// # Errors
     /// I/O, `Cancelled`.

@@ -157,7 +157,7 @@ impl<'a> PageMut<'a> {
         self.set_word(W_SPACE, (self.page().size_bytes() as u64) << 16);
     }
 
-    /// Replaces everything on the page but its checksum with what `image`, which nobody changes, holds: few operations however it was
+    /// Replaces everything on the page except its checksum with the content of `image`, which does not change: few operations however it was
     /// built.
     pub fn put_image(&mut self, image: PageRef<'_>) {
         assert_eq!(image.size_bytes(), self.page().size_bytes(), "an image is a whole page");
@@ -237,7 +237,7 @@ impl<'a> PageMut<'a> {
         self.set_word(W_TXN, value);
     }
 
-    /// Stores raw bytes behind the header of a page that is no tree page.
+    /// Stores raw bytes after the header of a page that is not a tree page.
     pub fn write_body(&mut self, offset: usize, bytes: &[u8]) {
         debug_assert!(offset.is_multiple_of(8), "replay writes whole words");
         debug_assert!(
@@ -316,7 +316,7 @@ impl<'a> PageMut<'a> {
     /// Replaces the value at `slot`. False, and nothing changed, when it does not fit.
     ///
     /// # Panics
-    /// When there is no such record.
+    /// If no such record exists.
     pub fn replace_value(&mut self, slot: usize, value: &[u8]) -> bool {
         assert!(slot < self.page().count(), "the record exists");
         let at = self.page().slot(slot);
@@ -330,7 +330,7 @@ impl<'a> PageMut<'a> {
             return true;
         }
         if bytes < old {
-            // In its place: what is behind it is for the next compaction.
+            // In its place: the next compaction reclaims the bytes after it.
             self.set_word(at.offset / 8, value.len() as u64);
             self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
             let (count, heap) = (self.page().count(), self.page().heap_start());
@@ -343,7 +343,7 @@ impl<'a> PageMut<'a> {
         let (count, heap, garbage) =
             (self.page().count(), self.page().heap_start(), self.page().garbage());
         if bytes - old <= garbage && bytes <= self.page().room_at(at.offset) {
-            // What a shorter value left behind it: a deleted row whose key comes back needs no other place, and the page no compaction.
+            // Space left after a shorter value: a deleted row that is inserted again needs no other place, and the page no compaction.
             self.set_word(at.offset / 8, value.len() as u64);
             self.write_changed(at.offset + 8 + padded(at.suffix_len), value);
             self.update_space(count, heap, garbage - (bytes - old));
@@ -404,7 +404,7 @@ impl<'a> PageMut<'a> {
     /// Removes the record at `slot`.
     ///
     /// # Panics
-    /// When there is no such record.
+    /// If no such record exists.
     pub fn remove(&mut self, slot: usize) {
         assert!(slot < self.page().count(), "the record exists");
         let bytes = self.page().slot_record_bytes(slot);
@@ -465,12 +465,12 @@ pub fn apply_ops(words: &[AtomicU64], ops: &[u8], place: u8) -> Option<()> {
 /// Places of a mini-transaction's pages at most: they fit a mask.
 const PLACES_MAX: u8 = 64;
 
-/// What operations do to the pages of a mini-transaction, as masks of places.
+/// The effects of operations on the pages of a mini-transaction, as masks of places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Pages with any operation.
     pub any: u64,
-    /// Pages whose first operation empties them, so that their former content does not matter.
+    /// Pages emptied by their first operation, so that their former content does not matter.
     pub blank: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::layout::{HEADER_BYTES, W_FENCES, W_SPACE, W_TXN, padded};
 
-/// Bytes copied by `PageRef::copy_page` from a page that did not change meanwhile.
+/// Bytes copied by `PageRef::copy_page` from a page that did not change during the copy.
 #[derive(Clone, Copy)]
 pub struct PageImage<'a>(&'a [u8]);
 
@@ -36,7 +36,7 @@ impl<'a> PageImage<'a> {
         [bytes(lower, prefix), bytes(offset + 8, suffix)].concat()
     }
 
-    /// Total. Where the two parts of the key in a slot lie: the prefix of the page, and what the slot adds.
+    /// Total. The places of the two parts of the key in a slot: the prefix of the page, and the slot's suffix.
     #[inline]
     pub fn key_places(self, slot: usize) -> [std::ops::Range<usize>; 2] {
         let word = self.word_at(HEADER_BYTES + slot * 8);

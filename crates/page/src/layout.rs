@@ -9,7 +9,7 @@ impl PageNo {
     pub const META: PageNo = PageNo(0);
 }
 
-/// What a page is.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -29,11 +29,11 @@ pub enum Kind {
 pub const HEADER_BYTES: usize = 64;
 /// Bytes of one slot.
 pub const SLOT_BYTES: usize = 8;
-/// The checksum covers everything behind its own bytes.
+/// The checksum covers everything after its own bytes.
 pub const CHECKSUM_BYTES: usize = 4;
 
 pub(crate) const HEADER_WORDS: usize = HEADER_BYTES / 8;
-// What is on disk. A change of any of these is a change of the format (docs/format/page.md).
+// The format on disk. A change of any of these changes docs/format/page.md.
 const _: () = assert!(HEADER_BYTES == 64 && SLOT_BYTES == 8 && CHECKSUM_BYTES == 4);
 const _: () = assert!(W_TREE + 1 == HEADER_WORDS);
 const _: () = assert!(size_of::<PageNo>() == 4 && size_of::<Kind>() == 1);

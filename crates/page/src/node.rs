@@ -51,7 +51,7 @@ impl NodeBuilder {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -122,18 +122,18 @@ impl<'a> PageRef<'a> {
         self.word(W_TXN)
     }
 
-    /// Number of records, at most what fits.
+    /// Number of records, at most as many as fit.
     #[inline]
     pub fn count(self) -> usize {
         self.field(W_SPACE, 0).min(self.words.len() - HEADER_WORDS)
     }
 
-    /// Word `index` behind the header, of a page that is no tree page.
+    /// Word `index` after the header, of a page that is not a tree page.
     pub fn body_word(self, index: usize) -> u64 {
         self.word(HEADER_WORDS + index)
     }
 
-    /// Appends `len` bytes behind the header, of a page that is no tree page.
+    /// Appends `len` bytes from after the header, of a page that is not a tree page.
     pub fn copy_body(self, len: usize, out: &mut Vec<u8>) {
         self.copy_bytes(HEADER_WORDS * 8, len, out);
     }
@@ -197,7 +197,7 @@ impl<'a> PageRef<'a> {
             }
             return out.truncate(start + len);
         };
-        // SAFETY: `count` words behind `start` are reserved above and written before the length covers them; `len` is at most that.
+        // SAFETY: `count` words after `start` are reserved above and written before the length covers them; `len` is at most that.
         unsafe {
             let target = out.as_mut_ptr().add(start).cast::<u64>();
             for (index, word) in source.iter().enumerate() {
@@ -243,7 +243,7 @@ impl<'a> PageRef<'a> {
         }
     }
 
-    /// Total. First slot whose key is not below `key` (which must lie within the fences), and whether it equals it.
+    /// Total. First slot with a key not below `key` (which must lie within the fences), and whether it equals it.
     #[inline]
     pub fn search(self, key: &[u8]) -> (usize, bool) {
         let suffix = key.get(self.prefix_len()..).unwrap_or(&[]);
@@ -260,7 +260,7 @@ impl<'a> PageRef<'a> {
         (low, false)
     }
 
-    /// Total. Slot of the child that covers `key` in an inner node: the last one whose key is not above it.
+    /// Total. Slot of the child that covers `key` in an inner node: the last one with a key not above it.
     #[inline]
     pub fn child_slot(self, key: &[u8]) -> usize {
         match self.search(key) {
@@ -297,7 +297,7 @@ impl<'a> PageRef<'a> {
         self.copy_bytes(offset, self.value_len(slot), out);
     }
 
-    /// Total. Appends the value in a slot behind its first `skip` bytes, a multiple of 8.
+    /// Total. Appends the value in a slot without its first `skip` bytes, a multiple of 8.
     #[inline]
     pub fn copy_value_from(self, slot: usize, skip: usize, out: &mut Vec<u8>) {
         let slot = self.slot(slot);
@@ -326,7 +326,7 @@ impl<'a> PageRef<'a> {
         self.copy_bytes(slot.offset + 8, slot.suffix_len, out);
     }
 
-    /// Appends the key behind the prefix.
+    /// Appends the key without the prefix.
     pub(crate) fn copy_suffix(self, slot: usize, out: &mut Vec<u8>) {
         let slot = self.slot(slot);
         self.copy_bytes(slot.offset + 8, slot.suffix_len, out);
@@ -345,7 +345,7 @@ impl<'a> PageRef<'a> {
             && self.free_bytes() < self.size_bytes() / GAIN_SHARE
     }
 
-    /// Bytes from the record at `offset` to what lies next in the heap: the record and the garbage behind it.
+    /// Bytes from the record at `offset` to the next record in the heap: the record and the garbage after it.
     pub(crate) fn room_at(self, offset: usize) -> usize {
         let (lower, upper) = (self.field(W_FENCES, 0), self.field(W_FENCES, 32));
         let fences = [(lower, self.field(W_FENCES, 16)), (upper, self.field(W_FENCES, 48))];
@@ -361,17 +361,17 @@ impl<'a> PageRef<'a> {
         8 + padded(slot.suffix_len) + padded(self.value_len(slot))
     }
 
-    /// Whether there is no limit below.
+    /// Whether it has no lower limit.
     pub fn is_leftmost(self) -> bool {
         self.flags() & FLAG_LOWER == 0
     }
 
-    /// Whether there is no limit above.
+    /// Whether it has no upper limit.
     pub fn is_rightmost(self) -> bool {
         self.flags() & FLAG_UPPER == 0
     }
 
-    /// Total. Replaces `out` with the lower fence; false when there is none.
+    /// Total. Replaces `out` with the lower fence; false if the page has none.
     pub fn lower_fence(self, out: &mut Vec<u8>) -> bool {
         out.clear();
         let (offset, len) = (self.field(W_FENCES, 0), self.field(W_FENCES, 16));
@@ -379,7 +379,7 @@ impl<'a> PageRef<'a> {
         !self.is_leftmost()
     }
 
-    /// Total. Replaces `out` with the upper fence; false when there is none.
+    /// Total. Replaces `out` with the upper fence; false if the page has none.
     pub fn upper_fence(self, out: &mut Vec<u8>) -> bool {
         out.clear();
         let (offset, len) = (self.field(W_FENCES, 32), self.field(W_FENCES, 48));
@@ -406,7 +406,7 @@ impl<'a> PageRef<'a> {
         lower_ok && upper_ok
     }
 
-    /// What is wrong with a tree page that nobody is changing; empty when all is well.
+    /// Lists the faults of a tree page that does not change; empty if it is sound.
     pub fn check_node(self) -> Vec<String> {
         let mut wrong = Vec::new();
         let (mut previous, mut key) = (Vec::new(), Vec::new());

@@ -33,7 +33,7 @@ const WATCHDOG_IDLE_STEPS: u32 = 200;
 /// Stack of a worker: statements recurse over expressions, and only touched pages cost memory.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
-/// What a reactor wants of its leader next.
+/// The reactor's next request to its leader.
 pub enum Turn<T> {
     /// Run this.
     Run(T),
@@ -216,7 +216,7 @@ impl<R: Reactor> Shared<R> {
         None
     }
 
-    /// Makes `slot`, whose word has just left its leader, available to a standby.
+    /// Makes `slot`, which has just lost its leader, available to a standby.
     fn orphan(self: &Arc<Self>, slot: usize) {
         let mut state = self.lock();
         state.orphans.push_back(slot);
@@ -245,7 +245,7 @@ impl<R: Reactor> Shared<R> {
         LEAD.with(|current| *current.borrow_mut() = None);
     }
 
-    /// Takes reactors away from leaders whose task has not ended for a step or two.
+    /// Takes reactors away from leaders with a task that has not ended for a step or two.
     fn watch(self: Arc<Self>) {
         let mut seen = vec![(0, 0); self.slots.len()];
         let mut idle_steps = 0;
@@ -291,7 +291,7 @@ impl<R: Reactor> Shared<R> {
 /// Ends the leadership that `word` had with value `held`. False when it has ended already.
 fn leave(word: &AtomicU64, held: u64) -> bool {
     let next = (held & !RUNNING).wrapping_add(EPOCH_STEP);
-    // Release: the next leader sees all of this one. Acquire: a failed leader sees who took over.
+    // Release: the next leader sees all of this one. Acquire: a failed leader sees the new one.
     word.compare_exchange(held, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
@@ -402,7 +402,7 @@ impl<R: Reactor> HandOff for Lead<R> {
         let Some(at) = state.orphans.iter().position(|slot| *slot == self.slot) else { return };
         state.orphans.remove(at);
         let slot = &self.pool.slots[self.slot];
-        // An orphan's word changes only by whoever takes it off the queue, which this thread just did.
+        // Only the thread that takes an orphan off the queue changes its word, and this thread just took it.
         let word = slot.word.load(Ordering::Acquire);
         self.word.set(word);
         slot.word.store(word | RUNNING, Ordering::Release);
@@ -411,7 +411,7 @@ impl<R: Reactor> HandOff for Lead<R> {
 }
 
 thread_local! {
-    /// Calls of [`blocking`]. For who looks at it before and after a task.
+    /// Calls of [`blocking`] so far, to be compared before and after a task.
     static WAITS: Cell<u32> = const { Cell::new(0) };
     /// The reactor this thread leads. Not a session: it names a thread's role, nothing of a statement.
     static LEAD: RefCell<Option<Rc<dyn HandOff>>> = const { RefCell::new(None) };

@@ -1,4 +1,4 @@
-//! Time behind one trait, so that tests decide when it passes.
+//! One trait for time, so that tests decide when it passes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn read(clock: ClockId) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
 }
 
-/// A clock that moves when told.
+/// A clock that a test moves.
 #[derive(Default)]
 pub struct SimClock(AtomicU64);
 

@@ -1,6 +1,6 @@
-//! Atomics that count, per thread, how often they are written: for tests that show what a path does not write.
+//! Atomics that count, per thread, how often they are written: for tests that show that a path does not write shared words.
 //!
-//! Stands in for the standard library's with the feature `count`. Stores and read-modify-writes count, loads and fences do not; a
+//! Replaces the standard library's with the feature `count`. Stores and read-modify-writes count, loads and fences do not; a
 //! mutex counts each time it is taken.
 
 use std::cell::{Cell, RefCell};

@@ -1,6 +1,6 @@
 //! A disk that goes wrong on purpose: a rule decides for every call whether it passes, fails, or is skipped while success is reported.
 //!
-//! Wraps any other disk. Knows nothing of what the files mean; tests state their rules by file name and kind of call.
+//! Wraps any other disk. It is independent of the files' meaning; tests state their rules by file name and kind of call.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub enum Call {
     SyncDir,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is made.
@@ -41,7 +41,7 @@ pub enum Verdict {
 
 /// Decides about calls; may also just count or delay them.
 pub type Rule = Arc<dyn Fn(Call, &str) -> Verdict + Send + Sync>;
-/// Changes what was read: file name, offset, bytes.
+/// Changes the bytes read: file name, offset, bytes.
 pub type Tamper = Arc<dyn Fn(&str, u64, &mut [u8]) + Send + Sync>;
 
 /// A disk under a rule.

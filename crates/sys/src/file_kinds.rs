@@ -1,17 +1,17 @@
-//! What is said of files that are named by their path.
+//! Kinds and open modes of files that are named by their path.
 
-/// What to do when a file to be written exists.
+/// The action when a file to be written exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Fail with `AlreadyExists`.
     Refuse,
     /// Write over it.
     Replace,
-    /// Write after what it has.
+    /// Append to it.
     Append,
 }
 
-/// What there is at a path.
+/// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// An ordinary file: neither a directory nor a device nor a pipe.

@@ -1,4 +1,4 @@
-//! Files that are named by their path: what a start leaves in the data directory, what statements read and write for users.
+//! Files that are named by their path: those that a start writes to the data directory, and those that statements read and write for users.
 //!
 //! Tables and logs do not come here: their directory is a [`crate::disk::Disk`].
 
@@ -52,7 +52,7 @@ impl File {
         options.open(path).map(|file| File(Inner::Real(file)))
     }
 
-    /// Makes what was written durable, and counts the call in `times`.
+    /// Makes the written bytes durable, and counts the call in `times`.
     ///
     /// # Errors
     /// I/O.
@@ -102,12 +102,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// All of a file that is text.
 ///
 /// # Errors
-/// `NotFound`, I/O; `InvalidData` when it is no UTF-8.
+/// `NotFound`, I/O; `InvalidData` when it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// What there is at `path`; `None` when there is nothing, or nothing that may be looked at.
+/// The kind of file at `path`; `None` if nothing exists there, or access is denied.
 pub fn about(path: &Path) -> Option<About> {
     if let Some(here) = current() {
         return file_tree::about(&here, path);
@@ -124,7 +124,7 @@ pub fn exists(path: &Path) -> bool {
 /// The path from the root, without links and dots.
 ///
 /// # Errors
-/// There is no such file.
+/// The file does not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     match current() {
         Some(here) => file_tree::canonical(&here, path),
@@ -191,7 +191,7 @@ pub fn sync_directory(path: &Path, times: &IoTimes) -> io::Result<()> {
 /// Whether the file system of `path` lies on a device of blocks, as opposed to memory or a network.
 ///
 /// # Errors
-/// There is no such file.
+/// The file does not exist.
 pub fn is_on_block_device(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     if current().is_some() {

@@ -1,4 +1,4 @@
-//! How long things took: counts by powers of two of microseconds, written by many threads, read by whoever shows them.
+//! Durations: counts by powers of two of microseconds, written by many threads, read for reports.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[cfg(any(loom, shuttle))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bucket n holds what took less than 2^n microseconds and not less than half of it; the last one everything longer.
+/// Bucket n counts durations below 2^n microseconds and not below half of it; the last one everything longer.
 const BUCKETS: usize = 28;
 
 /// Durations of one kind of operation.
@@ -20,7 +20,7 @@ pub struct Histogram {
     clock: RealClock,
 }
 
-/// A histogram at one moment, roughly: other threads go on counting.
+/// An approximate copy of a histogram: other threads continue counting during the copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Operations.
@@ -57,7 +57,7 @@ impl Histogram {
         self.measure(body).0
     }
 
-    /// As `time`, and tells it.
+    /// Like `time`, and returns the duration.
     pub fn measure<T>(&self, body: impl FnOnce() -> T) -> (T, Duration) {
         let start = self.clock.monotonic();
         let result = body();
@@ -77,7 +77,7 @@ impl Histogram {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn summary(&self) -> Summary {
         let counts = self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         let count: u64 = counts.iter().sum();

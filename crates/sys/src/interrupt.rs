@@ -1,4 +1,4 @@
-//! Making another thread give up a wait inside a system call that has no limit of its own.
+//! Making another thread abandon a wait inside a system call that has no time limit.
 //!
 //! Knows no sockets. A limit on every wait would cost a kernel timer each time; this costs two stores.
 
@@ -63,8 +63,8 @@ impl Waiting {
         self.steps.load(Ordering::Acquire)
     }
 
-    /// Interrupts the thread if it is inside a wait. It may be on its way in or out just now: whoever needs to be sure looks
-    /// at `steps` later and tries again.
+    /// Interrupts the thread if it is inside a wait. It may be entering or leaving one at this time: a caller that needs certainty checks
+    /// `steps` later and tries again.
     pub fn interrupt(&self) {
         if self.steps().is_multiple_of(2) {
             return;

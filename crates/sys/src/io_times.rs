@@ -1,8 +1,8 @@
-//! How long calls to the operating system's files took: counts by powers of two of microseconds, for each kind of call. A process has
-//! one `IoTimes`, handed to whoever opens files.
+//! Durations of calls to the operating system's files: counts by powers of two of microseconds, for each kind of call. A process has
+//! one `IoTimes`, passed to the code that opens files.
 //!
-//! Every thread counts in one of a few shards, so that threads that do I/O do not meet on a cache line. Each system call counts once, also
-//! those of a loop, so that the sums are what a tracer of system calls shows.
+//! Every thread counts in one of a few shards, so that threads that do I/O do not share a cache line. Each system call counts once, also
+//! those of a loop, so that the sums agree with a tracer of system calls.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,7 @@ const CALLS: [(Call, &str); 6] = [
     (Call::Ftruncate, "ftruncate"),
     (Call::IoUringEnter, "io_uring_enter"),
 ];
-/// Bucket n holds what took less than 2^n microseconds and not less than half of it; the last one everything longer.
+/// Bucket n counts durations below 2^n microseconds and not below half of it; the last one everything longer.
 const BUCKETS: usize = 28;
 /// A power of two.
 const SHARDS: usize = 16;

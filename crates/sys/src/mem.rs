@@ -1,11 +1,11 @@
 //! Large memory regions of words that several threads read and write with atomic accesses only, buffers that a device can fill directly,
-//! and what the allocator is to be told.
+//! and hints to the allocator.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io;
 use std::sync::atomic::AtomicU64;
 
-// What `mi_collect` is linked from.
+// Links the library that defines `mi_collect`.
 use libmimalloc_sys as _;
 
 // SAFETY: the signature is mimalloc's own, and any thread may call it at any time.
@@ -13,20 +13,20 @@ unsafe extern "C" {
     safe fn mi_collect(force: bool);
 }
 
-/// Gives the system the memory that was freed and is kept for later, also that of threads that ended: for moments after which much less
-/// is needed. Where another allocator is in use nothing happens.
+/// Returns freed memory that the allocator keeps, also that of ended threads, to the system: for times after which much less
+/// is needed. Does nothing with another allocator.
 pub fn give_back_freed() {
     mi_collect(true);
 }
 
-/// Blocks from here on are advised to use huge pages: what a query fills with rows, not what a connection keeps.
+/// Blocks of this size or more are advised to use huge pages: memory that a query fills with rows, not memory that a connection keeps.
 const HUGE_FROM_BYTES: usize = 4 << 20;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// An allocator whose large blocks lie in huge pages, and nothing else does.
+/// An allocator that uses huge pages for large blocks, and only for those.
 ///
-/// Each thread's heap touches a little of many pages: as huge pages they made a server with 64 busy connections four times as large as
-/// what it used. Without any, queries that fill memory took a fifth more time, for their page faults.
+/// Each thread's heap touches a little of many pages: as huge pages they made a server with 64 busy connections take four times the memory
+/// it used. Without any huge pages, queries that fill memory took a fifth more time, for their page faults.
 pub struct Allocator<A>(pub A);
 
 impl<A> Allocator<A> {

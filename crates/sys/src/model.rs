@@ -1,4 +1,4 @@
-//! What model checkers (loom, shuttle) need besides the types in `sync`: sizes that a model can search, steps at which another thread
+//! The parts that model checkers (loom, shuttle) need besides the types in `sync`: sizes that a model can search, steps at which another thread
 //! may run, broken variants that a model must catch, and a parking lot that the model sees.
 //!
 //! In a normal build everything here is a constant or nothing at all.
@@ -66,7 +66,7 @@ mod modelled {
     }
 
     lazy_static! {
-        /// Who sleeps where: parking_lot's promise with the model's own locks, so that a wake-up that gets lost is a deadlock it finds.
+        /// Sleepers by address: parking_lot's contract with the model's own locks, so that the model finds a lost wake-up as a deadlock.
         static ref SLEEPERS: Mutex<HashMap<usize, Vec<Arc<Sleeper>>>> = Mutex::new(HashMap::new());
     }
 
@@ -108,11 +108,11 @@ mod random {
     const SEED: u64 = 0x5eed;
     /// Switches of a schedule with few of them.
     const FEW: usize = 3;
-    /// How much longer a build that breaks a rule is searched: chance must not hide what it has to find.
+    /// The factor by which a build that breaks a rule is searched longer: chance must not hide the fault.
     const PATIENCE: usize = 20;
 
-    /// Runs `model` under `schedules` random schedules, and as many with few switches at awkward places, which find what many random ones
-    /// miss. The same ones each time: a failure comes again, and no other run meets a new one.
+    /// Runs `model` under `schedules` random schedules, and as many with few switches at unfavourable places, which find faults that many random ones
+    /// miss. The same schedules in each run: a failure is repeatable, and a later run finds no new one.
     pub fn check(schedules: usize, model: impl Fn() + Copy + Send + Sync + 'static) {
         let broken = std::env::var_os(super::modelled::BREAKS).is_some();
         let schedules = if broken { schedules * PATIENCE } else { schedules };
@@ -134,7 +134,7 @@ mod exhaustive {
 
     static LOADS_ARE_STEPS: AtomicBool = AtomicBool::new(false);
 
-    /// loom's, but for loads in `check_in_turn`.
+    /// loom's, except for loads in `check_in_turn`.
     #[derive(Debug, Default)]
     pub struct AtomicU64(loom::sync::atomic::AtomicU64);
 

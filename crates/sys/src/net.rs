@@ -173,7 +173,7 @@ impl Stream {
         }
     }
 
-    /// Who is at the other end of a UNIX socket.
+    /// The peer of a UNIX socket.
     pub fn peer_credentials(&self) -> Option<PeerCredentials> {
         match self {
             Stream::Tcp(_) => None,
@@ -204,7 +204,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there. `WouldBlock` when nothing is; 0 when the peer closed.
+    /// Reads the available bytes. `WouldBlock` if there are none; 0 if the peer closed.
     ///
     /// # Errors
     /// As for any socket.
@@ -362,7 +362,7 @@ enum Backend {
     Virtual(VirtualPoller),
 }
 
-/// What is told of a stream whose bytes are waited for, besides that it was closed.
+/// The events reported for a stream besides its close.
 const READING: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 
 impl Poller {
@@ -378,7 +378,7 @@ impl Poller {
         Ok(Poller { backend, ready: Vec::with_capacity(EVENTS_PER_WAIT) })
     }
 
-    /// A waker whose wake-ups arrive as `token`.
+    /// A waker that reports its wake-ups as `token`.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -416,7 +416,7 @@ impl Poller {
         self.modify(stream, token, EventFlags::RDHUP)
     }
 
-    /// Reports readability again. What has arrived meanwhile is reported at once.
+    /// Reports readability again. Bytes that arrived in the meantime are reported at once.
     ///
     /// # Errors
     /// Not registered.

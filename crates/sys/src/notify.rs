@@ -10,7 +10,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// The one that `NOTIFY_SOCKET` names; `None` when nobody waits to be told.
+    /// The one that `NOTIFY_SOCKET` names; `None` if no manager waits for notifications.
     pub fn from_environment() -> Option<Manager> {
         if crate::simulation::current().is_some() {
             return None;
@@ -23,7 +23,7 @@ impl Manager {
         Some(Manager { socket: UnixDatagram::unbound().ok()?, address: address.ok()? })
     }
 
-    /// Sends assignments, one a line. A manager that does not listen is no reason to fail.
+    /// Sends assignments, one a line. If the manager does not listen, that is not an error.
     pub fn tell(&self, text: &str) {
         let _sent = self.socket.send_to_addr(text.as_bytes(), &self.address);
     }

@@ -1,6 +1,6 @@
-//! A disk whose writes go elsewhere: what lies below is only read. For looking at what recovery would make of files without touching them.
+//! A disk that redirects writes: the disk below is only read. For examining the result of a recovery without touching the files.
 //!
-//! Changed blocks lie in unnamed files, one bit in memory for each block, so that memory stays small beside the files.
+//! Changed blocks are in unnamed files, with one bit in memory for each block, so that memory use is small compared with the files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::temporary::{TemporaryFiles, UnnamedFile};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// The disk. What was written is gone with the value.
+/// The disk. Dropping it discards all writes.
 pub struct OverlayDisk {
     below: Arc<dyn Disk>,
     scratch: TemporaryFiles,
@@ -31,7 +31,7 @@ struct State {
     /// A bit for each block: it is in `changed`.
     blocks: Vec<u64>,
     size: u64,
-    /// What `below` has from here on does not count any more.
+    /// The content of `below` from here on is no longer valid.
     below_size: u64,
 }
 
@@ -189,7 +189,7 @@ impl File for OverlayFile {
     fn set_size(&self, size_bytes: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         if size_bytes < state.size {
-            // What comes back when the file grows again is zeros: the rest of the last block, and no block behind it.
+            // When the file grows again it has zeros there: in the rest of the last block, and in all later blocks.
             let end = size_bytes.next_multiple_of(BLOCK).min(state.size);
             let zeros = [0; BLOCK_BYTES];
             let length = (end - size_bytes) as usize;
@@ -215,7 +215,7 @@ mod tests {
     use crate::entropy::SplitMix;
     use crate::sim::SimDisk;
 
-    /// Against a plain vector, with what is below untouched.
+    /// Against a plain vector; the disk below stays untouched.
     #[test]
     fn it_reads_what_was_written_and_leaves_the_rest_alone() {
         let below = SimDisk::new();

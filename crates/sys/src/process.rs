@@ -9,7 +9,7 @@ use rustix::fs::FlockOperation;
 
 use crate::simulation::{self, VirtualLock};
 
-/// Name of a simulated machine, and of who uses it.
+/// Name of a simulated machine, and of its user.
 pub(crate) const SIMULATED: &str = "simulation";
 
 /// A file that one process at a time has locked. The lock ends with the value, and with the process.
@@ -41,10 +41,10 @@ impl LockFile {
     }
 }
 
-/// Name of the operating system's user who owns `path`.
+/// Name of the operating system's user that owns `path`.
 ///
 /// # Errors
-/// There is no such file.
+/// The file does not exist.
 pub fn owner_name(path: &Path) -> io::Result<Option<String>> {
     if simulation::current().is_some() {
         return Ok(Some(SIMULATED.to_owned()));
@@ -93,7 +93,7 @@ pub fn warn(text: &str) {
     print_error(&format!("squall: {text}\n"));
 }
 
-/// Ends the process at once, without undoing or finishing anything: for a state that only a restart can mend.
+/// Ends the process at once, without undoing or finishing anything: for a state that only a restart can repair.
 pub fn abort(reason: &str) -> ! {
     warn(&format!("{reason}; aborting"));
     if let Some(here) = simulation::current() {

@@ -1,4 +1,4 @@
-//! What pollers tell of sockets.
+//! The events that pollers report for sockets.
 
 /// One readiness event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::io_times::{Call, IoTimes};
 const DEPTH: u32 = 8;
 /// Between attempts to hand over writes when the kernel is short of something.
 const RETRY_DELAY: Duration = Duration::from_millis(1);
-/// Attempts before the ring is given up.
+/// Attempts before the ring is abandoned.
 const ATTEMPTS: u32 = 100;
 
 /// Bytes for a place in a file.
@@ -57,7 +57,7 @@ impl WriteRing {
     /// Writes all parts, in no order. Nothing is under way when it returns.
     ///
     /// # Errors
-    /// The first failure; what else was written is then unknown.
+    /// The first failure; which other parts were written is then unknown.
     pub(crate) fn write(
         &mut self,
         file: &std::fs::File,
@@ -70,7 +70,7 @@ impl WriteRing {
         if let State::Open(ring) = &mut self.state {
             match write_side_by_side(ring, file, parts, times)? {
                 End::Written => return Ok(()),
-                // What the ring still holds must never reach the kernel: the ring goes.
+                // Requests still in the ring must never reach the kernel: the ring is dropped.
                 End::Refused => self.state = State::Refused,
             }
         }
@@ -96,7 +96,7 @@ fn write_side_by_side(
         if attempts < ATTEMPTS {
             hand_over(ring, file, &mut pending);
         }
-        // The kernel may still read the parts that it took: returning is no choice before it has answered.
+        // The kernel may still read the parts that it took: this must not return before its answer.
         let not_taken = ring.submission().len() as u32;
         if pending.under_way == 0 {
             return pending.failure.map_or(Ok(End::Written), Err);

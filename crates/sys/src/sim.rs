@@ -22,7 +22,7 @@ enum Pending {
 
 #[derive(Clone, Default)]
 struct Inode {
-    /// What the process reads: durable image plus all writes.
+    /// The content that the process reads: the durable image plus all writes.
     current: Vec<u8>,
     durable: Vec<u8>,
     pending: Vec<Pending>,
@@ -98,7 +98,7 @@ impl SimDisk {
         self.state().crashed = true;
     }
 
-    /// The disk as the next process finds it: a random part of what was not synced is there.
+    /// The disk as the next process finds it: with a random part of the writes that were not synced.
     pub fn after_crash(&self, seed: u64) -> SimDisk {
         let mut random = SplitMix::new(seed);
         let state = self.state();
@@ -304,7 +304,7 @@ impl Disk for SimDisk {
             return Err(gone());
         }
         let mut names: Vec<String> = state.names.keys().cloned().collect();
-        // In the same order each time: a test repeats what a seed gave.
+        // In the same order each time: a test repeats the run of a seed.
         names.sort_unstable();
         Ok(names)
     }

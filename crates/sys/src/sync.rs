@@ -1,6 +1,6 @@
-//! Locks, atomics and parking behind one name, so that a model checker can stand in for the standard library.
+//! Locks, atomics and parking behind one name, so that a model checker can replace the standard library.
 //!
-//! With `--cfg loom` the types are loom's, with `--cfg shuttle` shuttle's; `crate::model` has what else the models need. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
+//! With `--cfg loom` the types are loom's, with `--cfg shuttle` shuttle's; `crate::model` has the other parts that models need. Poisoning is ignored everywhere: a panic while a mutex is held is a bug that the
 //! statement boundary reports, and the data under our mutexes is valid at every await of the lock.
 
 #[cfg(loom)]
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::simulation::{self, Key, Woken};
 
 pub use backend::{RwLockReadGuard, RwLockWriteGuard};
-/// Counting references is the standard library's business: no model looks into it.
+/// Reference counting is the standard library's: no model checks it.
 pub use std::sync::Arc;
 
 /// Atomic integers and fences.
@@ -85,7 +85,7 @@ impl<T> Mutex<T> {
         free(self.0.try_lock()).map(|guard| MutexGuard { mutex: self, guard })
     }
 
-    /// Without the reference to the mutex, so that what it returns fits into registers.
+    /// Without the reference to the mutex, so that the returned value fits into registers.
     #[cold]
     fn lock_contended(&self) -> backend::MutexGuard<'_, T> {
         match simulation::current() {
@@ -158,7 +158,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// What an attempt got.
+/// The result of an attempt.
 #[inline]
 fn free<G>(attempt: Result<G, std::sync::TryLockError<G>>) -> Option<G> {
     match attempt {
@@ -209,7 +209,7 @@ impl Condvar {
         self.wait_at_most(guard, limit).0
     }
 
-    /// As `wait_for`, and tells why the wait is over.
+    /// Like `wait_for`, and returns why the wait ended.
     pub fn wait_at_most<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,

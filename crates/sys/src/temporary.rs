@@ -1,4 +1,4 @@
-//! Files without a name, for what a statement cannot keep in memory: gone with their last handle, whatever happens.
+//! Files without a name, for data that a statement cannot keep in memory: they vanish with their last handle, also after a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -140,7 +140,7 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// How many helper threads all who use it may have at one time.
+/// The most helper threads that all users together may have at one time.
 pub struct HelperLimit {
     free: AtomicUsize,
 }
@@ -179,8 +179,8 @@ impl Drop for Helpers<'_> {
 }
 
 /// Runs `work` with the numbers from 0 to `count - 1`, number 0 on the calling thread and each other on a helper thread, and
-/// returns their results in order. Helpers run at a lower priority than threads that answer clients. A number whose thread could
-/// not be started is left out.
+/// returns their results in order. Helpers run at a lower priority than threads that answer clients. If the thread for a number cannot
+/// be started, the number is left out.
 ///
 /// # Panics
 /// When a `work` does.
@@ -218,7 +218,7 @@ const HELPER_NICENESS: i32 = 5;
 
 /// Lowers the calling thread's priority; where that is refused it stays as it is.
 fn lower_priority() {
-    // The number of a thread is what the priority calls take for one thread.
+    // The priority calls take the number of a thread for one thread.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), HELPER_NICENESS);
 }
 
@@ -231,7 +231,7 @@ pub enum Crew {
     InTurn,
 }
 
-/// Runs `piece(0)` to `piece(count - 1)` beside `meanwhile`, which stays on the caller's thread, and returns when all are done.
+/// Runs `piece(0)` to `piece(count - 1)` concurrently with `meanwhile`, which stays on the caller's thread, and returns when all are done.
 pub fn alongside<R: Send, T>(
     crew: Crew,
     count: usize,

@@ -12,7 +12,7 @@ use crate::status::row_name;
 use crate::table::{Index, Row, Table, TableData, View};
 use crate::transaction::MemoryTransaction;
 
-/// Entries looked at before the latch is given up and the cancel token read.
+/// Entries read before the latch is released and the cancel token checked.
 const EXAMINED_MAX: usize = 4096;
 /// Bytes after which a fetch returns early.
 const FETCH_BYTES_MAX: usize = 1 << 20;
@@ -367,7 +367,7 @@ fn advance(position: &mut Option<Vec<u8>>, last: Option<&Key>) {
     }
 }
 
-/// Extends the scan's gap lock over what it has passed. The caller holds the latch.
+/// Extends the scan's gap lock over the range it has passed. The caller holds the latch.
 fn cover_gap(txn: &mut MemoryTransaction, cursor: &Cursor, last: Option<&Key>, at_end: bool) {
     if !txn.locks_gaps() || !cursor.wants_gap || (last.is_none() && !at_end) {
         return;
@@ -378,7 +378,7 @@ fn cover_gap(txn: &mut MemoryTransaction, cursor: &Cursor, last: Option<&Key>, a
         if cursor.backward {
             covered.start = last.as_slice().to_vec();
         } else {
-            // The smallest key behind `last`.
+            // The smallest key after `last`.
             covered.end = Some([last.as_slice(), &[0]].concat());
         }
     }

@@ -1,4 +1,4 @@
-//! The engine: the table map and what all transactions share.
+//! The engine: the table map and the state that all transactions share.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::status::Clock;
 use crate::table::Table;
 use crate::transaction::MemoryTransaction;
 
-/// What transactions share.
+/// The state that transactions share.
 pub(crate) struct Shared {
     tables: RwLock<HashMap<TableId, Arc<Table>>>,
     /// Changes with the map.

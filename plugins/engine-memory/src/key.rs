@@ -39,7 +39,7 @@ impl Borrow<[u8]> for Key {
     }
 }
 
-/// The smallest byte string greater than every string that starts with `prefix`; `None` when there is none.
+/// The smallest byte string greater than every string that starts with `prefix`; `None` if no such string exists.
 pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut next = prefix[..=last].to_vec();

@@ -22,7 +22,7 @@ pub(crate) struct PurgeQueue {
     length: AtomicUsize,
 }
 
-/// Transactions whose garbage one caller removes at most, so that no commit pays for everybody.
+/// The most transactions that one caller purges, so that no commit pays for all others.
 const PURGE_TRANSACTIONS_MAX: usize = 64;
 
 impl PurgeQueue {
@@ -38,7 +38,7 @@ impl PurgeQueue {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Removes what nobody can see any more.
+    /// Removes versions that no snapshot sees any more.
     pub(crate) fn run(&self, clock: &Clock) {
         if self.len() == 0 {
             return;

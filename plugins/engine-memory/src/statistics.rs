@@ -24,7 +24,7 @@ pub(crate) fn table_stats(table: &Table) -> EngineResult<TableStats> {
     let rows = table.live_rows.load(Ordering::Relaxed).max(0) as u64;
     let data = table.data.read();
     let mut cached = table.stats.lock();
-    // Counted anew when a tenth of the rows came or went.
+    // Counted again when a tenth of the rows were inserted or deleted.
     let fresh = cached.as_ref().is_some_and(|stats| {
         stats.rows.abs_diff(rows) * 10 <= rows && stats.distinct.len() == data.def.indexes.len()
     });

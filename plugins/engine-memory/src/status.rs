@@ -1,4 +1,4 @@
-//! Who wrote a version and whether that is settled; the commit clock and the snapshots that readers hold.
+//! The writer of a version and whether it has ended; the commit clock and the snapshots that readers hold.
 
 use engine_api::{EngineError, TableId};
 use locks::Owner;
@@ -10,7 +10,7 @@ const ACTIVE: u64 = 0;
 /// Commit stamp of a transaction that was undone.
 const ABORTED: u64 = u64::MAX;
 
-/// What one transaction shows to others. Versions point at it for as long as they live.
+/// The state of one transaction that others read. Versions point to it for as long as they live.
 pub(crate) struct TxnStatus {
     pub(crate) id: u64,
     commit: AtomicU64,
@@ -94,7 +94,7 @@ impl Clock {
         slot.0.store(NO_SNAPSHOT, Ordering::Release);
     }
 
-    /// Decides a commit. Stamp and clock move under one mutex: whoever reads the clock sees every stamp up to it.
+    /// Decides a commit. Stamp and clock move under one mutex: a reader of the clock sees every stamp up to it.
     pub(crate) fn commit(&self, status: &TxnStatus) -> u64 {
         let _order = self.commits.lock();
         let stamp = self.now.load(Ordering::Relaxed) + 1;
@@ -135,7 +135,7 @@ pub(crate) fn row_name(table: TableId, locator: &[u8]) -> LockName {
     name
 }
 
-/// What a lock attempt or a write ran into.
+/// The obstacle of a lock attempt or a write.
 pub(crate) enum Obstacle {
     /// Wait for the row lock, then try again.
     Row(LockName),

@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) older: Vec<Version>,
 }
 
-/// What a reader sees.
+/// The versions that a reader sees.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     /// `None`: the newest version, committed or not.
@@ -78,7 +78,7 @@ pub(crate) struct Index {
     pub(crate) entries: BTreeMap<Key, u32>,
 }
 
-/// What the latch protects.
+/// The data that the latch protects.
 pub(crate) struct TableData {
     pub(crate) def: Arc<TableDef>,
     pub(crate) clustered: Option<IndexKeys>,
@@ -162,10 +162,10 @@ impl TableData {
 pub(crate) struct Table {
     pub(crate) id: TableId,
     pub(crate) data: RwLock<TableData>,
-    /// Next AUTO_INCREMENT value; 0 stands for exhausted.
+    /// Next AUTO_INCREMENT value; 0 means exhausted.
     pub(crate) auto_increment: Mutex<u64>,
     pub(crate) next_row_id: AtomicU64,
-    /// Rows whose newest version is live.
+    /// Rows with a live newest version.
     pub(crate) live_rows: AtomicI64,
     /// Set when the creating transaction commits.
     pub(crate) committed: AtomicBool,

@@ -148,7 +148,7 @@ impl MemoryTransaction {
         self.shared.locks.try_lock(&status.owner, &name, mode)
     }
 
-    /// Waits for what is in the way. The caller holds no latch.
+    /// Waits for the obstacle. The caller holds no latch.
     pub(crate) fn wait_for(&mut self, obstacle: Obstacle, mode: Mode) -> EngineResult<()> {
         let status = self.status();
         let is_cancelled = || self.cancel.is_cancelled();

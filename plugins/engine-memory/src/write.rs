@@ -97,7 +97,7 @@ impl MemoryTransaction {
         }
     }
 
-    /// Locks a live row exclusively; the inner error says what to wait for.
+    /// Locks a live row exclusively; the inner error names the obstacle to wait for.
     fn own_row(
         &mut self,
         table: &Table,

@@ -1,10 +1,10 @@
-//! What a directory of files promises, real or simulated.
+//! The contract of a directory of files, real or simulated.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What to do when a file does or does not exist.
+/// The action when a file does or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// It must exist.
@@ -20,7 +20,7 @@ pub trait File: Send + Sync {
     /// # Errors
     /// I/O.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// As `read_at`, into words that others may look at meanwhile: what they see is of no use to them.
+    /// Like `read_at`, into words that other threads may read at the same time; they discard the values.
     ///
     /// # Errors
     /// I/O.
@@ -75,7 +75,7 @@ pub trait Disk: Send + Sync {
     fn open_log(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         self.open(name, mode)
     }
-    /// As `open`, for a file of pages whose reader keeps a cache of its own: whole blocks in aligned memory go past the page cache.
+    /// Like `open`, for a file of pages that its reader caches itself: whole blocks in aligned memory go past the page cache.
     ///
     /// # Errors
     /// As `open`.
@@ -116,7 +116,7 @@ pub struct BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// Makes room for `length` bytes, whose content is whatever was there; what never was written is zero.
+    /// Makes room for `length` bytes with unspecified content; bytes never written are zero.
     pub fn reset(&mut self, length: usize) -> &mut [u8] {
         let wanted = length + BLOCK_BYTES;
         if self.bytes.len() < wanted {

@@ -1,7 +1,7 @@
 //! The door to files: a flat directory of named files, real or simulated.
 //!
 //! Callers name files, never paths. A write is complete or an error; only `sync` makes it durable, and only `sync_dir` makes
-//! creation, removal and renaming durable. Nothing here knows what the bytes mean.
+//! creation, removal and renaming durable. The meaning of the bytes is the caller's.
 
 mod contract;
 mod real;

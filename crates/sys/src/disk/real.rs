@@ -56,7 +56,7 @@ pub fn probe_sync(disk: &dyn Disk) -> io::Result<Duration> {
     const TIMES: usize = 9;
     let file = disk.open(NAME, OpenMode::OrCreate)?;
     let mut times = Vec::with_capacity(TIMES);
-    // The first one makes the file longer, which costs more than what is asked for.
+    // The first one makes the file longer, which costs more than the request needs.
     for round in 0..=TIMES {
         file.write_at(&[round as u8; BLOCK_BYTES], 0)?;
         let start = monotonic();
@@ -72,7 +72,7 @@ pub fn probe_sync(disk: &dyn Disk) -> io::Result<Duration> {
 /// How a directory of the operating system is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// What a sync does.
+    /// The effect of a sync.
     pub sync: SyncPolicy,
     /// Whether many pages are written in one call where the kernel can do that.
     pub uses_io_uring: bool,
@@ -93,7 +93,7 @@ pub fn open(root: &Path, options: DiskOptions, times: Arc<IoTimes>) -> io::Resul
 /// The files in the directory `root`, for reading only. Nothing is made or locked there.
 ///
 /// # Errors
-/// It is no directory.
+/// It is not a directory.
 pub fn open_read_only(root: &Path) -> io::Result<Arc<dyn Disk>> {
     if let Some(here) = simulation::current() {
         return file_tree::open_disk_unlocked(&here, root);
@@ -113,7 +113,7 @@ impl ReadOnlyDisk {
     /// Reads from `root`.
     ///
     /// # Errors
-    /// It is no directory.
+    /// It is not a directory.
     pub fn open(root: &Path) -> io::Result<ReadOnlyDisk> {
         std::fs::read_dir(root)?;
         Ok(ReadOnlyDisk { root: root.to_path_buf(), times: Arc::default(), _lock: None })
@@ -189,7 +189,7 @@ impl File for RealFile {
                 Ok(0) => break,
                 Ok(count) => {
                     done += count;
-                    // A direct read goes on at block boundaries only; short of one is the end of the file.
+                    // A direct read continues at block boundaries only; a shorter one means the end of the file.
                     if !done.is_multiple_of(BLOCK_BYTES) && done < buf.len() && is_aligned(buf) {
                         break;
                     }
@@ -252,22 +252,22 @@ impl File for RealFile {
     }
 }
 
-/// Gives words whose bytes were read from a file, where they are little-endian, the value that those stand for.
+/// Converts words read from a file, where they are little-endian, to native byte order.
 fn from_file_order(words: &[AtomicU64]) {
     if cfg!(target_endian = "big") {
         for word in words {
-            // Others may look at the words meanwhile, and what they see is of no use to them.
+            // Other threads may read the words at this time, but discard the values.
             word.store(u64::from_le(word.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
     }
 }
 
-/// A file whose whole-block writes go past the page cache and are durable when they return: one call of the device instead of a
+/// A file with whole-block writes past the page cache, durable when they return: one call of the device instead of a
 /// write-back and a flush. Other writes go through the page cache and wait for `sync`.
 struct DirectFile {
     cached: RealFile,
     direct: std::fs::File,
-    /// From which writes go out whose own memory is not aligned.
+    /// An aligned buffer for writes from unaligned memory.
     bounce: Mutex<BlockBuffer>,
     has_cached_writes: AtomicBool,
 }
@@ -330,7 +330,7 @@ fn is_aligned_at(start: *const u8, length: usize) -> bool {
     start.align_offset(BLOCK_BYTES) == 0 && length.is_multiple_of(BLOCK_BYTES)
 }
 
-/// A file whose whole blocks in aligned memory are read and written past the page cache; everything else goes through it. Writes wait
+/// A file that reads and writes whole blocks in aligned memory past the page cache; everything else goes through it. Writes wait
 /// for `sync`.
 struct PageFile {
     cached: RealFile,

@@ -12,7 +12,7 @@ use crate::disk::{Disk, File, OpenMode, SyncPolicy};
 use crate::file_kinds::{About, Existing};
 use crate::sim::SimDisk;
 
-/// What calls take at least.
+/// The least duration of a call.
 const READ: Duration = Duration::from_micros(20);
 const WRITE: Duration = Duration::from_micros(20);
 const SYNC: Duration = Duration::from_micros(150);

@@ -1,15 +1,15 @@
-//! A machine that is simulated: under one seed, threads take turns, time passes when all of them wait, and disks and networks live in memory.
+//! A simulated machine: under one seed, threads take turns, time passes when all of them wait, and disks and networks live in memory.
 //!
 //! [`Simulation::run`] starts a thread of the machine. On it, and on every thread that it starts through `crate::threads`, the whole crate
-//! works on the simulated machine: files, sockets, clocks, entropy, locks, conditions. One thread runs at a time, and another one gets its turn
-//! where the first waits: for a lock, a condition, a sleep, a disk, a peer. Which one is next, how long disks and the network take, and who is
-//! woken first is drawn from the seed, so that the same seed gives the same run, and another one another order of the same work. Computing
+//! works on the simulated machine: files, sockets, clocks, entropy, locks, conditions. One thread runs at a time, and another gets its turn
+//! when the first waits: for a lock, a condition, a sleep, a disk, a peer. The next thread, the duration of disk and network operations, and the order
+//! of wake-ups are drawn from the seed, so that the same seed gives the same run, and another seed another order of the same work. Computing
 //! takes no time.
 //!
 //! A process without a simulation pays one load of a word that never changes where it waits or makes a system call anyway, and nothing where it
 //! takes a free lock.
 //!
-//! What is not simulated: preemption between two waits (the models of loom and shuttle are for that), weak memory, and the entropy of
+//! Not simulated: preemption between two waits (the models of loom and shuttle are for that), weak memory, and the entropy of
 //! libraries that ask the system themselves (see `Simulation::hide_bytes_of` and [`crate::seeded_hash_maps`]).
 // The models do not run on simulated machines.
 #![cfg_attr(any(loom, shuttle), allow(dead_code))]
@@ -79,7 +79,7 @@ pub(crate) fn wall() -> Option<Duration> {
 /// Why a life of a machine ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Every thread waits for another one. Names what each waits for.
+    /// Every thread waits for another one. Names the object of each wait.
     Stuck(String),
     /// The process ended itself, for this reason.
     Aborted(String),
@@ -98,7 +98,7 @@ impl std::fmt::Display for Failure {
 pub struct Simulation(Arc<Core>);
 
 impl Simulation {
-    /// A machine with empty disks, whose chances are drawn from `seed`.
+    /// A machine with empty disks and randomness from `seed`.
     pub fn new(seed: u64) -> Simulation {
         Simulation(Arc::new(Core::new(seed)))
     }
@@ -108,7 +108,7 @@ impl Simulation {
         self.0.lock().trace.hidden.push(suffix.to_owned());
     }
 
-    /// Runs `body` on a thread of the machine, and returns what it returned. With it the machine stops: other threads get no turn any more.
+    /// Runs `body` on a thread of the machine, and returns what it returned. Then the machine stops: other threads get no more turns.
     /// Their memory stays taken until the real process ends. The disks stay as they are for the next call, as if power had failed but all
     /// writes had arrived; see [`Simulation::lose_power`].
     ///
@@ -141,7 +141,7 @@ impl Simulation {
         }
     }
 
-    /// What a power failure leaves of the disks: of what was not synced a part that is drawn from the seed. Between two calls of `run`.
+    /// Simulates a power failure: of the writes that were not synced, a part drawn from the seed stays. Call it between two calls of `run`.
     pub fn lose_power(&self) {
         self.0.lock().lose_power();
     }
@@ -156,7 +156,7 @@ impl Simulation {
         self.0.lock().trace.records.clone()
     }
 
-    /// What was written to standard error so far.
+    /// The text written to standard error so far.
     pub fn console(&self) -> String {
         self.0.lock().console.clone()
     }

@@ -1,4 +1,4 @@
-//! The network of a simulated machine: listeners, connections of two pipes each, and pollers that tell of them as epoll does, by edges.
+//! The network of a simulated machine: listeners, connections of two pipes each, and pollers that report them as epoll does, edge-triggered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) enum Arrival {
     End { pipe: u64 },
 }
 
-/// Who hears of a pipe or a listener.
+/// The pollers that watch a pipe or a listener.
 #[derive(Clone, Copy)]
 struct Watch {
     poller: u64,
@@ -45,7 +45,7 @@ struct Pipe {
     arrived: VecDeque<u8>,
     /// Bytes that travel.
     under_way: usize,
-    /// When what was sent last arrives; later packets do not overtake it.
+    /// The arrival time of the last packet sent; later packets do not overtake it.
     last_arrival: Duration,
     is_ended: bool,
     writer_is_gone: bool,
@@ -90,7 +90,7 @@ impl Network {
         FIRST_FREE_PORT + self.ports - 1
     }
 
-    /// Forgets what `watch` was told of.
+    /// Removes a `watch`.
     fn forget(&mut self, watch: Option<Watch>) {
         if let Some(Watch { poller, token, .. }) = watch {
             self.pollers[poller as usize].retain(|ready| ready.token != token);
@@ -109,7 +109,7 @@ impl State {
         self.wake_all(Key::Poller(poller));
     }
 
-    /// Tells whoever waits for a pipe what there is now.
+    /// Reports the state of a pipe to its waiters.
     fn tell_of(&mut self, pipe: u64) {
         self.wake_all(Key::Bytes(pipe));
         let Pipe { watch, is_ended, .. } = *self.network.find(pipe);
@@ -206,7 +206,7 @@ pub struct VirtualSocket {
 }
 
 impl VirtualSocket {
-    /// Connects with who listens at `address`.
+    /// Connects to the listener at `address`.
     pub(crate) fn connect(here: &Here, address: &Address) -> io::Result<VirtualSocket> {
         here.pause_about(TRAVEL);
         here.with(|state| {
@@ -297,7 +297,7 @@ impl VirtualSocket {
     }
 }
 
-/// Waits for what `is_there` looks for. A signal ends no such wait: it goes on, as the real one does.
+/// Waits until `is_there` returns a value. A signal does not end such a wait: it continues, as the real one does.
 fn wait_until(
     limit: Duration,
     key: Key,
@@ -405,7 +405,7 @@ impl VirtualPoller {
         VirtualWaker { core: self.core.clone(), poller: self.number, token }
     }
 
-    /// Watches a socket from now on, and tells at once what there is.
+    /// Watches a socket from now on, and reports its present state at once.
     pub(crate) fn watch(&self, socket: &VirtualSocket, token: usize, reading: bool) {
         let mut state = self.core.lock();
         let pipe = socket.connection.inbound;

@@ -20,7 +20,7 @@ const LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Stack of simulated threads without a wish of their own: tests are built without optimisation.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What a thread waits for.
+/// The object of a thread's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// For time to pass.
@@ -42,7 +42,7 @@ pub(crate) enum Key {
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// What it waited for happened.
+    /// The awaited event happened.
     Notified,
     /// Its time was up.
     TimedOut,
@@ -83,7 +83,7 @@ pub(crate) struct State {
     /// Threads before this one are of earlier lives.
     first_of_life: usize,
     running: usize,
-    /// A thread that has just ended; whoever runs next waits until it is gone.
+    /// A thread that has just ended; the next one to run waits until it is gone.
     leaving: Option<JoinHandle<()>>,
     arrivals: BTreeMap<(Duration, u64), Arrival>,
     next_arrival: u64,
@@ -98,7 +98,7 @@ pub(crate) struct State {
 /// A simulated machine.
 pub(crate) struct Core {
     state: Mutex<State>,
-    /// A sequence of its own: more entropy must not change the order of threads. Not under the lock of the rest, where maps are made
+    /// A separate sequence: more entropy must not change the order of threads. Not under the lock of the rest, where maps are made
     /// whose keys come from here.
     entropy: Mutex<SplitMix>,
     ended: Condvar,
@@ -284,7 +284,7 @@ impl State {
         from.get(at).copied()
     }
 
-    /// Who runs next. Lets time pass until somebody can. `Err`: nobody ever will.
+    /// Chooses the next thread to run. Lets time pass until one can run. `Err` if none ever will.
     fn choose(&mut self) -> Result<usize, String> {
         loop {
             let is_ready = |index: &usize| matches!(self.threads[*index].status, Status::Ready);
@@ -310,7 +310,7 @@ impl State {
         }
     }
 
-    /// What is due now.
+    /// The timers that are due now.
     fn let_happen(&mut self) {
         let now = self.now;
         while let Some(entry) = self.arrivals.first_entry()
@@ -431,7 +431,7 @@ impl Here {
         self.core.start(self.core.lock(), name, stack_bytes.unwrap_or(STACK_BYTES), body)
     }
 
-    /// Runs `piece(0)` to `piece(count - 1)`, each on a thread of its own, and `meanwhile` on this one.
+    /// Runs `piece(0)` to `piece(count - 1)`, each on its own thread, and `meanwhile` on this one.
     pub(crate) fn alongside<R: Send, T>(
         &self,
         name: &str,
@@ -518,7 +518,7 @@ impl Here {
             state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(left) = state.leaving.take() {
-            // What it destroys while it ends is destroyed before anything else happens.
+            // Its destructors run before any other thread continues.
             drop(state);
             let _panicked = left.join();
             return self.core.lock();

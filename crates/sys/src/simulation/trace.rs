@@ -1,9 +1,9 @@
-//! What a simulated machine did to its surroundings.
+//! The external effects of a simulated machine.
 
 use std::hash::Hasher as _;
 use std::time::Duration;
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call that changes a file.
@@ -34,14 +34,14 @@ pub enum Event {
     Note(String),
 }
 
-/// What happened, and when.
+/// An event and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Since the machine was made.
     pub at: Duration,
     /// Name of the thread that did it.
     pub thread: String,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -49,7 +49,7 @@ pub struct Record {
 #[derive(Default)]
 pub(crate) struct Trace {
     pub(crate) records: Vec<Record>,
-    /// Ends of the names of files whose bytes do not count.
+    /// Suffixes of the names of files that are left out of the trace.
     pub(crate) hidden: Vec<String>,
 }
 
